@@ -1,0 +1,252 @@
+"""How long a leaderboard of a million judgment records takes, and in how much memory.
+
+    python benchmarks/leaderboard.py [--models 47] [--seeds 547] [--dir DIR] [--repeats 3]
+
+Makes a workspace up: dialogues of some models, and one judge's judgments in all protocols of the
+paper (UniEval, Arena at N = 8 and 16, GTEval), as the pipeline writes them. 47 models on 547 seeds
+are 1,007,000 records. Then runs ``botchat leaderboard`` on it as a user does: a process of its own,
+from files to tables, figures and page. The first run measures every dialogue, the later ones find
+that done. Fails above 10 s or 1.5 GB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import combinations
+from pathlib import Path
+
+import msgspec
+
+from botchat.interfaces import case_digest
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, slug
+
+JUDGE = "openai:a-judge"
+SECONDS, MEGABYTES = 10.0, 1536
+WORDS = [
+    "i",
+    "you",
+    "the",
+    "a",
+    "to",
+    "of",
+    "and",
+    "in",
+    "it",
+    "is",
+    "that",
+    "was",
+    "for",
+    "on",
+    "we",
+    "they",
+    "he",
+    "she",
+    "my",
+    "your",
+    "this",
+    "what",
+    "so",
+    "do",
+    "have",
+    "be",
+    "with",
+    "at",
+    "not",
+    "no",
+    "yes",
+    "but",
+    "can",
+    "will",
+    "just",
+    "think",
+    "know",
+    "go",
+    "went",
+    "like",
+    "really",
+    "time",
+    "today",
+    "work",
+    "home",
+    "dinner",
+    "train",
+    "station",
+    "weather",
+    "rain",
+    "garden",
+    "dog",
+    "cat",
+    "sister",
+    "brother",
+    "teacher",
+    "exam",
+    "ticket",
+    "bridge",
+    "coffee",
+    "kitchen",
+    "window",
+    "letter",
+    "phone",
+    "market",
+    "apple",
+    "bread",
+    "cheese",
+    "river",
+    "holiday",
+    "beach",
+    "mountain",
+    "doctor",
+    "hospital",
+    "music",
+    "guitar",
+    "concert",
+    "film",
+    "cinema",
+    "bicycle",
+    "car",
+    "driver",
+    "morning",
+    "evening",
+    "weekend",
+    "remember",
+    "forget",
+    "already",
+    "perhaps",
+    "tomorrow",
+    "yesterday",
+    "thanks",
+    "welcome",
+    "sure",
+    "great",
+    "nice",
+    "sorry",
+]
+SHARES = [1 / (rank + 3) for rank in range(len(WORDS))]
+
+
+def talk(rng: random.Random) -> str:
+    """One utterance of about 16 made-up words."""
+    words = rng.choices(WORDS, SHARES, k=max(2, int(rng.lognormvariate(2.6, 0.5))))
+    return f"{' '.join(words).capitalize()}{rng.choice('..?!')}"
+
+
+def write(path: Path, records) -> int:
+    """Write a stage file; how many records."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    encode, count = msgspec.json.Encoder().encode, 0
+    with path.open("wb") as file:
+        for record in records:
+            file.write(encode(record) + b"\n")
+            count += 1
+    return count
+
+
+def make(folder: Path, n_models: int, n_seeds: int) -> int:
+    """Make the workspace; how many judgment records it holds."""
+    rng = random.Random(0)
+    # Of MuTual's 547 dialogues 222 have 4 utterances or more, so that they compete.
+    seeds = [
+        Seed(f"S-{i}", tuple(talk(rng) for _ in range(rng.randint(4, 12) if i % 547 < 222 else 3)))
+        for i in range(n_seeds)
+    ]
+    write(folder / "seeds" / "big.jsonl", seeds)
+    dialogues: dict[str, dict[str, Dialogue]] = {HUMAN: {}}
+    for seed in seeds:
+        dialogues[HUMAN][seed.id] = Dialogue(seed.id, HUMAN, seed.utterances, 2, (), "complete", "")
+    for n in range(n_models):
+        name = f"openai:a-model-{n:02}"
+        facts = tuple(Utterance("ok", 0, 20, f"{n:064}") for _ in range(14))
+        dialogues[name] = {
+            seed.id: Dialogue(
+                seed.id,
+                name,
+                (*seed.utterances[:2], *(talk(rng) for _ in range(14))),
+                2,
+                facts,
+                "complete",
+                "botchat:0.1.0|generate|set:big",
+            )
+            for seed in seeds
+        }
+        write(folder / "generations" / "big" / f"{slug(name)}.jsonl", dialogues[name].values())
+    models = list(dialogues)[1:]
+    skill = {model: 0.9 - 0.8 * n / n_models for n, model in enumerate([HUMAN, *models])}
+    call = iter(range(10**9))
+
+    def judged(protocol: str, shown: tuple[Dialogue, ...], n: int | None) -> Judgment:
+        edge = 0.5 + 0.4 * (skill[shown[0].model] - skill[shown[-1].model])
+        drawn = rng.random()
+        if protocol == "unieval":
+            length = len(shown[0].utterances)
+            verdict = "No" if drawn < skill[shown[0].model] else str(rng.randint(3, length))
+        else:
+            verdict = "both" if drawn < 0.2 else "2" if rng.random() < edge else "1"
+        return Judgment(
+            protocol=protocol,
+            seed_id=shown[0].seed_id,
+            contestants=tuple(dialogue.model for dialogue in shown),
+            judge=JUDGE,
+            verdict=None if drawn > 0.99 else verdict,
+            reason=f"{talk(rng)} {talk(rng)}",
+            shown=n or len(shown[0].utterances),
+            case=case_digest(protocol, *(dialogue.utterances[:n] for dialogue in shown)),
+            signature=f"botchat:0.1.0|{protocol.split('-')[0]}|set:big|judge:{JUDGE}@0a1b2c3d"
+            "|prompt:3f9a01bc|orders:2",
+            calls=(f"{next(call):064x}",),
+        )
+
+    def pairwise(protocol: str, pairs, n: int | None):
+        for seed in (seed for seed in seeds if len(seed.utterances) >= 4):
+            for a, b in pairs:
+                one, two = dialogues[a][seed.id], dialogues[b][seed.id]
+                for shown in ((one, two), (two, one)):
+                    yield judged(protocol, shown, n or len(seed.utterances))
+
+    everyone = (d for by_seed in dialogues.values() for d in by_seed.values())
+    made = {
+        "unieval": (judged("unieval", (dialogue,), None) for dialogue in everyone),
+        "gteval": pairwise("gteval", [(model, HUMAN) for model in models], None),
+        **{
+            f"arena-n{n}": pairwise(f"arena-n{n}", list(combinations(models, 2)), n)
+            for n in (8, 16)
+        },
+    }
+    return sum(
+        write(folder / "judgments" / "big" / protocol / f"{slug(JUDGE)}.jsonl", judgments)
+        for protocol, judgments in made.items()
+    )
+
+
+def run(folder: Path) -> tuple[float, float]:
+    """Seconds and megabytes (all its processes' greatest, added up) of the command."""
+    command = [sys.executable, "-m", "botchat", "leaderboard", "--seeds", "big", "--json"]
+    begun = time.perf_counter()
+    subprocess.run([*command, "--dir", str(folder)], check=True, stdout=subprocess.DEVNULL)
+    seconds = time.perf_counter() - begun
+    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Make, measure, compare with the limits."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=int, default=47)
+    parser.add_argument("--seeds", type=int, default=547)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--dir", type=Path, help="keep the workspace here, and use it again")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.dir or Path(temporary)
+        if not (folder / "judgments").exists():
+            print(f"{make(folder, arguments.models, arguments.seeds):,} records")
+        for _ in range(arguments.repeats):
+            print("{:.2f} s, {:.0f} MB".format(*run(folder)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""``python -m botchat``."""
+
+from botchat.cli import entry
+
+entry()

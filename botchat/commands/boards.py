@@ -1,0 +1,72 @@
+"""Commands that show results: demo, leaderboard, report, plot, view."""
+
+from __future__ import annotations
+
+import argparse
+
+from botchat.commands.output import progress, say, show_board, workspace_of
+from botchat.errors import ConfigError
+
+
+def demo(arguments: argparse.Namespace) -> None:
+    """Run everything offline and show the board."""
+    from botchat.pipeline import demo as everything
+
+    with progress() as meter:
+        board = everything.demo(workspace_of(arguments), meter)
+    show_board(arguments, board)
+
+
+def leaderboard(arguments: argparse.Namespace) -> None:
+    """Rank, from judgments or from a published rate table."""
+    from botchat.pipeline import publishing
+
+    elo = publishing.elo_settings(arguments.shuffles, arguments.runs, arguments.seed)
+    if arguments.pairwise_rates is not None:
+        board = publishing.rank_rates(
+            arguments.pairwise_rates, arguments.per_pair, elo, arguments.out
+        )
+    elif arguments.seeds is None:
+        raise ConfigError("leaderboard needs --seeds SET, or --pairwise-rates FILE.csv")
+    else:
+        with progress() as meter:
+            board = publishing.leaderboard(
+                workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
+            )
+    show_board(arguments, board)
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Write a set's page."""
+    from botchat.pipeline import reporting
+
+    with progress() as meter:
+        page = reporting.report(
+            workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, meter=meter
+        )
+    say(arguments, {"page": str(page)}, [{"page": str(page)}])
+
+
+def plot(arguments: argparse.Namespace) -> None:
+    """Write one figure."""
+    from botchat.pipeline import reporting
+
+    path = reporting.plot(
+        workspace_of(arguments), arguments.seeds, arguments.name, arguments.out, arguments.judge
+    )
+    say(arguments, {"path": str(path)}, [{"path": str(path)}])
+
+
+def view(arguments: argparse.Namespace) -> None:
+    """Serve the pages until Ctrl-C."""
+    import webbrowser
+    from contextlib import suppress
+
+    from botchat.pipeline.viewing import serve
+
+    server = serve(workspace_of(arguments), arguments.seeds, arguments.port)
+    with server, suppress(KeyboardInterrupt):
+        print(f"{server.url} (Ctrl-C ends it)", flush=True)
+        if not arguments.no_browser:
+            webbrowser.open(server.url)
+        server.serve_forever()

@@ -1,0 +1,167 @@
+"""Commands that ask models: generate, judge, probe."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from botchat.commands.output import (
+    counts,
+    limits_of,
+    progress,
+    say,
+    say_plan,
+    spent,
+    unanswered,
+    workspace_of,
+)
+
+if TYPE_CHECKING:
+    from botchat.judges.cascade import Escalations
+
+
+def generate(arguments: argparse.Namespace) -> None:
+    """Stage 1."""
+    from botchat.pipeline import generation
+
+    if arguments.plan:
+        planned = generation.plan_generate(
+            workspace_of(arguments),
+            arguments.seeds,
+            arguments.model,
+            partner=arguments.partner,
+            turns=arguments.turns,
+            limit=arguments.limit,
+        )
+        say_plan(arguments, planned)
+        return
+    with progress() as meter:
+        made = generation.generate(
+            workspace_of(arguments),
+            arguments.seeds,
+            arguments.model,
+            partner=arguments.partner,
+            turns=arguments.turns,
+            limit=arguments.limit,
+            limits=limits_of(arguments),
+            batch=arguments.batch,
+            meter=meter,
+        )
+    rows = [
+        {
+            "model": one.model,
+            "complete": one.complete,
+            "stopped": one.stopped,
+            "new": one.new,
+            "path": str(one.path),
+        }
+        for one in made
+    ]
+    shown = [row | {"stopped": counts(one.stopped)} for row, one in zip(rows, made, strict=True)]
+    say(arguments, {"rows": rows, **spent(meter)}, shown, meter)
+    unanswered(sum(one.unanswered for one in made), "dialogues", meter)
+
+
+def judge(arguments: argparse.Namespace) -> None:
+    """Stage 2."""
+    from botchat.pipeline import judging
+
+    if arguments.plan:
+        planned = judging.plan_judge(
+            workspace_of(arguments),
+            arguments.protocol,
+            arguments.seeds,
+            arguments.judge,
+            judge_model=arguments.judge_model,
+            models=arguments.model,
+            turns=arguments.turns,
+            control=arguments.control,
+        )
+        say_plan(arguments, planned)
+        return
+    with progress() as meter:
+        made = judging.judge(
+            workspace_of(arguments),
+            arguments.protocol,
+            arguments.seeds,
+            arguments.judge,
+            judge_model=arguments.judge_model,
+            models=arguments.model,
+            turns=arguments.turns,
+            control=arguments.control,
+            limits=limits_of(arguments),
+            batch=arguments.batch,
+            meter=meter,
+        )
+    rows = [
+        {
+            "protocol": one.protocol,
+            "judge": one.judge,
+            "cases": one.cases,
+            "new": one.new,
+            "unreadable": one.unreadable,
+            "path": str(one.path),
+        }
+        for one in made
+    ]
+    accounts = [asdict(one.escalations) if one.escalations else None for one in made]
+    whole = [
+        row if account is None else {**row, "escalations": account}
+        for row, account in zip(rows, accounts, strict=True)
+    ]
+    say(arguments, {"rows": whole, **spent(meter)}, rows, meter)
+    if not arguments.json:
+        for one in made:
+            if one.escalations:
+                print(f"{one.protocol}: {_escalated(one.escalations)}")
+    unanswered(sum(one.unanswered for one in made), "verdicts", meter)
+
+
+def _escalated(account: Escalations) -> str:
+    """What a cascade did, in words."""
+    parts = [f"{account.accepted} of {account.n} verdicts are the cheap judge's"]
+    parts += [f"{n} went on ({cause})" for cause, n in account.causes.items()]
+    if account.checked:
+        parts.append(f"of {account.checked} checked the strong judge agreed on {account.agreed}")
+    return "; ".join(parts)
+
+
+def probe(arguments: argparse.Namespace) -> None:
+    """Plant faults and see whether a judge finds them."""
+    from botchat.pipeline import probing
+
+    if arguments.plan:
+        planned = probing.plan_probe(
+            workspace_of(arguments),
+            arguments.seeds,
+            arguments.judge,
+            judge_model=arguments.judge_model,
+            limit=arguments.limit,
+            rng_seed=arguments.seed,
+        )
+        say_plan(arguments, planned)
+        return
+    with progress() as meter:
+        made = probing.probe(
+            workspace_of(arguments),
+            arguments.seeds,
+            arguments.judge,
+            judge_model=arguments.judge_model,
+            limit=arguments.limit,
+            rng_seed=arguments.seed,
+            limits=limits_of(arguments),
+            batch=arguments.batch,
+            meter=meter,
+        )
+    whole = {
+        "judge": made.judge,
+        "rows": made.rows,
+        "untouched": made.untouched,
+        "signature": made.signature,
+        "path": str(made.path),
+    }
+    say(arguments, {**whole, **spent(meter)}, made.shown, meter)
+    if not arguments.json:
+        print(made.signature)
+    unanswered(made.unanswered, "verdicts", meter)

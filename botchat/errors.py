@@ -1,0 +1,48 @@
+"""Every error BotChat raises on purpose.
+
+    BotChatError                expected: one line on stderr, exit code 1
+    ├── ConfigError             botchat.toml, a flag or a name that cannot be used
+    ├── DataError               a seeds, generations or judgments file that cannot be read
+    ├── MissingError            something an earlier stage must make first is not there
+    ├── LockedError             another process is writing to this workspace
+    ├── FatalModelError         this model cannot answer at all (key, quota, unknown name)
+    └── LimitReached            --max-usd, --max-calls or --max-tokens; exit code 3, resumable
+
+A message says what is wrong, which value, where, and what to do, in one line.
+What a model *answers* badly (refusal, empty text, overflow, ...) is no exception: it is the
+``outcome`` of a `botchat.interfaces.Reply` and is recorded.
+"""
+
+from __future__ import annotations
+
+
+class BotChatError(Exception):
+    """Root of the tree: an expected failure with a one-line message."""
+
+    exit_code = 1
+
+
+class ConfigError(BotChatError):
+    """A setting, flag or name cannot be used."""
+
+
+class DataError(BotChatError):
+    """A file's content cannot be read; the message names file and line."""
+
+
+class MissingError(BotChatError):
+    """What an earlier stage must make first is missing."""
+
+
+class LockedError(BotChatError):
+    """Another process holds the workspace; the message says which."""
+
+
+class FatalModelError(BotChatError):
+    """A model that no retry can make answer: wrong key, no quota, unknown model."""
+
+
+class LimitReached(BotChatError):
+    """A limit on money, calls or tokens was reached; everything so far is stored."""
+
+    exit_code = 3

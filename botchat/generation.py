@@ -1,0 +1,116 @@
+"""Stage 1: a chat model extends a ChatSEED utterance by utterance (BotChat §3.1, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from botchat import prompts
+from botchat.interfaces import ChatModel, Message, Reply, Sampling
+from botchat.models.roles import dropped_to_fit, history, reply_tokens
+from botchat.records import HUMAN, N_SEED, Dialogue, Seed, Utterance
+
+PROMPT = "generation"
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """A model with the sampling it speaks with."""
+
+    model: ChatModel
+    sampling: Sampling
+
+
+@dataclass(frozen=True)
+class Length:
+    """How texts are measured: exact cl100k tokens for the record, any count for fitting."""
+
+    tokens: Callable[[str], int] | None
+    """``None`` where the encoding is not available: the record then holds no count."""
+    size: Callable[[str], int]
+    """Tokens or a cautious guess of them, to keep a prompt inside the context window."""
+
+
+async def extend(
+    seed: Seed, speakers: Sequence[Speaker], turns: int, length: Length, signature: str
+) -> Dialogue:
+    """Extend the ChatSEED of ``seed`` to ``turns`` utterances.
+
+    Args:
+        seed: only its first two utterances are used.
+        speakers: one model (self-chat), or two that alternate (cross-play), the first one
+            speaking the third utterance.
+        turns: utterances of the finished dialogue, ChatSEED included.
+        length: how texts are counted.
+        signature: settings the dialogue is made with, stored in it.
+
+    Returns:
+        A complete dialogue, or one stopped at the first utterance that no usable reply came for.
+    """
+    utterances = list(seed.utterances[:N_SEED])
+    facts: list[Utterance] = []
+    dropped = {id(speaker): 0 for speaker in speakers}
+    status, detail = "complete", ""
+    while len(utterances) < turns:
+        speaker = speakers[(len(utterances) - N_SEED) % len(speakers)]
+        reply, out = await _say(speaker, utterances, dropped[id(speaker)], length)
+        dropped[id(speaker)] = out
+        if not reply.usable:
+            status, detail = f"stopped:{reply.outcome}", reply.detail
+            break
+        utterances.append(reply.text)
+        facts.append(
+            Utterance(
+                outcome=reply.outcome,
+                dropped=out,
+                tokens=None if length.tokens is None else length.tokens(reply.text),
+                call=reply.key,
+            )
+        )
+    names = [speaker.model.name for speaker in speakers]
+    return Dialogue(
+        seed_id=seed.id,
+        model=names[0],
+        partner=names[1] if len(names) > 1 else None,
+        utterances=tuple(utterances),
+        n_seed=N_SEED,
+        facts=tuple(facts),
+        status=status,
+        signature=signature,
+        detail=detail,
+    )
+
+
+def human_dialogue(seed: Seed) -> Dialogue:
+    """The human dialogue of a seed as the contestant ``human``: no utterance of it is generated."""
+    return Dialogue(
+        seed_id=seed.id,
+        model=HUMAN,
+        utterances=seed.utterances,
+        n_seed=N_SEED,
+        facts=(),
+        status="complete",
+        signature="",
+    )
+
+
+async def _say(
+    speaker: Speaker, utterances: Sequence[str], dropped: int, length: Length
+) -> tuple[Reply, int]:
+    """The next utterance, and how many of the oldest were left out of its prompt.
+
+    Where the window is known the prompt is cut to fit beforehand; where it is not, the oldest
+    utterance is dropped each time the endpoint says that the prompt is too long.
+    """
+    system = prompts.text(PROMPT)
+    window = speaker.model.context_window
+    if window is not None:
+        reserve = reply_tokens(speaker.sampling.max_tokens or window, window)
+        fitting = dropped_to_fit(system, utterances, window, reserve, length.size)
+        dropped = max(dropped, fitting)
+    while True:
+        messages: list[Message] = history(system, utterances[dropped:])
+        reply = await speaker.model.chat(messages, speaker.sampling)
+        if reply.outcome != "overflow" or dropped >= len(utterances) - 1:
+            return reply, dropped
+        dropped += 1

@@ -1,0 +1,297 @@
+"""Datasets from elsewhere: rows of a Hugging Face dataset, and MuTual's upstream archive.
+
+The only room that knows `datasets` and `huggingface_hub`; both are imported when used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import ipaddress
+import logging
+import os
+import re
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from botchat.errors import BotChatError, ConfigError, DataError
+
+log = logging.getLogger("botchat")
+
+MUTUAL_URL = "https://github.com/Nealcly/MuTual/archive/refs/heads/master.zip"
+
+MUTUAL_DIGEST = "a9682ec7789c065f4f89416bc7454ef091baca4721469fc299c60e10629382d7"
+"""`mutual_digest` of the 886 items of the test split."""
+
+MAX_ARCHIVE_BYTES = 256 * 2**20
+MAX_ITEM_BYTES = 2**20
+
+_MUTUAL_ITEM = re.compile(r"[^/]+/(data/mutual/test/test_[0-9]+\.txt)")
+_REMOTE = re.compile(
+    r"(?:datasets/)?(?P<name>[^/@]+/[^/@]+)(?:/(?P<config>[^/@]+))?(?:@(?P<split>[^/@]+))?"
+)
+_LOCAL = re.compile(r"(?P<path>[./~].*?)(?:@(?P<split>[^/@]+))?")
+_LOADERS = {
+    ".arrow": "arrow",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".parquet": "parquet",
+}
+
+
+def load_rows(uri: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a dataset, read as a stream with `datasets`; no code of it is run.
+
+    Args:
+        uri: ``hf://ORG/NAME[/CONFIG][@SPLIT]`` on the Hugging Face hub (``hf://datasets/ORG/...``
+            is the same), or ``hf://PATH[@SPLIT]`` where PATH begins with ``.``, ``/`` or ``~``: a
+            folder that `datasets` loads or has saved, or one .parquet, .arrow, .json, .jsonl or
+            .csv file. SPLIT is ``test`` unless given, or the only one there is.
+
+    Raises:
+        ConfigError: not such a name; no such dataset, configuration or split; gated or private.
+        DataError: it cannot be reached or read.
+    """
+    rest = uri.removeprefix("hf://")
+    found = _LOCAL.fullmatch(rest) or _REMOTE.fullmatch(rest)
+    if found is None:
+        raise ConfigError(f"{uri!r} is not hf://ORG/NAME[/CONFIG][@SPLIT] or hf://PATH[@SPLIT]")
+    named = found.groupdict()
+    if "path" in named:
+        path = Path(named["path"]).expanduser()
+        if not path.exists():
+            raise ConfigError(f"{uri}: there is no {path}; give a dataset's folder or file")
+    else:
+        _check_access(uri, named["name"])
+    try:
+        splits = _open_local(path) if "path" in named else _open_hub(named["name"], named["config"])
+        yield from _split(uri, splits, named["split"])
+    except BotChatError:
+        raise
+    except Exception as error:  # `datasets` raises whatever its readers raise
+        raise DataError(f"{uri}: cannot be read as a dataset: {_one_line(error)}") from error
+
+
+def fetch_mutual(
+    cache_dir: Path,
+    *,
+    url: str = MUTUAL_URL,
+    digest: str = MUTUAL_DIGEST,
+    max_bytes: int = MAX_ARCHIVE_BYTES,
+    timeout_s: float = 60.0,
+) -> Path:
+    """Download MuTual's upstream archive once, and return where it lies.
+
+    GitHub packs a branch anew now and then, so the archive's bytes have no lasting digest. What is
+    checked is `mutual_digest`: the content of the test split's items.
+
+    Args:
+        cache_dir: folder that keeps the archive; made when missing.
+        url: https, or http to this machine.
+        digest: what `mutual_digest` must be.
+        max_bytes: a longer download is refused.
+        timeout_s: longest silence of the server.
+
+    Raises:
+        ConfigError: ``url`` is neither.
+        DataError: it cannot be downloaded, or is not the archive. Nothing is left behind.
+    """
+    target = cache_dir / "MuTual-master.zip"
+    if target.exists() and _matches(target, digest):
+        return target
+    by_hand = f"download {MUTUAL_URL} by hand and give the file's path instead of 'mutual'"
+    _check_scheme(url)
+    try:
+        cache_dir.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=cache_dir, prefix="mutual-", suffix=".part")
+    except OSError as error:
+        raise DataError(f"cannot write to {cache_dir}: {error.strerror}") from None
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            _download(url, file, max_bytes, timeout_s)
+        if not _matches(partial, digest):
+            raise DataError(
+                f"{url}: its data/mutual/test is not the 886 items expected "
+                f"(digest {digest[:12]}...); {by_hand}"
+            )
+        partial.replace(target)
+    except (OSError, http.client.HTTPException) as error:
+        raise DataError(f"cannot download {url}: {_reason(error)}; {by_hand}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    log.info("%s: downloaded from %s", target, url)
+    return target
+
+
+def mutual_digest(archive: Path) -> str:
+    """SHA-256 over the lines ``<name> <SHA-256 of the content>`` of the test split, sorted.
+
+    Names are without the archive's top folder, ``data/mutual/test/test_<n>.txt``.
+
+    Raises:
+        zipfile.BadZipFile: not a whole zip archive.
+    """
+    lines = []
+    with zipfile.ZipFile(archive) as opened:
+        for member in opened.infolist():
+            item = _MUTUAL_ITEM.fullmatch(member.filename)
+            if item and member.file_size <= MAX_ITEM_BYTES:
+                content = hashlib.sha256(opened.read(member)).hexdigest()
+                lines.append(f"{item.group(1)} {content}\n")
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+# ------------------------------------------------------------------------------------- datasets
+
+
+def _check_access(uri: str, name: str) -> None:
+    """Ask the hub once and quickly; `datasets` itself retries for half a minute."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        HfApi().auth_check(name, repo_type="dataset")
+    except GatedRepoError:
+        raise ConfigError(
+            f"{uri}: the dataset is gated; accept its terms on its page on the hub, "
+            "then log in with: hf auth login"
+        ) from None
+    except RepositoryNotFoundError:
+        raise ConfigError(
+            f"{uri}: no dataset {name!r} on the hub, or a private one; check the name, "
+            "or log in with: hf auth login"
+        ) from None
+    except HFValidationError as error:
+        raise ConfigError(f"{uri}: not a dataset's name: {_one_line(error)}") from None
+    except Exception as error:  # the http client's errors have no public root here
+        reason = "HF_HUB_OFFLINE is set" if isinstance(error, OfflineModeIsEnabled) else error
+        raise DataError(
+            f"{uri}: cannot reach the Hugging Face hub ({_one_line(reason)}); where there is a "
+            "network, download the dataset and give its folder: hf://./FOLDER"
+        ) from error
+
+
+def _open_hub(name: str, config: str | None) -> Mapping[str, Iterable[Any]]:
+    from datasets import get_dataset_config_names, load_dataset
+
+    known = get_dataset_config_names(name)
+    if config is None and len(known) > 1 and "default" not in known:
+        raise ConfigError(f"hf://{name}: choose one of {', '.join(known)}: hf://{name}/{known[0]}")
+    if config is not None and config not in known:
+        raise ConfigError(f"hf://{name}: no {config!r}; there is {', '.join(known)}")
+    splits: Mapping[str, Iterable[Any]] = load_dataset(name, config, streaming=True)
+    return splits
+
+
+def _open_local(path: Path) -> Mapping[str, Iterable[Any]]:
+    from datasets import DatasetDict, load_dataset, load_from_disk
+
+    splits: Mapping[str, Iterable[Any]]
+    if path.is_file():
+        if path.suffix.lower() not in _LOADERS:
+            raise ConfigError(f"{path}: not one of {', '.join(_LOADERS)}; convert it")
+        loader = _LOADERS[path.suffix.lower()]
+        splits = load_dataset(loader, data_files=str(path), streaming=True)
+        return splits
+    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+        saved = load_from_disk(str(path))
+        return saved if isinstance(saved, DatasetDict) else {str(saved.split or "all"): saved}
+    splits = load_dataset(str(path), streaming=True)
+    return splits
+
+
+def _split(
+    uri: str, splits: Mapping[str, Iterable[Any]], wanted: str | None
+) -> Iterator[dict[str, Any]]:
+    names = sorted(map(str, splits))
+    name = wanted or ("test" if "test" in names or len(names) != 1 else names[0])
+    if name not in names:
+        raise ConfigError(f"{uri}: no split {name!r}; add one of @{', @'.join(names)}")
+    for row in splits[name]:
+        yield dict(row)
+
+
+# ------------------------------------------------------------------------------------- download
+
+
+def _matches(archive: Path, digest: str) -> bool:
+    try:
+        return mutual_digest(archive) == digest
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
+        return False
+
+
+def _check_scheme(url: str) -> None:
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
+        return
+    raise ConfigError(f"{url}: only https is fetched (http only from this machine)")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Redirects that stay where `_check_scheme` allows."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Follow, or refuse as an error of the download."""
+        try:
+            _check_scheme(newurl)
+        except ConfigError as error:
+            fp.close()
+            raise urllib.error.URLError(f"redirected to {error}") from None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _download(url: str, file: IO[bytes], max_bytes: int, timeout_s: float) -> None:
+    opener = urllib.request.build_opener(_SafeRedirects())
+    request = urllib.request.Request(url, headers={"User-Agent": "botchat"})
+    with opener.open(request, timeout=timeout_s) as response:
+        promised = int(response.headers.get("Content-Length") or 0)
+        received = 0
+        while chunk := response.read(2**16):
+            received += len(chunk)
+            if received > max_bytes:
+                raise urllib.error.URLError(f"longer than {max_bytes:,} bytes")
+            file.write(chunk)
+        if received < promised:
+            raise urllib.error.URLError(f"broke off after {received:,} of {promised:,} bytes")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
+        return f"the server answers {error.code} {error.reason}"
+    return _one_line(error.reason if isinstance(error, urllib.error.URLError) else error)
+
+
+def _one_line(reason: object) -> str:
+    text = " ".join(str(reason).split())
+    return text[:200] if text else type(reason).__name__

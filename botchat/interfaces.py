@@ -1,0 +1,209 @@
+"""Where rooms meet: a protocol asks (`Case`), a judge answers (`Ruling`), a model speaks (`Reply`).
+
+Protocols and judges know only this module, never each other. Everything that costs money is
+behind `ChatModel`; everything that decides is behind `Judge`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, Protocol, TypedDict
+
+import msgspec
+
+from botchat.records import Outcome, Turn, Verdict
+
+
+class Message(TypedDict):
+    """One chat message in the OpenAI layout."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a reply is drawn. The defaults are the papers' (temperature 0).
+
+    ``sample`` numbers independent draws of the same request, so that each has its own ledger key.
+    """
+
+    temperature: float | None = 0.0
+    max_tokens: int | None = None
+    sample: int = 0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens as the endpoint billed them; ``None`` where it did not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One model call's result. ``text`` is an answer only where ``usable``."""
+
+    outcome: Outcome
+    text: str = ""
+    finish_reason: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    latency_s: float = 0.0
+    cost_usd: float | None = None
+    """``None``: price unknown (never 0 for unknown)."""
+    detail: str = ""
+    """One line that explains any outcome but ``ok``."""
+    raw: str = ""
+    """The endpoint's body, whole."""
+    sent: Mapping[str, Any] = field(default_factory=dict)
+    """What was changed on the way to please the endpoint (layout, dropped parameters)."""
+    retry_after_s: float | None = None
+    """Not ``None``: trying again may help, after at least so many seconds (0 = at once)."""
+    status: int | None = None
+    """HTTP status, where there was one."""
+    adapted: bool = False
+    """The endpoint refused a layout or a parameter; the next attempt leaves it out."""
+    key: str = ""
+    """Ledger key; empty until recorded."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether ``text`` is something the model said and may be used."""
+        return self.outcome in ("ok", "truncated")
+
+    @property
+    def answered(self) -> bool:
+        """Whether the endpoint has answered this request for good, so it is never sent again."""
+        return self.outcome not in ("transport", "malformed")
+
+
+class ChatModel(Protocol):
+    """Anything that can continue a chat."""
+
+    @property
+    def name(self) -> str:
+        """The name users call it by."""
+        ...
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What decides its answers besides the request (model id, endpoint, fixed parameters).
+
+        Part of the ledger key: two models with equal identities share replies. JSON-ready and
+        free of secrets.
+        """
+        ...
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of prompt and reply together, or ``None`` if unknown."""
+        ...
+
+    @property
+    def parallel(self) -> int:
+        """Calls worth having in flight at once."""
+        ...
+
+    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+        """Answer ``messages`` (system first, then alternating roles, the last one ``user``).
+
+        One attempt; trying again is `botchat.models.recorded`'s business. Raises only
+        `FatalModelError` and `LimitReached`; every other failure is an outcome.
+        """
+        ...
+
+
+def settings_digest(*settings: Any) -> str:
+    """8 hex digits of any JSON-ready settings, for signatures."""
+    return hashlib.sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A dialogue as a case shows it: who spoke, what was said, how many utterances are the seed."""
+
+    contestant: str
+    utterances: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question to a judge, complete in itself.
+
+    ``choices`` is the set of verdicts the question offers; ``read`` finds the verdict in a
+    judge's text, ``None`` if there is no readable one in the set.
+    """
+
+    protocol: str
+    seed_id: str
+    dialogues: tuple[Shown, ...]
+    prompt: str
+    """The whole question in the papers' wording, dialogues included."""
+    choices: frozenset[Verdict]
+    read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
+    """``text -> (verdict, reason)``."""
+    mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
+    """Makes the same question with the two dialogues (or answers) in the other order. ``None``
+    where there is no order to swap, as in UniEval. Its verdicts are about the swapped order."""
+
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """Names in the order shown."""
+        return tuple(shown.contestant for shown in self.dialogues)
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits that change with what is judged; the wording is in the signature."""
+        return case_digest(self.protocol, *(shown.utterances for shown in self.dialogues))
+
+
+def case_digest(protocol: str, *dialogues: tuple[str, ...]) -> str:
+    """Digest of a case that shows these utterances, in this order."""
+    texts = "\0".join([protocol, *map(_dialogue_digest, dialogues)])
+    return hashlib.sha256(texts.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1 << 15)
+def _dialogue_digest(utterances: tuple[str, ...]) -> str:
+    # A dialogue meets every opponent in both orders: cached, a case costs microseconds.
+    joined = "".join(f"{len(text)}:{text}" for text in utterances)
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A judge's answer to a case, with everything it rests on."""
+
+    verdict: Verdict | None
+    reason: str = ""
+    outcome: Outcome = "ok"
+    transcript: tuple[Turn, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+class Judge(Protocol):
+    """Anything that answers a `Case`: a single model, a panel, rules, a person."""
+
+    @property
+    def name(self) -> str:
+        """The name its judgments are filed under."""
+        ...
+
+    @property
+    def parallel(self) -> int:
+        """Cases worth having in flight at once."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """8 hex digits that change with anything that decides its verdicts besides the case."""
+        ...
+
+    async def rule(self, case: Case) -> Ruling:
+        """Answer one case. Raises only `FatalModelError` and `LimitReached`."""
+        ...

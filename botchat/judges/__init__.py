@@ -1,0 +1,1 @@
+"""Who answers: each judge takes any protocol's case."""

@@ -1,0 +1,151 @@
+"""The offline judge: the UniEval prompt's criteria (BotChat Appendix B) made computable.
+
+It accuses the first utterance that does what at most 1 % of the set's human dialogues do; see
+`botchat.measures.dialogue_flags` for the criteria. It is a floor and a check for other judges, not
+one of the paper's: it sees no sense, only form, and does not find an error of fact or logic.
+
+A diagnosis it writes in the form that the question asks for, with what the criteria can tell: an
+error type that takes understanding is not judged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from functools import lru_cache
+
+from botchat.interfaces import Case, Ruling, settings_digest
+from botchat.measures.dialogue_flags import Flag, fit_thresholds, flags
+from botchat.records import Verdict
+
+VERSION = 1
+"""Raised with every change of the criteria that changes a verdict."""
+
+_ACCUSATIONS = {
+    "ai_phrases": "AI self-identification (phrases)",
+    "exact_repeat": "repeats an utterance (words × times)",
+    "closing_chain": "closing loop (closings in a row)",
+    "layout_marks": "laid out like a document (marks)",
+    "words": "too long (words)",
+    "verbatim_run": "repeats what was said (words in a row)",
+    "overlap": "same content as an earlier utterance (Jaccard index)",
+    "drift": "not related to the context (content words without a link)",
+    "formality": "formal tone (marks in 100 words)",
+}
+
+_DIAGNOSIS = "diagnosis"
+"""The protocol whose answer is a report."""
+
+_DIAGNOSED: Mapping[str, tuple[str, ...]] = {
+    "Repetition": ("exact_repeat", "overlap"),
+    "Logical inconsistency": (),
+    "Discontinuity": ("drift",),
+    "Inappropriate lexical choice": (),
+    "Factual error": (),
+    "AI self-identification": ("ai_phrases",),
+    "Contextual confusion": ("drift",),
+    "Excessive length": ("words",),
+    "Formal tone": ("layout_marks", "formality"),
+    "Repetitive phrasing": ("closing_chain", "verbatim_run"),
+}
+"""Error type, as a diagnosis names it -> the criteria that tell it; none: it is not judged."""
+
+_QUOTE = 60
+"""Characters of an utterance that stand for it."""
+
+
+class RulesJudge:
+    """Judges each dialogue of a case by itself, from its utterances only, never the prompt.
+
+    A case about one dialogue is answered by ``"No"`` or the index of the first accused utterance
+    (UniEval), one about two by which of them are accused (Arena, GTEval). Where the answer due is
+    not among the choices of a comparison, the earlier accusation decides, then the stronger one;
+    ``None`` if that does not tell them apart. A diagnosis reports every accused utterance. Every
+    other kind of case has no verdict.
+    """
+
+    name = "rules"
+    parallel = 1
+
+    def __init__(self, human_dialogues: Iterable[tuple[str, ...]]) -> None:
+        """Fit the thresholds to what the humans of the seed set do; see `fit_thresholds`."""
+        self.thresholds = fit_thresholds(human_dialogues)
+        # A dialogue meets every other contestant of its seed, in both orders, one after the other.
+        self._accuse = lru_cache(maxsize=1024)(self._first_flag)
+
+    @property
+    def digest(self) -> str:
+        """Of the thresholds."""
+        return settings_digest(VERSION, asdict(self.thresholds))
+
+    async def rule(self, case: Case) -> Ruling:
+        """Answer from ``case.dialogues`` and ``case.choices``; never waits."""
+        if case.protocol == _DIAGNOSIS:
+            return Ruling(*case.read(self._report(case.dialogues[0].utterances)))
+        accused = [self._accuse(shown.utterances) for shown in case.dialogues]
+        if len(accused) == 1 and "No" in case.choices:
+            verdict: Verdict | None = str(accused[0].index) if accused[0] else "No"
+            reason = _reason(accused[0])
+        elif len(accused) == 2 and case.choices <= {"1", "2", "both", "neither"}:
+            verdict = _compare(accused[0], accused[1], case.choices)
+            reason = "; ".join(
+                f"conversation {n}: {_reason(flag)}" for n, flag in enumerate(accused, 1)
+            )
+        else:
+            return Ruling(
+                None, "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
+            )
+        if verdict not in case.choices:
+            return Ruling(None, f"no offered choice says what the rules found: {reason}")
+        return Ruling(verdict, reason)
+
+    def _first_flag(self, utterances: tuple[str, ...]) -> Flag | None:
+        return next(iter(flags(utterances, self.thresholds)), None)
+
+    def _report(self, utterances: tuple[str, ...]) -> str:
+        found = flags(utterances, self.thresholds)
+        return "\n".join(
+            line
+            for error_type, criteria in _DIAGNOSED.items()
+            for line in _answer(
+                error_type, criteria, [f for f in found if f.criterion in criteria], utterances
+            )
+        )
+
+
+def _answer(
+    error_type: str, criteria: tuple[str, ...], found: list[Flag], utterances: tuple[str, ...]
+) -> Iterator[str]:
+    yield f"{error_type}? {'Yes' if found else 'No' if criteria else 'Not judged'}"
+    for flag in found:
+        said = _evidence(flag, utterances[flag.index - 1])
+        why = f"{_ACCUSATIONS[flag.criterion]}, {flag.value:.6g} > {flag.threshold:.6g} of people"
+        yield f"- Utterance {flag.index}: {json.dumps(said, ensure_ascii=False)} - {why}"
+
+
+def _evidence(flag: Flag, utterance: str) -> str:
+    """The words that the criterion found, where they stand so in the utterance, else its first."""
+    words = flag.evidence[1 : flag.evidence.rfind('"')].removesuffix("\u2026")
+    at = utterance.lower().find(words.lower())
+    return utterance[at : at + len(words)] if words and at >= 0 else utterance[:_QUOTE]
+
+
+def _compare(
+    first: Flag | None, second: Flag | None, choices: frozenset[Verdict]
+) -> Verdict | None:
+    if first and second:
+        if "both" in choices:
+            return "both"
+        mine, other = (first.index, -first.strength), (second.index, -second.strength)
+        return "1" if mine < other else "2" if other < mine else None
+    return "1" if first else "2" if second else "neither"
+
+
+def _reason(flag: Flag | None) -> str:
+    if flag is None:
+        return "nothing that people of this set do not do"
+    return (
+        f"utterance {flag.index}: {_ACCUSATIONS[flag.criterion]}, {flag.value:.6g} > "
+        f"{flag.threshold:.6g} of people: {flag.evidence}"
+    )

@@ -1,0 +1,1 @@
+"""What can be measured without a judge."""

@@ -1,0 +1,467 @@
+"""What can be seen in a dialogue without a model: numbers for the tables, and flags that accuse.
+
+The criteria are those of the UniEval prompt (BotChat Appendix B) and the bad cases of Appendix C,
+made countable. Each is one number an utterance, from the dialogue up to and including it, so what
+comes later never changes it and a cut dialogue is judged like the whole one. Limits come from what
+the human dialogues of the set do (`fit_thresholds`). Fluency, the prompt's first point, takes a
+language model and is not measured. Word lists are English; counts of words and exact repetition
+work in any language (a Chinese or Japanese character counts as a word).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from itertools import chain, pairwise
+from operator import attrgetter, gt
+from typing import NamedTuple
+
+import numpy as np
+
+from botchat.measures import english
+from botchat.records import N_SEED
+
+NEAR_CONTEXT = 6
+"""Earlier utterances in which a content word counts as a link to the context (see ``drift``)."""
+
+_PERCENTILE = 99
+_NGRAM = 4
+_QUOTE = 60
+_LONG_WORD = 8
+_FEWEST_CONTENT = 4
+_DRIFT_CAP = 10
+_DRIFT_LINK = 6
+_FORMAL_PHRASE = 5
+_FORMAL_DAMPING = 40
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The most an utterance may show of each criterion; more is flagged.
+
+    Fields stand in the order in which a flag is preferred where one utterance has several. The
+    defaults are floors, which hold however small or terse the set is; those without another source
+    are the rounded 99th percentile of MuTual's 547 human dialogues.
+    """
+
+    ai_phrases: float = 0.0
+    """Phrases in which a speaker is said to be a program ("AI self-identification", Appendix C).
+    No floor: humans of ordinary sets never say one; in a set about chatbots the limit rises."""
+
+    exact_repeat: float = 3.0
+    """Words of the utterance times how often the same utterance was made before ("just repeat some
+    previous sentences (exact repetition …)"). Floor: people say "How are you?" twice."""
+
+    closing_chain: float = 4.0
+    """Utterances in a row, this one included, that only thank, wish well or say goodbye ("just
+    repeat … with the same meaning"). Floor: a pair that offers to close and a pair of goodbyes make
+    a whole closing between people (Schegloff and Sacks 1973)."""
+
+    layout_marks: float = 1.0
+    """Line breaks, list items, headings, bold, code, tags, speaker labels and stage directions
+    ("not likely to appear in human-human conversations"). Floor: one may be a slip."""
+
+    words: float = 60.0
+    """Words of the utterance ("too long"). Floor: what the generation prompt recommends to stay
+    below (Appendix B)."""
+
+    verbatim_run: float = 5.0
+    """Longest stretch of words within a sentence all of whose word 4-grams were said before, also
+    within the same utterance ("just repeat some previous sentences"); 0 or at least 4."""
+
+    overlap: float = 0.5
+    """Greatest Jaccard index of the content words with those of one earlier utterance ("… or with
+    the same meaning"); pairs of fewer than 4 content words are measured as if they had 4."""
+
+    drift: float = 20.0
+    """Content words said since the talk last had a link to its context ("not related to the context
+    or the change of topic is not natural"). An utterance that shares no content word with the
+    `NEAR_CONTEXT` utterances before it adds its own (at most 10, so that no single utterance
+    decides), each shared one takes 6 back. Replies without content words add nothing. Pronouns and
+    answer words are no links: among MuTual's they are as frequent in utterances planted from other
+    dialogues."""
+
+    formality: float = 11.0
+    """Formal marks in 100 words ("formal tone", Appendix C; "do not talk like an AI assistant",
+    Appendix B): 5 for each written connective or assistant's phrase, 1 for each word of 8 letters
+    or more and each form that speech contracts ("do not"), -1 for each contraction; per
+    length + 40 words, so that short utterances are not judged by one phrase; never below 0."""
+
+
+class Values(NamedTuple):
+    """What one utterance shows of each criterion of `Thresholds`, in the same order."""
+
+    ai_phrases: float
+    exact_repeat: float
+    closing_chain: float
+    layout_marks: float
+    words: float
+    verbatim_run: float
+    overlap: float
+    drift: float
+    formality: float
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One criterion that one utterance exceeds."""
+
+    criterion: str
+    """Name of a field of `Thresholds`."""
+    index: int
+    """1-based utterance."""
+    value: float
+    threshold: float
+    evidence: str
+    """What was found, shortened: at most about 60 characters of the dialogue's own text."""
+
+    @property
+    def strength(self) -> float:
+        """Value in multiples of the threshold; infinite where humans show none at all."""
+        return self.value / self.threshold if self.threshold else math.inf
+
+
+@dataclass(frozen=True)
+class DialogueMeasures:
+    """Numbers of one dialogue after its ChatSEED; ``nan`` where there is nothing to measure."""
+
+    n_utterances: int
+    mean_words: float
+    length_growth: float
+    """Mean words of the second half over that of the first; 1 = constant, ``nan`` below 2."""
+    question_rate: float
+    """Share of utterances with a question mark."""
+    distinct_2: float
+    """Different word pairs over all word pairs (Li et al. 2016)."""
+    exact_rate: float
+    """Share of utterances made before, word for word."""
+    repetition_rate: float
+    """Share of word 4-grams said before, the ChatSEED included."""
+    max_overlap: float
+    """Greatest Jaccard index of content words with an earlier utterance."""
+    closing_loop: int | None
+    """1-based first utterance of the first chain of closings longer than people need; ``None``:
+    there is none."""
+    ai_phrases: int
+    formality: float
+    """Mean of the utterances', in marks per 100 words."""
+    contraction_share: float
+    """Contracted words over all words."""
+    long_word_share: float
+    """Words of 8 letters or more over all words."""
+    layout_share: float
+    """Share of utterances with layout marks."""
+    emoji_share: float
+    """Share of utterances with an emoji."""
+
+
+def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
+    """The 99th percentile of what human dialogues reach, but not less than the floors.
+
+    A dialogue counts with its most extreme utterance, so each criterion accuses at most 1 % of
+    these dialogues; a dialogue much longer than theirs has more chances to be accused. A set of
+    fewer than 100 has no such percentile: its maximum is taken. Without any dialogue the floors
+    stand alone.
+    """
+    peaks = [np.max(values(dialogue), axis=0) for dialogue in dialogues if dialogue]
+    if not peaks:
+        return Thresholds()
+    # "higher": nobody is accused only because the percentile falls between two dialogues.
+    limits = np.percentile(np.array(peaks), _PERCENTILE, axis=0, method="higher")
+    return Thresholds(*map(float, np.maximum(limits, astuple(Thresholds()))))
+
+
+def flags(utterances: tuple[str, ...], thresholds: Thresholds) -> list[Flag]:
+    """Every criterion that an utterance after the ChatSEED exceeds; the ChatSEED is human.
+
+    Ordered by utterance, then as in `Thresholds`. Further utterances only append flags.
+    """
+    limits = _limits(thresholds)
+    reading = _read(utterances)
+    return [
+        Flag(criterion, at + 1, value, limit, _evidence(reading, criterion, at))
+        for at in range(N_SEED, len(utterances))
+        if any(map(gt, reading.values[at], limits))
+        for criterion, value, limit in zip(Values._fields, reading.values[at], limits, strict=True)
+        if value > limit
+    ]
+
+
+def values(utterances: tuple[str, ...]) -> tuple[Values, ...]:
+    """What each utterance shows of each criterion, the ChatSEED's included."""
+    return _read(utterances).values
+
+
+def first_flags(utterances: tuple[str, ...], thresholds: Thresholds) -> dict[str, int]:
+    """Criterion -> 1-based utterance of its first flag, of criteria with one; see `flags`."""
+    limits = _limits(thresholds)
+    first: dict[str, int] = {}
+    for at, shown in enumerate(_read(utterances).values[N_SEED:], N_SEED + 1):
+        if any(map(gt, shown, limits)):
+            for criterion, value, limit in zip(Values._fields, shown, limits, strict=True):
+                if value > limit:
+                    first.setdefault(criterion, at)
+    return first
+
+
+def measure(utterances: tuple[str, ...], end: int | None = None) -> DialogueMeasures:
+    """The numbers of what follows the ChatSEED of one dialogue, cut to ``end`` utterances."""
+    reading = _read(utterances)
+    texts, shown = reading.texts[N_SEED:end], reading.values[N_SEED:end]
+    n, half = len(texts), len(texts) // 2
+    lengths = [len(text.words) for text in texts]
+    pairs = [pair for text in texts for pair in pairwise(text.words)]
+    usual = int(_FLOORS.closing_chain)
+    chains = [each.closing_chain for each in reading.values[:end]]
+    return DialogueMeasures(
+        n_utterances=n,
+        mean_words=_ratio(sum(lengths), n),
+        length_growth=_ratio(sum(lengths[n - half :]), sum(lengths[:half])),
+        question_rate=_ratio(sum(text.question for text in texts), n),
+        distinct_2=_ratio(len(set(pairs)), len(pairs)),
+        exact_rate=_ratio(sum(each.exact_repeat > 0 for each in shown), n),
+        repetition_rate=_ratio(
+            sum(said for said, _ in reading.ngrams[N_SEED:end]),
+            sum(total for _, total in reading.ngrams[N_SEED:end]),
+        ),
+        max_overlap=max((each.overlap for each in shown), default=math.nan),
+        closing_loop=chains.index(usual + 1) + 1 - usual if usual + 1 in chains else None,
+        ai_phrases=int(sum(each.ai_phrases for each in shown)),
+        formality=_ratio(sum(each.formality for each in shown), n),
+        contraction_share=_ratio(sum(text.contractions for text in texts), sum(lengths)),
+        long_word_share=_ratio(sum(text.long_words for text in texts), sum(lengths)),
+        layout_share=_ratio(sum(each.layout_marks > 0 for each in shown), n),
+        emoji_share=_ratio(sum(text.emoji for text in texts), n),
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
+
+
+_FLOORS = Thresholds()
+_limits = attrgetter(*Values._fields)
+
+
+class _Text(NamedTuple):
+    """One utterance read by itself."""
+
+    raw: str
+    low: str
+    sentences: list[list[str]]
+    words: list[str]
+    pieces: frozenset[str]
+    """``words``, and their parts between apostrophes."""
+    content: frozenset[str]
+    """Stems of the words that carry a subject or a courtesy."""
+    subject: frozenset[str]
+    """``content`` without courtesies."""
+    question: bool
+    contractions: int
+    long_words: int
+    emoji: bool
+
+
+class _Reading(NamedTuple):
+    """A dialogue read once: for every utterance its text, values and what they rest on."""
+
+    texts: tuple[_Text, ...]
+    values: tuple[Values, ...]
+    first: list[int]
+    """0-based first utterance of the same words."""
+    like: list[int]
+    """0-based earlier utterance of greatest overlap; itself where there is none."""
+    runs: list[str]
+    ngrams: list[tuple[int, int]]
+    """Word 4-grams said before, all word 4-grams."""
+
+
+@lru_cache(maxsize=16)  # so that flags() and measure() read a dialogue once between them
+def _read(utterances: tuple[str, ...]) -> _Reading:
+    texts = tuple(map(_text, utterances))
+    repeats, first = _repeats(texts)
+    overlaps, like = _overlaps(texts)
+    runs, ngrams = _runs(texts)
+    found = zip(
+        (len(english.AI.findall(text.low)) for text in texts),
+        repeats,
+        _closing_chains(texts),
+        map(_layout_marks, texts),
+        (len(text.words) for text in texts),
+        map(len, runs),
+        overlaps,
+        _drifts(texts),
+        map(_formality, texts),
+        strict=True,
+    )
+    return _Reading(
+        texts, tuple(map(Values._make, found)), first, like, list(map(" ".join, runs)), ngrams
+    )
+
+
+def _text(raw: str) -> _Text:
+    low = raw.lower().replace("\u2019", "'")
+    sentences = [english.WORD.findall(sentence) for sentence in english.SENTENCE_END.split(low)]
+    words = list(chain.from_iterable(sentences)) if len(sentences) > 1 else sentences[0]
+    apostrophed = [word for word in words if "'" in word] if "'" in low else []
+    parts = [part for word in apostrophed for part in word.split("'")]
+    content = frozenset(map(english.content, words)) - _NO_CONTENT
+    return _Text(
+        raw=raw,
+        low=low,
+        sentences=sentences,
+        words=words,
+        pieces=frozenset(words + parts),
+        content=content,
+        subject=content - english.COURTESY,
+        question=english.QUESTION.search(raw) is not None,
+        contractions=sum(english.CONTRACTION.fullmatch(word) is not None for word in apostrophed),
+        long_words=sum(len(word) >= _LONG_WORD for word in words),
+        emoji=not raw.isascii() and english.EMOJI.search(raw) is not None,
+    )
+
+
+_NO_CONTENT = frozenset([""])
+
+
+def _repeats(texts: Iterable[_Text]) -> tuple[list[int], list[int]]:
+    """Words of each utterance times earlier utterances of the same words; the first of them."""
+    times: Counter[tuple[str, ...]] = Counter()
+    made: dict[tuple[str, ...], int] = {}
+    repeats, first = [], []
+    for at, text in enumerate(texts):
+        key = tuple(text.words) or (text.raw.strip(),)
+        repeats.append(len(key) * times[key])
+        first.append(made.setdefault(key, at))
+        times[key] += 1
+    return repeats, first
+
+
+def _closing_chains(texts: Iterable[_Text]) -> list[int]:
+    """Length of the chain of closings that each utterance ends.
+
+    A closing holds a closing phrase, at most half as many words with a subject as courtesies (one
+    may always be: a name) and no question. A reply without a subject ("I will.") does not start
+    a chain but goes on with one.
+    """
+    chains, length = [], 0
+    for text in texts:
+        if text.question or not text.words:
+            length = 0
+        elif english.CLOSING_WORDS & text.pieces and english.CLOSING.search(text.low):
+            courtesies = len(text.content) - len(text.subject)
+            length = length + 1 if len(text.subject) <= max(1, courtesies / 2) else 0
+        elif length:
+            length = 0 if text.subject else length + 1
+        chains.append(length)
+    return chains
+
+
+def _layout_marks(text: _Text) -> int:
+    stripped = text.raw.strip()
+    return len(english.LAYOUT.findall(stripped)) if english.LAYOUT_SIGN.search(stripped) else 0
+
+
+def _runs(texts: Iterable[_Text]) -> tuple[list[list[str]], list[tuple[int, int]]]:
+    """Longest stretch of each utterance said before; its 4-grams said before and in all."""
+    said: set[tuple[str, ...]] = set()
+    runs, counts = [], []
+    for text in texts:
+        longest: list[str] = []
+        repeated = total = 0
+        for words in text.sentences:
+            n = max(0, len(words) - _NGRAM + 1)
+            total += n
+            fresh = set(_ngrams(words))
+            if len(fresh) == n and said.isdisjoint(fresh):
+                said |= fresh
+                continue
+            length = best = stop = 0
+            for end, ngram in enumerate(_ngrams(words), _NGRAM):
+                if ngram in said:
+                    repeated += 1
+                    length = length + 1 if length else _NGRAM
+                    if length > best:
+                        best, stop = length, end
+                else:
+                    length = 0
+                    said.add(ngram)
+            if best > len(longest):
+                longest = words[stop - best : stop]
+        runs.append(longest)
+        counts.append((repeated, total))
+    return runs, counts
+
+
+def _ngrams(words: list[str]) -> Iterator[tuple[str, ...]]:
+    return zip(words, words[1:], words[2:], words[3:], strict=False)
+
+
+def _overlaps(texts: tuple[_Text, ...]) -> tuple[list[float], list[int]]:
+    """Greatest Jaccard index with an earlier utterance, and that utterance."""
+    overlaps, like = [], []
+    holders: dict[str, list[int]] = {}
+    for at, text in enumerate(texts):
+        shared = Counter(chain.from_iterable(holders.get(stem, ()) for stem in text.content))
+        best, whom = 0.0, at
+        for other in sorted(shared):
+            union = len(text.content) + len(texts[other].content) - shared[other]
+            index = shared[other] / max(union, _FEWEST_CONTENT)
+            if index > best:
+                best, whom = index, other
+        overlaps.append(best)
+        like.append(whom)
+        for stem in text.content:
+            holders.setdefault(stem, []).append(at)
+    return overlaps, like
+
+
+def _drifts(texts: tuple[_Text, ...]) -> list[int]:
+    """Content words said without a link to the context, links taken off (see `Thresholds`)."""
+    drifts, drift = [], 0
+    last: dict[str, int] = {}
+    for at, text in enumerate(texts):
+        if at:
+            links = sum(at - last.get(stem, -math.inf) <= NEAR_CONTEXT for stem in text.subject)
+            step = -_DRIFT_LINK * links if links else min(len(text.subject), _DRIFT_CAP)
+            drift = max(0, drift + step)
+        drifts.append(drift)
+        last |= dict.fromkeys(text.subject, at)
+    return drifts
+
+
+def _formality(text: _Text) -> float:
+    phrases = full_forms = 0
+    if english.FORMAL_WORDS & text.pieces:
+        phrases = len(english.FORMAL.findall(text.low))
+    if english.FULL_FORM_WORDS & text.pieces:
+        full_forms = len(english.FULL_FORM.findall(text.low))
+    marks = _FORMAL_PHRASE * phrases + text.long_words + full_forms - text.contractions
+    return max(0.0, 100 * marks / (len(text.words) + _FORMAL_DAMPING))
+
+
+def _evidence(reading: _Reading, criterion: str, at: int) -> str:
+    text = reading.texts[at]
+    if criterion == "ai_phrases":
+        return _quote(", ".join(match[0] for match in english.AI.finditer(text.low)))
+    if criterion == "formality":
+        phrases = ", ".join(match[0] for match in english.FORMAL.finditer(text.low))
+        return _quote(phrases or text.raw)
+    if criterion == "verbatim_run":
+        return _quote(reading.runs[at])
+    since = at + 2 - int(reading.values[at].closing_chain)
+    where = {
+        "exact_repeat": f" (as utterance {reading.first[at] + 1})",
+        "overlap": f" (like utterance {reading.like[at] + 1})",
+        "closing_chain": f" (closing since utterance {since})",
+    }
+    return _quote(text.raw) + where.get(criterion, "")
+
+
+def _quote(text: str) -> str:
+    """At most 60 printable characters on one line, in quotation marks."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _QUOTE]).split())
+    return f'"{line if len(line) <= _QUOTE else line[: _QUOTE - 1] + chr(0x2026)}"'

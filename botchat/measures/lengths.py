@@ -1,0 +1,220 @@
+"""Lengths of generated utterances in cl100k_base tokens (BotChat §4.1, Table 1, Figure 3).
+
+tiktoken reads the encoding's vocabulary from a file that it downloads on first use. It is looked
+for where it may already be; where it cannot be had, lengths are in words and say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botchat.records import Dialogue
+
+if TYPE_CHECKING:
+    import tiktoken
+
+log = logging.getLogger("botchat")
+
+Unit = Literal["tokens", "words"]
+
+ENCODING = "cl100k_base"
+CACHE_DIR = "TIKTOKEN_CACHE_DIR"
+DOWNLOAD_TIMEOUT_S = 20.0
+"""How long a run waits for tiktoken's download; it goes on in the background for the next run."""
+
+_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
+_FILE = hashlib.sha1(_URL.encode(), usedforsecurity=False).hexdigest()
+"""tiktoken names a file of its cache by the SHA-1 of the address it comes from."""
+_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+
+_HAN_OR_KANA = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_HAN_OR_KANA}]|[^\W{_HAN_OR_KANA}]+(?:['\u2019][^\W{_HAN_OR_KANA}]+)*")
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Counts a text in ``unit``."""
+
+    unit: Unit
+    count: Callable[[str], int]
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Lengths of every generated utterance; ChatSEED utterances are not among them."""
+
+    unit: Unit
+    by_contestant: Mapping[str, NDArray[np.int64]]
+    """Contestant -> lengths, in the order of its dialogues; empty if it said nothing."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of lengths; all but ``n`` are NaN where there is no utterance."""
+
+    n: int
+    mean: float
+    median: float
+    p95: float
+    """95th percentile, linearly interpolated."""
+    max: float
+    sd: float
+    """Population standard deviation."""
+
+
+@cache
+def counter() -> Counter:
+    """The cl100k_base counter, or one of words where the encoding cannot be had (logged once)."""
+    encoding = _encoding()
+    if encoding is None:
+        log.warning(
+            "lengths are counted in words, not tokens: the %s vocabulary is not on this machine "
+            "and cannot be downloaded; set %s to a folder that holds it (file %s), or run: "
+            "pip install --no-deps llama-index-core",
+            ENCODING,
+            CACHE_DIR,
+            _FILE,
+        )
+        return Counter("words", words)
+    encode = encoding.encode_ordinary
+    return Counter("tokens", lambda text: len(encode(text)))
+
+
+def words(text: str) -> int:
+    """Words of a text: runs of letters and digits, and each Han or kana character."""
+    return len(_WORD.findall(text))
+
+
+def measure(
+    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    get_counter: Callable[[], Counter] = counter,
+) -> Lengths:
+    """Lengths of all generated utterances, all in one unit.
+
+    Tokens are taken from the records where they are and counted where they are not; if they cannot
+    be counted, every utterance is measured in words.
+
+    Args:
+        dialogues: contestant -> seed id -> dialogue.
+        get_counter: gives the counter; asked only where a record holds no token count.
+    """
+    recorded = {
+        name: [fact for dialogue in by_seed.values() for fact in _recorded(dialogue)]
+        for name, by_seed in dialogues.items()
+    }
+    unit: Unit = "tokens"
+    if any(None in tokens for tokens in recorded.values()):
+        chosen = get_counter()
+        unit = chosen.unit
+        for name, by_seed in dialogues.items():
+            if unit == "tokens" and None not in recorded[name]:
+                continue
+            texts = (text for d in by_seed.values() for text in d.utterances[d.n_seed :])
+            recorded[name] = [
+                chosen.count(text) if known is None or unit == "words" else known
+                for text, known in zip(texts, recorded[name], strict=True)
+            ]
+    return Lengths(
+        unit, {name: np.array(values, dtype=np.int64) for name, values in recorded.items()}
+    )
+
+
+def summary(lengths: NDArray[np.int64]) -> Summary:
+    """Mean, median, 95th percentile, maximum and standard deviation of lengths."""
+    if not len(lengths):
+        return Summary(0, *[float("nan")] * 5)
+    return Summary(
+        n=len(lengths),
+        mean=float(lengths.mean()),
+        median=float(np.median(lengths)),
+        p95=float(np.percentile(lengths, 95)),
+        max=float(lengths.max()),
+        sd=float(lengths.std()),
+    )
+
+
+def _recorded(dialogue: Dialogue) -> list[int | None]:
+    """Recorded tokens of each generated utterance; a human dialogue has no facts."""
+    generated = len(dialogue.utterances) - dialogue.n_seed
+    known = [fact.tokens for fact in dialogue.facts[:generated]]
+    return known + [None] * (generated - len(known))
+
+
+def _encoding() -> tiktoken.Encoding | None:
+    for folder in _folders():
+        if _holds_vocabulary(folder):
+            return _load(folder)
+    return _download()
+
+
+def _folders() -> Iterator[Path]:
+    """Where the vocabulary may already be, most explicit first."""
+    for variable in (CACHE_DIR, "DATA_GYM_CACHE_DIR"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable])
+    # llama-index-core carries a ready cache. The namespace package is found without importing it.
+    spec = importlib.util.find_spec("llama_index")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        yield Path(place) / "core" / "_static" / "tiktoken_cache"
+    yield Path(tempfile.gettempdir()) / "data-gym-cache"
+
+
+def _holds_vocabulary(folder: Path) -> bool:
+    """Whether tiktoken would take the file: it deletes one with another digest and downloads."""
+    try:
+        return hashlib.sha256((folder / _FILE).read_bytes()).hexdigest() == _SHA256
+    except OSError:
+        return False
+
+
+def _load(folder: Path) -> tiktoken.Encoding:
+    import tiktoken
+
+    with _cache_dir(folder):
+        return tiktoken.get_encoding(ENCODING)
+
+
+@contextmanager
+def _cache_dir(folder: Path) -> Iterator[None]:
+    before = os.environ.get(CACHE_DIR)
+    os.environ[CACHE_DIR] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[CACHE_DIR]
+        else:
+            os.environ[CACHE_DIR] = before
+
+
+def _download() -> tiktoken.Encoding | None:
+    """Let tiktoken download it, waited for only so long: it sets no timeout itself."""
+    import tiktoken
+
+    got: list[tiktoken.Encoding] = []
+
+    def get() -> None:
+        try:
+            got.append(tiktoken.get_encoding(ENCODING))
+        except (OSError, ValueError) as error:  # requests' errors are OSErrors
+            log.debug("cannot download %s: %s", ENCODING, error)
+
+    thread = threading.Thread(target=get, name="tiktoken download", daemon=True)
+    thread.start()
+    thread.join(DOWNLOAD_TIMEOUT_S)
+    return got[0] if got else None

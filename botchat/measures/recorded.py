@@ -1,0 +1,203 @@
+"""MATEval's recorded discussions: its published correlations, computed again without a model.
+
+The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with
+people's scores and one JSON file a strategy, which holds every turn of every discussion and the
+report that the summariser wrote in the end (Li et al. 2024, §4; its Tables 1 and 2).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from botchat.errors import DataError, MissingError
+from botchat.measures.annotations import decoded
+from botchat.measures.scores import Rating, compare_scores
+from botchat.measures.statistics import Row
+
+ERROR_TYPES: Mapping[str, tuple[str, str]] = {
+    "REP": ("Repetition", "重复问题"),
+    "LINC": ("Logical Inconsistency", "逻辑问题"),
+    "DCONT": ("Discontinuity", "连贯性问题"),
+    "ILC": ("Inappropriate Lexical Choice", "用词不当"),
+    "FER": ("Factual Error", "事实性错误"),
+}
+"""The paper's five, in the order of its tables, by the names the two languages' files give them."""
+
+STRATEGIES: Mapping[str, str] = {
+    "no_multi_agent": "SA",
+    "one_by_one_agent_summary": "one-by-one",
+    "SR_FB_agent_summary": "SR",
+    "COT_FB_agent_summary": "CoT",
+    "SR_COT_FB_agent_summary": "SR+CoT",
+}
+"""Key of the report in a record -> strategy, in the order of the paper's tables."""
+
+_COLUMNS = (("Score_new", "Story"), ("新得分", "故事"))
+_PEOPLE = "human"
+
+_CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
+_NAMES = "|".join(re.escape(name) for names in ERROR_TYPES.values() for name in names)
+_QUOTE = "['\"\u2018\u2019\u201c\u201d]"
+_QUESTION = re.compile(rf"{_QUOTE}\s*({_NAMES})\s*{_QUOTE}\s*[?\uff1f]", re.IGNORECASE)
+_SCORE = re.compile(
+    r"(?:score for individual questions?|单项问题得分)[ \t]*[:\uff1a]?[ \t]*"
+    r"([-\u2212\u2013\u2014]?)[ \t]*(\d+(?:\.\d+)?)",
+    re.IGNORECASE,
+)
+_TOTAL = re.compile(r"final score|最终得分", re.IGNORECASE)
+_PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
+
+
+def mateval(files: Mapping[str, bytes], *, resamples: int = 1000, seed: int = 0) -> list[Row]:
+    """Correlation of each strategy's recorded scores with people's, for each error type.
+
+    Args:
+        files: name -> content of one dataset's files, in any folders. Of several JSON files those
+            without recorded reports (upstream's inputs) are passed over.
+        resamples: of the bootstrap over stories that gives the intervals.
+        seed: of the bootstrap.
+
+    Returns:
+        Rows ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n`` stories, ``unreadable``
+        reports (without a score for this type; they are not part of ``n``), ``spearman`` and
+        ``kendall`` with their intervals, in the order of the paper's table.
+
+    Raises:
+        MissingError: no table with people's scores, or no recorded reports.
+        DataError: a file that is not what it should be, with its name and line or record.
+    """
+    told = people(files)
+    reports = _reports(files, [story for story, _ in told])
+    order = [*STRATEGIES.values(), *sorted(set(reports) - set(STRATEGIES.values()))]
+    rows: list[Row] = []
+    found: dict[tuple[str, str], Row] = {}
+    for code in ERROR_TYPES:
+        ratings = [Rating(str(i), "", _PEOPLE, scores[code]) for i, (_, scores) in enumerate(told)]
+        ratings += [
+            Rating(str(i), "", f"by {strategy}", scores.get(code))
+            for strategy, read in reports.items()
+            for i, scores in read.items()
+        ]
+        for row in compare_scores(ratings, _PEOPLE, resamples=resamples, seed=seed).rows:
+            found[str(row.pop("judge")).removeprefix("by "), code] = row
+    for strategy in order:
+        if strategy in reports:
+            rows += [
+                {"strategy": strategy, "error_type": code, **found[strategy, code]}
+                for code in ERROR_TYPES
+            ]
+    return rows
+
+
+def read_report(text: str) -> dict[str, float]:
+    """Scores by error type of a report in question-and-answer form, English or Chinese.
+
+    The last score line under a question counts. A sign is taken as it stands (some reports give a
+    deduction without its minus; so do the published figures), and a type without a score line is
+    left out: an answer of No is not turned into a 0.
+    """
+    _, *parts = _QUESTION.split(text)
+    scores = {}
+    for name, answer in zip(parts[::2], parts[1::2], strict=True):
+        said = _SCORE.findall(_TOTAL.split(answer, maxsplit=1)[0])
+        if said:
+            sign, digits = said[-1]
+            scores[_CODES[name.casefold()]] = -float(digits) if sign else float(digits)
+    return scores
+
+
+def people(files: Mapping[str, bytes]) -> list[tuple[str, dict[str, float]]]:
+    """(story, people's scores by error type) of every story; files and errors as of `mateval`."""
+    for name in sorted(files):
+        if not name.lower().endswith(".csv"):
+            continue
+        rows = csv.DictReader(io.StringIO(decoded(files[name], name), newline=""))
+        for scores, story in _COLUMNS:
+            if scores in (rows.fieldnames or ()) and story in (rows.fieldnames or ()):
+                return [
+                    (row[story], _people_scores(row[scores] or "", f"{name}:{rows.line_num}"))
+                    for row in rows
+                ]
+    raise MissingError(
+        "no table with people's scores among "
+        f"{', '.join(sorted(files)) or 'no files'}: give a CSV file with the columns "
+        + " or ".join(f"{story} and {scores}" for scores, story in _COLUMNS)
+    )
+
+
+def _people_scores(text: str, where: str) -> dict[str, float]:
+    scores = {}
+    for line in filter(str.strip, text.splitlines()):
+        match = _PEOPLE_SCORE.fullmatch(line)
+        code = _CODES.get(match[1].casefold()) if match else None
+        if not match or not code:
+            raise DataError(f"{where}: {line.strip()!r} is no score of an error type (Name:-1)")
+        scores[code] = float(match[2])
+    if set(scores) != set(ERROR_TYPES):
+        missing = ", ".join(code for code in ERROR_TYPES if code not in scores)
+        raise DataError(f"{where}: people's score has no {missing}; every story needs all five")
+    return scores
+
+
+def _reports(
+    files: Mapping[str, bytes], stories: list[str]
+) -> dict[str, dict[int, dict[str, float]]]:
+    """Strategy -> index of the story -> scores by error type."""
+    reports: dict[str, dict[int, dict[str, float]]] = {}
+    for name in sorted(files):
+        if PurePosixPath(name).suffix.lower() != ".json":
+            continue
+        try:
+            records = json.loads(decoded(files[name], name))
+        except json.JSONDecodeError as error:
+            raise DataError(f"{name}:{error.lineno}: not readable as JSON: {error.msg}") from None
+        key = _report_key(records)
+        if key is None:
+            continue
+        strategy = STRATEGIES.get(key, key.removesuffix("_agent_summary"))
+        if strategy in reports:
+            raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
+        reports[strategy] = _read_records(name, records, key, stories)
+    if not reports:
+        raise MissingError(
+            f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files "
+            f"(records with one of the keys {', '.join(STRATEGIES)})"
+        )
+    return reports
+
+
+def _report_key(records: Any) -> str | None:
+    if not isinstance(records, list) or not records or not isinstance(records[0], dict):
+        return None
+    keys = [key for key in records[0] if key in STRATEGIES or key.endswith("_agent_summary")]
+    return keys[0] if keys else None
+
+
+def _read_records(
+    name: str, records: list[Any], key: str, stories: list[str]
+) -> dict[int, dict[str, float]]:
+    read: dict[int, dict[str, float]] = {}
+    same = 0
+    for number, record in enumerate(records, 1):
+        index = record.get("ID") if isinstance(record, dict) else None
+        if not isinstance(index, int) or not 0 <= index < len(stories) or index in read:
+            raise DataError(
+                f"{name}: record {number}: ID {index!r} is not the number of one of the "
+                f"{len(stories)} stories of the table, each once"
+            )
+        report = record.get(key)
+        read[index] = read_report(report) if isinstance(report, str) else {}
+        same += record.get("story") == stories[index]
+    # Upstream changed a word here and there between the table and the discussions.
+    if 2 * same < len(records):
+        raise DataError(
+            f"{name}: only {same} of {len(records)} stories are those of the table; give files of "
+            "one dataset"
+        )
+    return read

@@ -1,0 +1,1 @@
+"""Who speaks: endpoints and offline bots, behind one ledger."""

@@ -1,0 +1,105 @@
+"""What the four offline speakers have in common: hearing a dialogue, drawing, answering."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from botchat.interfaces import Message, Reply, Sampling
+
+T = TypeVar("T")
+
+HEARD_CHARS = 4000
+"""Characters of an utterance a bot attends to; a longer one is heard up to there."""
+
+_UNSAYABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+
+
+def one_line(text: str) -> str:
+    """Make ``text`` sayable: one line, no control character or surrogate."""
+    return _UNSAYABLE.sub(" ", text).strip()
+
+
+def attend(text: str) -> str:
+    """Turn an utterance into what a bot hears: its first characters, with straight apostrophes."""
+    return one_line(text[:HEARD_CHARS]).replace("\u2019", "'")
+
+
+class Draw:
+    """Choices that depend on nothing but a key, the same on every platform and Python.
+
+    Part of the key is ``sample``, so that each draw of a request is its own.
+    """
+
+    def __init__(self, sample: int, *key: object) -> None:
+        """Seed with the JSON of ``sample`` and ``key``."""
+        self.sample = sample
+        seed = json.dumps([sample, key]).encode("ascii")
+        self._random = random.Random(int.from_bytes(hashlib.sha256(seed).digest()[:8], "big"))
+
+    def below(self, n: int) -> int:
+        """Draw an index, ``0 <= index < n``."""
+        # Of `random`, only random() promises the same numbers in every version of Python.
+        return int(self._random.random() * n)
+
+    def pick(self, options: Sequence[T]) -> T:
+        """Draw one of ``options``, which must not be empty."""
+        return options[self.below(len(options))]
+
+    def chance(self, probability: float) -> bool:
+        """Draw true with ``probability``."""
+        return self._random.random() < probability
+
+
+class Speaker(ABC):
+    """An offline `botchat.interfaces.ChatModel`: no network, no state, no clock.
+
+    The same utterances and ``sampling.sample`` always get the same reply; the system prompt and
+    the other sampling parameters have no effect.
+    """
+
+    bot: str
+    """Name after ``bot:``."""
+    version: int
+    """Raised with every change that changes any answer: replies are kept under it."""
+
+    @property
+    def name(self) -> str:
+        """Name users call it by."""
+        return f"bot:{self.bot}"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Bot and version: all that decides its answers."""
+        return {"bot": self.bot, "version": self.version}
+
+    @property
+    def context_window(self) -> None:
+        """No limit."""
+        return None
+
+    @property
+    def parallel(self) -> int:
+        """Calls in flight: answering takes no waiting, so a few keep the ledger busy."""
+        return 8
+
+    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+        """Continue the dialogue in ``messages``; never raises, whatever was said in it."""
+        utterances = [m["content"] for m in messages if m["role"] != "system"]
+        heard = tuple(map(attend, utterances))
+        said = self.say(heard, Draw(sampling.sample, self.bot, utterances))
+        if not said:
+            return Reply(outcome="empty", finish_reason="stop", detail=self.silence)
+        return Reply(outcome="ok", text=said, finish_reason="stop")
+
+    silence = "the bot had nothing to say"
+    """Why `say` may come back empty."""
+
+    @abstractmethod
+    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+        """Next utterance after ``heard`` (one line each, oldest first, possibly none)."""

@@ -1,0 +1,245 @@
+"""How hard an endpoint may be pushed, how often a call is tried, and what a run may cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from botchat.errors import LimitReached
+from botchat.interfaces import Reply, Usage
+
+
+@dataclass(frozen=True)
+class Prices:
+    """USD per million tokens; ``None`` is unknown, never free."""
+
+    input: float | None = None
+    output: float | None = None
+    cached: float | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether a call's cost can be told."""
+        return self.input is not None and self.output is not None
+
+    def cost(self, usage: Usage) -> float | None:
+        """USD of one call, or ``None`` where a price or a count is unknown."""
+        if self.input == 0 and self.output == 0:
+            return 0.0
+        if None in (self.input, self.output, usage.prompt_tokens, usage.completion_tokens):
+            return None
+        cached = usage.cached_tokens or 0
+        fresh = (usage.prompt_tokens or 0) - cached
+        cached_price = self.input if self.cached is None else self.cached
+        return (
+            fresh * (self.input or 0.0)
+            + cached * (cached_price or 0.0)
+            + (usage.completion_tokens or 0) * (self.output or 0.0)
+        ) / 1e6
+
+
+FREE = Prices(0.0, 0.0)
+"""Of the offline bots."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When a failed attempt is repeated: exponential backoff with full jitter, bounded."""
+
+    attempts: int = 6
+    first_s: float = 0.5
+    longest_s: float = 60.0
+    total_s: float = 900.0
+    """Waiting beyond this in all is not worth it: the next run asks again."""
+
+    def wait_s(self, attempt: int, asked_s: float, waited_s: float) -> float | None:
+        """Seconds to wait after failed attempt number ``attempt`` (1-based); ``None``: give up.
+
+        ``asked_s`` is what the endpoint asked for (Retry-After) and is never undercut.
+        """
+        if attempt >= self.attempts:
+            return None
+        backoff = min(self.longest_s, self.first_s * 2 ** (attempt - 1))
+        wait = max(asked_s, backoff * (0.5 + random.random() / 2))
+        return None if waited_s + wait > self.total_s else wait
+
+
+class Budget:
+    """What one run may still spend. Checked before every call is sent."""
+
+    def __init__(
+        self,
+        max_usd: float | None = None,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+    ) -> None:
+        """``None`` means no limit."""
+        self.max_usd, self.max_calls, self.max_tokens = max_usd, max_calls, max_tokens
+        self.usd = 0.0
+        self.calls = 0
+        self.tokens = 0
+
+    def admit(self, model: str, priced: bool) -> None:
+        """Count one call about to be sent.
+
+        Raises:
+            LimitReached: a limit is used up, or money is limited and the price is unknown.
+        """
+        resume = (
+            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; everything "
+            "is stored, and the same command goes on from here (limits count for each run)"
+        )
+        if self.max_usd is not None and not priced:
+            raise LimitReached(
+                f"--max-usd {self.max_usd:g} cannot be kept: the price of {model} is unknown; "
+                "set price_input and price_output in botchat.toml"
+            )
+        if self.max_usd is not None and self.usd >= self.max_usd:
+            raise LimitReached(f"stopped at --max-usd {self.max_usd:g}: {resume}")
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            raise LimitReached(f"stopped at --max-calls {self.max_calls}: {resume}")
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
+            raise LimitReached(f"stopped at --max-tokens {self.max_tokens}: {resume}")
+        self.calls += 1
+
+    def spend(self, reply: Reply) -> None:
+        """Count what one reply cost."""
+        self.usd += reply.cost_usd or 0.0
+        self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+
+
+class Rate:
+    """So many units a minute, spread evenly: at most `BURST_S` seconds' worth come at once."""
+
+    def __init__(self, per_minute: float) -> None:
+        """``per_minute``: requests or tokens."""
+        self.per_minute = per_minute
+        self._next = -math.inf
+
+    def wait_s(self, amount: float, now: float) -> float:
+        """Take ``amount`` units; seconds from ``now`` until they may be used."""
+        start = max(self._next, now - BURST_S)
+        self._next = start + amount * 60 / self.per_minute
+        return max(0.0, start - now)
+
+    def correct(self, amount: float) -> None:
+        """Take ``amount`` more, or give it back if negative: an estimate turned out wrong."""
+        self._next += amount * 60 / self.per_minute
+
+
+BURST_S = 1.0
+"""Seconds' worth of a rate that may be used at once."""
+
+OVERLOADED = (429, 503, 529)
+"""HTTP statuses by which a server says that it has too much to do."""
+
+
+class Endpoint:
+    """One server's capacity, shared by every model and stage that uses it.
+
+    Concurrency adapts: one more at a time while all goes well, halved when the server says it is
+    overloaded (additive increase, multiplicative decrease). A Retry-After holds every caller.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        start: int = 16,
+        *,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+    ) -> None:
+        """At most ``most`` calls in flight, beginning with ``start``; ``None``: no such rate."""
+        self.most = most
+        self._requests = Rate(requests_per_minute) if requests_per_minute else None
+        self._tokens = Rate(tokens_per_minute) if tokens_per_minute else None
+        self.limit = float(min(start, most))
+        self.in_flight = 0
+        self._free_at = 0.0
+        self._shrunk_at = 0.0
+        self._stopped = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @asynccontextmanager
+    async def slot(self, tokens: float = 0.0) -> AsyncIterator[None]:
+        """Wait for a place in flight, for the rates, and for any pause the server asked for.
+
+        Args:
+            tokens: of prompt and reply, as far as can be told beforehand.
+
+        Raises:
+            CancelledError: `stop` was called before the place was free.
+        """
+        await self._acquire()
+        try:
+            now = time.monotonic()
+            ready = now + max(
+                self._requests.wait_s(1, now) if self._requests else 0.0,
+                self._tokens.wait_s(tokens, now) if self._tokens else 0.0,
+            )
+            while True:
+                if self._stopped.is_set():
+                    raise asyncio.CancelledError
+                pause = max(self._free_at, ready) - time.monotonic()
+                if pause <= 0:
+                    break
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopped.wait(), pause)
+            yield
+        finally:
+            self.in_flight -= 1
+            self._wake()
+
+    def learn(self, reply: Reply, tokens: float = 0.0) -> None:
+        """Adapt to how a call ended for which ``tokens`` were taken."""
+        usage = reply.usage
+        if self._tokens and usage.prompt_tokens is not None:
+            self._tokens.correct(usage.prompt_tokens + (usage.completion_tokens or 0) - tokens)
+        if reply.status in OVERLOADED:
+            self.overloaded(reply.retry_after_s or 0.0)
+        elif reply.answered:
+            self.succeeded()
+
+    def stop(self) -> None:
+        """Send nothing more: who still waits for a place is cancelled."""
+        self._stopped.set()
+        for turn in self._waiting:
+            turn.cancel()
+
+    def succeeded(self) -> None:
+        """A call went well: allow a little more."""
+        self.limit = min(self.most, self.limit + 1 / self.limit)
+        self._wake()
+
+    def overloaded(self, pause_s: float) -> None:
+        """The server refused for load: halve, at most once a second, and hold all callers."""
+        now = time.monotonic()
+        if now - self._shrunk_at > 1.0:
+            self.limit = max(1.0, self.limit / 2)
+            self._shrunk_at = now
+        self._free_at = max(self._free_at, now + pause_s)
+
+    async def _acquire(self) -> None:
+        while self.in_flight >= int(self.limit):
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._waiting.remove(turn)
+                self._wake()  # a turn given to a caller that is gone goes to the next one
+                raise
+            self._waiting.remove(turn)
+        self.in_flight += 1
+
+    def _wake(self) -> None:
+        free = int(self.limit) - self.in_flight
+        for turn in self._waiting[: max(0, free)]:
+            if not turn.done():
+                turn.set_result(None)

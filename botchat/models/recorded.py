@@ -1,0 +1,194 @@
+"""Every model call goes through here: ledger first, then budget, then the endpoint, with retries.
+
+Order of safety: a reply in the ledger is returned and nothing is sent; what is sent is first
+admitted by the budget; what comes back is stored before anyone sees it; two callers who ask the
+same at the same time share one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+from botchat.errors import FatalModelError
+from botchat.interfaces import ChatModel, Message, Reply, Sampling
+from botchat.ledger import Ledger, request_json, request_key
+from botchat.models.limits import Budget, Endpoint, Prices, Retry
+from botchat.models.roles import without_thoughts
+
+DRAIN_S = 30.0
+"""How long an interrupted run waits for replies that are under way, and may be billed."""
+
+HOPELESS = 8
+"""Calls given up in a row, with no answer in this run, after which a model is taken for dead."""
+
+
+class RecordedModel:
+    """A `ChatModel` whose every reply is kept in the ledger."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        ledger: Ledger,
+        *,
+        stage: str,
+        endpoint: Endpoint | None = None,
+        prices: Prices | None = None,
+        budget: Budget | None = None,
+        retry: Retry | None = None,
+        on_reply: Callable[[Reply, bool], None] | None = None,
+    ) -> None:
+        """Wrap ``model``.
+
+        Args:
+            model: makes one attempt a call.
+            ledger: where replies are kept.
+            stage: label of the calls in the ledger's accounts.
+            endpoint: capacity of the server it is on; ``None``: it is on no server.
+            prices: what tokens cost.
+            budget: limits of the whole run.
+            retry: when failed attempts are repeated.
+            on_reply: told of each reply and whether it came from the ledger (for progress).
+        """
+        self.model = model
+        self._ledger = ledger
+        self._stage = stage
+        self._endpoint = endpoint
+        self._prices = prices or Prices()
+        self._budget = budget or Budget()
+        self._retry = retry or Retry()
+        self._on_reply = on_reply or _ignore
+        self._in_flight: dict[str, asyncio.Task[Reply]] = {}
+        self._ending = False
+        self._given_up: int | None = 0
+        self._quirks: Mapping[str, Any] = ledger.quirks(model.identity)
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self.model.name
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The wrapped model's identity."""
+        return self.model.identity
+
+    @property
+    def context_window(self) -> int | None:
+        """The wrapped model's context window in tokens."""
+        return self.model.context_window
+
+    @property
+    def parallel(self) -> int:
+        """Calls worth having in flight."""
+        return self.model.parallel
+
+    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+        """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
+        request = request_json(self.identity, messages, sampling)
+        key = request_key(request)
+        stored = self._ledger.get(key)
+        if stored is not None:
+            stored = spoken(stored)
+            self._on_reply(stored, True)
+            return stored
+        running = self._in_flight.get(key)
+        if running is None:
+            running = asyncio.create_task(self._ask(key, request, messages, sampling))
+            self._in_flight[key] = running
+            running.add_done_callback(lambda task: self._landed(key, task))
+        # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
+        # already being paid for; `drain` waits for it.
+        return await asyncio.shield(running)
+
+    def _landed(self, key: str, task: asyncio.Task[Reply]) -> None:
+        self._in_flight.pop(key, None)
+        if not task.cancelled():
+            # Looked at here, because the caller may be gone: an error nobody looks at is printed.
+            task.exception()
+
+    async def drain(self) -> None:
+        """Wait until every call in flight is stored; none is tried again, no other is sent."""
+        self._ending = True
+        if self._endpoint:
+            self._endpoint.stop()
+        under_way = set(self._in_flight.values())
+        if under_way:
+            _, late = await asyncio.wait(under_way, timeout=DRAIN_S)
+            for task in late:
+                task.cancel()
+
+    async def _ask(
+        self, key: str, request: bytes, messages: Sequence[Message], sampling: Sampling
+    ) -> Reply:
+        failures, waited_s = 0, 0.0
+        # Four bytes a token; the endpoint's own count corrects it afterwards.
+        tokens = len(request) / 4
+        while True:
+            async with self._endpoint.slot(tokens) if self._endpoint else nullcontext():
+                # Admitted only now: waiting for a place, others may have used up the limit.
+                self._budget.admit(self.name, self._prices.known)
+                reply = await self.model.chat(messages, sampling)
+                reply = replace(reply, key=key, cost_usd=self._prices.cost(reply.usage))
+                self._budget.spend(reply)
+            if self._endpoint:
+                self._endpoint.learn(reply, tokens)
+            self._learn(reply)
+            if reply.answered and reply.retry_after_s is None:
+                self._given_up = None
+                self._ledger.put(key, request, reply, model=self.name, stage=self._stage)
+                reply = spoken(reply)
+                self._on_reply(reply, False)
+                return reply
+            self._ledger.add_attempt(key, reply, model=self.name)
+            if reply.retry_after_s is None or self._ending:
+                self._on_reply(reply, False)
+                return reply
+            if reply.adapted:
+                continue
+            failures += 1
+            wait_s = self._retry.wait_s(failures, reply.retry_after_s, waited_s)
+            if wait_s is None:
+                self._note_given_up(reply)
+                reply = replace(reply, detail=f"{reply.detail} (tried {failures} times)")
+                self._on_reply(reply, False)
+                return reply
+            waited_s += wait_s
+            await asyncio.sleep(wait_s)
+
+    def _note_given_up(self, reply: Reply) -> None:
+        """Count calls given up until one is answered; a model that never answers is stopped."""
+        if self._given_up is None:
+            return
+        self._given_up += 1
+        if self._given_up >= HOPELESS:
+            raise FatalModelError(
+                f"{self.name} has not answered once: {reply.detail}; run again when it does"
+            )
+
+    @property
+    def under_way(self) -> int:
+        """Calls that are out."""
+        return len(self._in_flight)
+
+    def _learn(self, reply: Reply) -> None:
+        if reply.sent and dict(reply.sent) != dict(self._quirks):
+            self._quirks = dict(reply.sent)
+            self._ledger.set_quirks(self.identity, self._quirks)
+
+
+def _ignore(_reply: Reply, _stored: bool) -> None:
+    """Nobody wants to know."""
+
+
+def spoken(reply: Reply) -> Reply:
+    """A reply without its thoughts; the ledger keeps them, so a better rule heals old calls."""
+    if not reply.usable:
+        return reply
+    text = without_thoughts(reply.text)
+    if not text:
+        return replace(reply, text="", outcome="empty", detail="nothing but thoughts")
+    return replace(reply, text=text)

@@ -1,0 +1,119 @@
+"""How a dialogue becomes chat messages: whose turn, which roles, what fits, what was thought.
+
+A dialogue has two speakers; a chat model is always the one to speak next, so its own utterances
+are ``assistant`` and the other's are ``user``, the last one always ``user`` (BotChat §3.1,
+Algorithm 1). With an even number of utterances that starts system, assistant, user, which strict
+chat templates refuse; `arrange` offers the layouts that they take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from botchat.interfaces import Message
+
+PER_MESSAGE = 4
+"""Tokens a chat template adds to a message, as OpenAI counts its own (an upper guess elsewhere)."""
+
+PLACEHOLDER = "..."
+"""What the ``placeholder-user`` layout lets the other speaker say first."""
+
+ARRANGEMENTS = [
+    ("natural", "system"),
+    ("natural", "system-in-user"),
+    ("merge-leading", "system"),
+    ("merge-leading", "system-in-user"),
+    ("placeholder-user", "system"),
+    ("placeholder-user", "system-in-user"),
+]
+"""Layout and system policy, in the order they are tried where a template refuses."""
+
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_OPEN_THOUGHT = re.compile(r"\A.*?</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+
+
+def history(system: str, utterances: Sequence[str]) -> list[Message]:
+    """The natural layout: system prompt, then the dialogue as seen by its next speaker."""
+    n = len(utterances)
+    return [
+        {"role": "system", "content": system},
+        *(
+            Message(role="user" if (n - i) % 2 else "assistant", content=text)
+            for i, text in enumerate(utterances)
+        ),
+    ]
+
+
+def arrange(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
+    """Messages as one endpoint takes them.
+
+    Args:
+        messages: the natural layout: at most one system message, first; then alternating roles.
+        layout: ``natural``; ``merge-leading`` puts a leading assistant message at the head of the
+            user message after it; ``placeholder-user`` lets the user say ``...`` before it.
+        system: ``system``; ``system-in-user`` puts the system prompt before the first user message.
+    """
+    result = [Message(role=m["role"], content=m["content"]) for m in messages]
+    head = 1 if result and result[0]["role"] == "system" else 0
+    if len(result) > head + 1 and result[head]["role"] == "assistant":
+        if layout == "merge-leading":
+            first = result.pop(head)["content"]
+            said = f"[You said before:] {first}\n\n{result[head]['content']}"
+            result[head] = Message(role="user", content=said)
+        elif layout == "placeholder-user":
+            result.insert(head, Message(role="user", content=PLACEHOLDER))
+    if head and system == "system-in-user":
+        prompt = result.pop(0)["content"]
+        target = next((i for i, m in enumerate(result) if m["role"] == "user"), None)
+        if target is None:
+            result.insert(0, Message(role="user", content=prompt))
+        else:
+            joined = f"{prompt}\n\n{result[target]['content']}"
+            result[target] = Message(role="user", content=joined)
+    return result
+
+
+def prompt_tokens(messages: Sequence[Message], count: Callable[[str], int]) -> int:
+    """Tokens of a prompt, template included, by a counter of tokens in a text."""
+    return sum(count(m["content"]) + PER_MESSAGE for m in messages)
+
+
+def dropped_to_fit(
+    system: str,
+    utterances: Sequence[str],
+    window: int,
+    reserve: int,
+    count: Callable[[str], int],
+) -> int:
+    """How many of the oldest utterances to leave out so that the prompt fits (BotChat §4.1).
+
+    Args:
+        system: the system prompt; always kept.
+        utterances: the dialogue so far; the last one is always kept.
+        window: context window in tokens, prompt and reply together.
+        reserve: tokens kept free for the reply.
+        count: tokens of a text.
+    """
+    room = window - reserve - count(system) - PER_MESSAGE
+    sizes = [count(text) + PER_MESSAGE for text in utterances]
+    total, dropped = sum(sizes), 0
+    while total > room and dropped < len(sizes) - 1:
+        total -= sizes[dropped]
+        dropped += 1
+    return dropped
+
+
+def reply_tokens(max_tokens: int, window: int | None) -> int:
+    """Tokens a reply may take: ``max_tokens``, but at most a quarter of the context window."""
+    return max_tokens if window is None else max(16, min(max_tokens, window // 4))
+
+
+def without_thoughts(text: str) -> str:
+    """A reply without its think blocks, outer white space removed.
+
+    Also cuts a block whose opening tag the chat template swallowed, and one that never ends (the
+    reply was cut while thinking, so nothing was said).
+    """
+    text = _THOUGHT.sub("", text)
+    return _OPEN_THOUGHT.sub("", text).strip()

@@ -1,0 +1,124 @@
+"""One HTTP request, for the ``openai`` client: lean, and without the surprises of shared defaults.
+
+The client's own aiohttp transport would read bodies of any size, send whatever the environment adds
+as a header to any host, take a late duplicate of an earlier reply for the next one, and pass errors
+on whose text holds the URL. It also costs more time a call (``benchmarks/client_overhead.py``).
+"""
+
+from __future__ import annotations
+
+import selectors
+import weakref
+import zlib
+from collections.abc import Sequence
+from typing import Any
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import httpx2
+
+MAX_BODY = 16 * 1024 * 1024
+"""Bytes of a reply body, unpacked; no chat completion is longer."""
+
+CONNECT_TIMEOUT_S = 30.0
+_KEEP_S = 30.0
+_SENT = ("authorization", "content-type", "accept", "user-agent")
+_SENT_TO_OPENAI = ("openai-organization", "openai-project")
+
+
+class BodyTooLargeError(Exception):
+    """A reply body went beyond the cap."""
+
+
+class Transport(httpx2.AsyncBaseTransport):
+    """Sends what is needed, follows nothing, reads no body, plain or packed, beyond the cap."""
+
+    def __init__(self, base_url: str, max_body: int = MAX_BODY) -> None:
+        """``base_url`` decides on the proxy of the environment, looked up once."""
+        url = httpx2.URL(base_url)
+        self._proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
+        self._sent = _SENT + (_SENT_TO_OPENAI if url.host == "api.openai.com" else ())
+        self._max_body = max_body
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send ``request``; the response comes back wholly read.
+
+        Raises:
+            TransportError: the connection failed; the text is the kind of failure only.
+            BodyTooLargeError: the body went beyond the cap.
+        """
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=_Connector(limit=0, keepalive_timeout=_KEEP_S),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+            )
+        sent = {name: request.headers[name] for name in self._sent if name in request.headers}
+        try:
+            async with self._session.request(
+                request.method,
+                str(request.url),
+                data=await request.aread(),
+                headers=sent | {"accept-encoding": "gzip"},
+                allow_redirects=False,
+                proxy=self._proxy,
+            ) as reply:
+                body = await self._read(reply)
+        except (aiohttp.ClientError, zlib.error, ValueError, OSError) as error:
+            raise httpx2.TransportError(type(error).__name__) from None
+        headers: Sequence[tuple[bytes, bytes]] = [
+            pair for pair in reply.raw_headers if pair[0].lower() != b"content-encoding"
+        ]
+        return httpx2.Response(reply.status, headers=headers, content=body, request=request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
+        packed = reply.headers.get("content-encoding", "identity").lower() != "identity"
+        unzip = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
+        body = bytearray()
+        async for chunk in reply.content.iter_any():
+            room = self._max_body + 1 - len(body)
+            body += unzip.decompress(chunk, room) if unzip else chunk
+            if len(body) > self._max_body:
+                raise BodyTooLargeError
+        return bytes(body)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Drops a kept-alive connection on which something came unasked.
+
+    A late duplicate of an earlier reply would be taken for the reply to the next request.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._used: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    async def connect(self, *arguments: Any, **more: Any) -> Any:
+        """A connection that is new, or kept alive and silent."""
+        while True:
+            connection = await super().connect(*arguments, **more)
+            protocol = connection.protocol
+            # A new one may have something to read already: TLS sends its session tickets unasked.
+            if protocol is None or protocol not in self._used:
+                if protocol is not None:
+                    self._used.add(protocol)
+                return connection
+            if not protocol.should_close and not _readable(connection.transport):
+                return connection
+            connection.close()
+
+
+def _readable(transport: Any) -> bool:
+    socket = transport.get_extra_info("socket") if transport is not None else None
+    if socket is None or socket.fileno() < 0:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(socket.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))

@@ -1,0 +1,309 @@
+"""Judges beside people and beside each other: stage files and CSV files in, tables and figures out.
+
+Where nobody was asked, GTEval and UniEval know the truth themselves: one side, or the whole
+dialogue, is human.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from botchat import agreements
+from botchat.agreements import Findings
+from botchat.errors import ConfigError, DataError, MissingError
+from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
+from botchat.measures import accusations, lengths
+from botchat.measures.agreement import Agreement
+from botchat.measures.annotations import (
+    NOBODY,
+    Annotation,
+    decoded,
+    from_judgments,
+    is_person,
+    read_csv,
+)
+from botchat.measures.statistics import Row
+from botchat.pipeline.comparing import (
+    BUILT_IN,
+    Compared,
+    Options,
+    compare_judges,
+    expenses,
+    own_name,
+    publish,
+    signature,
+    with_controls,
+)
+from botchat.pipeline.judging import full_name
+from botchat.pipeline.workspace import Workspace
+from botchat.protocols import arena, gteval, unieval
+from botchat.records import HUMAN, Dialogue, Judgment, Verdict
+
+_PROTOCOL = re.compile(rf"arena-n\d+|{gteval.PROTOCOL}|{unieval.PROTOCOL}")
+
+Dialogues = Mapping[str, Mapping[str, Dialogue]]
+
+
+def agree(
+    workspace: Workspace,
+    files: Sequence[Path] = (),
+    *,
+    seed_set: str | None = None,
+    protocol: str | None = None,
+    judges: Sequence[str] = (),
+    truth: str | None = None,
+    out: Path | None = None,
+    options: Options | None = None,
+) -> Compared:
+    """Compare judges with people, with what is known anyway, and with each other.
+
+    Args:
+        workspace: where stage files and ledger are.
+        files: CSV files ``item,first,second,judge,verdict``; beside a set, their items are seeds.
+        seed_set: name of a set whose stage files take part.
+        protocol: of these: ``arena-n16`` (any N), ``gteval`` or ``unieval``.
+        judges: only these, and their controls; empty: all.
+        truth: what the names of people begin with. By default GTEval and UniEval know the truth
+            themselves; else it is ``human`` where there is such a name.
+        out: folder to write to; default ``leaderboards/<set>/agreement-<protocol>``, and none for
+            CSV files alone.
+        options: of the bootstrap.
+
+    Raises:
+        ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
+    """
+    options = options or Options()
+    if not files and seed_set is None:
+        raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
+    annotations = [one for path in files for one in _annotations(path)]
+    stage = _stage(workspace, seed_set, protocol)
+    known = list(dict.fromkeys([*(a.judge for a in annotations), *stage.judged]))
+    kept = _chosen(workspace, known, judges, truth)
+    judged = with_controls(
+        workspace,
+        {name: made for name, made in stage.judged.items() if name in kept},
+        lambda judgment: _CHOICES.get(judgment.protocol, arena.CHOICES),
+    )
+    annotations = [a for a in annotations if a.judge in kept]
+    annotations += from_judgments(j for made in judged.values() for j in made)
+    prefix = truth
+    if prefix is None and protocol in (gteval.PROTOCOL, unieval.PROTOCOL):
+        prefix = BUILT_IN
+        annotations += _built_in(annotations)
+    elif prefix is None and any(name.startswith(HUMAN) for name in known):
+        prefix = HUMAN
+    compared = compare_judges(
+        annotations,
+        prefix,
+        options,
+        lengths=_lengths(stage.dialogues, judged),
+        selves={name: own_name(workspace, name) for name in (*known, *judged)},
+    )
+    if prefix == BUILT_IN:
+        compared = _without_people(compared)
+    if protocol == unieval.PROTOCOL:
+        compared = _with_accusations(compared, judged, stage.dialogues, options)
+    costs = expenses(workspace, judged)
+    found = Findings(
+        subject=_subject(files, seed_set, protocol),
+        truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
+        rows=tuple(row | costs.get(row["judge"], {}) for row in compared.rows),
+        annotators=compared.annotators,
+        pairs=compared.pairs,
+        groups=compared.groups,
+        rankings=_rated(compared, annotations),
+        controls=tuple(agreements.controls(compared.pairs)),
+        signature=signature(
+            "agree",
+            {"set": seed_set, "protocol": protocol, "files": "+".join(f.name for f in files)},
+            sorted((a.item, a.first, a.second, a.judge, a.verdict or "") for a in annotations),
+            prefix,
+            options,
+        ),
+        notes=tuple(_notes(stage, judged, compared, prefix)),
+    )
+    if out is None and seed_set is not None:
+        out = workspace.out(seed_set) / f"agreement-{protocol}"
+    return publish(found, agreements.tables(found), agreements.as_json(found), out)
+
+
+_CHOICES: Mapping[str, Collection[Verdict]] = {unieval.PROTOCOL: frozenset({"No", "1"})}
+"""What tells `botchat.judges.voting.aggregate` of which kind a question is."""
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What the stage files of one protocol say."""
+
+    judged: Mapping[str, Sequence[Judgment]]
+    dialogues: Dialogues
+    stale: Mapping[str, int]
+
+
+def _annotations(path: Path) -> list[Annotation]:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise MissingError(
+            f"no file {path}; name a csv with item,first,second,judge,verdict"
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    return read_csv(decoded(content, str(path)), str(path))
+
+
+def _stage(workspace: Workspace, seed_set: str | None, protocol: str | None) -> _Stage:
+    if seed_set is None:
+        if protocol is not None:
+            raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
+        return _Stage({}, {}, {})
+    from botchat.pipeline import reporting  # brings the figures along, which take their time
+
+    read = reporting.read(workspace, seed_set)
+    there = sorted({p for by in read.judged.values() for p in by if _PROTOCOL.fullmatch(p)})
+    if protocol not in there:
+        raise ConfigError(
+            f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
+            f"{', '.join(there) or 'nothing that judges can be compared on'}"
+        )
+    judged = {name: by[protocol] for name, by in read.judged.items() if by.get(protocol)}
+    return _Stage(judged, read.dialogues, {name: read.stale[name] for name in judged})
+
+
+def _chosen(
+    workspace: Workspace, known: Sequence[str], judges: Sequence[str], truth: str | None
+) -> set[str]:
+    """Names that take part: those asked for, their controls, and all people."""
+    if not judges:
+        return set(known)
+    kept = {name for name in known if is_person(name, truth or HUMAN)}
+    for asked in judges:
+        full = full_name(asked, workspace)
+        found = {
+            name
+            for name in known
+            if name in (asked, full)
+            or name.startswith((f"{asked}@", f"{asked}{CALL_MATCHED}", f"{full}{CALL_MATCHED}"))
+        }
+        if not found:
+            raise MissingError(f"no verdicts of the judge {asked!r}; there are: {', '.join(known)}")
+        kept |= found
+    return kept
+
+
+def _built_in(annotations: Iterable[Annotation]) -> list[Annotation]:
+    """What is known of every comparison in which one side is human, or the whole dialogue."""
+    shown = dict.fromkeys((a.item, a.first, a.second) for a in annotations)
+    return [
+        Annotation(item, first, second, BUILT_IN, "1" if first == HUMAN else "2")
+        for item, first, second in shown
+        if HUMAN in (first, second) or second == NOBODY
+    ]
+
+
+def _without_people(compared: Agreement) -> Agreement:
+    """Truth that nobody was asked for ranks nobody, and is no group of people."""
+
+    def unranked(row: Row, form: str) -> Row:
+        keys = [form.format(name) for name in ("spearman", "kendall")]
+        return row | {f"{key}{end}": None for key in keys for end in ("", "_low", "_high")}
+
+    return replace(
+        compared,
+        rows=tuple(unranked(row, "{}") for row in compared.rows),
+        pairs=tuple(unranked(row, "{}_difference") for row in compared.pairs),
+        rankings=tuple(row for row in compared.rankings if row["judge"] != BUILT_IN),
+        annotators=(),
+    )
+
+
+def _with_accusations(
+    compared: Agreement,
+    judged: Mapping[str, Sequence[Judgment]],
+    dialogues: Dialogues,
+    options: Options,
+) -> Agreement:
+    """UniEval: what is known of who wrote what, beside the figures."""
+
+    def first_ai(judgment: Judgment) -> int | None:
+        (name,) = judgment.contestants
+        return None if name == HUMAN else dialogues[name][judgment.seed_id].n_seed + 1
+
+    rows, pairs = accusations.detection(
+        (judgment for made in judged.values() for judgment in made),
+        first_ai,
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    return replace(
+        compared,
+        rows=tuple(row | rows.get(row["judge"], {}) for row in compared.rows),
+        pairs=tuple(
+            row | pairs.get((row["judge_a"], row["judge_b"]), {}) for row in compared.pairs
+        ),
+    )
+
+
+def _lengths(
+    dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
+) -> dict[tuple[str, str], float]:
+    """(seed, contestant) -> words an utterance of what was shown.
+
+    Both sides of a comparison show the same number of utterances, so this orders them as their
+    whole length does.
+    """
+    shown: dict[tuple[str, str], int] = {}
+    for made in judged.values():
+        for judgment in made:
+            for name in judgment.contestants if len(judgment.contestants) > 1 else ():
+                key = (judgment.seed_id, name)
+                shown[key] = max(judgment.shown, shown.get(key, 0))
+    found = {}
+    for (seed_id, name), n in shown.items():
+        said = dialogues[name][seed_id].utterances[:n]
+        found[seed_id, name] = sum(map(lengths.words, said)) / max(1, len(said))
+    return found
+
+
+def _rated(compared: Agreement, annotations: Sequence[Annotation]) -> tuple[Row, ...]:
+    """Rankings with the Bradley-Terry rating of each judge's leaderboard."""
+    rated = agreements.ratings(annotations, compared.truth_prefix)
+    return tuple(
+        row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
+    )
+
+
+def _subject(files: Sequence[Path], seed_set: str | None, protocol: str | None) -> str:
+    parts = [f"{protocol} on {seed_set}"] if seed_set else []
+    return ", ".join([*parts, *(path.name for path in files)])
+
+
+def _notes(
+    stage: _Stage,
+    judged: Mapping[str, Sequence[Judgment]],
+    compared: Agreement,
+    prefix: str | None,
+) -> Iterable[str]:
+    for name in judged:
+        if stage.stale.get(name):
+            yield (
+                f"{stage.stale[name]} judgments of {name} are about dialogues that have changed "
+                "since and do not count; run the judge again."
+            )
+        kinds = Counter(judgment.signature for judgment in judged[name])
+        if len(kinds) > 1 and not name.endswith(BEFORE_TALK):
+            yield (
+                f"The judgments of {name} were made with {len(kinds)} different settings; judge "
+                "again to make them one."
+            )
+    if len({row["verdicts"] + row["unreadable"] for row in compared.rows}) > 1:
+        yield (
+            "The judges were not asked about the same cases: each row is about its own, "
+            "differences between two judges are about those that both have a verdict on."
+        )
+    if prefix is None:
+        yield "No truth is known: judges are compared with each other only; see --truth."

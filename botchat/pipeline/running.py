@@ -1,0 +1,118 @@
+"""Running many items at once: a pool of workers, progress, a clean end whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from botchat.errors import FatalModelError, LimitReached
+from botchat.interfaces import Reply
+
+T = TypeVar("T")
+
+
+@dataclass
+class Meter:
+    """What a long step has done so far; a display reads it whenever it likes."""
+
+    label: str = ""
+    total: int = 0
+    done: int = 0
+    calls: int = 0
+    """Replies received in this run."""
+    replayed: int = 0
+    """Replies that came from the ledger, at no cost."""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    """Why calls were given up -> how many."""
+    batches: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Batches that are waited for: id -> requests done, requests in all."""
+    started: float = field(default_factory=time.monotonic)
+
+    def begin(self, label: str, total: int) -> None:
+        """Start counting a new step."""
+        self.label, self.total, self.done, self.started = label, total, 0, time.monotonic()
+
+    def count(self, reply: Reply, stored: bool) -> None:
+        """Count one reply, or a call that was given up."""
+        if not reply.answered:
+            self.failures[reply.detail] += 1
+            return
+        if stored:
+            self.replayed += 1
+            return
+        self.calls += 1
+        self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+        if reply.cost_usd is None:
+            self.unpriced += 1
+        else:
+            self.cost_usd += reply.cost_usd
+
+
+@dataclass
+class Stops:
+    """Why items could not be done: models that cannot answer at all, and a reached limit."""
+
+    fatal: dict[str, FatalModelError] = field(default_factory=dict)
+    limit: LimitReached | None = None
+
+    def raise_first(self) -> None:
+        """Raise what ended the run early, if anything did."""
+        if self.limit is not None:
+            raise self.limit
+        if self.fatal:
+            raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
+
+
+def run_now(job: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, also where an event loop is running already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(job)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, job).result()
+
+
+async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run all at once; the first error cancels the rest and is raised itself."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(job) for job in jobs]
+    except BaseExceptionGroup as error:
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
+    return [task.result() for task in tasks]
+
+
+async def work_through(
+    items: Collection[T], do: Callable[[T], Awaitable[None]], parallel: int, stops: Stops, who: str
+) -> None:
+    """Do every item, ``parallel`` at a time, pulled from ``items`` as workers come free.
+
+    A `FatalModelError` or `LimitReached` ends this pool: nothing new is begun, what is under way
+    ends by itself and is kept; ``stops`` then says why. Any other exception cancels the pool.
+    """
+    iterator = iter(items)
+
+    async def worker() -> None:
+        for item in iterator:
+            if who in stops.fatal or stops.limit is not None:
+                return
+            try:
+                await do(item)
+            except FatalModelError as error:
+                stops.fatal.setdefault(who, error)
+            except LimitReached as error:
+                stops.limit = error
+
+    await together(worker() for _ in range(max(1, min(parallel, len(items)))))

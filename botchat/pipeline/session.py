@@ -1,0 +1,293 @@
+"""One paying run: names become models and judges behind one ledger and one budget."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from botchat import config
+from botchat.errors import ConfigError
+from botchat.generation import Speaker
+from botchat.interfaces import ChatModel, Judge, Sampling
+from botchat.ledger import Ledger
+from botchat.models.baselines import baseline
+from botchat.models.limits import FREE, Budget, Endpoint, Prices
+from botchat.models.recorded import DRAIN_S, RecordedModel
+from botchat.panels import PRESETS, PanelSettings
+from botchat.pipeline.running import Meter
+from botchat.pipeline.workspace import Workspace
+from botchat.records import Seed
+
+if TYPE_CHECKING:
+    from botchat.models.batch import BatchModel
+    from botchat.models.openai_api import Connection
+
+log = logging.getLogger("botchat")
+
+RULES = "rules"
+"""Name of the offline judge."""
+
+BATCH_LIFE_S = 48 * 3600.0
+"""How long an endpoint may be at work on a batch, with a day to spare."""
+
+_NO_BATCH = (
+    "--batch: {} is on no endpoint and has no Batch API; leave --batch out, or name only models "
+    "of endpoints"
+)
+
+
+@dataclass
+class Limits:
+    """What a run may cost; ``None`` is no limit."""
+
+    max_usd: float | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would be no limit, or let nothing through."""
+        for name in ("max_usd", "max_calls", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(f"{flag} {value}: give a number above 0, or leave it out")
+
+
+class Session:
+    """Resolves names; shares connections between models of one server."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        seeds: Sequence[Seed],
+        ledger: Ledger,
+        limits: Limits,
+        meter: Meter,
+        *,
+        batch: bool = False,
+    ) -> None:
+        """Use `open_session`."""
+        self.meter = meter
+        self._limits = limits
+        self._batch = batch
+        self._config = workspace.config
+        self._humans = tuple(seed.utterances for seed in seeds)
+        self._ledger = ledger
+        self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
+        self._servers: dict[tuple[str, str | None], tuple[Connection, Endpoint]] = {}
+        self._recorded: list[RecordedModel] = []
+        self._batched: dict[str, BatchModel] = {}
+
+    def speaker(self, name: str) -> Speaker:
+        """A model that takes part in dialogues.
+
+        Raises:
+            ConfigError: ``human`` (has spoken already), or a name that cannot be used.
+        """
+        resolved = config.model_name(name, self._config)
+        if resolved.kind == "human":
+            raise ConfigError(
+                "human is not generated: the set's own dialogues are the contestant human already"
+            )
+        settings = resolved.settings
+        sampling = Sampling()
+        if settings is not None:
+            sampling = Sampling(settings.temperature, settings.max_tokens)
+        return Speaker(self._model(resolved, "generate"), sampling)
+
+    def judge(self, name: str, model: str | None = None) -> Judge:
+        """The judge of that name: ``rules``, a ``[judges]`` or ``[panels]`` entry, preset or model.
+
+        Args:
+            name: as on the command line.
+            model: model of a panel's agents that name none (``--judge-model``).
+        """
+        from botchat.judges.panel import build_panel
+
+        panel = self._panel(name)
+        if panel is not None:
+            return build_panel(name, panel, self._judge_model, model, judge_of=self.judge)
+        if model is not None:
+            raise ConfigError(
+                f"--judge-model is for panels and {name!r} is none; panels: "
+                f"{', '.join([*self._config.panels, *PRESETS])}"
+            )
+        if name == RULES:
+            if self._batch:
+                raise ConfigError(_NO_BATCH.format(RULES))
+            from botchat.judges.rules import RulesJudge
+
+            return RulesJudge(self._humans)
+        from botchat.judges.single import SingleJudge
+
+        entry = self._config.judges.get(name)
+        asked = self._judge_model(entry.model if entry else name)
+        entry = entry or config.JudgeSettings(model=name)
+        shown = name if name in self._config.judges else asked.name
+        return SingleJudge(shown, asked, Sampling(entry.temperature, entry.max_tokens))
+
+    def judges(self, name: str, model: str | None, *, control: bool) -> list[Judge]:
+        """The judge of that name and, with ``control``, the single judge asked as often.
+
+        Raises:
+            ConfigError: it is no panel, or one without a fixed number of calls; see `judge`.
+        """
+        asked = [self.judge(name, model)]
+        if control:
+            from botchat.judges.controls import CALL_MATCHED, call_matched
+            from botchat.judges.panel import build_panel
+
+            panel = self._panel(name)
+            if panel is None:
+                raise ConfigError(f"--control is for panels and {name!r} is none; leave it out")
+            settings = call_matched(panel, model)
+            named = f"{asked[0].name}{CALL_MATCHED}"
+            asked.append(build_panel(named, settings, self._judge_model, None))
+        return asked
+
+    def _panel(self, name: str) -> PanelSettings | None:
+        return self._config.panels.get(name) or PRESETS.get(name)
+
+    def _judge_model(self, name: str) -> ChatModel:
+        resolved = config.model_name(name, self._config)
+        if resolved.kind == "human":
+            raise ConfigError("human is not a judge that can be asked; name a model, or rules")
+        return self._model(resolved, "judge")
+
+    async def drain(self) -> None:
+        """Wait for the calls in flight; each is stored before this returns.
+
+        Batches under way are not waited for: they stay noted in the ledger.
+        """
+        for batched in self._batched.values():
+            await batched.stop()
+        await asyncio.gather(*(model.drain() for model in self._recorded))
+
+    @property
+    def under_way(self) -> int:
+        """Calls that are out."""
+        return sum(model.under_way for model in self._recorded)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for connection, _ in self._servers.values():
+            await connection.close()
+
+    def _model(self, resolved: config.ModelName, stage: str) -> ChatModel:
+        model, endpoint, prices, budget = self._unrecorded(resolved)
+        retry = None
+        if self._batch:
+            from botchat.models.batch import ROUNDS, discounted
+
+            # What waits for a batch takes no place in flight.
+            model, endpoint, retry = self._in_batches(model), None, ROUNDS
+            prices = discounted(prices)
+        recorded = RecordedModel(
+            model,
+            self._ledger,
+            stage=stage,
+            endpoint=endpoint,
+            prices=prices,
+            budget=budget,
+            retry=retry,
+            on_reply=self.meter.count,
+        )
+        self._recorded.append(recorded)
+        return recorded
+
+    def _in_batches(self, model: ChatModel) -> BatchModel:
+        """``model`` through its endpoint's Batch API; one for all who ask it in this run."""
+        from botchat.models.batch import CAREFUL_REQUESTS, MAX_REQUESTS, BatchModel
+        from botchat.models.openai_api import OpenAIModel
+
+        if not isinstance(model, OpenAIModel):
+            raise ConfigError(_NO_BATCH.format(model.name))
+        if model.name not in self._batched:
+            careful = self._limits.max_usd is not None or self._limits.max_tokens is not None
+            self._batched[model.name] = BatchModel(
+                model,
+                self._ledger,
+                parallel=CAREFUL_REQUESTS if careful else MAX_REQUESTS,
+                under_way=self.meter.batches,
+            )
+        return self._batched[model.name]
+
+    def _unrecorded(
+        self, resolved: config.ModelName
+    ) -> tuple[ChatModel, Endpoint | None, Prices, Budget]:
+        if resolved.kind == "bot":
+            # Bots are free: limits on money, calls and tokens are about endpoints.
+            return baseline(resolved.target, self._humans), None, FREE, Budget()
+        if resolved.settings is None:  # local weights: people have been turned away already
+            from botchat.models.transformers_local import local_model
+
+            return local_model(resolved.name, resolved.target), None, FREE, Budget()
+        from botchat.models.batch_endpoint import MAX_OUTPUT
+        from botchat.models.openai_api import Connection, OpenAIModel, identity
+        from botchat.models.transport import MAX_BODY
+
+        settings = resolved.settings
+        place = (settings.base_url, settings.api_key_env)
+        if place not in self._servers:
+            limits = config.endpoint_settings(settings, self._config)
+            self._servers[place] = (
+                Connection(
+                    settings.base_url,
+                    lambda: config.api_key(settings),
+                    MAX_OUTPUT if self._batch else MAX_BODY,
+                ),
+                Endpoint(
+                    limits.max_concurrency or settings.max_concurrency,
+                    requests_per_minute=limits.requests_per_minute,
+                    tokens_per_minute=limits.tokens_per_minute,
+                ),
+            )
+        connection, endpoint = self._servers[place]
+        quirks = self._ledger.quirks(identity(settings))
+        model = OpenAIModel(resolved.name, settings, connection, quirks)
+        prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
+        return model, endpoint, prices, self._budget
+
+
+@asynccontextmanager
+async def open_session(
+    workspace: Workspace,
+    seeds: Sequence[Seed],
+    limits: Limits,
+    meter: Meter,
+    *,
+    batch: bool = False,
+) -> AsyncIterator[Session]:
+    """A session on a locked workspace. However it ends, replies in flight are stored first.
+
+    ``batch``: every call goes through its endpoint's Batch API.
+    """
+    ledger = workspace.ledger()
+    session = Session(workspace, seeds, ledger, limits, meter, batch=batch)
+    if not batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
+        log.warning(
+            "%d calls of this workspace are in batches that were not collected; what this run asks "
+            "of them is paid a second time; collect them with --batch",
+            n,
+        )
+    try:
+        yield session
+    except asyncio.CancelledError:
+        if session.under_way and not batch:
+            log.warning(
+                "waiting up to %d s for %d replies under way; interrupt again to drop them",
+                DRAIN_S,
+                session.under_way,
+            )
+        raise
+    finally:
+        try:
+            await session.drain()
+            await session.close()
+        finally:
+            ledger.close()

@@ -1,0 +1,259 @@
+"""Figures of a comparison of judges: what agreement costs, and who agrees with whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from botchat.agreements import Findings
+from botchat.measures.statistics import Row
+from botchat.plots import Chart, charts
+from botchat.plots.style import (
+    GREY,
+    INK,
+    ORANGE,
+    SHADES,
+    Heading,
+    bare,
+    label_inches,
+    sheet,
+    styled,
+)
+from botchat.tables import labels
+
+_WIDTH, _LEAST_HEIGHT = 5.2, 2.8
+"""Of the plot, in inches."""
+
+_LABEL_ROW = 0.22
+"""Height of a judge's name beside the plot, in inches."""
+
+_LEADERS = 0.45
+"""Room for the lines from points to names, in inches."""
+
+_SPAN = 0.75
+"""Fewest powers of ten that a logarithmic axis shows, so that it has two numbers on it."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """One judge in the figure of costs."""
+
+    judge: str
+    cost: float
+    """Of one verdict, 0 or more."""
+    value: float
+    """Agreement, 0 to 1."""
+    low: float
+    high: float
+    beside: str | None = None
+    """The panel whose control this is."""
+
+
+def draw(found: Findings) -> list[Chart]:
+    """The figures that the findings have the numbers for."""
+    drawn = []
+    costs = [key for key in ("usd", "tokens", "calls") if _known(found.rows, key)]
+    if costs:
+        drawn.append(_cost(found, costs[0]))
+    if found.pairs:
+        drawn.append(_matrix(found))
+    return drawn
+
+
+def cost_against_agreement(
+    prices: Sequence[Price], cost: str, agreement: str, heading: Heading
+) -> Figure:
+    """Agreement over cost, logarithmic; what costs nothing stands apart at the left.
+
+    Args:
+        prices: one a judge, at least one that costs something.
+        cost: what the horizontal axis shows.
+        agreement: what the vertical axis shows.
+        heading: what stands above and below.
+    """
+    ordered = sorted(prices, key=lambda price: (-price.value, price.judge))
+    shown = labels([price.judge for price in ordered])
+    room = label_inches(shown, 8.5)
+    height = max(_LEAST_HEIGHT, _LABEL_ROW * len(ordered))
+    with styled():
+        figure, (axes,) = sheet(
+            heading, [(_WIDTH, height)], left=0.75, right=_LEADERS + room + 0.15, above=0.42
+        )
+        bare(axes, grid="both")
+        place = _costs(axes, [price.cost for price in ordered])
+        low, high = _levels(axes, ordered)
+        at = {price.judge: (place[price.cost], 100 * price.value) for price in ordered}
+        for price in ordered:
+            x, y = at[price.judge]
+            ends = [100 * price.low, 100 * price.high]
+            axes.plot([x, x], ends, color=GREY, linewidth=1.4, zorder=2)
+            if price.beside in at:
+                to_x, to_y = at[price.beside]
+                axes.plot([x, to_x], [y, to_y], color=ORANGE, linewidth=1.2, zorder=2)
+            axes.scatter(
+                x, y, s=42, zorder=3, linewidth=1.4, edgecolor=SHADES[0],
+                color="white" if price.beside else SHADES[0],
+            )  # fmt: skip
+        heights = [(at[price.judge][1] - low) / (high - low) for price in ordered]
+        rows = _apart(heights, _LABEL_ROW / height)
+        for price, label, height_, row in zip(ordered, shown, heights, rows, strict=True):
+            start = (at[price.judge][0] - axes.get_xlim()[0]) / np.ptp(axes.get_xlim())
+            axes.plot(
+                [start, 1, 1 + (_LEADERS - 0.06) / _WIDTH], [height_, height_, row], color=GREY,
+                linewidth=0.8, linestyle=(0, (1, 2)), transform=axes.transAxes, clip_on=False,
+                zorder=1,
+            )  # fmt: skip
+            axes.text(
+                1 + _LEADERS / _WIDTH, row, label, size=8.5, va="center_baseline",
+                transform=axes.transAxes, color=INK,
+            )  # fmt: skip
+        axes.set_xlabel(cost)
+        axes.set_ylabel(agreement)
+        charts.legend(axes, _marks(ordered))
+    return figure
+
+
+def _cost(found: Findings, key: str) -> Chart:
+    by_truth = any(row.get("accuracy") is not None for row in found.rows)
+    title = "What agreement costs"
+    prices = [
+        Price(
+            row["judge"], 1000 * row[key] if key == "usd" else row[key], *ends, _panel(found, row)
+        )
+        for row in found.rows
+        if row.get(key) is not None and (ends := _agreement(found, row, by_truth)) is not None
+    ]
+    against = f"Agreement with {found.truth}" if by_truth else "Agreement with the other judges"
+    heading = Heading(title, f"{found.subject} · {len(prices)} judges", [found.signature])
+    caption = (
+        f"{against} over the cost of a verdict, {len(prices)} judges; bars are 95 % intervals. "
+        "Lines lead from a control to its panel."
+    )
+    shown = "Accuracy (%)" if by_truth else "Agreement with the others (%)"
+    figure = cost_against_agreement(prices, _COSTS[key], shown, heading)
+    return Chart("cost-against-agreement", title, caption, figure)
+
+
+def _matrix(found: Findings) -> Chart:
+    judges = [row["judge"] for row in found.rows]
+    agreement, rankings = (_square(found, judges, key) for key in ("agreement", "ranking_kendall"))
+    parts = {"Same verdict (%)": agreement}
+    if rankings.notna().any(axis=None):
+        parts["Rankings, τ × 100"] = rankings
+    n = max(row["n"] for row in found.pairs)
+    title = "Judges against each other"
+    heading = Heading(title, f"{found.subject} · up to {n:,} verdicts a pair", [found.signature])
+    caption = (
+        "How often two judges give the same verdict, and Kendall's tau of the rankings they make. "
+        f"Up to {n:,} verdicts a pair."
+    )
+    figure = charts.squares(parts, "row and column", heading)
+    return Chart("judges-against-each-other", title, caption, figure)
+
+
+_COSTS = {
+    "usd": "USD for 1000 verdicts",
+    "tokens": "Tokens for one verdict",
+    "calls": "Calls for one verdict",
+}
+
+
+def _known(rows: Sequence[Row], key: str) -> bool:
+    """Whether a cost is known of every judge that has calls at all, and one has some."""
+    costs = [row.get(key) for row in rows if row.get("calls") is not None]
+    return None not in costs and any(cost for cost in costs)
+
+
+def _agreement(found: Findings, row: Row, by_truth: bool) -> tuple[float, float, float] | None:
+    """A judge's agreement and the ends of its interval."""
+    if by_truth:
+        known = [row["accuracy"], row["accuracy_low"], row["accuracy_high"]]
+        return None if None in known else (known[0], known[1], known[2])
+    beside = [
+        pair["agreement"]
+        for pair in found.pairs
+        if row["judge"] in (pair["judge_a"], pair["judge_b"]) and pair["agreement"] is not None
+    ]
+    mean = sum(beside) / len(beside) if beside else None
+    return None if mean is None else (mean, mean, mean)
+
+
+def _panel(found: Findings, row: Row) -> str | None:
+    return next((c["judge"] for c in found.controls if c["control"] == row["judge"]), None)
+
+
+def _square(found: Findings, judges: Sequence[str], key: str) -> pd.DataFrame:
+    values = pd.DataFrame(math.nan, index=list(judges), columns=list(judges))
+    for pair in found.pairs:
+        if pair[key] is not None:
+            values.loc[pair["judge_a"], pair["judge_b"]] = pair[key]
+            values.loc[pair["judge_b"], pair["judge_a"]] = pair[key]
+    return values
+
+
+def _costs(axes: Axes, costs: Sequence[float]) -> dict[float, float]:
+    """Sets the horizontal axis up; cost -> place on it."""
+    logs = [math.log10(cost) for cost in costs if cost > 0]
+    middle = (min(logs) + max(logs)) / 2
+    first = min(*logs, middle - _SPAN / 2)
+    last = max(*logs, middle + _SPAN / 2)
+    free = first - max(0.2 * (last - first), 0.15)
+    steps = (1, 2, 5) if last - first <= 2.5 else (1,)
+    ticks = [
+        step * 10.0**power
+        for power in range(math.floor(first) - 1, math.ceil(last) + 1)
+        for step in steps
+        if first - 1e-9 <= math.log10(step * 10.0**power) <= last + 1e-9
+    ]
+    at = [math.log10(tick) for tick in ticks]
+    names = [f"{tick:,g}" if tick < 1e6 else f"{tick:.0e}" for tick in ticks]
+    start = first
+    if 0 in costs:
+        at, names, start = [free, *at], ["0", *names], free
+    axes.set_xticks(at, names)
+    margin = 0.06 * (last - start)
+    axes.set_xlim(start - margin, last + margin)
+    return {cost: math.log10(cost) if cost > 0 else free for cost in costs}
+
+
+def _levels(axes: Axes, prices: Sequence[Price]) -> tuple[float, float]:
+    """Sets the vertical axis up; its ends."""
+    low = 100 * min(price.low for price in prices)
+    high = 100 * max(price.high for price in prices)
+    margin = max(0.06 * (high - low), 2.0)
+    axes.set_ylim(low - margin, high + margin)
+    return low - margin, high + margin
+
+
+def _apart(heights: Sequence[float], distance: float) -> list[float]:
+    """Places from the top down, at least ``distance`` apart, near to ``heights``."""
+    places: list[float] = []
+    for height in heights:
+        places.append(min(height, places[-1] - distance if places else 1 - distance / 2))
+    least = distance / 2
+    for i in reversed(range(len(places))):
+        places[i] = max(places[i], least)
+        least = places[i] + distance
+    return places
+
+
+def _marks(prices: Sequence[Price]) -> list[Line2D]:
+    def mark(face: str, label: str) -> Line2D:
+        return Line2D(
+            [], [], color="none", marker="o", markersize=6.5, markeredgecolor=SHADES[0],
+            markeredgewidth=1.4, markerfacecolor=face, label=label,
+        )  # fmt: skip
+
+    marks = [mark(SHADES[0], "judge")]
+    if any(price.beside for price in prices):
+        marks.append(mark("white", "its control"))
+    if any(price.low < price.high for price in prices):
+        marks.append(Line2D([], [], color=GREY, linewidth=1.4, label="95 % interval"))
+    return marks

@@ -1,0 +1,38 @@
+"""The exact wording of every prompt: one text file each, sources in ``SOURCES.md``."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+
+_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+
+
+@cache
+def text(name: str) -> str:
+    """The wording of prompt ``name`` (the file name without ``.txt``), outer newlines removed."""
+    return resources.files(__name__).joinpath(f"{name}.txt").read_text("utf-8").strip("\n")
+
+
+def fill(name: str, **values: str) -> str:
+    """Prompt ``name`` with every ``{{placeholder}}`` replaced, in one pass.
+
+    Text that is filled in is never searched for placeholders itself, so a dialogue that contains
+    ``{{…}}`` stays as it is.
+
+    Raises:
+        ValueError: a placeholder without a value, or a value without a placeholder.
+    """
+    template = text(name)
+    wanted = set(_PLACEHOLDER.findall(template))
+    if wanted != set(values):
+        raise ValueError(f"prompt {name}: placeholders {sorted(wanted)}, values {sorted(values)}")
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+
+
+def digest(*names: str) -> str:
+    """8 hex digits that change with the wording of any of the prompts ``names``."""
+    joined = "\0".join(text(name) for name in names)
+    return hashlib.sha256(joined.encode()).hexdigest()[:8]

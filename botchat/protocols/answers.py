@@ -1,0 +1,448 @@
+"""Answer comparison and aspect rating: the two tasks of ChatEval (Chan et al. 2023, §3).
+
+*Answer comparison* (FairEval): a question and two answers, each of which gets a score from 1 to 10.
+*Aspect rating* (Topical-Chat): how natural, coherent, engaging and grounded a response is.
+
+A verdict here is the scores themselves: decimals in the order shown, joined by a space (``"8 7.5"``
+or ``"2.5"`` alone); a panel's is the mean of its agents' (ChatEval, Appendix B). Which answer is
+better follows from the scores, and after position calibration from those of both orders.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import PurePosixPath
+from typing import Any
+
+from botchat import prompts
+from botchat.errors import DataError, MissingError
+from botchat.interfaces import Case, Shown
+from botchat.measures.annotations import Annotation, decoded
+from botchat.measures.scores import Rating
+from botchat.protocols.wording import conversation, neutral
+from botchat.records import Judgment, Verdict
+
+PROTOCOL = "answers"
+PROMPTS = ("answers",)
+
+LOWEST, HIGHEST = 1, 10
+"""Scores of an answer."""
+
+ASPECTS: Mapping[str, tuple[int, int]] = {
+    "naturalness": (1, 3),
+    "coherence": (1, 3),
+    "engagingness": (1, 3),
+    "groundedness": (0, 1),
+}
+"""Aspect -> lowest and highest score, those of the people's labels (Mehri & Eskenazi 2020)."""
+
+
+def aspect_protocol(aspect: str) -> str:
+    """Name of the protocol that rates ``aspect``: ``aspect-coherence``."""
+    return f"aspect-{aspect}"
+
+
+def aspect_prompts(aspect: str) -> tuple[str, ...]:
+    """The prompts that rating ``aspect`` is worded with."""
+    return ("aspect", f"aspect_{aspect}")
+
+
+@dataclass(frozen=True)
+class AnswerPair:
+    """A question, two answers and what people think of them."""
+
+    id: str
+    question: str
+    contestants: tuple[str, str]
+    answers: tuple[str, str]
+    label: str | None
+    """``"1"`` or ``"2"``: which answer most people prefer, ``"tie"``; ``None``: not known."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """One system's next turn in a conversation, and people's mean score of it by aspect."""
+
+    id: str
+    """Of the conversation, which all systems continue."""
+    contestant: str
+    conversation: tuple[str, ...]
+    fact: str
+    text: str
+    scores: Mapping[str, float]
+
+
+def cases(pairs: Iterable[AnswerPair], both_orders: bool = True) -> Iterator[Callable[[], Case]]:
+    """A maker of a case for every pair, in both orders unless told otherwise."""
+    for pair in pairs:
+        yield partial(case, pair)
+        if both_orders:
+            yield partial(case, pair, True)
+
+
+def case(pair: AnswerPair, swapped: bool = False) -> Case:
+    """The question how good two answers are; ``swapped`` shows the second one first."""
+    order = (1, 0) if swapped else (0, 1)
+    one, two = (pair.answers[i] for i in order)
+    return Case(
+        protocol=PROTOCOL,
+        seed_id=pair.id,
+        dialogues=tuple(
+            Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order
+        ),
+        prompt=prompts.fill(
+            "answers", question=_framed(pair.question), answer_1=_framed(one), answer_2=_framed(two)
+        ),
+        choices=_CHOICES,
+        read=read,
+        mirror=partial(case, pair, not swapped),
+    )
+
+
+def aspect_cases(responses: Iterable[Response], aspect: str) -> Iterator[Callable[[], Case]]:
+    """A maker of a case for every response."""
+    for response in responses:
+        yield partial(aspect_case, response, aspect)
+
+
+def aspect_case(response: Response, aspect: str) -> Case:
+    """The question how natural, coherent, engaging or grounded a response is."""
+    lowest, highest = ASPECTS[aspect]
+    return Case(
+        protocol=aspect_protocol(aspect),
+        seed_id=response.id,
+        dialogues=(Shown(response.contestant, (*response.conversation, response.text)),),
+        prompt=prompts.fill(
+            "aspect",
+            definition=prompts.text(f"aspect_{aspect}"),
+            conversation=conversation(response.conversation),
+            fact=_ASPECT_LIKE.sub(r"\1 -", neutral(response.fact)),
+            response=_ASPECT_LIKE.sub(r"\1 -", neutral(response.text)),
+            aspect=aspect.capitalize(),
+            lowest=str(lowest),
+            highest=str(highest),
+        ),
+        choices=frozenset(_tenths(lowest, highest)),
+        read=partial(read_aspect, aspect=aspect),
+    )
+
+
+def read(text: str) -> tuple[Verdict | None, str]:
+    """(two scores, reason) of a reply; scores to the nearest tenth.
+
+    The last score line for each answer counts; where there is none, the last line that holds just
+    two numbers (FairEval's form). ``None`` unless both are there and from 1 to 10.
+    """
+    found = {match[1]: match for match in _SCORE_OF.finditer(text)}
+    if len(found) == 2:
+        first, second = found["1"], found["2"]
+        numbers = (first[2], second[2])
+        start, end = min(first.start(), second.start()), max(first.end(), second.end())
+    elif bare := list(_TWO_NUMBERS.finditer(text)):
+        numbers, (start, end) = (bare[-1][1], bare[-1][2]), bare[-1].span()
+    else:
+        return None, " ".join(text.split())
+    return _verdict(numbers, LOWEST, HIGHEST), _reason(text, start, end)
+
+
+def read_aspect(text: str, aspect: str) -> tuple[Verdict | None, str]:
+    """(score, reason) of a reply; the last ``Aspect: number`` line, or a reply that is a number."""
+    lowest, highest = ASPECTS[aspect]
+    matches = [*_ONE_NUMBER.finditer(text), *_ASPECT_SCORE[aspect].finditer(text)]
+    if not matches:
+        return None, " ".join(text.split())
+    start, end = matches[-1].span()
+    return _verdict((matches[-1][1],), lowest, highest), _reason(text, start, end)
+
+
+def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
+    """The ``n`` scores of a verdict, in the order shown.
+
+    Raises:
+        DataError: it is no verdict of that kind.
+    """
+    try:
+        found = tuple(float(score) for score in verdict.split())
+    except ValueError:
+        found = ()
+    if len(found) != n:
+        raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
+    return found
+
+
+def preferences(judgments: Iterable[Judgment]) -> list[Annotation]:
+    """Which answer is better, order by order: the one with the higher score, a tie if equal."""
+    found = []
+    for judgment in judgments:
+        first, second = judgment.contestants
+        better = None if judgment.verdict is None else _better(*scores(judgment.verdict, 2))
+        found.append(Annotation(judgment.seed_id, first, second, judgment.judge, better))
+    return found
+
+
+def calibrated(judgments: Iterable[Judgment]) -> list[Annotation]:
+    """Which answer is better after position calibration: by the sum of its scores in both orders.
+
+    One annotation a judge and pair (ChatEval §3.2; Wang et al. 2023, BPC). Where both orders were
+    asked but one has no readable scores the result is unreadable, since the scores of one order are
+    what calibration is against (upstream makes that a tie). Where only one was asked it stands.
+    """
+    asked: dict[tuple[str, str, str, str], list[tuple[float, ...] | None]] = {}
+    for judgment in judgments:
+        first, second = judgment.contestants
+        given = None if judgment.verdict is None else scores(judgment.verdict, 2)
+        key = (judgment.seed_id, second, first, judgment.judge)
+        if key in asked:
+            asked[key].append(None if given is None else given[::-1])
+        else:
+            asked[judgment.seed_id, first, second, judgment.judge] = [given]
+    found = []
+    for key, orders in asked.items():
+        readable = [given for given in orders if given is not None]
+        complete = len(readable) == len(orders)
+        # Scores are decimals to a tenth or finer; sums of equal ones must not differ by a rounding.
+        totals = [round(sum(each), 6) for each in zip(*readable, strict=True)] if complete else []
+        found.append(Annotation(*key, _better(*totals) if totals else None))
+    return found
+
+
+def labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation]:
+    """What people prefer, where it is known."""
+    return [
+        Annotation(pair.id, *pair.contestants, judge, pair.label)
+        for pair in pairs
+        if pair.label is not None
+    ]
+
+
+def ratings(judgments: Iterable[Judgment]) -> list[Rating]:
+    """Scores of aspect judgments, of one aspect."""
+    return [
+        Rating(
+            judgment.seed_id,
+            judgment.contestants[0],
+            judgment.judge,
+            None if judgment.verdict is None else scores(judgment.verdict, 1)[0],
+        )
+        for judgment in judgments
+    ]
+
+
+def aspect_labels(responses: Iterable[Response], aspect: str, judge: str = "human") -> list[Rating]:
+    """People's mean scores of one aspect."""
+    return [
+        Rating(response.id, response.contestant, judge, response.scores[aspect])
+        for response in responses
+    ]
+
+
+def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
+    """FairEval's questions, answers and people's majority labels (Wang et al. 2023).
+
+    Args:
+        files: name -> content, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of at
+            least two models, ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name
+            without punctuation, ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions.
+
+    Raises:
+        MissingError: one of the files is not there.
+        DataError: what is in them, with file and line.
+    """
+    by_name = {PurePosixPath(name).name: name for name in sorted(files)}
+    answer_files = {
+        match[1]: name
+        for base, name in by_name.items()
+        if (match := re.fullmatch(r"answer_(.+)\.jsonl", base))
+    }
+    review = [
+        (name, one, two)
+        for base, name in by_name.items()
+        for one, two in product(answer_files, repeat=2)
+        if base == f"review_{one}_{two}_human.txt"
+    ]
+    if "question.jsonl" not in by_name or not review:
+        raise MissingError(
+            "FairEval needs question.jsonl, answer_MODEL.jsonl of two models and "
+            "review_MODEL_MODEL_human.txt that names both; found "
+            f"{', '.join(by_name) or 'no files'}"
+        )
+    review_file, one, two = review[0]
+    questions = _by_question(files, by_name["question.jsonl"])
+    answers = [_by_question(files, answer_files[model]) for model in (one, two)]
+    said = decoded(files[review_file], review_file).split("\n")
+    while said and not said[-1].strip():
+        said.pop()
+    if len(said) != len(questions):
+        raise DataError(
+            f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
+            f"{by_name['question.jsonl']}; give one a line"
+        )
+    pairs = []
+    for line, (id_, label) in enumerate(zip(questions, said, strict=True), 1):
+        for model, texts in zip((one, two), answers, strict=True):
+            if id_ not in texts:
+                raise DataError(f"{answer_files[model]}: no answer to question {id_}; add it")
+        pairs.append(
+            AnswerPair(
+                id_,
+                questions[id_],
+                (one, two),
+                (answers[0][id_], answers[1][id_]),
+                _label(label.strip(), one, two, f"{review_file}:{line}"),
+            )
+        )
+    return pairs
+
+
+def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
+    """Topical-Chat's responses with people's mean scores (Mehri & Eskenazi 2020).
+
+    Args:
+        files: name -> content; one JSON file in the form that UniEval (Zhong et al. 2022) gave the
+            labels and ChatEval took them in: a list of records with ``source`` (utterances, one a
+            line), ``context`` (the fact), ``system_id``, ``system_output`` and ``scores``.
+
+    Raises:
+        MissingError: no such file.
+        DataError: what is in it, with file and record.
+    """
+    for name in sorted(files):
+        if PurePosixPath(name).suffix.lower() != ".json":
+            continue
+        records = _json(decoded(files[name], name), name)
+        if not isinstance(records, list) or not records or not isinstance(records[0], dict):
+            continue
+        if {"source", "system_output"} <= set(records[0]):
+            ids: dict[tuple[str, str], str] = {}
+            return [
+                _response(record, ids, f"{name}: record {number}")
+                for number, record in enumerate(records, 1)
+            ]
+    raise MissingError(
+        "Topical-Chat needs a JSON file of records with source, context, system_id, system_output "
+        f"and scores; found {', '.join(sorted(files)) or 'no files'}"
+    )
+
+
+_ALIASES = {"chatgpt": "gpt35"}
+
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_MARKS = r"[\"'`*_~\s]*"
+# A number counts as a score only where nothing but an end or an aside follows it on its line.
+_END = (
+    r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.0)?)?(?:[ \t]*points?\b)?(?=[ \t\"'`*_~]*"
+    r"(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]|(?:and|assistant|the score|score)\b))"
+)
+_SCORE_OF = re.compile(
+    rf"\bassistant[\s_-]*([12])(?:['\u2019]s)?(?:[\s_-]*(?:overall\s*)?score)?"
+    rf"(?:\s*\([^()\n]*\))?{_MARKS}[:\uff1a=]{_MARKS}{_NUMBER}{_END}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TWO_NUMBERS = re.compile(
+    r"^[ \t]*(-?\d+(?:\.\d+)?)[ \t,]+(-?\d+(?:\.\d+)?)[ \t]*\r?$", re.MULTILINE
+)
+_ONE_NUMBER = re.compile(rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")
+_ASPECT_SCORE = {
+    aspect: re.compile(
+        rf"\b{aspect}(?:\s*(?:score|rating))?(?:\s*\([^()\n]*\))?"
+        rf"{_MARKS}[:\uff1a=]{_MARKS}{_NUMBER}{_END}",
+        re.IGNORECASE | re.MULTILINE,
+    )
+    for aspect in ASPECTS
+}
+_SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
+_TRIMMED = " \t\r\n-*_#>{\"'`"
+_ASPECT_LIKE = re.compile(rf"\b({'|'.join(ASPECTS)})\s*[:\uff1a=]", re.IGNORECASE)
+_FRAME_LIKE = re.compile(
+    r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",
+    re.IGNORECASE,
+)
+_SCORE_LIKE = re.compile(r"(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a=]", re.IGNORECASE)
+
+
+def _tenths(lowest: int, highest: int) -> list[str]:
+    return [f"{tenth / 10:g}" for tenth in range(10 * lowest, 10 * highest + 1)]
+
+
+_CHOICES = frozenset(f"{one} {two}" for one, two in product(_tenths(LOWEST, HIGHEST), repeat=2))
+
+
+def _framed(text: str) -> str:
+    """A text that cannot be taken for the frame around it or for a score, its words unchanged."""
+    return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text.replace("\0", "")))
+
+
+def _verdict(numbers: Sequence[str], lowest: int, highest: int) -> Verdict | None:
+    given = [round(float(number), 1) for number in numbers]
+    if not all(lowest <= score <= highest for score in given):
+        return None
+    return " ".join(f"{score:g}" for score in given)
+
+
+def _reason(text: str, start: int, end: int) -> str:
+    before = _SCORE_LABEL.sub("", text[:start].rstrip(_TRIMMED)).rstrip(_TRIMMED)
+    said = next((part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part)), text)
+    return " ".join(said.split())
+
+
+def _better(first: float, second: float) -> str:
+    return "1" if first > second else "2" if second > first else "tie"
+
+
+def _by_question(files: Mapping[str, bytes], name: str) -> dict[str, str]:
+    """Question id -> text of one JSON-lines file, in its order."""
+    texts: dict[str, str] = {}
+    for line, content in enumerate(decoded(files[name], name).split("\n"), 1):
+        if not content.strip():
+            continue
+        record = _json(content, f"{name}:{line}")
+        if not isinstance(record, dict) or not isinstance(record.get("text"), str):
+            raise DataError(f"{name}:{line}: not a record with question_id and text")
+        id_ = str(record.get("question_id", ""))
+        if not id_ or id_ in texts:
+            raise DataError(f"{name}:{line}: question_id {id_!r} is missing or there twice")
+        texts[id_] = record["text"]
+    return texts
+
+
+def _label(said: str, one: str, two: str, where: str) -> str:
+    name = _plain(said)
+    meant = {_plain(one): "1", _plain(two): "2", "tie": "tie"}
+    label = meant.get(_ALIASES.get(name, name))
+    if label is None:
+        raise DataError(f"{where}: label {said!r} is neither {one}, {two} nor TIE")
+    return label
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _response(record: Any, ids: dict[tuple[str, str], str], where: str) -> Response:
+    try:
+        source, fact = str(record["source"]), str(record["context"])
+        return Response(
+            id=ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
+            contestant=str(record["system_id"]),
+            conversation=tuple(line.strip() for line in source.split("\n") if line.strip()),
+            fact=fact.strip(),
+            text=str(record["system_output"]).strip(),
+            scores={aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{where}: no {error}; a record needs source, context, system_id, system_output and "
+            f"scores of {', '.join(ASPECTS)}"
+        ) from None
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where}: not readable as JSON: {error}") from None

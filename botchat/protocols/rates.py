@@ -1,0 +1,237 @@
+"""Counting verdicts: from what a judge said to rates, always with what is missing beside them.
+
+`outcome`, beside the columns that it fills, is the one place where a pairwise verdict becomes win,
+tie or loss, `passed` the one where a UniEval verdict becomes success or failure at N. An unreadable
+verdict is neither, in both: it is missing, and every `Rate` and `Tally` says how much is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from botchat.errors import DataError
+from botchat.protocols.arena import eligible
+from botchat.protocols.verdicts import Verdicts
+from botchat.protocols.verdicts import outcome as outcome
+from botchat.records import HUMAN, Dialogue, Seed, Verdict
+
+PASS_AT = (4, 8, 12, 16)
+"""N of the success rates (BotChat §4.2, Figure 4)."""
+
+
+def passed(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | None:
+    """Whether a dialogue passes UniEval at N = ``turns``: "No", or the accused index is above N.
+
+    Unknown (``None``) without a readable verdict, and where a generated dialogue is shorter than N
+    and not accused: it shows nothing about utterances that it does not have. A human dialogue is
+    complete at its own length and passes or fails at any N.
+
+    Raises:
+        DataError: the verdict is none that UniEval offers.
+    """
+    if verdict is None:
+        return None
+    if verdict != "No" and _index(verdict) <= turns:
+        return False
+    return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many of the covered cases hit, and how many cases are not covered."""
+
+    hits: int
+    n: int
+    """Covered cases: those with a readable verdict."""
+    missing: int
+    """Cases that the protocol has and that no readable verdict covers."""
+
+    @property
+    def value(self) -> float:
+        """Share of hits among the covered, 0 to 1; NaN if nothing is covered."""
+        return self.hits / self.n if self.n else math.nan
+
+    @property
+    def coverage(self) -> float:
+        """Share of the cases that are covered, 0 to 1; NaN if there are no cases."""
+        total = self.n + self.missing
+        return self.n / total if total else math.nan
+
+    @property
+    def lowest(self) -> float:
+        """The rate if every missing case were a miss."""
+        total = self.n + self.missing
+        return self.hits / total if total else math.nan
+
+    @property
+    def highest(self) -> float:
+        """The rate if every missing case were a hit."""
+        total = self.n + self.missing
+        return (self.hits + self.missing) / total if total else math.nan
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Comparisons of one contestant with others, seen from its side, from both orders."""
+
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+    missing: int = 0
+
+    @property
+    def n(self) -> int:
+        """Comparisons with a readable verdict."""
+        return self.wins + self.ties + self.losses
+
+    @property
+    def win(self) -> Rate:
+        """Win rate."""
+        return Rate(self.wins, self.n, self.missing)
+
+    @property
+    def win_or_tie(self) -> Rate:
+        """Win + tie rate, the metric of GTEval (BotChat §4.2)."""
+        return Rate(self.wins + self.ties, self.n, self.missing)
+
+    @property
+    def mirrored(self) -> Tally:
+        """The same comparisons from the other side."""
+        return Tally(self.losses, self.ties, self.wins, self.missing)
+
+    def __add__(self, other: Tally) -> Tally:
+        """Both together."""
+        return Tally(
+            self.wins + other.wins,
+            self.ties + other.ties,
+            self.losses + other.losses,
+            self.missing + other.missing,
+        )
+
+
+def success(
+    seeds: Sequence[Seed],
+    dialogues: Mapping[str, Dialogue],
+    verdicts: Mapping[str, Verdict | None],
+    turns: int,
+) -> Rate:
+    """Success rate of one contestant at N = ``turns`` over all seeds of the set (BotChat §4.2).
+
+    Args:
+        seeds: the set; a seed without a dialogue, a judgment or a readable verdict is missing.
+        dialogues: the contestant's, by seed id.
+        verdicts: UniEval verdicts on them, by seed id.
+        turns: N. At a greater N the rate is never higher.
+    """
+    return _success(((seed, turns) for seed in seeds), dialogues, verdicts)
+
+
+def success_at_human_length(
+    seeds: Sequence[Seed],
+    dialogues: Mapping[str, Dialogue],
+    verdicts: Mapping[str, Verdict | None],
+) -> Rate:
+    """Success rate where N is the length of each seed's human dialogue (BotChat Figure 7).
+
+    Over the seeds whose human dialogue has at least 4 utterances; arguments as of `success`.
+    """
+    return _success(((seed, len(seed.utterances)) for seed in eligible(seeds)), dialogues, verdicts)
+
+
+def tallies(
+    verdicts: Verdicts, pairs: Iterable[tuple[str, str]], seed_ids: Collection[str]
+) -> dict[tuple[str, str], Tally]:
+    """Wins, ties, losses and missing comparisons of every pair, in both directions.
+
+    Each pair is expected to be judged once in each order on each seed (BotChat §4.2). A pair that
+    was never judged, or that one side never won, is there all the same.
+
+    Args:
+        verdicts: of one pairwise protocol and one judge; those on other pairs or seeds are passed
+            over.
+        pairs: (a, b), each pair once, in either direction.
+        seed_ids: the seeds that count.
+    """
+    chosen = set(seed_ids)
+    said = verdicts.on(chosen)
+    said = said.only(said.readable)
+    m = len(said.contestants)
+    kind = (said.first * m + said.second) * 3 + (2 * said.outcome).astype(np.intp)
+    # Of each ordered pair: losses, ties and wins of the first, from both orders.
+    shown = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
+    counts = (shown + shown.transpose(1, 0, 2)[:, :, ::-1]).tolist()
+    place = {name: i for i, name in enumerate(said.contestants)}
+    found = {}
+    for a, b in pairs:
+        both = a in place and b in place
+        losses, ties, wins = counts[place[a]][place[b]] if both else (0, 0, 0)
+        missing = 2 * len(chosen) - wins - ties - losses
+        found[a, b] = Tally(wins, ties, losses, missing)
+        found[b, a] = found[a, b].mirrored
+    return found
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """How far a judge's pairwise verdicts depend on the order in which dialogues are shown."""
+
+    consistency: Rate
+    """Pairs of orders with one and the same result; missing: one order has no verdict."""
+    first_preferred: Rate
+    """Decided comparisons that the first contestant shown wins (½: no preference); missing: all
+    comparisons that are not decided."""
+    ties: Rate
+    """Ties among all comparisons."""
+
+
+def steadiness(verdicts: Verdicts) -> Steadiness:
+    """Consistency under swap, and position preference, of one judge in one pairwise protocol."""
+    m, n = len(verdicts.contestants), len(verdicts)
+    kept = verdicts.first < verdicts.second
+    low = np.where(kept, verdicts.first, verdicts.second)
+    high = np.where(kept, verdicts.second, verdicts.first)
+    # Results for the same side of the pair, so that two orders that agree are equal.
+    result = np.where(kept, verdicts.outcome, 1 - verdicts.outcome)
+    case = (verdicts.seed * m + low) * m + high
+    order = np.argsort(case, kind="stable")
+    case, result = case[order], result[order]
+    swapped = case[1:] == case[:-1]
+    one, two = result[1:][swapped], result[:-1][swapped]
+    known = ~(np.isnan(one) | np.isnan(two))
+    alike = int((one[known] == two[known]).sum())
+    pairs, both = n - int(swapped.sum()), int(known.sum())
+    readable = int(verdicts.readable.sum())
+    decided = int(np.isin(verdicts.outcome, (0.0, 1.0)).sum())
+    return Steadiness(
+        consistency=Rate(alike, both, pairs - both),
+        first_preferred=Rate(int((verdicts.outcome == 1).sum()), decided, n - decided),
+        ties=Rate(readable - decided, readable, n - readable),
+    )
+
+
+def _success(
+    asked: Iterable[tuple[Seed, int]],
+    dialogues: Mapping[str, Dialogue],
+    verdicts: Mapping[str, Verdict | None],
+) -> Rate:
+    results = [
+        None
+        if (dialogue := dialogues.get(seed.id)) is None
+        else passed(dialogue, verdicts.get(seed.id), turns)
+        for seed, turns in asked
+    ]
+    missing = results.count(None)
+    return Rate(results.count(True), len(results) - missing, missing)
+
+
+def _index(verdict: Verdict) -> int:
+    if not (verdict.isascii() and verdict.isdigit() and int(verdict) > 0):
+        raise DataError(
+            f"verdict {verdict!r} of a UniEval judgment is neither No nor an index from 1; "
+            "delete that line and judge again"
+        )
+    return int(verdict)

@@ -1,0 +1,145 @@
+"""Published pairwise rate tables, read back into the comparisons they summarise.
+
+BotChat's Figure 5 shows for each pair of models how often the row's model won, and how often it
+won or tied. With the number of comparisons a pair these give wins, ties and losses.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from botchat.errors import ConfigError, DataError
+from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
+
+COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
+
+
+def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
+    """Rebuild comparisons from a CSV of rates with the columns `COLUMNS`.
+
+    Rates are all shares (0..1) or all percent (0..100), rounded to any digit. A pair may stand in
+    the table once or in both orientations; these are the same ``per_pair`` comparisons, and
+    their mean is taken. The result does not depend on the order of rows; it has no seeds.
+    ``where`` names the table in messages. Raises `ConfigError` for ``per_pair`` < 1 and
+    `DataError`, with line and value, for a table that is none.
+    """
+    if per_pair < 1:
+        raise ConfigError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
+    rows, rounding = _shares(_rows(text, where), where)
+    table: dict[tuple[str, str], _Row] = {}
+    for row in rows:
+        if earlier := table.get((row.model_a, row.model_b)):
+            raise DataError(
+                f"{where}:{row.line}: {row.model_a} against {row.model_b} stands on line"
+                f" {earlier.line} already: keep one of them"
+            )
+        table[row.model_a, row.model_b] = row
+    models = sorted({model for pair in table for model in pair})
+    number = {model: i for i, model in enumerate(models)}
+    first, second, outcome = [], [], []
+    for a, b in sorted({(min(pair), max(pair)) for pair in table}):
+        win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding, where)
+        wins, wins_or_ties = round(win * per_pair), round(win_or_tie * per_pair)
+        first += [number[a]] * per_pair
+        second += [number[b]] * per_pair
+        outcome += [WIN] * wins + [TIE] * (wins_or_ties - wins) + [LOSS] * (per_pair - wins_or_ties)
+    return Comparisons(
+        tuple(models),
+        np.array(first, dtype=np.intp),
+        np.array(second, dtype=np.intp),
+        np.array(outcome, dtype=np.float64),
+    )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One line of the table; ``win`` and ``win_or_tie`` are ``model_a``'s."""
+
+    line: int
+    model_a: str
+    model_b: str
+    win: float
+    win_or_tie: float
+    digits: int
+    """Most digits after the point of the two."""
+
+
+def _rows(text: str, where: str) -> Iterator[_Row]:
+    lines = io.StringIO(text.removeprefix("\ufeff"), newline="")
+    # Our own tables end with their signature in a comment.
+    reader = csv.DictReader((line for line in lines if not line.startswith("#")), strict=True)
+    try:
+        header = [name.strip() for name in reader.fieldnames or ()]
+        reader.fieldnames = header
+        if missing := [name for name in COLUMNS if name not in header]:
+            raise DataError(
+                f"{where}:1: no column {missing[0]} among {', '.join(header) or 'none'}:"
+                f" give {','.join(COLUMNS)}"
+            )
+        for row in reader:
+            at = f"{where}:{reader.line_num}"
+            model_a, model_b, *rates = ((row[name] or "").strip() for name in COLUMNS)
+            if not model_a or not model_b or model_a == model_b:
+                raise DataError(f"{at}: {model_a!r} against {model_b!r}: name two different models")
+            win, win_or_tie = (_number(rate, at) for rate in rates)
+            digits = max(len(rate.partition(".")[2]) for rate in rates)
+            yield _Row(reader.line_num, model_a, model_b, win, win_or_tie, digits)
+    except csv.Error as error:
+        raise DataError(
+            f"{where}:{reader.reader.line_num}: not CSV ({error}): quote or fix the line"
+        ) from None
+
+
+def _number(rate: str, at: str) -> float:
+    try:
+        return float(rate)
+    except ValueError:
+        raise DataError(f"{at}: rate {rate!r} is no number: give a share or a percentage") from None
+
+
+def _shares(rows: Iterable[_Row], where: str) -> tuple[list[_Row], float]:
+    """The rows in shares (0..1), checked, and the most by which rounding moves a sum of two."""
+    rows = list(rows)
+    if not rows:
+        raise DataError(f"{where}:1: no rows: give a line for each pair of models")
+    given = [rate for row in rows for rate in (row.win, row.win_or_tie) if rate > 0]
+    # By majority, so that one wrong value is found and not taken for the table's unit.
+    percent = sum(rate > 1 for rate in given) * 2 > len(given)
+    top = 100 if percent else 1
+    for row in rows:
+        at = f"{where}:{row.line}"
+        for rate in (row.win, row.win_or_tie):
+            if not 0 <= rate <= top:
+                raise DataError(
+                    f"{at}: rate {rate:g} is outside 0..{top} of this table: correct it"
+                )
+        if row.win > row.win_or_tie:
+            raise DataError(
+                f"{at}: win_rate {row.win:g} is above win_or_tie_rate {row.win_or_tie:g}:"
+                " the second counts wins too"
+            )
+    digits = max(row.digits for row in rows) + (2 if percent else 0)
+    shares = [replace(row, win=row.win / top, win_or_tie=row.win_or_tie / top) for row in rows]
+    return shares, 10.0**-digits + 1e-9
+
+
+def _one_way(
+    row: _Row | None, mirrored: _Row | None, rounding: float, where: str
+) -> tuple[float, float]:
+    """Win and win-or-tie rate of a pair's first model from one or both of its rows."""
+    seen = [] if row is None else [(row.win, row.win_or_tie)]
+    seen += [] if mirrored is None else [(1 - mirrored.win_or_tie, 1 - mirrored.win)]
+    if row and mirrored and max(abs(x - y) for x, y in zip(*seen, strict=True)) > rounding:
+        raise DataError(
+            f"{where}:{mirrored.line}: {row.model_b} against {row.model_a} contradicts line"
+            f" {row.line}: win_rate of one and win_or_tie_rate of the other must add up"
+            f" to 1, here {row.win:g} + {mirrored.win_or_tie:g} and"
+            f" {mirrored.win:g} + {row.win_or_tie:g} (as shares)"
+        )
+    wins, wins_or_ties = zip(*seen, strict=True)
+    return sum(wins) / len(seen), sum(wins_or_ties) / len(seen)

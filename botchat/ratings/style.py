@@ -1,0 +1,290 @@
+"""Bradley-Terry with style: what length and manner are worth to a judge, and ratings without them.
+
+The logit of a comparison is t_i - t_j + sum over features of b z, with z the difference of the two
+dialogues in the feature, first less second, in units of its usual size. The coefficients b say what
+the judge gives for style; the strengths t are ratings at equal style (as in length-controlled
+AlpacaEval, Dubois et al. 2024, and style control of Chatbot Arena). A second reading of the data
+beside the ranking, never the ranking: a model's style is part of what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from botchat.ratings.bradley_terry import (
+    BradleyTerryResult,
+    BradleyTerrySettings,
+    quantile,
+    ranks,
+    scores_by_cluster,
+)
+from botchat.ratings.comparisons import Comparisons, Flags, Floats
+from botchat.ratings.maximum_likelihood import (
+    score_rate,
+    sums,
+    tables,
+    weights,
+    why_no_maximum,
+)
+
+_MAX_STEPS = 100
+_STEP_TOLERANCE = 1e-10
+"""Logits."""
+_RIDGE = 1e-11
+"""Share of the curvature added to it, so that comparisons all but decided can be inverted."""
+_LEAST_BEND = 1e-8
+"""Share of its curvature at equal odds that a likelihood with a maximum has left there."""
+_OWN_SHARE = 1e-6
+"""Least share of a feature's differences that models and earlier features must leave over."""
+
+
+@dataclass(frozen=True, eq=False)
+class StyleResult:
+    """Ratings at equal style, and the worth of each feature of style.
+
+    ``adjusted``: the ratings, with intervals that allow for the coefficients' uncertainty.
+    ``scale``: usual difference (root mean square) of each feature in its own unit, shape (k,).
+    ``coefficient``: rating points that one ``scale`` more is worth, with ``std_error``, clustered
+    as the ratings are, shape (k,); nan for a feature without a coefficient.
+    ``warning``: what these comparisons cannot tell, one line; "" where there is nothing to say.
+    """
+
+    adjusted: BradleyTerryResult
+    features: tuple[str, ...]
+    scale: Floats
+    coefficient: Floats
+    std_error: Floats
+    warning: str
+
+    @property
+    def low(self) -> Floats:
+        """Lower end of each coefficient's interval, shape (k,)."""
+        return self.coefficient - self._width * self.std_error
+
+    @property
+    def high(self) -> Floats:
+        """Upper end of each coefficient's interval, shape (k,)."""
+        return self.coefficient + self._width * self.std_error
+
+    @property
+    def _width(self) -> float:
+        return quantile(self.adjusted.settings, self.adjusted.n_clusters)
+
+
+def fit_style(
+    comparisons: Comparisons,
+    differences: Floats,
+    features: Sequence[str],
+    settings: BradleyTerrySettings | None = None,
+) -> StyleResult:
+    """Maximum-likelihood ratings and coefficients, with a sandwich clustered by seed.
+
+    A feature that never differs, or differs by model only, or repeats earlier ones, gets no
+    coefficient. Where there is no finite maximum, models get the ties of
+    `botchat.ratings.bradley_terry.fit`, features one each at their usual difference if need be, and
+    intervals come from the curvature alone; ``warning`` says so.
+
+    Args:
+        comparisons: of models.
+        differences: of each feature in each comparison, first less second, shape (n, k).
+        features: their names, k of them.
+        settings: as for `botchat.ratings.bradley_terry.fit`.
+
+    Raises:
+        MissingError: there is no comparison.
+        ValueError: differences of another shape, or not finite.
+    """
+    settings = settings or BradleyTerrySettings()
+    comparisons.need_some()
+    n, m, k = len(comparisons), len(comparisons.models), len(features)
+    if differences.shape != (n, k) or not np.isfinite(differences).all():
+        raise ValueError(
+            f"differences need a finite number for each of {n} comparisons and {k} features, got "
+            f"shape {differences.shape}"
+        )
+    scale = np.sqrt(np.mean(differences**2, axis=0))
+    weight = weights(comparisons, settings.tie_weight)
+    design = _Design(comparisons, weight, differences / np.where(scale > 0, scale, 1))
+    kept = design.told_apart()
+    design = _Design(comparisons, weight, design.style[:, kept])
+    said = [
+        f"{name} {'goes with the models or the other features' if scale[i] else 'never differs'}, "
+        "so what it is worth is not known"
+        for i, name in enumerate(features)
+        if not kept[i]
+    ]
+    warning = why_no_maximum(comparisons.models, tables(comparisons, settings.tie_weight)[1])
+    found, ties, undecided = _maximum(design, bounded=not warning)
+    said = [note for note in (warning, undecided, *said) if note]
+    independent, clustered, n_clusters = _covariance(design, found, ties)
+    centre = np.eye(m) - 1 / m
+    covariance = settings.elo**2 * centre @ clustered[:m, :m] @ centre
+    rating = settings.mean + settings.elo * (found[:m] - found[:m].mean())
+    coefficient, std_error = np.full((2, k), np.nan)
+    coefficient[kept] = settings.elo * found[m:]
+    std_error[kept] = settings.elo * np.sqrt(np.maximum(np.diag(clustered)[m:], 0))
+    adjusted = BradleyTerryResult(
+        settings,
+        comparisons.models,
+        rating,
+        covariance,
+        settings.elo**2 * centre @ independent[:m, :m] @ centre,
+        ranks(rating, covariance, quantile(settings, n_clusters)),
+        n_comparisons=n,
+        n_clusters=n_clusters,
+        warning=warning,
+    )
+    return StyleResult(adjusted, tuple(features), scale, coefficient, std_error, "; ".join(said))
+
+
+@dataclass(frozen=True, eq=False)
+class _Design:
+    """Comparisons as a regression on m models (first less second) and k features.
+
+    Its matrix X, shape (n, m + k), is never made.
+    """
+
+    comparisons: Comparisons
+    weight: Floats
+    style: Floats
+
+    def logits(self, parameters: Floats) -> Floats:
+        """X times parameters, shape (n,)."""
+        m = len(self.comparisons.models)
+        strength = parameters[:m]
+        models = strength[self.comparisons.first] - strength[self.comparisons.second]
+        return np.asarray(models + self.style @ parameters[m:])
+
+    def slopes(self, residual: Floats) -> Floats:
+        """X transposed times residual, shape (m + k,)."""
+        return np.concatenate([self._by_model(residual), self.style.T @ residual])
+
+    def slopes_by_seed(self, residual: Floats) -> Floats:
+        """The same for each seed alone, shape (seeds, m + k); no row where seeds are not known."""
+        if self.comparisons.cluster is None:
+            return np.empty((0, len(self.comparisons.models) + self.style.shape[1]))
+        models = scores_by_cluster(self.comparisons, self.comparisons.cluster, residual)
+        seed = np.unique(self.comparisons.cluster, return_inverse=True)[1]
+        style = [sums(seed, residual * feature, len(models)) for feature in self.style.T]
+        return np.column_stack([models, *style])
+
+    def information(self, weight: Floats) -> Floats:
+        """X transposed times weight times X, shape (m + k, m + k)."""
+        m = len(self.comparisons.models)
+        pair = self.comparisons.first * m + self.comparisons.second
+        pairs = sums(pair, weight, m * m).reshape(m, m)
+        pairs = pairs + pairs.T
+        weighted = weight[:, None] * self.style
+        cross = np.array([self._by_model(feature) for feature in weighted.T]).reshape(-1, m)
+        return np.block(
+            [[np.diag(pairs.sum(axis=1)) - pairs, cross.T], [cross, self.style.T @ weighted]]
+        )
+
+    def curvature(self, parameters: Floats, ties: Floats) -> Floats:
+        """Minus the Hessian of the log-likelihood, made invertible, shape (m + k, m + k).
+
+        ``ties``: 1 for each parameter with a tie of its own, shape (m + k,). Without one for the
+        models their level is free: a constant is added that fixes it and touches nothing else.
+        """
+        m = len(self.comparisons.models)
+        rate, own = score_rate(self.logits(parameters)), score_rate(parameters)
+        matrix = self.information(self.weight * rate * (1 - rate)) + np.diag(ties * own * (1 - own))
+        level = np.diag(matrix)[:m].mean()
+        matrix[:m, :m] += (1 - ties[:m].max()) * level / m + _RIDGE * level * np.eye(m)
+        return matrix
+
+    def told_apart(self) -> Flags:
+        """Features whose differences models and earlier features do not explain, shape (k,)."""
+        matrix = self.information(self.weight)
+        whole, left = np.diag(matrix)[len(self.comparisons.models) :], self._beyond_models(matrix)
+        kept = np.zeros(len(whole), dtype=bool)
+        for i in range(len(whole)):
+            if left[i, i] > _OWN_SHARE * whole[i]:
+                kept[i] = True
+                left = left - np.outer(left[:, i], left[i]) / left[i, i]
+        return kept
+
+    def decided(self, parameters: Floats) -> bool:
+        """Whether style explains comparisons so well that it has no finite worth."""
+        if not self.style.shape[1]:
+            return False
+        rate = score_rate(self.logits(parameters))
+        before, now = (
+            np.linalg.eigvalsh(self._beyond_models(self.information(weight)))[0]
+            for weight in (self.weight, self.weight * rate * (1 - rate))
+        )
+        return bool(now < _LEAST_BEND * before)
+
+    def _beyond_models(self, matrix: Floats) -> Floats:
+        """The features' part of an information matrix that models leave over, shape (k, k)."""
+        m = len(self.comparisons.models)
+        explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m:]
+        return np.asarray(matrix[m:, m:] - matrix[m:, :m] @ explained)
+
+    def _by_model(self, values: Floats) -> Floats:
+        """What each model has as first less what it has as second, shape (m,)."""
+        m = len(self.comparisons.models)
+        return sums(self.comparisons.first, values, m) - sums(self.comparisons.second, values, m)
+
+
+def _covariance(
+    design: _Design, parameters: Floats, ties: Floats
+) -> tuple[Floats, Floats, int | None]:
+    """Of the parameters: unclustered and clustered, shape (m + k, m + k), and clusters."""
+    bread = np.asarray(np.linalg.inv(design.curvature(parameters, ties)), dtype=np.float64)
+    if ties.any() or len(design.comparisons) <= len(parameters):
+        # The scatter around a fit that explains everything is 0; that is no certainty.
+        return bread, bread, None
+    outcome = design.comparisons.outcome
+    residual = design.weight * (outcome - score_rate(design.logits(parameters)))
+    independent = bread @ design.information(residual**2) @ bread
+    by_seed = design.slopes_by_seed(residual)
+    n = len(by_seed)
+    if n < 2:
+        return independent, independent, None
+    return independent, bread @ by_seed.T @ by_seed @ bread * (n / (n - 1)), n
+
+
+def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
+    """Parameters of greatest likelihood, the ties that make it finite, and why features have some.
+
+    Args:
+        design: what is fitted.
+        bounded: whether the models alone have a finite maximum.
+    """
+    ties = np.zeros(len(design.comparisons.models) + design.style.shape[1])
+    ties[: len(design.comparisons.models)] = not bounded
+    found = _maximise(design, ties)
+    if found is not None and not design.decided(found):
+        return found, ties, ""
+    ties[:] = 1
+    found = _maximise(design, ties)
+    assert found is not None, "a likelihood with a tie for every parameter has a maximum"
+    why = (
+        "style explains every comparison, so what it is worth is not known; one tie at each "
+        "feature's usual difference was added to keep it finite"
+    )
+    return found, ties, why
+
+
+def _maximise(design: _Design, ties: Floats) -> Floats | None:
+    """Parameters of greatest likelihood; None where there is no finite maximum.
+
+    Steps are damped as in `botchat.ratings.maximum_likelihood.maximise`.
+    """
+    parameters = np.zeros(len(ties))
+    for _ in range(_MAX_STEPS):
+        residual = design.comparisons.outcome - score_rate(design.logits(parameters))
+        slope = design.slopes(design.weight * residual) - ties * (score_rate(parameters) - 0.5)
+        try:
+            step = np.asarray(np.linalg.solve(design.curvature(parameters, ties), slope))
+        except np.linalg.LinAlgError:  # so far out that nothing bends any more
+            return None
+        change = max(np.abs(design.logits(step)).max(), np.abs(ties * step).max())
+        parameters += (np.log1p(change) / max(change, 1e-300)) * step
+        if change < _STEP_TOLERANCE:
+            return parameters
+    return None

@@ -1,0 +1,146 @@
+"""What is on disk: one frozen, typed struct for each kind of line in the stage files.
+
+``Seed`` (seeds/), ``Dialogue`` with its ``Utterance`` facts (generations/) and ``Judgment`` with
+its panel ``Turn``s (judgments/). No record holds a clock time, so a stage file made twice from the
+same replies is the same to the byte; times, tokens and money are in the ledger. (So no struct
+leaves out defaults: msgspec would compare those strings by identity, which a replay changes.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Literal
+
+import msgspec
+
+HUMAN = "human"
+"""Name of the contestant whose dialogues are the seed set's own."""
+
+N_SEED = 2
+"""Utterances of a human dialogue that make a ChatSEED (BotChat §3.1)."""
+
+MIN_HUMAN = 4
+"""Fewest utterances a human dialogue needs for Arena and GTEval (BotChat §3.4, §4.2)."""
+
+Outcome = Literal[
+    "ok", "truncated", "refused", "filtered", "empty", "malformed", "overflow", "transport"
+]
+"""How one model call ended. Only ``ok`` and ``truncated`` carry a usable text."""
+
+Verdict = str
+"""What a judge said: ``"1" | "2" | "both" | "neither"`` (which conversation is AI-involved), or for
+UniEval ``"No"`` or the 1-based index of the first accused utterance as a decimal string."""
+
+
+class Seed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A human dialogue; its first two utterances are the ChatSEED."""
+
+    id: str
+    utterances: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what no stage could use."""
+        if not self.id.strip():
+            raise ValueError("seed id is empty")
+        if len(self.utterances) < N_SEED:
+            raise ValueError(
+                f"seed {self.id} has {len(self.utterances)} utterances, needs at least {N_SEED}"
+            )
+        for n, text in enumerate(self.utterances, 1):
+            if not text.strip():
+                raise ValueError(f"seed {self.id}: utterance {n} is empty")
+
+
+class Utterance(msgspec.Struct, frozen=True):
+    """Facts about one generated utterance, parallel to ``Dialogue.utterances[n_seed:]``."""
+
+    outcome: Outcome = "ok"
+    dropped: int = 0
+    """Oldest utterances left out of the prompt to fit the context window."""
+    tokens: int | None = None
+    """cl100k_base tokens; ``None`` where the encoding was not available."""
+    call: str = ""
+    """Key of the reply in the ledger."""
+
+
+class Dialogue(msgspec.Struct, frozen=True):
+    """A ChatSEED extended by a model (or by two in cross-play)."""
+
+    seed_id: str
+    model: str
+    utterances: tuple[str, ...]
+    n_seed: int
+    facts: tuple[Utterance, ...]
+    status: str
+    """``complete`` or ``stopped:<outcome>`` (see `Outcome`)."""
+    signature: str
+    partner: str | None = None
+    """Second speaker in cross-play; utterances then alternate model, partner, model, ..."""
+    detail: str = ""
+    """One line on why a stopped dialogue stopped."""
+
+    @property
+    def contestant(self) -> str:
+        """Name it competes under: the model, or ``model + partner`` in cross-play."""
+        return self.model if self.partner is None else f"{self.model} + {self.partner}"
+
+    @property
+    def complete(self) -> bool:
+        """Whether the dialogue reached the length that was asked for."""
+        return self.status == "complete"
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One contribution to a panel's talk, as it was said; empty where the reply failed."""
+
+    speaker: str
+    text: str
+    call: str = ""
+    outcome: Outcome = "ok"
+    verdict: Verdict | None = None
+    """What this contribution alone votes for, about the case as it was shown to the speaker.
+    ``None``: no readable vote, or a speaker who has none (summariser, feedback)."""
+
+
+class Judgment(msgspec.Struct, frozen=True):
+    """What one judge said about one case."""
+
+    protocol: str
+    seed_id: str
+    contestants: tuple[str, ...]
+    """Names in the order shown: one for UniEval, two for Arena and GTEval."""
+    judge: str
+    verdict: Verdict | None
+    """``None``: the judge gave no readable verdict. Never a tie, never a loss."""
+    reason: str
+    shown: int
+    """Utterances shown of each dialogue."""
+    case: str
+    """Digest of what was shown; a judgment of other dialogues is stale, and made again."""
+    signature: str
+    outcome: Outcome = "ok"
+    """How the judge's call ended; other than ``ok`` explains a missing verdict."""
+    transcript: tuple[Turn, ...] = ()
+    calls: tuple[str, ...] = ()
+    """Ledger keys of every call the verdict rests on."""
+
+
+def slug(name: str) -> str:
+    """A file name for any model or judge: readable part plus 8 hex digits of the true name.
+
+    Distinct names give distinct slugs, also on case-insensitive file systems; the result holds
+    only ``[a-z0-9._-]``, at most 73 characters, and never a reserved or hidden name.
+    """
+    readable = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:64].rstrip("-.") or "x"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{readable}-{digest}"
+
+
+def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
+    return tuple(
+        (0, int(part), part) if part.isdigit() and part.isascii() else (1, 0, part)
+        for part in re.split(r"([0-9]+)", text)
+        if part
+    )

@@ -1,0 +1,81 @@
+"use strict";
+// What models, seeds and people wrote reaches the page only as text nodes and escaped attributes:
+// nothing here parses markup. Links are built by `link`, so they always begin with "#".
+
+const botchat = (() => {
+  const about = JSON.parse(document.getElementById("about").textContent);
+  const waiting = new Map();
+  const chunks = new Map();
+
+  const el = (tag, attributes, ...children) => {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (value === undefined || value === null || value === false) continue;
+      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else node.setAttribute(key, value === true ? "" : value);
+    }
+    node.append(...children.flat(2).filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+
+  const named = (text) => el("bdi", null, text);
+
+  const link = (parts) => `#${new URLSearchParams(parts)}`;
+
+  const hash = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+
+  // Chunks call this: a page from disk may run scripts beside it, but not fetch them.
+  const take = (name, packed) => {
+    const asked = waiting.get(name);
+    if (asked) asked(packed);
+  };
+
+  const unpack = async (packed) => {
+    const bytes = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));
+    const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return JSON.parse(await new Response(inflated).text());
+  };
+
+  const load = (name) => {
+    if (!chunks.has(name)) {
+      const packed = new Promise((resolve, reject) => {
+        waiting.set(name, resolve);
+        const script = el("script", { src: `${about.folder}/${name}.js` });
+        script.addEventListener("error", () => {
+          chunks.delete(name);
+          reject(new Error(`${about.folder}/${name}.js is not beside this page`));
+        });
+        document.head.append(script);
+      });
+      chunks.set(name, packed.then(unpack));
+    }
+    return chunks.get(name);
+  };
+
+  const seed = async (index, at) => {
+    const chunk = await load(`seeds-${Math.floor(at / index.per_chunk)}`);
+    return chunk[at % index.per_chunk];
+  };
+
+  // The judge whose numbers are shown; listeners are told when it changes.
+  const listeners = [];
+  let judge = 0;
+  const chosen = {
+    get judge() {
+      return judge;
+    },
+    set judge(value) {
+      judge = value;
+      listeners.forEach((tell) => tell());
+    },
+    changed: (tell) => listeners.push(tell),
+  };
+
+  const percent = (part, whole) => `${Math.round((100 * part) / whole)} %`;
+
+  // Who wins a comparison, for the contestant shown first: "win", "tie", "lose" or "none".
+  const outcome = (code) =>
+    ({ 1: "lose", 2: "win", b: "tie", n: "tie", both: "tie", neither: "tie" })[code] || "none";
+
+  return { about, el, named, link, hash, take, load, seed, chosen, percent, outcome };
+})();

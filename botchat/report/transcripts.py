@@ -1,0 +1,90 @@
+"""Sample dialogues of every contestant with what the judge said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from botchat.records import Dialogue, Judgment, natural_key
+
+LONGEST = 2000
+"""Characters shown of an utterance."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One utterance as the page shows it."""
+
+    speaker: str
+    """``A`` or ``B``."""
+    text: str
+    left_out: int
+    """Characters of it that are not shown."""
+    seed: bool
+    """Whether it belongs to the ChatSEED."""
+    accused: bool
+    """Whether it is the first that the judge takes for AI."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A dialogue and its UniEval verdict."""
+
+    contestant: str
+    seed_id: str
+    found: str
+    """What the judge found, in a few words."""
+    reason: str
+    lines: tuple[Line, ...]
+    stopped: str
+    """Why the dialogue stopped early; empty if it did not."""
+
+
+def pick(
+    dialogues: Mapping[str, Mapping[str, Dialogue]], judgments: Iterable[Judgment]
+) -> list[Sample]:
+    """Up to three dialogues a contestant: accused first, accused typically, and not accused.
+
+    Args:
+        dialogues: contestant -> seed id -> dialogue.
+        judgments: UniEval's, of one judge; those on other dialogues are passed over.
+    """
+    readable: dict[str, list[Judgment]] = {}
+    for judgment in judgments:
+        contestant = judgment.contestants[0]
+        if judgment.verdict and judgment.seed_id in dialogues.get(contestant, ()):
+            readable.setdefault(contestant, []).append(judgment)
+    return [
+        _sample(dialogues[contestant][judgment.seed_id], judgment)
+        for contestant in sorted(readable)
+        for judgment in _telling(readable[contestant])
+    ]
+
+
+def _telling(judgments: Iterable[Judgment]) -> list[Judgment]:
+    ordered = sorted(judgments, key=lambda judgment: natural_key(judgment.seed_id))
+    passed = [judgment for judgment in ordered if judgment.verdict == "No"]
+    accused = [judgment for judgment in ordered if judgment.verdict != "No"]
+    accused.sort(key=lambda judgment: int(judgment.verdict or 0))
+    return [*accused[:1], *accused[1:][(len(accused) - 1) // 2 :][:1], *passed[:1]]
+
+
+def _sample(dialogue: Dialogue, judgment: Judgment) -> Sample:
+    index = 0 if judgment.verdict in (None, "No") else int(judgment.verdict)
+    return Sample(
+        contestant=dialogue.contestant,
+        seed_id=dialogue.seed_id,
+        found=f"accused from utterance {index} on" if index else "taken for human",
+        reason=judgment.reason,
+        lines=tuple(
+            Line(
+                speaker="AB"[i % 2],
+                text=text[:LONGEST],
+                left_out=max(0, len(text) - LONGEST),
+                seed=i < dialogue.n_seed,
+                accused=i + 1 == index,
+            )
+            for i, text in enumerate(dialogue.utterances)
+        ),
+        stopped="" if dialogue.complete else f"{dialogue.status}. {dialogue.detail}".strip(),
+    )

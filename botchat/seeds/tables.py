@@ -1,0 +1,294 @@
+"""Seeds from tables: JSON lines, JSON, CSV, xlsx, or any rows (a Hugging Face dataset's).
+
+A row is either a whole dialogue or one utterance; the names of its fields decide.
+
+- id: ``id``, ``index``, ``dialogue_id``, ``dialog_id``, ``conversation_id`` or ``conv_id``
+- a dialogue: ``utterances``, ``conv-GT`` (BotChat's), ``conversation``, ``conversations``,
+  ``dialogue``, ``dialog`` or ``messages``: a list (in CSV and xlsx a JSON list) of texts, or of
+  objects with a text (named as for one utterance) and perhaps a speaker (``role``, ``speaker`` or
+  ``from``)
+- one utterance: ``utterance``, ``text``, ``content``, ``value`` or ``message``, perhaps a speaker,
+  and perhaps a number to sort by: ``turn``, ``turn_id``, ``turn_number`` or ``position``
+
+Capitals, blanks, ``-`` and ``_`` in field names make no difference; other fields are ignored.
+Where speakers are named, what one of them says in a row is one utterance, a ``system`` message is
+none, and a third speaker is an error: a ChatSEED is a talk of two.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from botchat.errors import DataError
+from botchat.records import Seed
+
+_IDS = ("id", "index", "dialogueid", "dialogid", "conversationid", "convid")
+_DIALOGUES = (
+    "utterances",
+    "convgt",
+    "conversation",
+    "conversations",
+    "dialogue",
+    "dialog",
+    "messages",
+)
+_TEXTS = ("utterance", "text", "content", "value", "message")
+_SPEAKERS = ("role", "speaker", "from")
+_TURNS = ("turn", "turnid", "turnnumber", "position")
+
+_MAX_UNPACKED = 512 * 2**20
+"""Bytes an xlsx may unpack to."""
+
+
+def from_jsonl(data: bytes, where: str) -> list[Seed]:
+    """Read one JSON object a line: ``{"id": "...", "utterances": ["...", ...]}`` or a variant.
+
+    Args:
+        data: the file's content, UTF-8.
+        where: its name, for messages.
+
+    Raises:
+        DataError: names file and line, the value, and what to do; so in all functions here.
+    """
+    lines = _text(data, where).split("\n")
+    rows = (
+        _Row(f"{where}:{n}", _json(line, f"{where}:{n}"))
+        for n, line in enumerate(lines, 1)
+        if line.strip()
+    )
+    return _seeds(rows, where)
+
+
+def from_json(data: bytes, where: str) -> list[Seed]:
+    """Read a JSON array of such objects; without its bracket the content is JSON lines."""
+    text = _text(data, where)
+    if not text.lstrip().startswith("["):
+        return from_jsonl(data, where)
+    array = msgspec.convert(_json(text, where), list[object])
+    return _seeds((_Row(f"{where} row {n}", row) for n, row in enumerate(array, 1)), where)
+
+
+def from_rows(rows: Iterable[Mapping[str, object]], where: str) -> list[Seed]:
+    """Read rows of any origin; a dialogue without an id field gets the number of its row."""
+    return _seeds((_Row(f"{where} row {n}", row, n) for n, row in enumerate(rows, 1)), where)
+
+
+def from_csv(data: bytes, where: str) -> list[Seed]:
+    """Read columns under a header line, separated by comma, semicolon or tab, UTF-8."""
+    return _seeds(_csv_rows(_text(data, where), where), where)
+
+
+def from_xlsx(data: bytes, where: str) -> list[Seed]:
+    """Read the first sheet, columns under a header in its first row (BotChat: index, conv-GT)."""
+    return _seeds(_sheet_rows(_sheet(data, where), where), where)
+
+
+# ------------------------------------------------------------------------------- rows of a file
+
+
+class _Row(NamedTuple):
+    place: str
+    """``file:line`` or ``file row n``."""
+    fields: object
+    number: int | None = None
+    """Stands in for a missing id."""
+
+
+def _csv_rows(text: str, where: str) -> Iterator[_Row]:
+    header = text.partition("\n")[0]
+    delimiter = max(",;\t", key=header.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    names: list[str] | None = None
+    line = 1
+    try:
+        for cells in reader:
+            place, line = f"{where}:{line}", reader.line_num + 1
+            if not any(cell.strip() for cell in cells):
+                continue
+            if names is None:
+                names = cells
+            elif len(cells) != len(names):
+                raise DataError(
+                    f"{place}: {len(cells)} cells under {len(names)} column names; "
+                    "put cells that hold the separator in quotes"
+                )
+            else:
+                yield _Row(place, dict(zip(names, cells, strict=True)))
+    except csv.Error as error:
+        raise DataError(f"{where}:{line}: not CSV ({error}); write it as in RFC 4180") from None
+
+
+def _sheet(data: bytes, where: str) -> list[Sequence[object]]:
+    from openpyxl import load_workbook
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+
+    advice = "save it again as .xlsx or as .csv"
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    except zipfile.BadZipFile:
+        raise DataError(f"{where}: not an xlsx workbook; {advice}") from None
+    if unpacked > _MAX_UNPACKED:
+        raise DataError(f"{where}: unpacks to {unpacked:,} bytes; split it into smaller files")
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+            sheet = book.worksheets[0]
+            if isinstance(sheet, ReadOnlyWorksheet):
+                sheet.reset_dimensions()  # some programs state wrong ones
+            return list(sheet.iter_rows(values_only=True))
+    except Exception as error:  # whatever openpyxl's parsers raise on a broken workbook
+        raise DataError(
+            f"{where}: not a readable xlsx workbook ({type(error).__name__}); {advice}"
+        ) from error
+
+
+def _sheet_rows(rows: Sequence[Sequence[object]], where: str) -> Iterator[_Row]:
+    names = ["" if name is None else str(name) for name in rows[0]] if rows else []
+    for n, cells in enumerate(rows[1:], 2):
+        if any(cell not in (None, "") for cell in cells):
+            yield _Row(f"{where} row {n}", dict(zip(names, cells, strict=False)))
+
+
+def _text(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{where}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
+
+
+def _json(text: str, place: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise DataError(f"{place}: {_shown(text)} is not JSON ({error}); correct it") from None
+
+
+# ----------------------------------------------------------------------------- rows to dialogues
+
+
+class _Part(NamedTuple):
+    """One utterance as a row or an object tells it."""
+
+    place: str
+    speaker: str | None
+    text: str
+    turn: float
+
+
+def _seeds(rows: Iterable[_Row], where: str) -> list[Seed]:
+    dialogues: dict[str, list[_Part]] = {}
+    places: dict[str, str] = {}
+    whole: set[str] = set()
+    for row in rows:
+        fields = _fields(row.fields, row.place)
+        told = _first(fields, _DIALOGUES)
+        seed_id = _id(row, fields, needed=told is None)
+        if told is None and seed_id not in whole:
+            parts = dialogues.setdefault(seed_id, [])
+            parts.append(_part(fields, row.place, len(parts)))
+            places.setdefault(seed_id, row.place)
+        elif seed_id in dialogues:
+            raise DataError(
+                f"{row.place}: id {seed_id!r} is taken by {places[seed_id]}; "
+                "give every dialogue its own"
+            )
+        else:
+            dialogues[seed_id], places[seed_id] = _parts(told, row.place), row.place
+            whole.add(seed_id)
+    if not dialogues:
+        raise DataError(f"{where}: holds no dialogue; each needs an id and its utterances")
+    return [_seed(seed_id, parts, places[seed_id]) for seed_id, parts in dialogues.items()]
+
+
+def _fields(value: object, place: str) -> dict[str, object]:
+    if not isinstance(value, Mapping):
+        raise DataError(f"{place}: {_shown(value)} is not an object with named fields; make it one")
+    return {re.sub(r"[^a-z0-9]", "", str(name).lower()): cell for name, cell in value.items()}
+
+
+def _first(fields: Mapping[str, object], names: Iterable[str]) -> object | None:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _id(row: _Row, fields: Mapping[str, object], *, needed: bool) -> str:
+    value = _first(fields, _IDS)
+    if value is None and row.number is not None and not needed:
+        return str(row.number)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        fault = "no id" if value is None else f"the id {_shown(value)} is no text or whole number"
+        raise DataError(f"{row.place}: {fault}; give every dialogue one in a field named 'id'")
+    return str(value)
+
+
+def _parts(told: object, place: str) -> list[_Part]:
+    if isinstance(told, str):
+        told = _json(told, place)
+    if not isinstance(told, list | tuple):
+        raise DataError(f"{place}: {_shown(told)} is not a list of utterances; make it one")
+    return [
+        _Part(place, None, item, n)
+        if isinstance(item, str)
+        else _part(_fields(item, f"{place}: utterance {n}"), f"{place}: utterance {n}", n)
+        for n, item in enumerate(told, 1)
+    ]
+
+
+def _part(fields: Mapping[str, object], place: str, n: int) -> _Part:
+    text, speaker, turn = (_first(fields, names) for names in (_TEXTS, _SPEAKERS, _TURNS))
+    if text is None:
+        names = ", ".join(fields) or "none"
+        raise DataError(f"{place}: no utterances (fields: {names}); name the field 'utterances'")
+    if not isinstance(text, str):
+        raise DataError(f"{place}: the utterance {_shown(text)} is not text; write it as text")
+    try:
+        position = float(str(turn)) if turn is not None else n
+    except ValueError:
+        raise DataError(
+            f"{place}: the turn {_shown(turn)} is no number; number the turns"
+        ) from None
+    return _Part(place, None if speaker is None else str(speaker), text, position)
+
+
+def _seed(seed_id: str, parts: Iterable[_Part], place: str) -> Seed:
+    spoken = [part for part in parts if (part.speaker or "").lower() != "system"]
+    speakers = sorted({part.speaker for part in spoken if part.speaker is not None})
+    if len(speakers) > 2:
+        raise DataError(
+            f"{place}: dialogue {seed_id!r} has {len(speakers)} speakers "
+            f"({_shown(', '.join(speakers))}); leave only talks of two"
+        )
+    spoken.sort(key=lambda part: part.turn)
+    utterances: list[str] = []
+    for n, part in enumerate(spoken):
+        before = spoken[n - 1] if n else None
+        if before is not None and before.turn == part.turn:
+            raise DataError(
+                f"{part.place}: dialogue {seed_id!r} has turn {part.turn:g} twice; number the turns"
+            )
+        if before is not None and part.speaker is not None and before.speaker == part.speaker:
+            utterances[-1] += f" {part.text}"
+        else:
+            utterances.append(part.text)
+    try:
+        return Seed(seed_id, tuple(utterances))
+    except ValueError as error:
+        raise DataError(f"{place}: {error}; complete it or take it out") from None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,212 @@
+"""JSON-lines stage files: appended one record a write, repaired after a crash, finished in order.
+
+While a stage runs, each record is appended with ONE ``os.write``, so a kill can tear at most the
+last line; the next run cuts a torn line off and makes that record again (its replies are in the
+ledger). A finished file is rewritten in canonical order through a temporary file and
+``os.replace``: made twice from the same replies, it is the same to the byte.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+import msgspec
+
+from botchat.errors import BotChatError, DataError
+
+log = logging.getLogger("botchat")
+
+_BLOCK = 1 << 24
+
+R = TypeVar("R", bound=msgspec.Struct)
+K = TypeVar("K")
+
+
+def read(path: Path, record: type[R]) -> list[R]:
+    """All records of a stage file, in file order; an absent file is an empty one.
+
+    A torn last line (no newline at its end) is left out and reported.
+
+    Raises:
+        DataError: a whole line that is not a ``record``; names file and line.
+    """
+    return list(chain.from_iterable(blocks(path, record)))
+
+
+def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
+    """The same, some megabytes at a time."""
+    decoder = msgspec.json.Decoder(record)
+    rest, n_lines = b"", 0
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                whole, newline, rest = (rest + block).rpartition(b"\n")
+                if newline:
+                    yield _decode(decoder, whole, path, n_lines)
+                    n_lines += whole.count(b"\n") + 1
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    if rest:
+        log.warning("%s: the last line is torn (%d bytes) and left out", path, len(rest))
+
+
+def first(path: Path, record: type[R]) -> R | None:
+    """The first record, ``None`` of a file without one; errors as of `read`."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    whole = line.endswith(b"\n") and line.strip()
+    return _decode_line(msgspec.json.Decoder(record), line, path, 1) if whole else None
+
+
+def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before: int) -> list[R]:
+    try:
+        return list(decoder.decode_lines(data))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        lines = enumerate(data.split(b"\n"), n_before + 1)
+        return [_decode_line(decoder, line, path, n) for n, line in lines if line.strip()]
+
+
+def _decode_line(decoder: msgspec.json.Decoder[R], line: bytes, path: Path, n: int) -> R:
+    try:
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path}:{n}: {error}; correct or delete this line (it begins {line[:40]!r})"
+        ) from None
+
+
+class Appender(Generic[R]):
+    """Appends records to one stage file, each whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is made before the first record; a torn last line is then cut off."""
+        self.path = path
+        self._fd: int | None = None
+
+    def append(self, record: R) -> None:
+        """Write one record as one line.
+
+        Raises:
+            BotChatError: the disk refused it; what was written of it is taken back.
+        """
+        fd = self._open()
+        line = msgspec.json.encode(record) + b"\n"
+        before = os.fstat(fd).st_size
+        try:
+            written = os.write(fd, line)
+            reason: str | None = "the disk is full"
+        except OSError as error:
+            written, reason = 0, error.strerror
+        if written != len(line):
+            os.ftruncate(fd, before)
+            raise BotChatError(
+                f"cannot write {self.path}: {reason}; free some space and run the command again"
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def _open(self) -> int:
+        if self._fd is None:
+            make_folder(self.path.parent)
+            try:
+                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            except OSError as error:
+                raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
+            self._repair(self._fd)
+        return self._fd
+
+    def _repair(self, fd: int) -> None:
+        size = os.fstat(fd).st_size
+        end, block = size, b""
+        while end > 0 and b"\n" not in block:
+            start = max(0, end - 65536)
+            block = os.pread(fd, end - start, start)
+            end = start
+        keep = end + block.rfind(b"\n") + 1 if b"\n" in block else 0
+        if keep < size:
+            os.ftruncate(fd, keep)
+            log.warning(
+                "%s: cut off a torn last line (%d bytes); its record is made again",
+                self.path,
+                size - keep,
+            )
+
+
+def latest(records: Iterable[R], key: Callable[[R], K]) -> dict[K, R]:
+    """The newest record of each key, in order of first appearance."""
+    found: dict[K, R] = {}
+    for record in records:
+        found[key(record)] = record
+    return found
+
+
+def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> bool:
+    """Replace ``path`` by ``records`` in the order ``order`` gives; whether anything changed."""
+    encode = msgspec.json.Encoder().encode_into
+    buffer = bytearray()
+    for record in sorted(records, key=order):
+        encode(record, buffer, -1)
+        buffer += b"\n"
+    if path.exists() and path.read_bytes() == buffer:
+        return False
+    write_atomic(path, bytes(buffer))
+    return True
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file so that readers see the old or the new content, never a part.
+
+    Raises:
+        BotChatError: the folder or disk refuses it; the old file is untouched.
+    """
+    make_folder(path.parent)
+    temporary = None
+    try:
+        fd, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp made it 0600
+        os.replace(temporary, path)  # noqa: PTH105 - the atomic call itself
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise BotChatError(f"cannot write {path}: {error.strerror}") from None
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with its parents, or say in one line why not."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BotChatError(f"cannot make the folder {path}: {error.strerror}") from None

@@ -1,0 +1,185 @@
+"""A workspace's records made up from a few numbers: seeds, dialogues and judgments of any size.
+
+Every model has a skill between 0 and 1 that decides how late it is accused and how often it wins,
+so a test knows how the board must come out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from botchat.leaderboards import Board, build
+from botchat.protocols.arena import eligible
+from botchat.ratings.elo import EloSettings
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance
+
+WORDS = [
+    "well",
+    "the",
+    "bus",
+    "was",
+    "late",
+    "again",
+    "so",
+    "we",
+    "walked",
+    "along",
+    "the",
+    "river",
+    "and",
+    "bought",
+    "some",
+    "bread",
+    "on",
+    "the",
+    "way",
+    "did",
+    "you",
+    "see",
+    "her",
+    "new",
+    "bike",
+    "no",
+    "I",
+    "missed",
+    "it",
+    "what",
+    "a",
+    "pity",
+    "maybe",
+    "tomorrow",
+    "after",
+    "work",
+    "then",
+]
+
+QUICK = EloSettings(shuffles=20, runs=2)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Everything `botchat.leaderboards.build` takes."""
+
+    seeds: list[Seed]
+    dialogues: dict[str, dict[str, Dialogue]]
+    judgments: dict[str, list[Judgment]]
+
+    def board(self, elo: EloSettings = QUICK) -> Board:
+        """The board of it all, by default with an Elo of few shuffles."""
+        return build(
+            self.seeds, self.dialogues, self.judgments, seed_set="made-up", judge="rules", elo=elo
+        )
+
+
+def made(
+    skills: Mapping[str, float],
+    n_seeds: int = 20,
+    *,
+    turns: int = 16,
+    arena: Sequence[int] = (8, 16),
+    unreadable: float = 0.02,
+    rng_seed: int = 0,
+) -> Made:
+    """Records of models with the given skills, and of ``human`` in UniEval.
+
+    Args:
+        skills: model -> skill, 0 to 1.
+        n_seeds: size of the set; about half of it has 4 and more utterances.
+        turns: utterances of a generated dialogue.
+        arena: each N of the Arena.
+        unreadable: share of verdicts that are ``None``.
+        rng_seed: of the random numbers.
+    """
+    rng = random.Random(rng_seed)
+    seeds = [
+        Seed(f"S-{i}", tuple(_text(rng, 12) for _ in range(rng.choice([2, 2, 3, 4, 6, 9, 12]))))
+        for i in range(1, n_seeds + 1)
+    ]
+    dialogues = {HUMAN: {seed.id: _dialogue(HUMAN, seed.id, seed.utterances) for seed in seeds}}
+    for model, skill in skills.items():
+        dialogues[model] = {
+            seed.id: _dialogue(
+                model,
+                seed.id,
+                (
+                    *seed.utterances[:2],
+                    *(_text(rng, 8 + int(60 * (1 - skill) ** 2)) for _ in range(turns - 2)),
+                ),
+            )
+            for seed in seeds
+        }
+    judgments: dict[str, list[Judgment]] = {"unieval": [], "gteval": []}
+
+    def say(protocol: str, seed: Seed, shown: tuple[str, ...], verdict: str, n: int) -> None:
+        readable = rng.random() >= unreadable
+        judgments.setdefault(protocol, []).append(
+            judgment(protocol, seed.id, shown, verdict if readable else None, n)
+        )
+
+    for model, by_seed in dialogues.items():
+        hazard = 0.005 if model == HUMAN else 0.25 * (1 - skills[model]) + 0.01
+        for seed in seeds:
+            n = len(by_seed[seed.id].utterances)
+            index = next((i for i in range(3, n + 1) if rng.random() < hazard), None)
+            say("unieval", seed, (model,), "No" if index is None else str(index), n)
+    for seed in eligible(seeds):
+        for a, b in combinations(sorted(skills), 2):
+            for n in arena:
+                for shown in ((a, b), (b, a)):
+                    verdict = _pairwise(rng, skills[shown[0]] - skills[shown[1]])
+                    say(f"arena-n{n}", seed, shown, verdict, n)
+        for model in skills:
+            for shown in ((model, HUMAN), (HUMAN, model)):
+                edge = skills[model] - 0.9
+                verdict = _pairwise(rng, edge if shown[0] == model else -edge)
+                say("gteval", seed, shown, verdict, len(seed.utterances))
+    return Made(seeds, dialogues, judgments)
+
+
+def judgment(
+    protocol: str, seed_id: str, contestants: tuple[str, ...], verdict: str | None, shown: int = 16
+) -> Judgment:
+    """One judgment of the judge ``rules``."""
+    n = f"|n:{shown}" if protocol.startswith("arena") else ""
+    return Judgment(
+        protocol=protocol,
+        seed_id=seed_id,
+        contestants=contestants,
+        judge="rules",
+        verdict=verdict,
+        reason="it says the same thing twice" if verdict else "",
+        shown=shown,
+        case="0" * 16,
+        signature=(
+            f"botchat:0.1.0|{protocol.split('-')[0]}|set:made-up{n}|judge:rules"
+            f"|prompt:3f9a01bc|orders:{len(contestants)}"
+        ),
+    )
+
+
+def _pairwise(rng: random.Random, edge: float) -> str:
+    """A verdict that the first contestant wins the more often, the greater its edge (-1 to 1)."""
+    if rng.random() < 0.3:
+        return rng.choice(["both", "neither"])
+    return "2" if rng.random() < 0.5 + 0.49 * edge else "1"
+
+
+def _text(rng: random.Random, n_words: int) -> str:
+    words = [rng.choice(WORDS) for _ in range(max(1, int(rng.lognormvariate(0, 0.5) * n_words)))]
+    return f"{' '.join(words).capitalize()}{rng.choice('.?!')}"
+
+
+def _dialogue(model: str, seed_id: str, utterances: tuple[str, ...]) -> Dialogue:
+    facts = () if model == HUMAN else tuple(Utterance() for _ in utterances[2:])
+    return Dialogue(
+        seed_id=seed_id,
+        model=model,
+        utterances=utterances,
+        n_seed=2,
+        facts=facts,
+        status="complete",
+        signature="",
+    )

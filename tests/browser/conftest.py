@@ -1,0 +1,131 @@
+"""Headless Chromium, and pages to open in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from botchat.pipeline.demo import demo
+from botchat.pipeline.workspace import Workspace
+
+if TYPE_CHECKING:
+    from selenium.webdriver.chrome.webdriver import WebDriver
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+class Browser:
+    """One Chromium; every page in it starts with nothing stored."""
+
+    def __init__(self, driver: WebDriver, downloads: Path) -> None:
+        self.driver = driver
+        self.downloads = downloads
+
+    def open(self, page: Path, fragment: str = "", width: int = 1400, dark: bool = False) -> None:
+        """Show a page from disk."""
+        scheme = "dark" if dark else "light"
+        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        self.command("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        self.command("Emulation.setEmulatedMedia", media)
+        self.driver.get("about:blank")  # else a new fragment would not load the page again
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        self.driver.get(page.as_uri() + fragment)
+
+    def command(self, name: str, parameters: dict[str, Any]) -> Any:
+        """A command of the DevTools protocol."""
+        return self.driver.execute_cdp_cmd(name, parameters)
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """The value of a function body in the page; it is not bound by the page's policy."""
+        return self.driver.execute_script(script, *arguments)
+
+    def until(self, condition: Callable[[], Any]) -> Any:
+        """The first true value of a condition that the page will meet soon."""
+        from selenium.common.exceptions import StaleElementReferenceException
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        wait = WebDriverWait(
+            self.driver, 30, 0.02, ignored_exceptions=[StaleElementReferenceException]
+        )
+        return wait.until(lambda _: condition())
+
+    def text(self, selector: str) -> str:
+        """The text of the first element, waited for."""
+        script = "return document.querySelector(arguments[0])?.textContent || ''"
+        return str(self.until(lambda: self.run(script, selector)))
+
+    def press(self, keys: str) -> None:
+        """Type at what has the focus."""
+        self.driver.switch_to.active_element.send_keys(keys)
+
+    def complaints(self) -> list[str]:
+        """What the console holds since the page was opened."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Addresses asked for since the page was opened."""
+        events = (json.loads(entry["message"]) for entry in self.driver.get_log("performance"))
+        return [
+            event["message"]["params"]["request"]["url"]
+            for event in events
+            if event["message"]["method"] == "Network.requestWillBeSent"
+        ]
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Debian's Chromium by its own driver."""
+    if importlib.util.find_spec("selenium") is None:
+        pytest.skip("selenium is not installed")
+    programs = [shutil.which("chromium"), shutil.which("chromedriver")]
+    if None in programs:
+        pytest.skip("no chromium and chromedriver: apt-get install chromium chromium-driver")
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+    options = ChromeOptions()
+    options.binary_location = str(programs[0])
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = Chrome(options=options, service=ChromeService(str(programs[1])))
+    try:
+        downloads = tmp_path_factory.mktemp("downloads")
+        found = Browser(driver, downloads)
+        found.command(
+            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)}
+        )
+        yield found
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="session")
+def demo_workspace(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """The demo, made once; tests that change it take a copy."""
+    workspace = Workspace(tmp_path_factory.mktemp("demo"))
+    demo(workspace)
+    return workspace
+
+
+@pytest.fixture
+def page(demo_workspace: Workspace) -> Path:
+    """The demo's page."""
+    return demo_workspace.out("sample") / "index.html"

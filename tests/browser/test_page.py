@@ -1,0 +1,323 @@
+"""What a reader of the page does, and what the page must never do."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from botchat.pipeline.publishing import leaderboard
+from botchat.pipeline.reporting import report
+from botchat.pipeline.workspace import Workspace
+from botchat.records import Judgment, Turn, Utterance, natural_key
+from botchat.report import View, render
+from botchat.report.archive import build
+from tests.boards import Made, judgment, made
+from tests.browser.conftest import Browser
+
+HOSTILE = (
+    "<script>window.pwned = 1</script>",
+    "</script><img src=x onerror='window.pwned = 2'>",
+    "\"quoted\" 'name' & `tick` ${7*7}",
+    "javascript:window.pwned=3//",
+    "\u202eesrever\u2066 نموذج",
+    "👩‍🚀🏳️‍🌈 emoji 名前",
+    "__proto__",
+    "#view=unieval&a=x&seed=y",
+)
+
+HEADS = "#leaderboard [data-judge='0'] thead th"
+COLUMN = (
+    "return [...document.querySelectorAll('#leaderboard tbody tr')].map("
+    "row => row.cells[arguments[0]].childNodes[0].textContent.trim())"
+)
+
+
+def test_every_column_sorts_both_ways(browser: Browser, page: Path) -> None:
+    """By the keyboard too; missing values stay last, and the order is told to screen readers."""
+    browser.open(page)
+    heads = browser.driver.find_elements("css selector", HEADS)
+    assert len(heads) > 8
+    for column, head in enumerate(heads):
+        button = head.find_element("css selector", "button")
+        orders = []
+        for _ in range(2):
+            button.send_keys("\n")
+            orders.append(head.get_attribute("aria-sort"))
+            shown = [text for text in browser.run(COLUMN, column) if text != "–"]
+            assert browser.run(COLUMN, column)[: len(shown)] == shown
+            kind = head.get_attribute("class")
+            values: list[Any] = (
+                shown if kind == "name" else [float(text.replace(",", "")) for text in shown]
+            )
+            key = (lambda text: natural_key(text.lower())) if kind == "name" else None
+            assert values == sorted(values, key=key, reverse=orders[-1] == "descending")
+        assert sorted(map(str, orders)) == ["ascending", "descending"]
+        assert len(browser.driver.find_elements("css selector", f"{HEADS}[aria-sort]")) == 1
+
+
+def test_the_table_filters(browser: Browser, page: Path) -> None:
+    """Rows without any of the words go, the count says so, and come back."""
+    browser.open(page)
+    field = browser.driver.find_element("css selector", "#leaderboard input[type=search]")
+    left = "return document.querySelectorAll('#leaderboard tbody tr:not([hidden])').length"
+    field.send_keys("ELIZA, parrot")
+    assert browser.run(left) == 2
+    assert browser.text("#leaderboard output") == "2 of 5"
+    field.clear()
+    field.send_keys(" ")
+    assert browser.run(left) == 5
+
+
+def test_a_link_opens_one_dialogue_with_the_accused_utterance(
+    browser: Browser, page: Path, demo_workspace: Workspace
+) -> None:
+    """The marked utterance is the judge's, with its reason, and is the only one."""
+    judged = demo_workspace.all_judgments("sample")["rules"]["unieval"]
+    accused = next(j for j in judged if j.verdict not in ("No", None))
+    (name,) = accused.contestants
+    dialogue = demo_workspace.dialogues("sample", name)[accused.seed_id]
+    browser.open(page, f"#view=unieval&a={name}&seed={accused.seed_id}")
+    assert accused.seed_id in browser.text(".reading h3")
+    marked = browser.driver.find_elements("css selector", ".reading li.accused .bubble")
+    assert len(marked) == 1
+    assert dialogue.utterances[int(accused.verdict or 0) - 1] in marked[0].text
+    assert accused.reason in marked[0].text
+    bubbles = browser.driver.find_elements("css selector", ".reading ol .bubble")
+    assert len(bubbles) == len(dialogue.utterances)
+    assert browser.complaints() == []
+
+
+def test_two_dialogues_stand_side_by_side(browser: Browser, page: Path) -> None:
+    """Of an Arena pair both dialogues and both orders' rulings; Next goes on in the list."""
+    browser.open(page, "#view=arena-n16&a=bot:eliza&b=bot:verbose&seed=sample-3")
+    browser.text(".reading .columns")
+    names = [e.text for e in browser.driver.find_elements("css selector", ".column h4")]
+    assert names == ["bot:eliza", "bot:verbose"]
+    assert len(browser.driver.find_elements("css selector", ".ruling")) == 2
+    browser.run("document.querySelector('.steps a[rel=next]').click()")
+    browser.until(lambda: "sample-3" not in browser.text(".reading h3"))
+
+
+def test_search_finds_what_was_said(
+    browser: Browser, page: Path, demo_workspace: Workspace
+) -> None:
+    """After all texts are loaded, words of a late utterance find their dialogue."""
+    dialogue = demo_workspace.dialogues("sample", "bot:retrieval")["sample-37"]
+    words = dialogue.utterances[9].lower()
+    browser.open(page, "#view=unieval&a=bot:retrieval")
+    browser.text(".cases a")
+    everywhere = browser.driver.find_element("css selector", "#reader .tools button")
+    everywhere.click()
+    browser.until(lambda: everywhere.text == "Searching all utterances")
+    browser.driver.find_element("css selector", "#reader input[type=search]").send_keys(words)
+    ids = browser.until(
+        lambda: [e.text for e in browser.driver.find_elements("css selector", ".cases .id")]
+    )
+    assert "sample-37" in ids
+    assert len(ids) < 40
+
+
+def test_labels_become_a_judge(browser: Browser, demo_workspace: Workspace, tmp_path: Path) -> None:
+    """Five cases by keyboard, kept over a reload, exported, ranked by, and switched to."""
+    root = tmp_path / "workspace"
+    shutil.copytree(demo_workspace.root, root)
+    workspace = Workspace(root)
+    page = report(workspace, "sample")
+    browser.open(page)
+    browser.run("localStorage.clear()")
+    start_labelling(browser)
+    names = set(workspace.all_dialogues("sample"))
+    for n, keys in enumerate(("n", "jjj\n", "n", "jj\n", "n"), 1):
+        shown = browser.text("#labelling .stage")
+        assert not any(name in shown for name in names)
+        browser.press(keys)
+        browser.until(lambda n=n: browser.text("#labelling .note").startswith(f"{n} labelled"))
+    assert "rules agrees with you in" in browser.text("#labelling .agreement")
+
+    browser.open(page)
+    start_labelling(browser)
+    assert browser.text("#labelling .note").startswith("5 labelled")
+    browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
+    exported = browser.downloads / "unieval.human-amy.jsonl"
+    browser.until(exported.exists)
+
+    target = root / "judgments" / "sample" / "unieval" / exported.name
+    shutil.copy(exported, target)
+    labels = msgspec.json.Decoder(Judgment).decode_lines(target.read_bytes())
+    assert [label.verdict for label in labels] == ["No", "3", "No", "2", "No"]
+    assert {label.judge for label in labels} == {"human:Amy"}
+    board = leaderboard(workspace, "sample", "human:Amy", tmp_path / "out")
+    assert not any("changed since" in line for line in board.lines)
+
+    browser.open(report(workspace, "sample"))
+    browser.run("document.querySelectorAll('#switch input')[1].click()")
+    shown = browser.driver.find_elements("css selector", "#leaderboard [data-judge]")
+    assert [part.is_displayed() for part in shown] == [False, True]
+    assert "was not judged by human:Amy" in shown[1].text
+    assert "human:Amy" in browser.text("#judges")
+
+
+def start_labelling(browser: Browser) -> None:
+    """Begin as Amy, in UniEval."""
+    browser.run("document.querySelector('#labelling button').click()")
+    browser.text("#labeller + label")
+    browser.driver.find_element("id", "labeller").send_keys("Amy\n")
+    browser.text("#labelling .stage h3")
+
+
+def hostile_page(folder: Path) -> Path:
+    """A page whose every name, utterance and reason is an attack, one of them 100 kB long."""
+    plain = made(dict.fromkeys(HOSTILE, 0.4), 6)
+    attack = " ".join(HOSTILE)
+    dialogues = {
+        name: {
+            seed_id: msgspec.structs.replace(
+                one, utterances=(*[attack] * (len(one.utterances) - 1), attack + "x" * 100_000)
+            )
+            for seed_id, one in by_seed.items()
+        }
+        for name, by_seed in plain.dialogues.items()
+    }
+    judgments = {
+        protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
+        for protocol, said in plain.judgments.items()
+    }
+    return write_page(Made(plain.seeds, dialogues, judgments), folder, HOSTILE[1])
+
+
+def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) -> None:
+    """Drops, odd calls, flags, why it stopped, and the panel's talk, folded."""
+    plain = made({"m": 0.5}, 1)
+    odd = msgspec.structs.replace(
+        plain.dialogues["m"]["S-1"],
+        utterances=("Hi.", "Hello.", "As an AI language model, I cannot say.", "Oh."),
+        facts=(Utterance(dropped=2), Utterance(outcome="truncated")),
+        status="stopped:refused",
+        detail="the model would not",
+    )
+    talk = (Turn("critic", "It is <b>stiff</b>.", verdict="3"), Turn("author", "So it is."))
+    verdict = msgspec.structs.replace(
+        judgment("unieval", "S-1", ("m",), "3", 4), reason="It says so.", transcript=talk
+    )
+    records = Made(plain.seeds, {"m": {"S-1": odd}}, {"unieval": [verdict]})
+    page = write_page(records, tmp_path)
+    browser.open(page, "#view=unieval&a=m&seed=S-1")
+    assert "stopped:refused. the model would not" in browser.text(".reading .warning")
+    marks = [e.text for e in browser.driver.find_elements("css selector", ".flags li")]
+    assert {"says it is a machine", "2 oldest not in the prompt", "truncated"} <= set(marks)
+    folded = browser.driver.find_element("css selector", ".talk")
+    assert not folded.find_element("css selector", ".turn").is_displayed()
+    folded.find_element("css selector", "summary").click()
+    turns = [e.text for e in folded.find_elements("css selector", ".turn")]
+    assert turns == ["critic · votes 3\nIt is <b>stiff</b>.", "author\nSo it is."]
+
+
+def write_page(records: Made, folder: Path, judge: str = "rules") -> Path:
+    """A page without figures, with its chunks."""
+    archive = build(records.seeds, records.dialogues, {judge: records.judgments})
+    for name, text in archive.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    page = folder / "index.html"
+    page.write_text(render([View(records.board())], archive), "utf-8")
+    return page
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_text(browser: Browser, tmp_path: Path, name: str) -> None:
+    """Names, utterances and reasons are shown as they are; nothing of them runs or is asked for."""
+    from urllib.parse import urlencode
+
+    page = hostile_page(tmp_path)
+    browser.open(page, "#" + urlencode({"view": "unieval", "a": name, "seed": "S-2"}))
+    assert name in browser.text(".reading h3")
+    assert browser.text(".reading .bubble p") == " ".join(HOSTILE)
+    browser.open(page, "#" + urlencode({"view": "arena-n8", "a": name, "seed": "S-1"}))
+    browser.text(".reading h3, .reading .note")
+    assert browser.run("return window.pwned") is None
+    assert browser.run("return document.querySelectorAll('img, iframe').length") == 0
+    hrefs = browser.run(
+        "return [...document.querySelectorAll('a')].map(a => a.getAttribute('href'))"
+    )
+    assert all(href.startswith("#") for href in hrefs)
+    asked = set(browser.requests())
+    assert asked >= {(tmp_path / "chunks" / name).as_uri() for name in ("index.js", "seeds-0.js")}
+    assert all(url.startswith(tmp_path.as_uri()) for url in asked)
+    assert browser.complaints() == []
+
+
+def test_the_policy_stops_what_is_planted(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """Scripts, handlers, images and requests that somebody put into the file do nothing."""
+    planted = (
+        "<script>window.pwned = 1</script>"
+        "<img src='https://example.org/x' onerror='window.pwned=2'>"
+        "<script src='https://example.org/x.js'></script><svg onload='window.pwned=3'></svg>"
+    )
+    copy = tmp_path / "leaderboard"
+    shutil.copytree(page.parent, copy)
+    infected = copy / "index.html"
+    infected.write_text(page.read_text("utf-8").replace("<main>", f"<main>{planted}", 1), "utf-8")
+    browser.open(infected)
+    browser.until(lambda: browser.run("return document.readyState") == "complete")
+    assert browser.run("return window.pwned") is None
+    complaints = " ".join(browser.complaints())
+    assert "Executing inline script violates" in complaints
+    assert "Executing inline event handler violates" in complaints
+    answer = browser.driver.execute_async_script(
+        "const done = arguments[0];"
+        "document.addEventListener('securitypolicyviolation', e => done(e.effectiveDirective));"
+        "const s = document.createElement('script');"
+        "s.textContent = \"fetch('https://example.org').catch(() => 0)\";"
+        "document.body.append(s); setTimeout(() => done('nothing'), 5000);"
+    )
+    assert answer.startswith("script-src")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_page_fits_and_is_accessible(
+    browser: Browser, page: Path, width: int, dark: bool
+) -> None:
+    """Nothing is wider than the screen, and axe finds no serious fault, in a transcript too."""
+    browser.open(page, "#view=gteval&a=bot:eliza&b=human", width=width, dark=dark)
+    browser.text(".reading .columns")
+    browser.run("document.querySelector('#labelling button').click()")
+    browser.text("#labeller + label")
+    wide, room = browser.run(
+        "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
+    )
+    assert wide <= room
+    if importlib.util.find_spec("axe_core_python") is None:
+        pytest.skip("axe-core-python is not installed")
+    browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+    found = browser.driver.execute_async_script(
+        "const done = arguments[0]; axe.run(document).then(done)"
+    )
+    serious = [
+        {"rule": one["id"], "at": [node["html"][:200] for node in one["nodes"][:3]]}
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == [], json.dumps(serious, indent=1)
+
+
+def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
+    """Tables, figures, samples and prompts are there."""
+    browser.command("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.open(page)
+        shown = browser.driver.find_elements("css selector", "#leaderboard tbody tr")
+        assert len(shown) == 5
+        assert all(row.is_displayed() for row in shown)
+        figures = browser.driver.find_elements("css selector", "figure svg")
+        assert len(figures) == 9
+        assert browser.driver.find_element("css selector", "#transcripts details").is_displayed()
+    finally:
+        browser.command("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -1,0 +1,84 @@
+"""Fixtures for every test: local endpoints that answer, and fail, as the test says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from tests.openai_server import Server
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A local OpenAI-compatible endpoint in a thread of its own; see `tests.openai_server`."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def other_server() -> Iterator[Server]:
+    """A second endpoint, on another port."""
+    with Server() as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class ServerProcess:
+    """``python -m tests.server`` under way."""
+
+    url: str
+    log: Path
+    process: subprocess.Popen[str]
+
+    def events(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """What it has logged: all events, or those of one kind (``received``, ``answered`` …).
+
+        Requests are logged before they are answered; the answers' lines are complete after `stop`.
+        """
+        lines = self.log.read_text("utf-8").splitlines() if self.log.exists() else []
+        events = [json.loads(line) for line in lines]
+        return [event for event in events if kind in (None, event["event"])]
+
+    def stop(self) -> int:
+        """End it; its exit status."""
+        self.process.terminate()
+        return self.process.wait(timeout=30)
+
+
+@pytest.fixture
+def server_process(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+    """Starts endpoints as processes: ``server_process("--latency-ms", "5").url``."""
+    started: list[ServerProcess] = []
+
+    def start(*flags: str) -> ServerProcess:
+        log = tmp_path / f"server-{len(started)}.jsonl"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.server", "--log", str(log), *flags],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        running = ServerProcess(process.stdout.readline().strip(), log, process)
+        started.append(running)
+        return running
+
+    yield start
+    for running in started:
+        running.stop()
+        assert running.process.stdout is not None
+        running.process.stdout.close()

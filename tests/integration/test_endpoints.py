@@ -1,0 +1,455 @@
+"""The real client against a real server that fails in every way: what becomes of each fault."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+
+import pytest
+
+from botchat.config import ModelSettings
+from botchat.errors import FatalModelError
+from botchat.interfaces import Message, Sampling, Usage
+from botchat.ledger import Ledger
+from botchat.models import openai_api, transport
+from botchat.models.limits import Budget, Endpoint, Prices, Retry
+from botchat.models.openai_api import Connection, OpenAIModel
+from botchat.models.recorded import RecordedModel
+from botchat.models.roles import history
+from tests.openai_server import Gate, Server, faults, per_request, templates, text
+
+KEY = "sk-canary-0123456789abcdef"
+ASK = [Message(role="user", content="How was the match?")]
+QUICK = Retry(attempts=4, first_s=0.0)
+
+
+class Asked:
+    """What became of some calls, and what they left behind."""
+
+    def __init__(self, replies, ledger, model):
+        self.replies = replies
+        self.reply = replies[0]
+        self.stats = ledger.stats()
+        self.quirks = ledger.quirks(model.identity)
+
+    @property
+    def failed_attempts(self):
+        """Attempts that brought no answer."""
+        return sum(stats.failed_attempts for stats in self.stats)
+
+    @property
+    def stored(self):
+        """Answers in the ledger."""
+        return sum(stats.calls for stats in self.stats)
+
+
+def ask(
+    server, tmp_path, *requests, retry=QUICK, budget=None, prices=None, sampling=None, **settings
+):
+    """Ask the server through the whole stack, one request after the other."""
+    entry = ModelSettings(model="m", base_url=server.url, **settings)
+    requests = requests or (ASK,)
+
+    async def run():
+        ledger = Ledger(tmp_path / "ledger.sqlite3")
+        connection = Connection(server.url, lambda: KEY)
+        model = OpenAIModel("m", entry, connection, ledger.quirks(openai_api.identity(entry)))
+        recorded = RecordedModel(
+            model,
+            ledger,
+            stage="test",
+            endpoint=Endpoint(8),
+            retry=retry,
+            budget=budget,
+            prices=prices,
+        )
+        try:
+            replies = [
+                await recorded.chat(request, sampling or Sampling(max_tokens=50))
+                for request in requests
+            ]
+            return Asked(replies, ledger, recorded)
+        finally:
+            await recorded.drain()
+            await connection.close()
+            ledger.close()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "said"),
+    [
+        (faults.truncated("cut off in"), "truncated", "cut off in"),
+        (faults.content_filtered(), "filtered", ""),
+        (faults.content_policy(), "filtered", ""),
+        (faults.refused("I won't."), "refused", "I won't."),
+        (faults.null_content(), "empty", ""),
+        (faults.empty(), "empty", ""),
+        (faults.thinking_only(), "empty", ""),
+        (faults.parts("two ", "parts"), "ok", "two parts"),
+        (faults.no_usage("fine"), "ok", "fine"),
+        (text("<think>hm</think> Fine."), "ok", "Fine."),
+        (text("<think>only thoughts"), "empty", ""),
+    ],
+)
+def test_an_answer_is_typed_stored_and_asked_for_once(tmp_path, fault, outcome, said):
+    """Whatever the endpoint answered for good is one request, one ledger entry, one outcome."""
+    with Server(fault) as server:
+        asked = ask(server, tmp_path, ASK, ASK)
+        assert [reply.outcome for reply in asked.replies] == [outcome] * 2
+        assert asked.reply.text == said
+        assert (server.n_received, asked.stored, asked.failed_attempts) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.rate_limited(),
+        faults.rate_limited("0"),
+        faults.rate_limited("0.01"),
+        faults.rate_limited(faults.http_date(-100)),
+        faults.rate_limited("soon"),
+        faults.rate_limited(retry_after_ms="1"),
+        faults.server_error(500),
+        faults.server_error(529),
+        faults.bad_gateway(502),
+        faults.reset_before_headers(),
+        faults.reset_in_body(),
+        faults.closed_before_headers(),
+        faults.closed_in_body(),
+        faults.invalid_json(),
+        faults.invalid_utf8(),
+        faults.html(),
+        faults.error_object(),
+        faults.no_choices(),
+        faults.no_choices([]),
+        faults.missing_choices(),
+        faults.null_message(),
+        faults.not_an_object(),
+        faults.not_http(),
+        faults.long_header(),
+        faults.deeply_nested(),
+    ],
+    ids=lambda fault: f"{fault.status}-{str(fault.body)[:30]}",
+)
+def test_a_passing_fault_is_tried_again_and_noted(tmp_path, fault):
+    """One fault, then an answer: two requests, one answer, one failed attempt on record."""
+    with Server(per_request(fault, text("fine"))) as server:
+        asked = ask(server, tmp_path)
+        assert (asked.reply.outcome, asked.reply.text) == ("ok", "fine")
+        assert (server.n_received, asked.stored, asked.failed_attempts) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (faults.server_error(503), "transport"),
+        (faults.rate_limited(), "transport"),
+        (faults.html(), "malformed"),
+        (faults.reset_before_headers(), "transport"),
+    ],
+    ids=["503", "429", "html", "reset"],
+)
+def test_a_lasting_fault_ends_after_bounded_attempts_and_is_no_answer(tmp_path, fault, outcome):
+    """Never for ever; nothing is stored as an answer, so the next run asks again."""
+    with Server(fault) as server:
+        asked = ask(server, tmp_path)
+        assert asked.reply.outcome == outcome
+        assert "tried 4 times" in asked.reply.detail
+        assert (server.n_received, asked.stored, asked.failed_attempts) == (4, 0, 4)
+        server.play(text("back"))
+        assert ask(server, tmp_path).reply.text == "back"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.unauthorized(),
+        faults.unauthorized(echo=KEY),
+        faults.forbidden(),
+        faults.model_not_found(),
+        faults.not_found(),
+        faults.insufficient_quota(),
+        faults.redirect("http://127.0.0.1:9/steal"),
+    ],
+    ids=["401", "401-echo", "403", "model", "404", "quota", "redirect"],
+)
+def test_a_fatal_fault_stops_the_model_at_once(tmp_path, fault):
+    """One request, one line that says what to check, and never the key."""
+    with Server(fault) as server:
+        with pytest.raises(FatalModelError) as caught:
+            ask(server, tmp_path)
+        assert server.n_received == 1
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "m at http://127.0.0.1" in message
+    assert KEY not in message
+    assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args  # noqa: S301
+
+
+def test_a_redirect_takes_the_prompt_nowhere(tmp_path):
+    """The other host never hears of the dialogue."""
+    with Server() as other, Server(faults.redirect(f"{other.url}/chat/completions")) as server:
+        with pytest.raises(FatalModelError, match="redirects to"):
+            ask(server, tmp_path)
+        assert other.n_received == 0
+
+
+def test_an_error_body_that_echoes_the_key_leaves_no_trace(tmp_path, caplog):
+    """The key is in no reply, no file and no log line, even at DEBUG level."""
+    caplog.set_level(logging.DEBUG)
+    with Server(
+        per_request(faults.error(500, f"bad key {KEY}"), text(f"you sent {KEY}"))
+    ) as server:
+        asked = ask(server, tmp_path)
+    assert asked.reply.text == "you sent [key]"
+    assert KEY not in caplog.text
+    for path in tmp_path.iterdir():
+        assert KEY.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("fault", [faults.huge(), faults.huge(chunked=True), faults.gzip_bomb()])
+def test_a_body_is_read_no_further_than_the_cap(tmp_path, fault, monkeypatch):
+    """50 MB, plain or unpacked, is a malformed reply, not an answer and not 50 MB of memory."""
+    monkeypatch.setattr(transport.Transport.__init__, "__defaults__", (1_000_000,))
+    with Server(per_request(fault, text("fine"))) as server:
+        asked = ask(server, tmp_path)
+        assert asked.reply.text == "fine"
+        assert asked.failed_attempts == 1
+
+
+def test_a_hanging_server_is_cut_at_the_deadline(tmp_path):
+    """Nothing at all is a transport failure after timeout_s."""
+    gate = Gate()
+    with Server(per_request(faults.hang(gate), text("fine"))) as server:
+        asked = ask(server, tmp_path, timeout_s=0.2)
+        gate.open()
+        assert asked.reply.text == "fine"
+        assert asked.failed_attempts == 1
+
+
+def test_a_slow_drip_is_cut_at_the_deadline(tmp_path):
+    """A byte now and then does not keep a call alive: the deadline is wall-clock."""
+    with Server(per_request(faults.slow_drip(0.02), text("fine"))) as server:
+        asked = ask(server, tmp_path, timeout_s=0.2)
+        assert asked.reply.text == "fine"
+        assert asked.failed_attempts == 1
+
+
+@pytest.mark.parametrize("wording", ["openai", "vllm", "llama.cpp"])
+def test_a_prompt_that_does_not_fit_is_an_overflow_in_every_wording(tmp_path, wording):
+    """After the reply's share was cut to the window named, it is the prompt that must shrink."""
+    with Server(faults.context_overflow(wording, window=4096)) as server:
+        asked = ask(server, tmp_path, ASK, ASK)
+        assert [reply.outcome for reply in asked.replies] == ["overflow"] * 2
+        assert asked.stored == 1
+        assert server.n_received == (1 if wording == "llama.cpp" else 2)
+
+
+def test_a_small_window_cuts_the_reply_before_the_prompt(tmp_path):
+    """A window that prompt and max_tokens overflow together is learnt, and the prompt then fits."""
+    rules = {"m": templates.Rules(context_window=2048, overflow="vllm")}
+    with Server(text("fine"), models=rules) as server:
+        asked = ask(server, tmp_path, sampling=Sampling(max_tokens=2048))
+        assert asked.reply.text == "fine"
+        assert server.calls[-1].body["max_tokens"] == 512
+        again = ask(server, tmp_path, [*ASK, *ASK], sampling=Sampling(max_tokens=2048))
+        assert again.reply.text == "fine"
+        assert server.n_received == 3
+
+
+@pytest.mark.parametrize("name", sorted(templates.TEMPLATES))
+def test_strict_chat_templates_are_pleased_once_and_for_all(tmp_path, name):
+    """Even and odd histories arrive at every template; what it refuses is asked only once."""
+    dialogue = ["one", "two", "three", "four", "five"]
+    requests = [history("Speak.", dialogue[:n]) for n in (2, 3, 4, 5)]
+    with Server(text("fine"), models={"m": templates.strict(name)}) as server:
+        asked = ask(server, tmp_path, *requests)
+        assert [reply.text for reply in asked.replies] == ["fine"] * 4
+        refused = server.n_received - 4
+        assert refused <= 5
+        before = server.n_received
+        later = ask(server, tmp_path, history("Speak.", [*dialogue, "six"]))
+        assert later.reply.text == "fine"
+        assert server.n_received == before + 1
+    assert bool(asked.quirks) == bool(refused)
+
+
+def test_a_reasoning_model_gets_the_parameters_it_takes(tmp_path):
+    """max_tokens is renamed, temperature dropped, each refused once."""
+    with Server(text("fine"), models={"m": templates.REASONING}) as server:
+        asked = ask(server, tmp_path, ASK, [*ASK, *ASK])
+        assert [reply.text for reply in asked.replies] == ["fine", "fine"]
+        assert server.n_received == 4
+        body = server.calls[-1].body
+        assert body["max_completion_tokens"] == 50
+        assert "temperature" not in body
+        assert "max_tokens" not in body
+
+
+def test_settings_that_name_a_layout_are_kept(tmp_path):
+    """A layout set by hand is sent from the first call and never changed."""
+    rules = {"m": templates.strict("gemma")}
+    with Server(text("fine"), models=rules) as server:
+        asked = ask(
+            server,
+            tmp_path,
+            history("Speak.", ["one", "two"]),
+            layout="placeholder-user",
+            system="system-in-user",
+        )
+        assert asked.reply.text == "fine"
+        assert server.n_received == 1
+        assert [m["role"] for m in server.calls[0].messages] == ["user", "assistant", "user"]
+
+
+def test_a_late_duplicate_is_not_taken_for_the_next_reply(tmp_path):
+    """A reply sent twice on a kept-alive connection answers one request only."""
+    requests = [[Message(role="user", content=str(n))] for n in range(3)]
+
+    def script(call):
+        if call.messages[-1]["content"] == "0":
+            return faults.duplicated("to the first", "stale")
+        return text(f"to request {call.messages[-1]['content']}")
+
+    with Server(script) as server:
+        asked = ask(server, tmp_path, *requests)
+    assert [reply.text for reply in asked.replies] == [
+        "to the first",
+        "to request 1",
+        "to request 2",
+    ]
+
+
+def test_a_login_in_the_url_is_sent_but_never_shown(tmp_path, monkeypatch):
+    """user:password@host works as basic authentication and leaves no trace."""
+    with Server(per_request(faults.error(500, "no"), text("fine"))) as server:
+        url = server.url.replace("http://", "http://someone:hunter22@")
+
+        async def run():
+            entry = ModelSettings(model="m", base_url=url)
+            ledger = Ledger(tmp_path / "l.sqlite3")
+            connection = Connection(url, lambda: None)
+            model = RecordedModel(
+                OpenAIModel("m", entry, connection, {}), ledger, stage="t", retry=QUICK
+            )
+            reply = await model.chat(ASK, Sampling())
+            await connection.close()
+            ledger.close()
+            return reply
+
+        assert asyncio.run(run()).text == "fine"
+        assert server.calls[0].headers["authorization"] == "Basic c29tZW9uZTpodW50ZXIyMg=="
+    for path in tmp_path.iterdir():
+        assert b"hunter22" not in path.read_bytes()
+
+
+def test_what_the_environment_adds_for_openai_goes_to_openai_only(tmp_path, monkeypatch):
+    """Organisation, project and custom headers of the environment are not sent elsewhere."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Inner: secret-header")
+    with Server(text("fine")) as server:
+        assert ask(server, tmp_path).reply.text == "fine"
+        assert "secret" not in str(dict(server.calls[0].headers))
+
+
+def test_two_callers_of_one_request_share_one_call(tmp_path):
+    """Nothing is paid twice, also when the same is asked at the same time."""
+    with Server(text("fine")) as server:
+        gate = server.hold()
+
+        async def run():
+            ledger = Ledger(tmp_path / "l.sqlite3")
+            connection = Connection(server.url, lambda: KEY)
+            entry = ModelSettings(model="m", base_url=server.url)
+            model = RecordedModel(
+                OpenAIModel("m", entry, connection, {}), ledger, stage="t", endpoint=Endpoint(8)
+            )
+            calls = [asyncio.create_task(model.chat(ASK, Sampling())) for _ in range(5)]
+            await asyncio.to_thread(server.wait_for, 1)
+            gate.open()
+            replies = await asyncio.gather(*calls)
+            await connection.close()
+            ledger.close()
+            return replies
+
+        replies = asyncio.run(run())
+        assert {reply.text for reply in replies} == {"fine"}
+        assert server.n_received == 1
+
+
+def test_a_cancelled_caller_does_not_throw_the_reply_away(tmp_path):
+    """What is in flight when a run is interrupted is stored before the run ends."""
+    with Server(text("fine")) as server:
+        gate = server.hold()
+
+        async def run():
+            ledger = Ledger(tmp_path / "l.sqlite3")
+            connection = Connection(server.url, lambda: KEY)
+            entry = ModelSettings(model="m", base_url=server.url)
+            model = RecordedModel(
+                OpenAIModel("m", entry, connection, {}), ledger, stage="t", endpoint=Endpoint(8)
+            )
+            call = asyncio.create_task(model.chat(ASK, Sampling()))
+            await asyncio.to_thread(server.wait_for, 1)
+            call.cancel()
+            gate.open()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            await model.drain()
+            replay = await model.chat(ASK, Sampling())
+            await connection.close()
+            ledger.close()
+            return replay
+
+        assert asyncio.run(run()).text == "fine"
+        assert server.n_received == 1
+
+
+def test_money_is_what_the_endpoint_counted(tmp_path):
+    """Cost = tokens billed x price, cached input at its own price; without usage it is unknown."""
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 200,
+        "total_tokens": 1200,
+        "prompt_tokens_details": {"cached_tokens": 600},
+    }
+    with Server(per_request(text("fine", usage=usage))) as server:
+        asked = ask(server, tmp_path, prices=Prices(input=2.0, output=10.0, cached=0.5))
+    assert asked.reply.usage == Usage(1000, 200, 600)
+    assert asked.reply.cost_usd == pytest.approx((400 * 2 + 600 * 0.5 + 200 * 10) / 1e6)
+    with Server(faults.no_usage()) as server:
+        assert ask(server, tmp_path / "b", prices=Prices(2.0, 10.0)).reply.cost_usd is None
+
+
+def test_a_model_of_unknown_price_cannot_be_run_under_a_money_limit(tmp_path):
+    """--max-usd with an unknown price says so before anything is sent."""
+    from botchat.errors import LimitReached
+
+    with Server(text("fine")) as server:
+        with pytest.raises(LimitReached, match="price of m is unknown"):
+            ask(server, tmp_path, budget=Budget(max_usd=1.0))
+        assert server.n_received == 0
+
+
+def test_limits_stop_before_the_next_call(tmp_path):
+    """--max-calls 2: the third request is not sent."""
+    from botchat.errors import LimitReached
+
+    requests = [[Message(role="user", content=str(n))] for n in range(3)]
+    with Server(text("fine")) as server:
+        with pytest.raises(LimitReached, match="--max-calls 2"):
+            ask(server, tmp_path, *requests, budget=Budget(max_calls=2))
+        assert server.n_received == 2
+
+
+def test_samples_are_calls_of_their_own(tmp_path):
+    """A second sample of the same request is asked for, with another seed."""
+    with Server(text("fine")) as server:
+        ask(server, tmp_path, sampling=Sampling(0.7, 50, 0))
+        ask(server, tmp_path, sampling=Sampling(0.7, 50, 1))
+        assert server.n_received == 2
+        assert server.calls[1].body["seed"] == 1

@@ -1,0 +1,144 @@
+"""`report`, `plot` and `view` on a workspace, as a user runs them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from botchat.cli import main
+from botchat.errors import ConfigError, MissingError
+from botchat.pipeline.generation import generate
+from botchat.pipeline.judging import judge
+from botchat.pipeline.reporting import plot, report
+from botchat.pipeline.viewing import Server, live, serve
+from botchat.pipeline.workspace import SAMPLE, Workspace
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Two bots on three seeds, judged in UniEval."""
+    found = Workspace(tmp_path_factory.mktemp("workspace"))
+    generate(found, SAMPLE, ["bot:parrot", "bot:eliza"], limit=3)
+    judge(found, "unieval", SAMPLE, "rules")
+    return found
+
+
+@pytest.fixture
+def server(workspace: Workspace) -> Iterator[Server]:
+    """The workspace on loopback, its page made."""
+    report(workspace, SAMPLE)
+    running = serve(workspace, SAMPLE)
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield running
+    finally:
+        running.shutdown()
+        thread.join()
+        running.server_close()
+
+
+def get(server: Server, path: str, host: str | None = None) -> tuple[int, dict[str, str], str]:
+    """Status, headers and text of an answer."""
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    try:
+        connection.request("GET", path, headers={"Host": host} if host else {})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_report_writes_the_page_and_its_chunks_alone(workspace: Workspace, tmp_path: Path) -> None:
+    """No tables, no figures; twice the same bytes; chunks of a larger page go."""
+    page = report(workspace, SAMPLE, out=tmp_path)
+    left = tmp_path / "chunks" / "seeds-99.js"
+    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
+    left.write_text("old", "utf-8")
+    assert report(workspace, SAMPLE, out=tmp_path) == page == tmp_path / "index.html"
+    assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
+    names = {path.relative_to(tmp_path).as_posix() for path in before}
+    assert names == {"index.html", "chunks/index.js", *(f"chunks/seeds-{i}.js" for i in range(3))}
+
+
+def test_report_refuses_a_judge_who_has_not_judged(workspace: Workspace) -> None:
+    """The judges who have are named."""
+    with pytest.raises(MissingError, match="judges who have: rules"):
+        report(workspace, SAMPLE, ["nobody"])
+
+
+def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
+    """As its ending says; a wrong ending or name is refused with what there is."""
+    svg = plot(workspace, SAMPLE, "success-rates", tmp_path / "one.svg")
+    assert "UniEval success rate" in svg.read_text("utf-8")
+    png = plot(workspace, SAMPLE, "human-lengths", tmp_path / "two.PNG")
+    assert png.read_bytes().startswith(PNG)
+    with pytest.raises(ConfigError, match=r"\.svg or \.png"):
+        plot(workspace, SAMPLE, "success-rates", tmp_path / "one.pdf")
+    with pytest.raises(MissingError, match="there are: success-rates, "):
+        plot(workspace, SAMPLE, "elo", tmp_path / "one.svg")
+
+
+def test_the_commands_say_what_they_made(
+    workspace: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`report` and `plot` print the path and end with 0."""
+    common = ["--seeds", SAMPLE, "--dir", str(workspace.root)]
+    assert main(["report", *common, "--out", str(tmp_path)]) == 0
+    assert main(["plot", "success-rates", *common, "--out", str(tmp_path / "x.svg")]) == 0
+    said = capsys.readouterr().out
+    assert "index.html" in said
+    assert "x.svg" in said
+    assert (tmp_path / "x.svg").exists()
+
+
+def test_view_serves_pages_and_nothing_else(server: Server) -> None:
+    """The page and its chunks with safe headers; no listing, no file of the workspace above."""
+    assert server.server_address[0] == "127.0.0.1"
+    status, headers, text = get(server, f"/{SAMPLE}/")
+    assert status == 200
+    assert text.startswith("<!doctype html>")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+    status, headers, _ = get(server, f"/{SAMPLE}/chunks/index.js")
+    assert (status, headers["Content-type"]) == (200, "text/javascript")
+    for path in ("/../seeds/sample.jsonl", "/%2e%2e/botchat.toml", f"/{SAMPLE}/chunks/"):
+        assert get(server, path)[0] == 404
+
+
+def test_view_answers_its_own_machine_only(server: Server) -> None:
+    """A name of somebody else's that points to loopback gets nothing."""
+    assert get(server, f"/{SAMPLE}/", "evil.example")[0] == 403
+    assert get(server, "/live", f"evil.example:{server.server_port}")[0] == 403
+    assert get(server, "/live", f"localhost:{server.server_port}")[0] == 200
+
+
+def test_the_live_page_follows_a_run(server: Server, workspace: Workspace) -> None:
+    """Progress, calls and the newest dialogue, renewed by the browser itself."""
+    status, headers, text = get(server, "/live")
+    assert status == 200
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert 'http-equiv="refresh"' in text
+    assert "3 of 40 dialogues" in text
+    assert "unieval by rules" in text
+    assert "calls, $0.0000" in text
+    assert "bot:eliza · sample-3" in text
+    path = workspace.dialogues_path(SAMPLE, "bot:parrot")
+    whole = path.read_bytes()
+    try:
+        path.write_bytes(whole[:-30])  # a line that is being written
+        assert "bot:eliza · sample-3" in live(workspace, SAMPLE)
+    finally:
+        path.write_bytes(whole)
+
+
+def test_view_of_a_set_that_is_not_there(workspace: Workspace) -> None:
+    """Refused, with the sets that are."""
+    with pytest.raises(MissingError, match="there are: sample"):
+        serve(workspace, "nothing")

@@ -1,0 +1,231 @@
+"""Panels over real HTTP: who heard what, how many calls, killed in mid-debate, their controls."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import signal
+import tomllib
+from collections import Counter
+
+import pytest
+
+from botchat import store
+from botchat.cli import main
+from botchat.judges.controls import calls
+from botchat.panels import PanelSettings
+from botchat.records import Judgment, Seed
+from tests.integration.test_runs import stage_files, start
+from tests.openai_server import Server, converse, text
+
+STRATEGIES = ("one-by-one", "simultaneous-talk", "simultaneous-talk-with-summarizer")
+NAMES = ("Ann", "Ben", "Cleo")
+_TASK = "\n\nThere are a few other referees"
+_OWN = re.compile(r"please make your talk short and clear, (\w+) !")
+_HEARD = re.compile(r"^\[(\w+)\]: (.*)$", re.MULTILINE)
+
+
+def workspace(folder, server, panel, n_seeds=3, in_flight=4):
+    """Seeds of four utterances, dialogues of two bots, a panel of the server's model."""
+    folder.mkdir(parents=True)
+    seeds = [
+        Seed(f"s{n}", tuple(f"line {i} of talk {n}, isn't it?" for i in range(4)))
+        for n in range(n_seeds)
+    ]
+    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    (folder / "botchat.toml").write_text(
+        f'[models.umpire]\nmodel = "umpire"\nbase_url = "{server.url}"\n'
+        f"max_concurrency = {in_flight}\nprice_input = 1.0\nprice_output = 2.0\n\n{panel}"
+    )
+    models = ["--model", "bot:eliza", "--model", "bot:parrot"]
+    generate = ["generate", "--seeds", "small", "--turns", "4", *models]
+    assert main([*generate, "--dir", str(folder)]) == 0
+    return folder
+
+
+def unscripted(settings):
+    """A ``[panels.three]`` entry of any strategy, with the roles of the papers."""
+    return f'[panels.three]\nmodel = "umpire"\n{settings}\n'
+
+
+def panel(strategy, turns=2, more=""):
+    """Three members with names of their own."""
+    members = ", ".join(f'{{ name = "{n}", text = "You are {n}." }}' for n in NAMES)
+    return (
+        f'[panels.three]\nstrategy = "{strategy}"\nturns = {turns}\nmodel = "umpire"\n'
+        f"agents = [{members}]\n{more}\n"
+    )
+
+
+def judge_arena(folder, *more):
+    """The command: three seeds, one pair of bots, both orders make six cases."""
+    judge = ["judge", "arena", "--seeds", "small", "--turns", "4", "--judge", "three", *more]
+    return [*judge, "--dir", str(folder)]
+
+
+def judgments(folder):
+    """Judge -> its Arena judgments."""
+    found = {}
+    for path in sorted((folder / "judgments" / "small" / "arena-n4").glob("*.jsonl")):
+        made = store.read(path, Judgment)
+        found[made[0].judge] = made
+    return found
+
+
+def debater(call):
+    """Says who it is, about which question and in which turn; votes by its prompt's hash."""
+    prompt = call.messages[-1]["content"]
+    own = _OWN.search(prompt)
+    if own is None:
+        return text(f"sum of {len(_HEARD.findall(prompt))} messages")
+    question = hashlib.sha256(prompt.split(_TASK)[0].encode()).hexdigest()[:8]
+    history = prompt.split("Here is your discussion history:\n")[1].split("\n\nYou are ")[0]
+    turn = 2 if f"[{own[1]}]:" in history or "[Summarizer]:" in history else 1
+    side = "Conversation 1" if call.digest < "8" else "Both"
+    return text(f"Choice: {side}; Reason: {own[1]} on {question} in turn {turn}")
+
+
+def heard(call):
+    """(who is asked, [what of whom it hears])."""
+    prompt = call.messages[-1]["content"]
+    own = _OWN.search(prompt)
+    if own is None:
+        return "Summarizer", [f"{who} {said[-1]}" for who, said in _messages(prompt, "Messages:\n")]
+    history = prompt.split("Here is your discussion history:\n")[1].split("\n\nYou are ")[0]
+    return own[1], [f"{who} {said[-1]}" for who, said in _messages(history, "")]
+
+
+def _messages(prompt, after):
+    return _HEARD.findall(prompt.split(after)[-1] if after else prompt)
+
+
+# By hand: member and turn, and the messages it hears, "Ann 1" being Ann's of turn 1.
+EXPECTED = {
+    "one-by-one": [
+        ("Ann", []),
+        ("Ben", ["Ann 1"]),
+        ("Cleo", ["Ann 1", "Ben 1"]),
+        ("Ann", ["Ann 1", "Ben 1", "Cleo 1"]),
+        ("Ben", ["Ann 1", "Ben 1", "Cleo 1", "Ann 2"]),
+        ("Cleo", ["Ann 1", "Ben 1", "Cleo 1", "Ann 2", "Ben 2"]),
+    ],
+    "simultaneous-talk": [
+        *((name, []) for name in NAMES),
+        *((name, ["Ann 1", "Ben 1", "Cleo 1"]) for name in NAMES),
+    ],
+    "simultaneous-talk-with-summarizer": [
+        *((name, []) for name in NAMES),
+        ("Summarizer", ["Ann 1", "Ben 1", "Cleo 1"]),
+        *((name, ["Summarizer s"]) for name in NAMES),
+        ("Summarizer", ["Ann 1", "Ben 1", "Cleo 1", "Ann 2", "Ben 2", "Cleo 2"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_who_hears_what_over_http(tmp_path, strategy):
+    """3 members × 2 turns: every prompt that arrives, and the transcript that is stored."""
+    with Server(debater) as server:
+        folder = workspace(tmp_path / "w", server, panel(strategy))
+        assert main(judge_arena(folder)) == 0
+        by_question = {}
+        for call in server.calls:
+            who, what = heard(call)
+            key = call.messages[-1]["content"].split(_TASK)[0]
+            by_question.setdefault(key if who != "Summarizer" else "summaries", []).append(
+                (who, what)
+            )
+    expected = EXPECTED[strategy]
+    summaries = by_question.pop("summaries", [])
+    assert len(by_question) == 6
+    members = [entry for entry in expected if entry[0] != "Summarizer"]
+    for asked in by_question.values():
+        assert sorted(asked) == sorted((who, [_plain(m) for m in what]) for who, what in members)
+    wanted = [entry for entry in expected if entry[0] == "Summarizer"] * 6
+    assert sorted(summaries) == sorted(wanted)
+    for judgment in judgments(folder)["three"]:
+        assert [turn.speaker for turn in judgment.transcript] == [who for who, _ in expected]
+        assert len(judgment.calls) == len(set(judgment.calls)) == len(expected)
+
+
+def _plain(message):
+    """A summary is known by its first letter only: it has no turn."""
+    return "Summarizer s" if message.startswith("Summarizer") else message
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_calls_are_agents_times_turns_and_summaries(tmp_path, strategy, calibrated):
+    """Exactly; position calibration doubles a verdict's calls, which both orders share."""
+    more = "position_calibration = true" if calibrated else ""
+    summaries = 2 if strategy.endswith("summarizer") else 0
+    with Server(debater) as server:
+        folder = workspace(tmp_path / "w", server, panel(strategy, more=more))
+        assert main(judge_arena(folder)) == 0
+        # A case in one order and its mirror ask the same two talks: 3 seeds × 2 orders either way.
+        assert server.n_received == 6 * (3 * 2 + summaries)
+        assert server.n_repeated == 0
+    per_verdict = (3 * 2 + summaries) * (2 if calibrated else 1)
+    made = judgments(folder)["three"]
+    assert {len(judgment.calls) for judgment in made} == {per_verdict}
+    assert len({call for judgment in made for call in judgment.calls}) == 6 * (3 * 2 + summaries)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'strategy = "ensemble"\nsamples = 2',
+        'strategy = "one-by-one"\nturns = 3',
+        'strategy = "simultaneous-talk-with-summarizer"\nagents = ["critic", "critic"]',
+        'strategy = "discussion-sa"',
+        'strategy = "discussion-one-by-one"\nturns = 2',
+        'strategy = "discussion-sr"\nturns = 2',
+        'strategy = "discussion-cot"\nturns = 2',
+        'strategy = "discussion-sr-cot"\nturns = 2',
+    ],
+)
+def test_a_panels_calls_can_be_told_beforehand(tmp_path, settings):
+    """What `--control` matches is what every strategy really sends."""
+    with Server(conversed) as server:
+        folder = workspace(tmp_path / "w", server, unscripted(settings), n_seeds=1)
+        assert main(judge_arena(folder)) == 0
+    read = PanelSettings(**tomllib.loads(settings), model="umpire")
+    assert {len(judgment.calls) for judgment in judgments(folder)["three"]} == {calls(read)}
+
+
+def conversed(call):
+    """The usual judge, who breaks a question down in as many parts as it is asked for."""
+    if "Break it down" in call.messages[-1]["content"]:
+        return text("1. Is the first one human?\n2. Is the second one?\n3. And both?")
+    return converse(call)
+
+
+def test_killed_in_mid_debate_no_call_is_sent_twice(tmp_path):
+    """SIGKILL four times: only what was never answered is asked again; the same verdicts."""
+    with Server(debater) as server:
+        # One call in flight: when one is received, the reply to the one before is stored.
+        settings = panel("simultaneous-talk-with-summarizer", more="position_calibration = true")
+        whole = workspace(tmp_path / "whole", server, settings, in_flight=1)
+        assert main(judge_arena(whole)) == 0
+        total = server.n_received
+        assert total == 6 * (3 * 2 + 2)
+        folder = workspace(tmp_path / "killed", server, settings, in_flight=1)
+        replies = (1, 6, 11, 16)
+        for n in replies:
+            gate = server.hold()
+            process = start(folder, judge_arena(folder)[:-2])
+            gate.release(n)
+            gate.wait_held(1)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
+            gate.open()
+            server.wait_idle()
+        assert main(judge_arena(folder)) == 0
+        again = server.calls[total:]
+    answered = Counter(call.digest for call in again if call.answered)
+    assert set(answered.values()) == {1}
+    assert len(answered) == total
+    assert len(again) == total + len(replies)
+    assert judgments(folder)["three"] == judgments(whole)["three"]
+    assert stage_files(folder) == stage_files(whole)

@@ -1,0 +1,126 @@
+"""The README's commands run, its numbers are the demo's, its links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from botchat.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+COLUMNS = {
+    "Rank": ("rank", "{:d}"),
+    "Model": ("model", "{}"),
+    "Elo @16": ("elo_n16", "{:.1f}"),
+    "Elo @8": ("elo_n8", "{:.1f}"),
+    "Success @16": ("success_n16", "{:.1%}"),
+    "Success @8": ("success_n8", "{:.1%}"),
+    "GTEval win + tie": ("gteval_win_or_tie", "{:.1%}"),
+    "Mean tokens": ("mean_tokens", "{:.1f}"),
+}
+
+
+def between(begin, end):
+    """The README's text between two comments."""
+    return README.split(begin, 1)[1].split("-->", 1)[1].split(end, 1)[0]
+
+
+def cell(row, key, form):
+    """A value as the README prints it."""
+    return "–" if row[key] is None else form.format(row[key]).rstrip("%")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A demo run in an empty folder: its folder, and what --json printed."""
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    assert main(["demo", "--dir", str(folder)]) == 0
+    out = folder / "leaderboards" / "sample"
+    return folder, json.loads((out / "leaderboard.json").read_text("utf-8"))
+
+
+def demo_table(rows):
+    """The README's table, from the demo's rows."""
+    align = ["---" if heading == "Model" else "---:" for heading in COLUMNS]
+    lines = [list(COLUMNS), align]
+    lines += [[cell(row, *column) for column in COLUMNS.values()] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def test_the_table_at_the_top_is_what_the_demo_makes(demo):
+    """Not a number in it is typed by hand."""
+    _, board = demo
+    assert between("<!-- demo:begin", "<!-- demo:end").strip() == demo_table(board["rows"])
+
+
+def test_a_second_demo_changes_nothing(demo, capsys):
+    """The demo is deterministic and resumes like any run."""
+    folder, board = demo
+    before = {p: p.read_bytes() for p in folder.rglob("*.jsonl")}
+    assert main(["demo", "--dir", str(folder), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert printed["rows"] == board["rows"]
+    assert {p: p.read_bytes() for p in folder.rglob("*.jsonl")} == before
+
+
+def test_the_demo_draws_and_writes_what_the_readme_promises(demo):
+    """csv, md, json, svg, png and a page; all three protocols; four bots and human."""
+    folder, board = demo
+    kinds = {path.suffix for path in (folder / "leaderboards" / "sample").iterdir()}
+    assert kinds >= {".csv", ".md", ".json", ".svg", ".png", ".html"}
+    assert len(board["rows"]) == 5
+    assert {path.name for path in (folder / "judgments" / "sample").iterdir()} == {
+        "unieval",
+        "arena-n8",
+        "arena-n16",
+        "gteval",
+    }
+
+
+def test_the_walk_runs_as_written(tmp_path, monkeypatch, capsys):
+    """Every command of the walk exits 0 in an empty folder, in order."""
+    monkeypatch.chdir(tmp_path)
+    block = between("<!-- walk:begin", "<!-- walk:end")
+    commands = [line for line in block.splitlines() if line.startswith("botchat ")]
+    assert len(commands) >= 10
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, command
+        assert capsys.readouterr().out, command
+
+
+def test_the_published_heatmap_is_ranked_again(capsys, monkeypatch):
+    """The command on the published rates runs in the checkout and puts GPT-4 first."""
+    monkeypatch.chdir(ROOT)
+    (command,) = re.findall(r"^botchat leaderboard --pairwise-rates .*$", README, re.MULTILINE)
+    assert main([*shlex.split(command)[1:], "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [rows[0]["model"], len(rows)] == ["GPT-4", 14]
+
+
+def test_the_library_example_runs(tmp_path, monkeypatch):
+    """The Python block runs as it stands."""
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert names["board"].rows  # type: ignore[attr-defined]
+
+
+def test_every_file_the_readme_names_exists():
+    """Links and the which-room table point at what is there."""
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
+    rooms = README.split("## Where does a change go?", 1)[1]
+    named = [
+        f"botchat/{name}" for name in re.findall(r"`(?:botchat/)?([a-z_/]+(?:\.py|/))`", rooms)
+    ]
+    missing = [name for name in [*links, *named] if not (ROOT / name).exists()]
+    inside = [
+        name for name in missing if not (ROOT / "botchat" / "models" / Path(name).name).exists()
+    ]
+    assert inside == []

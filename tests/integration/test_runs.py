@@ -1,0 +1,535 @@
+"""Whole runs against a real server: killed and resumed, replayed, limited, locked, mistyped."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from botchat import store
+from botchat.cli import main
+from botchat.records import Dialogue, Judgment, Seed
+from tests.openai_server import Server, by_model, converse, faults, flaky
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "sk-canary-0123456789abcdef"
+MODELS = ("alpha", "beta", "gamma")
+IN_FLIGHT = 4
+
+
+def workspace(folder, server, n_seeds=20, **settings):
+    """A workspace with a small set and three models of the server."""
+    folder.mkdir(parents=True, exist_ok=True)
+    seeds = [
+        Seed(f"s{n}", tuple(f"line {i} of talk {n}" for i in range(2 + n % 8)))
+        for n in range(n_seeds)
+    ]
+    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    more = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+    entries = [
+        f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n'
+        f"max_concurrency = {IN_FLIGHT}\n{more}"
+        for name in (*MODELS, "umpire")
+    ]
+    (folder / "botchat.toml").write_text("\n".join(entries))
+    return folder
+
+
+def commands():
+    """The stages of a whole run."""
+    models = [part for name in MODELS for part in ("--model", name)]
+    judge = ["--seeds", "small", "--judge", "umpire"]
+    yield ["generate", "--seeds", "small", "--turns", "8", *models]
+    yield ["judge", "unieval", *judge]
+    yield ["judge", "arena", *judge, "--turns", "4", "--turns", "8"]
+    yield ["judge", "gteval", *judge]
+
+
+def start(folder, command, **env):
+    """One command as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "botchat", *command, "--dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "OPENAI_API_KEY": KEY, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(folder, capsys=None):
+    """The whole run in this process."""
+    for command in commands():
+        assert main([*command, "--dir", str(folder)]) == 0
+
+
+def stage_files(folder):
+    """Every stage file's bytes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for stage in ("generations", "judgments")
+        for path in sorted((folder / stage).rglob("*.jsonl"))
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """An uninterrupted run: its stage files, its number of calls, its folder and its server."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path_factory.mktemp("whole") / "w", server)
+        run(folder)
+        files = stage_files(folder)
+        first = server.n_received
+        run(folder)
+        again = server.n_received - first
+        yield {"files": files, "calls": first, "again": again, "dir": folder, "server": server}
+
+
+def test_a_whole_run_makes_every_dialogue_and_verdict(finished):
+    """3 models x 20 seeds; UniEval on models and human; Arena pairs; GTEval in both orders."""
+    folder = finished["dir"]
+    dialogues = [
+        dialogue
+        for path in (folder / "generations").rglob("*.jsonl")
+        for dialogue in store.read(path, Dialogue)
+    ]
+    assert len(dialogues) == 60
+    assert all(d.complete and len(d.utterances) == 8 for d in dialogues)
+    judgments = {
+        path.parent.name: store.read(path, Judgment)
+        for path in (folder / "judgments").rglob("*.jsonl")
+    }
+    # Seeds have 2 to 9 human utterances; those with 4 and more: 14 of 20; 9 is beyond 8 turns.
+    eligible = [n for n in range(20) if 2 + n % 8 >= 4]
+    assert len(judgments["unieval"]) == 60 + 20
+    assert len(judgments["arena-n4"]) == len(judgments["arena-n8"]) == 3 * 2 * len(eligible)
+    assert len(judgments["gteval"]) == 3 * 2 * sum(2 + n % 8 <= 8 for n in eligible)
+    assert all(j.verdict is not None for found in judgments.values() for j in found)
+    assert finished["calls"] == 60 * 6 + sum(map(len, judgments.values()))
+
+
+def test_a_second_run_sends_nothing(finished):
+    """What is done is not asked again."""
+    assert finished["again"] == 0
+    assert stage_files(finished["dir"]) == finished["files"]
+
+
+def test_a_ledger_replays_the_run_without_key_or_network(finished, tmp_path, monkeypatch, capsys):
+    """Export, import into an empty workspace, run: the same bytes, and nothing is sent."""
+    archive = tmp_path / "calls.jsonl.gz"
+    assert main(["ledger", "export", str(archive), "--dir", str(finished["dir"])]) == 0
+    other = tmp_path / "other"
+    (other / "seeds").mkdir(parents=True)
+    for name in ("botchat.toml", "seeds/small.jsonl"):
+        (other / name).write_bytes((finished["dir"] / name).read_bytes())
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert main(["ledger", "import", str(archive), "--dir", str(other)]) == 0
+    run(other)
+    assert stage_files(other) == finished["files"]
+    capsys.readouterr()
+    assert main(["ledger", "stats", "--json", "--dir", str(other)]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert sum(row["calls"] for row in rows) == finished["calls"]
+    assert sum(row["failed_attempts"] for row in rows) == 0
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_anywhere_it_resumes_to_the_same_bytes(finished, tmp_path, seed):
+    """SIGKILL at random moments: same files; no calls but the run's own and those in flight."""
+    rng = random.Random(seed)
+    kills = 0
+    # The same server: where a reply came from is part of its key.
+    server = finished["server"]
+    before = server.n_received
+    folder = workspace(tmp_path / "w", server)
+    for command in commands():
+        while True:
+            process = start(folder, command)
+            after = server.n_received + rng.randrange(1, 150)
+            while process.poll() is None and server.n_received < after:
+                with contextlib.suppress(TimeoutError):
+                    server.wait_for(after, timeout_s=0.1)
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+            out, error = process.communicate()
+            if process.returncode == 0:
+                break
+            assert process.returncode == -signal.SIGKILL, error + out
+    server.wait_idle()
+    assert kills >= 3
+    assert server.n_received - before <= finished["calls"] + kills * IN_FLIGHT
+    assert stage_files(folder) == finished["files"]
+
+
+def test_interrupted_once_it_stores_what_is_in_flight(tmp_path):
+    """Ctrl-C: exit 130, one line, and no reply that was under way is asked for again."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        gate = server.hold()
+        process = start(folder, next(commands()))
+        server.wait_for(IN_FLIGHT)
+        process.send_signal(signal.SIGINT)
+        gate.open()
+        _, error = process.communicate()
+        assert process.returncode == 130
+        assert error.count("\n") <= 2
+        assert error.splitlines()[-1].startswith("botchat: interrupted")
+        server.wait_idle()
+        sent = server.n_received
+        assert main([*next(commands()), "--dir", str(folder)]) == 0
+        assert server.n_received == 60 * 6
+        assert sent < 60 * 6
+
+
+def test_a_polite_kill_ends_like_an_interrupt(tmp_path):
+    """SIGTERM, as a cluster sends it, loses nothing either."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        gate = server.hold()
+        process = start(folder, next(commands()))
+        server.wait_for(IN_FLIGHT)
+        process.send_signal(signal.SIGTERM)
+        gate.open()
+        process.communicate()
+        assert process.returncode == 130
+        server.wait_idle()
+        assert main([*next(commands()), "--dir", str(folder)]) == 0
+        assert server.n_received == 60 * 6
+
+
+def test_two_at_once_the_second_says_who_holds_the_lock(tmp_path, capsys):
+    """One writer a workspace."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        gate = server.hold()
+        process = start(folder, next(commands()))
+        server.wait_for(1)
+        assert main([*next(commands()), "--dir", str(folder)]) == 1
+        error = capsys.readouterr().err
+        assert f"in use by process {process.pid}" in error
+        assert "generate" in error
+        gate.open()
+        process.communicate()
+        assert process.returncode == 0
+
+
+def test_a_limit_stops_cleanly_and_the_next_run_goes_on(tmp_path, capsys):
+    """--max-calls: exit 3, how to go on, never more calls than allowed; resumed to the end."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        command = [*next(commands()), "--dir", str(folder)]
+        assert main([*command, "--max-calls", "100"]) == 3
+        assert "--max-calls 100" in capsys.readouterr().err
+        assert server.n_received == 100
+        assert main(command) == 0
+        assert server.n_received == 60 * 6
+
+
+def test_a_money_limit_is_exceeded_by_no_more_than_the_calls_in_flight(tmp_path, capsys):
+    """--max-usd: what is spent is known after each reply; only calls already sent may go beyond."""
+    with Server(converse, latency_s=0.001) as server:
+        folder = workspace(tmp_path / "w", server, price_input=1.0, price_output=1.0)
+        command = [*next(commands()), "--dir", str(folder)]
+        assert main([*command, "--max-usd", "0.01"]) == 3
+        capsys.readouterr()
+        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        spent = sum(row["cost_usd"] for row in rows)
+        dearest = spent / sum(row["calls"] for row in rows) * 3
+        assert 0.01 <= spent <= 0.01 + IN_FLIGHT * dearest
+
+
+def test_a_flaky_server_costs_attempts_but_no_answers(tmp_path, finished, monkeypatch, capsys):
+    """With 10 % transient failures of every kind the files are the same to the byte."""
+    from botchat.models import recorded
+    from botchat.models.limits import Retry
+
+    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=30, first_s=0.0))
+    kinds = ["500", "reset", "html", "no-choices"]
+    known = [kind for kind in faults.TRANSIENT if kind in kinds] or list(faults.TRANSIENT)
+    with Server(flaky(0.1, seed=3, kinds=known)) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder)
+        assert {n: len(b) for n, b in stage_files(folder).items()} == {
+            n: len(b) for n, b in finished["files"].items()
+        }
+        capsys.readouterr()
+        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+    assert sum(row["calls"] for row in rows) == finished["calls"]
+    failed = sum(row["failed_attempts"] for row in rows)
+    assert failed > 0
+    assert server.n_received == finished["calls"] + failed
+
+
+def test_one_broken_model_does_not_stop_the_others(tmp_path, capsys):
+    """A model that is unknown to the server stops at once; the others finish; exit 1 names it."""
+    with Server(by_model({"beta": faults.model_not_found("beta")})) as server:
+        folder = workspace(tmp_path / "w", server)
+        assert main([*next(commands()), "--dir", str(folder)]) == 1
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "beta at http://127.0.0.1" in error
+        made = sorted(
+            path.name[:5]
+            for path in (folder / "generations").rglob("*.jsonl")
+            if path.stat().st_size
+        )
+        assert made == ["alpha", "gamma"]
+
+
+def test_an_endpoint_that_is_down_leaves_dialogues_for_the_next_run(tmp_path, capsys, monkeypatch):
+    """A model that never answers is stopped early, told, and asked again by the next run."""
+    from botchat.models import recorded
+    from botchat.models.limits import Retry
+
+    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=2, first_s=0.0))
+    with Server(by_model({"beta": faults.server_error(503)})) as server:
+        folder = workspace(tmp_path / "w", server)
+        assert main([*next(commands()), "--dir", str(folder)]) == 1
+        said = capsys.readouterr()
+        assert "beta has not answered once: HTTP 503" in said.err
+        assert server.n_by_model["beta"] <= 2 * (8 + IN_FLIGHT)
+        server.play(converse)
+        assert main([*next(commands()), "--dir", str(folder)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["generate", "--seeds", "small", "--model", "nobody"], 1, "unknown model 'nobody'"),
+        (["generate", "--seeds", "none", "--model", "alpha"], 1, "no seed set 'none'"),
+        (["generate", "--seeds", "../x", "--model", "alpha"], 1, "a name is letters"),
+        (["generate", "--seeds", "empty", "--model", "alpha"], 1, "is empty"),
+        (["generate", "--seeds", "broken", "--model", "alpha"], 1, "broken.jsonl:2: "),
+        (["generate", "--seeds", "small", "--model", "alpha", "--turns", "2"], 1, "--turns 2"),
+        (["generate", "--seeds", "small", "--model", "human"], 1, "human is not generated"),
+        (["generate", "--seeds", "small", "--model", "alpha", "--limit", "0"], 1, "--limit 0"),
+        (["generate", "--seeds", "small", "--model", "openai:gpt-x"], 1, "OPENAI_API_KEY"),
+        (["generate", "--seeds", "small", "--model", "bot:nobody"], 1, "nobody"),
+        (["generate", "--seeds", "small"], 2, "--model"),
+        (["judge", "unieval", "--seeds", "small", "--judge", "rules"], 1, "no dialogues in"),
+        (
+            ["judge", "arena", "--seeds", "small", "--judge", "rules", "--model", "alpha"],
+            1,
+            "no dialogues",
+        ),
+        (["judge", "spelling", "--seeds", "small", "--judge", "rules"], 1, "protocols: unieval"),
+        (["leaderboard", "--seeds", "small"], 1, "judgments"),
+        (["ledger", "stats"], 1, "no ledger"),
+        (["ledger", "import", "nothing.jsonl"], 1, "no file"),
+        (["seeds", "show", "small", "zz"], 1, "no dialogue 'zz'"),
+        (["seeds", "import", "nothing.xlsx", "--name", "x"], 1, "nothing.xlsx"),
+        (["frobnicate"], 2, "frobnicate"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing_behind(
+    tmp_path, capsys, monkeypatch, arguments, code, said
+):
+    """What is wrong, which value, what to do; exit code as documented; nothing half-written."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        (folder / "seeds" / "empty.jsonl").write_text("")
+        (folder / "seeds" / "broken.jsonl").write_text(
+            '{"id":"a","utterances":["x","y"]}\n{"id":\n'
+        )
+        if code == 2:
+            with pytest.raises(SystemExit) as caught:
+                main([*arguments, "--dir", str(folder)])
+            assert caught.value.code == 2
+            assert said in capsys.readouterr().err
+        else:
+            assert main([*arguments, "--dir", str(folder)]) == code
+            error = capsys.readouterr().err
+            assert said in error
+            assert error.count("\n") == 1
+        assert server.n_received == 0
+    assert not list(folder.rglob("generations/**/*.jsonl"))
+    assert not list(folder.rglob("judgments/**/*.jsonl"))
+
+
+def test_a_wrong_key_is_one_line_without_the_key(tmp_path, capsys, monkeypatch):
+    """401: which model where, what to check; the canary key is in nothing written or printed."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Server(converse, api_key="sk-other") as server:
+        folder = workspace(tmp_path / "w", server)
+        assert main([*next(commands()), "--dir", str(folder)]) == 1
+        said = capsys.readouterr()
+        assert "HTTP 401" in said.err
+        assert "check its key" in said.err
+        assert server.n_received <= 3 * IN_FLIGHT
+    assert KEY not in said.err + said.out
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes()
+
+
+def test_a_malformed_settings_file_is_named_with_its_line(tmp_path, capsys):
+    """botchat.toml: file, line and key."""
+    (tmp_path / "botchat.toml").write_text('[models.a]\nmodel = "x"\nprize = 3\n')
+    assert main(["models", "--dir", str(tmp_path)]) == 1
+    assert "botchat.toml:3: models.a.prize: unknown key" in capsys.readouterr().err
+
+
+def test_json_output_is_one_object(finished, capsys):
+    """--json: one object on stdout, nothing else."""
+    folder = str(finished["dir"])
+    for command in (*commands(), ["models"], ["seeds", "list"], ["seeds", "show", "small"]):
+        assert main([*command, "--json", "--dir", folder]) == 0
+        out = capsys.readouterr().out
+        assert out.count("\n") == 1
+        assert "rows" in json.loads(out)
+
+
+def planned(folder, command, capsys):
+    """Rows of --plan --json by level, summed over models."""
+    capsys.readouterr()
+    assert main([*command, "--plan", "--json", "--dir", str(folder)]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    levels = {row["level"] for row in rows}
+    sums = ("calls", "prompt_tokens", "completion_tokens")
+    return {
+        level: {key: sum(row[key] for row in rows if row["level"] == level) for key in sums}
+        for level in levels
+    } | {"cost": [row["cost_usd"] for row in rows]}
+
+
+def test_a_plan_says_what_a_run_then_does(tmp_path, capsys):
+    """Expected calls are the calls made; tokens within 10 %, once the model's lengths are known."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server, price_input=1.0, price_output=2.0)
+        stages = list(commands())
+        fresh = planned(folder, stages[0], capsys)
+        assert fresh["expected"]["calls"] == 60 * 6
+        assert server.n_received == 0
+        assert not (folder / "generations").exists()
+        # A taste of each stage teaches the lengths of replies.
+        assert main([*stages[0], "--limit", "5", "--dir", str(folder)]) == 0
+        for stage in stages:
+            if stage[0] == "judge":
+                taste = [*stage, "--model", "alpha", "--model", "beta", "--max-calls", "30"]
+                assert main([*taste, "--dir", str(folder)]) in (0, 3)
+            plan = planned(folder, stage, capsys)
+            before = server.n_received
+            capsys.readouterr()
+            assert main([*stage, "--json", "--dir", str(folder)]) == 0
+            made = json.loads(capsys.readouterr().out)
+            assert server.n_received - before == plan["expected"]["calls"] == made["calls"]
+            tokens = plan["expected"]["prompt_tokens"] + plan["expected"]["completion_tokens"]
+            assert tokens == pytest.approx(made["tokens"], rel=0.1)
+            low, expected, high = plan["cost"][:3]
+            assert low < expected < high
+            assert planned(folder, stage, capsys)["expected"]["calls"] == 0
+
+
+def test_a_plan_with_unknown_prices_says_so(tmp_path, capsys):
+    """Unknown is unknown, never 0; bots are free."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        plan = planned(folder, next(commands()), capsys)
+        assert set(plan["cost"]) == {None}
+        bots = ["generate", "--seeds", "small", "--model", "bot:eliza"]
+        assert set(planned(folder, bots, capsys)["cost"]) == {0.0}
+        assert main([*next(commands()), "--plan", "--dir", str(folder)]) == 0
+        assert "unknown price" in capsys.readouterr().out
+        assert server.n_received == 0
+
+
+def test_a_judgment_of_a_dialogue_that_has_changed_does_not_count(tmp_path, capsys):
+    """Dialogues made again with other settings: the board says so until they are judged again."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        place = ["--dir", str(folder)]
+        generate = ["generate", "--seeds", "small", "--model", "bot:eliza", "--model", "alpha"]
+        judge = ["judge", "unieval", "--seeds", "small", "--judge", "rules"]
+        board = ["leaderboard", "--seeds", "small", "--shuffles", "10", "--runs", "1", "--json"]
+        assert main([*generate, "--turns", "6", *place]) == 0
+        assert main([*judge, *place]) == 0
+        assert main([*generate, "--turns", "9", *place]) == 0
+        capsys.readouterr()
+        assert main([*board, *place]) == 0
+        before = json.loads(capsys.readouterr().out)
+        assert any(
+            "40 judgments are about dialogues that have changed" in n for n in before["notes"]
+        )
+        assert main([*judge, *place]) == 0
+        capsys.readouterr()
+        assert main([*board, *place]) == 0
+        after = json.loads(capsys.readouterr().out)
+        assert not any("have changed" in note for note in after["notes"])
+        assert {row["coverage_unieval"] for row in after["rows"]} == {1.0}
+
+
+def test_an_endpoint_that_fails_at_times_leaves_the_rest_for_the_next_run(
+    tmp_path, capsys, monkeypatch
+):
+    """What was given up is told with its commonest reason, stored as stopped, and made later."""
+    from botchat.models import recorded
+    from botchat.models.limits import Retry
+
+    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=1))
+    command = ["generate", "--seeds", "small", "--turns", "8", "--model", "alpha"]
+    with Server(flaky(0.1, seed=5, kinds=["server_error"])) as server:
+        folder = workspace(tmp_path / "w", server)
+        assert main([*command, "--dir", str(folder)]) == 1
+        said = capsys.readouterr()
+        assert "dialogues are missing because the endpoint gave no usable reply (" in said.err
+        assert "x HTTP 500" in said.err
+        assert "transport" in said.out
+        server.play(converse)
+        assert main([*command, "--dir", str(folder)]) == 0
+
+
+def test_dialogues_of_an_older_set_do_not_count(tmp_path, capsys, caplog):
+    """A set imported anew under its name: what does not begin with its ChatSEEDs is left out."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        place = ["--dir", str(folder)]
+        bots = ["--model", "bot:eliza", "--model", "bot:parrot"]
+        assert main(["generate", "--seeds", "small", *bots, "--turns", "5", *place]) == 0
+        path = folder / "seeds" / "small.jsonl"
+        changed = path.read_text().replace("line 0 of talk 3", "something else").splitlines()
+        path.write_text("\n".join(line for line in changed if '"s4"' not in line) + "\n")
+        capsys.readouterr()
+        judge = ["judge", "unieval", "--seeds", "small", "--judge", "rules", "--json"]
+        assert main([*judge, *place]) == 0
+        assert "2 dialogues do not belong to the set small" in caplog.text
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        assert row["cases"] == 2 * 18 + 19
+
+
+@pytest.mark.parametrize("value", ["nan", "-1", "0"])
+@pytest.mark.parametrize("limit", ["--max-usd", "--max-calls", "--max-tokens"])
+def test_a_limit_that_limits_nothing_is_refused(tmp_path, capsys, limit, value):
+    """NaN, nothing and less than nothing are no limits."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        command = [*next(commands()), "--dir", str(folder), limit, value]
+        if value == "nan" and limit != "--max-usd":
+            with pytest.raises(SystemExit):
+                main(command)
+        else:
+            assert main(command) == 1
+            assert f"{limit} {value}" in capsys.readouterr().err.replace(".0", "")
+        assert server.n_received == 0
+
+
+def test_a_key_with_a_typographic_quote_is_one_line(tmp_path, capsys, monkeypatch):
+    """A key pasted with what no key can have in it is told without being shown."""
+    monkeypatch.setenv("BOTCHAT_API_KEY", "sk-pasted\u201d")
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        assert main([*next(commands()), "--dir", str(folder)]) == 1
+        error = capsys.readouterr().err
+        assert "BOTCHAT_API_KEY has a character" in error
+        assert "pasted" not in error
+        assert server.n_received == 0

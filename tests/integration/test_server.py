@@ -1,0 +1,680 @@
+"""The test server itself: each fault is on the wire what its name says, and every call is counted.
+
+Raw aiohttp shows the wire; the openai client shows that the server passes for an endpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import re
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+import aiohttp
+import httpx2
+import openai
+import pytest
+
+from tests.openai_server import (
+    Gate,
+    Rules,
+    Server,
+    by_model,
+    converse,
+    faults,
+    flaky,
+    in_turn,
+    per_request,
+    templates,
+    text,
+)
+
+HELLO = [{"role": "user", "content": "Have you fed the tortoise?"}]
+
+
+def body(model="alpha", messages=HELLO, **more):
+    """A request's JSON."""
+    return {"model": model, "messages": messages, **more}
+
+
+async def _post(session, url, payload, **more):
+    async with session.post(f"{url}/chat/completions", json=payload, **more) as reply:
+        return reply.status, reply.headers, await reply.read()
+
+
+def post(url, payload=None, **more):
+    """Status, headers and body of one POST on a fresh connection."""
+
+    async def main():
+        async with aiohttp.ClientSession() as session:
+            return await _post(session, url, payload or body(), **more)
+
+    return asyncio.run(main())
+
+
+def answer_to(server, answer, **more):
+    """What the wire carries when the server answers with ``answer``."""
+    server.play(answer)
+    return post(server.url, **more)
+
+
+def said(data):
+    """The text of a completion."""
+    return json.loads(data)["choices"][0]["message"]["content"]
+
+
+def client(server, **more):
+    """The real client, without its own retries."""
+    return openai.AsyncOpenAI(api_key="sk-test", base_url=server.url, max_retries=0, **more)
+
+
+def ask(server, **more):
+    """One plain call with the real client."""
+
+    async def main():
+        async with client(server) as real:
+            return await real.chat.completions.create(**body(**more))
+
+    return asyncio.run(main())
+
+
+def raw_exchange(server, n_requests=1):
+    """Every byte the server sends to ``n_requests`` requests written at once on one socket."""
+    payload = json.dumps(body()).encode()
+    request = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n" % len(payload)
+    )
+    address = urlsplit(server.url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as wire:
+        for n in range(n_requests):
+            close = b"Connection: close\r\n" if n == n_requests - 1 else b""
+            wire.sendall(request + close + b"\r\n" + payload)
+        received = b""
+        while piece := wire.recv(65536):
+            received += piece
+    return received
+
+
+# --- ordinary service ----------------------------------------------------------------------------
+
+
+def test_the_openai_client_gets_a_completion_with_usage(server):
+    """The real client parses an ordinary answer: text, finish reason, model, token counts."""
+    reply = ask(server)
+    assert reply.choices[0].finish_reason == "stop"
+    assert reply.choices[0].message.content
+    assert reply.model == "alpha"
+    assert reply.usage.prompt_tokens == 4 + 7  # 5 words × 1.3, rounded up, and the template's 4
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+
+def test_the_openai_client_lists_the_models():
+    """GET /v1/models names the configured models."""
+
+    async def main(running):
+        async with client(running) as real:
+            return [model.id async for model in real.models.list()]
+
+    with Server(models=["alpha", "beta"]) as running:
+        assert asyncio.run(main(running)) == ["alpha", "beta"]
+
+
+def test_talk_depends_on_model_and_messages_alone(server, other_server):
+    """Replies are equal across servers, orders and other fields; another model or text differs."""
+    asked = [body(model, [{"role": "user", "content": f"line {i}"}]) for i in range(8)
+             for model in ("alpha", "beta")]  # fmt: skip
+    forward = [said(post(server.url, payload)[2]) for payload in asked]
+    backward = [said(post(other_server.url, {**p, "seed": 3})[2]) for p in reversed(asked)]
+    assert forward == backward[::-1]
+    assert len(set(forward)) > len(forward) // 2
+
+
+@pytest.mark.parametrize("protocol", ["unieval", "arena", "gteval"])
+def test_judge_replies_are_in_the_papers_format(server, protocol):
+    """To the real prompts it answers an offered verdict, an index within the dialogue, a reason."""
+    from botchat.prompts import fill
+
+    dialogue = "A: Hi. <chat_end>\nB: Hello. <chat_end>\nA: Bye. <chat_end>"
+    verdicts = set()
+    for n in range(40):
+        shown = dialogue.replace("Hello", f"Hello {n}")
+        if protocol == "unieval":
+            prompt = fill("unieval", examples="", conversation=shown)
+            wanted = r"Choice: (No\nIndex: None|Yes\nIndex: [123])\nReason: .+"
+        else:
+            prompt = fill(protocol, conversation_1=shown, conversation_2=dialogue)
+            wanted = r"Choice: (Conversation 1|Conversation 2|Both|Neither); Reason: .+"
+        judgment = said(post(server.url, body("judge", [{"role": "user", "content": prompt}]))[2])
+        match = re.fullmatch(wanted, judgment)
+        assert match, judgment
+        verdicts.add(match[1])
+    assert len(verdicts) == 4
+
+
+def test_every_request_is_recorded(server):
+    """Bodies, headers, models, repeats and connections of all requests are there afterwards."""
+    post(server.url, body("alpha"), headers={"Authorization": "Bearer canary"})
+    post(server.url, body("beta"))
+    post(server.url, body("alpha"))
+    first, second, third = server.calls
+    assert first.headers["authorization"] == "Bearer canary"
+    assert first.messages == HELLO
+    assert [call.n for call in server.calls] == [1, 2, 3]
+    assert [call.repeat for call in server.calls] == [1, 1, 2]
+    assert first.digest == third.digest != second.digest
+    assert server.n_by_model == {"alpha": 2, "beta": 1}
+    assert (server.n_received, server.n_repeated, server.n_connections) == (3, 1, 3)
+    assert all(call.answered and not call.lost and call.status == 200 for call in server.calls)
+
+
+def test_connections_are_kept_alive_and_pipelined_requests_answered_in_order(server):
+    """Three requests written at once on one connection get three answers, in order."""
+    server.play(in_turn(text("one"), text("two"), text("three")))
+    received = raw_exchange(server, 3)
+    assert re.findall(rb'"content":"(\w+)"', received) == [b"one", b"two", b"three"]
+    assert {call.connection for call in server.calls} == {1}
+
+
+def test_wrong_key_unknown_model_and_unknown_address_are_refused():
+    """401 without the key, 404 for a model or path not served, 400 without messages: no script."""
+    with Server(lambda _: 1 / 0, models=["alpha"], api_key="sk-right") as running:
+        assert post(running.url)[0] == 401
+        good = {"Authorization": "Bearer sk-right"}
+        status, _, data = post(running.url, body("nobody"), headers=good)
+        assert (status, json.loads(data)["error"]["code"]) == (404, "model_not_found")
+        assert post(running.url + "/chat/completions/x?y=", headers=good)[0] == 404
+        assert post(running.url, {"model": "alpha"}, headers=good)[0] == 400
+
+
+def test_an_error_of_the_script_fails_the_test():
+    """A script that raises is answered with 500 and reported when the server is closed."""
+    running = Server(lambda _: 1 / 0).start()
+    assert post(running.url)[0] == 500
+    with pytest.raises(AssertionError, match="script failed") as caught:
+        running.close()
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+# --- statuses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "retry_after",
+    ["2", "0.5", "Wed, 21 Oct 2065 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", None],
+)
+def test_rate_limit_carries_any_retry_after(server, retry_after):
+    """429 with the header exactly as given, or without it."""
+    status, headers, data = answer_to(server, faults.rate_limited(retry_after))
+    assert (status, headers.get("retry-after")) == (429, retry_after)
+    assert json.loads(data)["error"]["code"] == "rate_limit_exceeded"
+
+
+def test_rate_limit_in_milliseconds_and_by_date(server):
+    """429 with ``retry-after-ms`` alone; a date in HTTP's form, so many seconds from now."""
+    in_a_minute = parsedate_to_datetime(faults.http_date(60)).timestamp() - time.time()
+    assert 30 < in_a_minute <= 61
+    _, headers, _ = answer_to(server, faults.rate_limited(retry_after_ms="1500"))
+    assert headers["retry-after-ms"] == "1500"
+    assert "retry-after" not in headers
+
+
+ERRORS = [
+    (faults.rate_limited("1"), openai.RateLimitError, "rate_limit_exceeded"),
+    (faults.insufficient_quota(), openai.RateLimitError, "insufficient_quota"),
+    (faults.context_overflow("openai"), openai.BadRequestError, "maximum context length"),
+    (faults.context_overflow("vllm"), openai.BadRequestError, "maximum context length"),
+    (faults.context_overflow("llama.cpp"), openai.BadRequestError, "context size"),
+    (faults.unsupported_value("temperature", 0), openai.BadRequestError, "temperature"),
+    (
+        faults.unsupported_parameter("max_tokens", "max_completion_tokens"),
+        openai.BadRequestError,
+        "Use 'max_completion_tokens' instead",
+    ),
+    (faults.roles_refused("System role not supported"), openai.BadRequestError, "System role"),
+    (faults.content_policy(), openai.BadRequestError, "content_filter"),
+    (faults.unauthorized(), openai.AuthenticationError, "invalid_api_key"),
+    (faults.forbidden(), openai.PermissionDeniedError, "not supported"),
+    (faults.model_not_found(), openai.NotFoundError, "model_not_found"),
+    (faults.server_error(), openai.InternalServerError, "server_error"),
+    (faults.bad_gateway(), openai.InternalServerError, "Bad Gateway"),
+    (faults.reset_before_headers(), openai.APIConnectionError, ""),
+    (faults.reset_in_body(), openai.APIConnectionError, ""),
+    (faults.closed_before_headers(), openai.APIConnectionError, ""),
+    (faults.closed_in_body(), openai.APIConnectionError, ""),
+]
+
+
+@pytest.mark.parametrize(("answer", "error", "says"), ERRORS)
+def test_the_openai_client_raises_the_error_of_each_fault(server, answer, error, says):
+    """The real client takes each fault for what it imitates, and sends one request."""
+    server.play(answer)
+    with pytest.raises(error) as caught:
+        ask(server)
+    assert says in str(getattr(caught.value, "body", "")) + str(caught.value)
+    assert server.n_received == 1
+
+
+def test_a_redirect_takes_the_body_to_another_port(server, other_server):
+    """307 with a Location on another server; a client that follows it posts the prompt there."""
+    server.play(faults.redirect(f"{other_server.url}/chat/completions"))
+    status, headers, _ = post(server.url, allow_redirects=False)
+    assert (status, headers["location"]) == (307, f"{other_server.url}/chat/completions")
+    assert other_server.n_received == 0
+    assert post(server.url)[0] == 200
+    assert other_server.calls[0].messages == HELLO
+
+
+# --- bodies with status 200 ----------------------------------------------------------------------
+
+
+def test_malformed_bodies_are_malformed_in_the_way_they_say(server):
+    """Bad JSON, bad UTF-8, HTML, error object, choices and messages of the wrong shape."""
+    data = answer_to(server, faults.invalid_json())[2]
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(data)
+    data = answer_to(server, faults.invalid_utf8())[2]
+    with pytest.raises(UnicodeDecodeError):
+        data.decode("utf-8")
+    assert said(data.decode("latin-1")).startswith("caf")
+    _, headers, data = answer_to(server, faults.html())
+    assert headers["content-type"].startswith("text/html")
+    assert data.startswith(b"<!DOCTYPE html>")
+    status, _, data = answer_to(server, faults.error_object("busy", "overloaded"))
+    assert (status, json.loads(data)) == (200, {"error": {"message": "busy", "code": "overloaded"}})
+    assert json.loads(answer_to(server, faults.no_choices())[2])["choices"] is None
+    assert json.loads(answer_to(server, faults.no_choices([]))[2])["choices"] == []
+    assert "choices" not in json.loads(answer_to(server, faults.missing_choices())[2])
+    data = answer_to(server, faults.null_message())[2]
+    assert json.loads(data)["choices"][0]["message"] is None
+    assert json.loads(answer_to(server, faults.not_an_object())[2]) == ["a", "list"]
+
+
+def test_bodies_that_break_parsers(server):
+    """Half a character in an escape, and brackets deeper than any stack."""
+    data = answer_to(server, faults.lone_surrogate())[2]
+    assert said(data.decode("ascii")) == "caf\ud83d"
+    data = answer_to(server, faults.deeply_nested())[2]
+    with pytest.raises(RecursionError):
+        json.loads(data)
+
+
+def test_unusual_but_well_formed_completions(server):
+    """Null, empty, parts, length, filter, refusal, reasoning and missing usage, as named."""
+    replies = {
+        name: json.loads(answer_to(server, answer)[2])
+        for name, answer in {
+            "null": faults.null_content(),
+            "empty": faults.empty(),
+            "parts": faults.parts("a", "b"),
+            "length": faults.truncated("half a"),
+            "filter": faults.content_filtered(),
+            "refusal": faults.refused("no"),
+            "thinking": faults.thinking_only(9),
+            "no usage": faults.no_usage("ok"),
+        }.items()
+    }
+    choices = {name: reply["choices"][0] for name, reply in replies.items()}
+    assert choices["null"]["message"]["content"] is None
+    assert choices["empty"]["message"]["content"] == ""
+    assert [part["text"] for part in choices["parts"]["message"]["content"]] == ["a", "b"]
+    assert choices["length"]["finish_reason"] == "length"
+    assert choices["filter"]["finish_reason"] == "content_filter"
+    assert choices["refusal"]["message"]["refusal"] == "no"
+    assert choices["thinking"]["message"]["reasoning_content"]
+    usage = replies["thinking"]["usage"]
+    assert usage["completion_tokens_details"]["reasoning_tokens"] == usage["completion_tokens"] == 9
+    assert "usage" not in replies["no usage"]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_huge_body_is_sent_only_as_far_as_the_client_reads(server, chunked):
+    """50 MB, with or without its length; a client that hangs up early stops it."""
+    server.play(faults.huge(chunked=chunked))
+
+    async def main():
+        async with (
+            aiohttp.ClientSession(read_bufsize=2**16) as session,
+            session.post(f"{server.url}/chat/completions", json=body()) as reply,
+        ):
+            assert len(await reply.content.readexactly(100_000)) == 100_000
+            length = reply.headers.get("content-length")
+            assert length is None if chunked else int(length) > 50_000_000
+
+    asyncio.run(main())
+    server.wait_idle()
+    (call,) = server.calls
+    assert call.lost
+    assert 100_000 <= call.sent < 25_000_000
+    assert not call.answered
+
+
+def test_a_gzip_bomb_is_small_on_the_wire_and_valid(server):
+    """20 MB of text in a few dozen kilobytes that gunzip without error to a completion."""
+
+    async def main():
+        async with aiohttp.ClientSession(auto_decompress=False) as session:
+            return await _post(session, server.url, body())
+
+    server.play(faults.gzip_bomb(20_000_000))
+    _, headers, data = asyncio.run(main())
+    assert headers["content-encoding"] == "gzip"
+    assert len(data) < 50_000
+    assert len(said(gzip.decompress(data))) == 20_000_000
+
+
+# --- the connection ------------------------------------------------------------------------------
+
+
+def test_resets_and_early_ends_differ_on_the_wire(server):
+    """A reset is ECONNRESET, a quiet end is EOF; in the body some of it has come through."""
+    seen = {}
+    for name in ("reset_before_headers", "closed_before_headers", "closed_in_body"):
+        server.play(getattr(faults, name)())
+        try:
+            seen[name] = raw_exchange(server)
+        except ConnectionResetError:
+            seen[name] = "reset"
+    assert seen["reset_before_headers"] == "reset"
+    assert seen["closed_before_headers"] == b""
+    head, _, rest = seen["closed_in_body"].partition(b"\r\n\r\n")
+    assert len(rest) == 20 < int(re.search(rb"content-length: (\d+)", head)[1])
+    assert not any(call.answered for call in server.calls)
+
+    async def main():
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{server.url}/chat/completions", json=body()) as reply,
+        ):
+            assert reply.status == 200
+            with pytest.raises((aiohttp.ClientPayloadError, ConnectionResetError)):
+                await reply.read()
+
+    server.play(faults.reset_in_body())
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("answer", [faults.not_http(), faults.long_header()], ids=["ssh", "long"])
+def test_answers_that_are_no_http(server, answer):
+    """A strict client refuses what is no HTTP or has a header beyond all bounds."""
+    with pytest.raises(aiohttp.ClientResponseError):
+        answer_to(server, answer)
+
+
+def test_a_hanging_request_is_let_go_by_its_gate(server):
+    """Nothing comes before the gate opens; then the answer does."""
+    gate = Gate()
+    server.play(faults.hang(gate))
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(post, server.url)
+        gate.wait_held(1)
+        assert not reply.done()
+        assert server.in_flight == 1
+        gate.open()
+        assert reply.result()[0] == 200
+
+
+def test_a_client_that_hangs_up_is_noticed_while_its_answer_is_held(server):
+    """Three answers held, the client gone: all three are recorded as lost, none as answered."""
+    gate = server.hold()
+
+    async def main():
+        async with aiohttp.ClientSession() as session:
+            tasks = [asyncio.create_task(_post(session, server.url, body())) for _ in range(3)]
+            await server.until(3)
+            await gate.until_held(3)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(main())
+    server.wait_idle()
+    assert [(call.lost, call.answered) for call in server.calls] == [(True, False)] * 3
+    assert server.max_in_flight == 3
+    assert gate.held == 0
+
+
+def test_a_drip_sends_byte_by_byte_as_released(server):
+    """The client has as many bytes of the body as the test released, then all."""
+    gate = Gate()
+    server.play(faults.slow_drip(gate, "slow"))
+
+    async def main():
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{server.url}/chat/completions", json=body()) as reply,
+        ):
+            await gate.until_held(1)
+            gate.release(10)
+            first = await reply.content.readexactly(10)
+            await gate.until_held(1)
+            assert reply.content.total_bytes == 10
+            gate.open()
+            return first + await reply.content.read()
+
+    assert said(asyncio.run(main())) == "slow"
+
+
+def test_a_drip_by_the_clock_comes_to_its_end(server):
+    """Without a gate the bytes come one by one, and all of them."""
+    server.play(faults.slow_drip(0.0001, "x" * 50))
+    assert said(post(server.url)[2]) == "x" * 50
+    assert server.calls[0].answered
+
+
+def test_answers_come_in_the_order_the_test_chooses(server):
+    """Two requests in flight, the later one answered first."""
+    gates = {"alpha": Gate(), "beta": Gate()}
+    server.play(lambda call: text(call.model).held(gates[call.model]))
+
+    async def main():
+        done = []
+        async with aiohttp.ClientSession() as session:
+
+            async def one(model):
+                done.append(said((await _post(session, server.url, body(model)))[2]))
+
+            async with asyncio.TaskGroup() as group:
+                group.create_task(one("alpha"))
+                await server.until(1)
+                late = group.create_task(one("beta"))
+                await server.until(2)
+                gates["beta"].open()
+                await late
+                gates["alpha"].open()
+        return done
+
+    assert asyncio.run(main()) == ["beta", "alpha"]
+
+
+def test_a_duplicate_reply_is_on_the_same_connection(server):
+    """The wire carries two whole answers to one request."""
+    server.play(in_turn(faults.duplicated("first", "stale"), text("second")))
+    received = raw_exchange(server, 2)
+    assert re.findall(rb'"content":"(\w+)"', received) == [b"first", b"stale", b"second"]
+
+
+def test_a_duplicate_reply_comes_when_its_gate_opens(server):
+    """The first answer is whole before; the second comes later, to a connection that is idle."""
+    gate = Gate()
+    server.play(faults.duplicated("first", "stale", gate=gate))
+
+    async def main():
+        address = urlsplit(server.url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        payload = json.dumps(body()).encode()
+        length = f"Content-Length: {len(payload)}\r\n\r\n".encode()
+        writer.write(b"POST /v1/chat/completions HTTP/1.1\r\n" + length + payload)
+        first = await reader.readuntil(b"}}")
+        await gate.until_held(1)
+        assert server.calls[0].answered
+        gate.open()
+        second = await reader.readuntil(b"}}")
+        writer.close()
+        await writer.wait_closed()
+        return b"first" in first, b"stale" in second
+
+    assert asyncio.run(main()) == (True, True)
+
+
+def test_closing_the_server_ends_what_hangs():
+    """A hung client gets its connection reset when the server is closed."""
+    running = Server(faults.hang()).start()
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(post, running.url)
+        running.wait_for(1)
+        running.close()
+        with pytest.raises(aiohttp.ClientError):
+            reply.result()
+
+
+# --- scripts -------------------------------------------------------------------------------------
+
+
+def test_steps_by_request_by_order_and_by_model(server):
+    """`per_request` counts sendings of equal bytes, `in_turn` all, `by_model` chooses by name."""
+    server.play(per_request(faults.server_error(503), text("one"), text("another")))
+    order = [body("alpha"), body("beta"), body("alpha"), body("alpha"), body("alpha")]
+    replies = [post(server.url, payload) for payload in order]
+    assert [status for status, _, _ in replies] == [503, 503, 200, 200, 200]
+    assert [said(data) for _, _, data in replies[2:]] == ["one", "another", "another"]
+    server.play(by_model({"beta": faults.unauthorized()}))
+    assert [post(server.url, body(model))[0] for model in ("alpha", "beta")] == [200, 401]
+
+
+def test_flaky_fails_at_its_rate_and_the_same_for_the_same_seed(server):
+    """About a tenth of the first attempts fail, the same ones in any order, others with a seed."""
+    from tests.openai_server import Call
+
+    calls = [
+        Call(n, "POST", "/", {}, f"{n}".encode(), body(messages=[{"content": f"{n}"}]), 1)
+        for n in range(2000)
+    ]
+    script, again, other = flaky(0.1, 1), flaky(0.1, 1), flaky(0.1, 2)
+    failing = {call.n for call in calls if script(call) != converse(call)}
+    assert 140 <= len(failing) <= 260
+    assert failing == {call.n for call in reversed(calls) if again(call) != converse(call)}
+    assert failing != {call.n for call in calls if other(call) != converse(call)}
+    second = {call.n for call in calls if script(replace(call, repeat=2)) != converse(call)}
+    assert len(second & failing) < len(failing) // 3
+
+
+@pytest.mark.parametrize("kind", faults.TRANSIENT)
+def test_every_transient_fault_is_cured_by_a_second_attempt(server, kind):
+    """No transient fault looks like a usable answer, and the connection after it works."""
+    server.play(per_request(faults.TRANSIENT[kind](), text("fine")))
+
+    async def main():
+        async with client(server) as real:
+            try:
+                reply = await real.chat.completions.create(**body())
+                # What the client lets through is unusable all the same.
+                assert not getattr(reply, "choices", None) or kind == "invalid_utf8"
+            except (openai.OpenAIError, ValueError, httpx2.HTTPError):
+                pass
+            return await real.chat.completions.create(**body())
+
+    assert asyncio.run(main()).choices[0].message.content == "fine"
+
+
+# --- strict models -------------------------------------------------------------------------------
+
+SYSTEM, USER, BOT = (
+    {"role": role, "content": f"I am the {role}"} for role in ("system", "user", "assistant")
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "messages", "says"),
+    [
+        ("gemma", [SYSTEM, USER], "System role not supported"),
+        ("gemma", [BOT, USER], "Conversation roles must alternate"),
+        ("gemma", [USER, BOT, USER], None),
+        ("mistral-v0.1", [SYSTEM, USER], "Conversation roles must alternate"),
+        ("mistral-v0.3", [SYSTEM, USER, BOT, USER], None),
+        ("mistral-v0.3", [SYSTEM, BOT, USER], "After the optional system message"),
+        ("mistral-v0.3", [SYSTEM, USER, USER], "After the optional system message"),
+        ("anthropic", [SYSTEM, BOT, USER], 'first message must use the "user" role'),
+        ("anthropic", [USER, USER], 'multiple "user" roles in a row'),
+        ("last-user", [USER, BOT], "Expected last role User"),
+        ("two-roles", [SYSTEM, USER], "Only user and assistant roles"),
+        ("llama-2", [USER, SYSTEM], "must be at the beginning"),
+    ],
+)
+def test_strict_templates_refuse_what_real_ones_refuse(template, messages, says):
+    """400 in the template's own words, or an ordinary reply."""
+    rules = {"alpha": templates.strict(template)}
+    with Server(models=rules) as running:
+        status, _, data = post(running.url, body(messages=messages))
+    assert status == (200 if says is None else 400)
+    assert says is None or says in json.loads(data)["message"]
+
+
+def test_a_context_window_counts_prompt_and_reply(server):
+    """A prompt that fits alone is refused with a reply that does not; the message has the sum."""
+    for wording, field in (("openai", "error"), ("vllm", None)):
+        server.models["alpha"] = Rules(context_window=20, overflow=wording)
+        long = [{"role": "user", "content": "ten words " * 5}]
+        assert post(server.url, body(messages=long))[0] == 200
+        status, _, data = post(server.url, body(messages=long, max_tokens=10))
+        told = json.loads(data)
+        told = told[field] if field else told
+        assert status == 400
+        assert "maximum context length is 20 tokens" in told["message"]
+        assert "requested 27 tokens (17 in the messages, 10 in the completion)" in told["message"]
+        assert told["code"] == ("context_length_exceeded" if field else 400)
+
+
+def test_a_models_own_counter_decides_what_fits(server):
+    """The given counter of tokens is used for the window."""
+    server.models["alpha"] = Rules(context_window=30, count=len)
+    assert post(server.url, body(messages=[{"role": "user", "content": "x" * 26}]))[0] == 200
+    assert post(server.url, body(messages=[{"role": "user", "content": "x" * 27}]))[0] == 400
+
+
+def test_a_reasoning_model_refuses_parameters(server):
+    """max_tokens is refused with the name to use, temperature unless it is 1."""
+    server.models["alpha"] = templates.REASONING
+    assert b"max_completion_tokens" in post(server.url, body(max_tokens=5))[2]
+    assert post(server.url, body(temperature=0))[0] == 400
+    assert post(server.url, body(temperature=1, max_completion_tokens=5))[0] == 200
+
+
+# --- a process of its own ------------------------------------------------------------------------
+
+
+def test_as_a_process_it_logs_every_request_and_answer(server_process):
+    """Its first line is the URL; the log has one line a request and one an answer, in order."""
+    running = server_process("--models", "alpha", "--latency-ms", "1", "--api-key", "k")
+    key = {"Authorization": "Bearer k"}
+    answers = [post(running.url, body(), headers=key)[0] for _ in range(2)]
+    assert [*answers, post(running.url)[0]] == [200, 200, 401]
+    assert running.stop() == 0
+    received, done = running.events("received"), running.events("answered")
+    assert [event["repeat"] for event in received] == [1, 2, 3]
+    assert {event["model"] for event in received} == {"alpha"}
+    assert [event["status"] for event in done] == [200, 200, 401]
+    assert [event["n"] for event in running.events()] == [1, 1, 2, 2, 3, 3]
+
+
+def test_as_a_process_it_fails_as_the_seed_says(server_process):
+    """Equal seeds fail the same requests; with rate 1 every attempt fails."""
+    one, same, always = (
+        server_process("--fail-rate", rate, "--seed", "7", "--fail-kinds", "server_error,html")
+        for rate in ("0.5", "0.5", "1")
+    )
+    asked = [body(messages=[{"role": "user", "content": f"{n}"}]) for n in range(12)]
+
+    def outcomes(url):
+        return [post(url, payload)[1]["content-type"][:9] + str(post(url, payload)[0])
+                for payload in asked]  # fmt: skip
+
+    assert outcomes(one.url) == outcomes(same.url)
+    assert len(set(outcomes(one.url))) > 1
+    assert {post(always.url, p)[2][:14] for p in asked} <= {b'{"error":{"mes', b"<!DOCTYPE html"}

@@ -1,0 +1,49 @@
+"""A real HTTP server that speaks the OpenAI chat API and fails in every way that real ones do.
+
+    with Server(per_request(faults.rate_limited(retry_after="0"), converse)) as server:
+        ...                              # talk to server.url
+    assert len(server.calls) == 2
+
+A *script* looks at a `Call` and returns an `Answer`; `faults` has one constructor per fault,
+`replies` the scripts, `templates` the models that refuse role layouts, parameters and long
+prompts. A `Gate` holds answers until the test opens it, so no test needs to sleep.
+"""
+
+from __future__ import annotations
+
+from tests.openai_server import faults, templates
+from tests.openai_server.answers import Answer, Call, Cut, Script, completion, text
+from tests.openai_server.gates import Gate
+from tests.openai_server.replies import (
+    by_model,
+    converse,
+    flaky,
+    in_turn,
+    judge,
+    per_request,
+    talk,
+)
+from tests.openai_server.server import Server
+from tests.openai_server.templates import ChatTemplate, Rules
+
+__all__ = [
+    "Answer",
+    "Call",
+    "ChatTemplate",
+    "Cut",
+    "Gate",
+    "Rules",
+    "Script",
+    "Server",
+    "by_model",
+    "completion",
+    "converse",
+    "faults",
+    "flaky",
+    "in_turn",
+    "judge",
+    "per_request",
+    "talk",
+    "templates",
+    "text",
+]

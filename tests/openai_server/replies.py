@@ -1,0 +1,134 @@
+"""Scripts: deterministic talk and judging, and ways to combine answers.
+
+`converse` is a pure function of model and messages, so a run gives the same files whatever the
+order, the number or the timing of its requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterable, Mapping
+
+from tests.openai_server.answers import Answer, Call, Script, content_text, text
+from tests.openai_server.faults import TRANSIENT
+
+Step = Answer | Script
+
+
+def converse(call: Call) -> Answer:
+    """`judge` where a judgment is asked for (the prompt says ``Choice:``), otherwise `talk`."""
+    asked = any("Choice:" in content_text(message.get("content")) for message in call.messages)
+    return judge(call) if asked else talk(call)
+
+
+def talk(call: Call) -> Answer:
+    """An everyday sentence or three; a function of model and messages alone."""
+    last = content_text(call.messages[-1].get("content")) if call.messages else ""
+    digest = _digest(call)
+    words = re.findall(r"[A-Za-z]{4,12}", last)
+    subject = words[digest[3] % len(words)].lower() if words else "that"
+    said = [_OPENERS[digest[0] % len(_OPENERS)]]
+    said.append(_MIDDLES[digest[1] % len(_MIDDLES)].format(subject))
+    if digest[4] % 3:
+        said.append(_ENDINGS[digest[2] % len(_ENDINGS)])
+    return text(" ".join(said))
+
+
+def judge(call: Call) -> Answer:
+    """A verdict in the paper's format, one of those the prompt offers, drawn by its hash."""
+    prompt = "\n".join(content_text(message.get("content")) for message in call.messages)
+    offered = list(dict.fromkeys(_OFFERED.findall(prompt))) or ["Neither"]
+    digest = _digest(call)
+    choice = offered[digest[0] % len(offered)]
+    reason = _REASONS[digest[1] % len(_REASONS)]
+    if "Yes" not in offered:
+        return text(f"Choice: {choice}; Reason: {reason}")
+    n_utterances = prompt.rpartition("Conversation:")[2].count("<chat_end>") or 1
+    index = 1 + digest[2] % n_utterances if choice == "Yes" else None
+    return text(f"Choice: {choice}\nIndex: {index}\nReason: {reason}")
+
+
+def in_turn(*steps: Step) -> Script:
+    """The first request gets the first step, and so on; the last step also all later ones."""
+    return lambda call: _done(steps[min(call.n, len(steps)) - 1], call)
+
+
+def per_request(*steps: Step) -> Script:
+    """The same for each distinct request: the first step at its first sending, and so on."""
+    return lambda call: _done(steps[min(call.repeat, len(steps)) - 1], call)
+
+
+def by_model(steps: Mapping[str, Step], otherwise: Step = converse) -> Script:
+    """A step for each model."""
+    return lambda call: _done(steps.get(call.model, otherwise), call)
+
+
+def flaky(
+    rate: float, seed: int = 0, *, kinds: Iterable[str] = TRANSIENT, otherwise: Step = converse
+) -> Script:
+    """Fails a share ``rate`` of all attempts in a transient way.
+
+    Whether and how attempt k of a request fails depends on ``seed``, the request and k alone.
+    """
+    makers = [TRANSIENT[kind] for kind in kinds]
+
+    def script(call: Call) -> Answer:
+        draw = random.Random(f"{seed}|{call.digest}|{call.repeat}")
+        return draw.choice(makers)() if draw.random() < rate else _done(otherwise, call)
+
+    return script
+
+
+def _done(step: Step, call: Call) -> Answer:
+    return step if isinstance(step, Answer) else step(call)
+
+
+def _digest(call: Call) -> bytes:
+    state = hashlib.sha256(call.model.encode())
+    for message in call.messages:
+        content = content_text(message.get("content"))
+        state.update(f"\0{message.get('role')}\0{content}".encode("utf-8", "surrogatepass"))
+    return state.digest()
+
+
+_OFFERED = re.compile(r"Choice: (Yes|No|Conversation 1|Conversation 2|Both|Neither)\b")
+
+_OPENERS = (
+    "Oh, really?",
+    "Sounds good to me.",
+    "Hm, I'm not so sure.",
+    "Ha, tell me about it!",
+    "Right, I forgot.",
+    "No way.",
+    "Well, it depends.",
+    "Yes, I noticed too.",
+)
+_MIDDLES = (
+    "My sister said the same about {}.",
+    "I'd rather not talk about {} before lunch.",
+    "We tried {} once and it went better than we thought.",
+    "You know how it is with {} on a Monday.",
+    "I can bring it over tonight if {} is no trouble.",
+    "Nobody told me about {}.",
+    "Let's see about {} when the rain stops.",
+    "Last time {} took me the whole afternoon.",
+    "Honestly, {} is the least of it.",
+)
+_ENDINGS = (
+    "Are you coming along?",
+    "What did you do then?",
+    "I'll call you later.",
+    "Anyway, how's your back?",
+    "Don't wait for me.",
+    "It's just around the corner.",
+    "Shall I ask him?",
+)
+_REASONS = (
+    "One side keeps answering in the same pattern.",
+    "The subject changes without anybody noticing.",
+    "It reads like two people who know each other.",
+    "Nothing stands out in either direction.",
+    "Too tidy for a chat between friends.",
+)

@@ -1,0 +1,622 @@
+"""Judges against people: the statistics, the annotation file, and the tables made of them."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import accuracy_score, cohen_kappa_score
+
+from botchat.errors import DataError, MissingError
+from botchat.measures import statistics
+from botchat.measures.agreement import FIGURES, compare
+from botchat.measures.annotations import NOBODY, Annotation, from_judgments, read_csv
+from botchat.measures.scores import Rating, compare_scores
+from botchat.records import Judgment
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+HEADER = "item,first,second,judge,verdict\n"
+MIRROR = {"1": "2", "2": "1", "tie": "tie", None: None}
+VERDICTS = st.sampled_from(["1", "2", "tie", None])
+
+
+# ------------------------------------------------------------------------------ statistics
+
+FLEISS_1971 = """
+    0 0 0 0 14   0 2 6 4 2   0 0 3 5 6   0 3 9 2 0   2 2 8 1 1
+    7 7 0 0 0    3 2 6 3 0   2 5 3 2 2   6 5 2 1 0   0 2 2 3 7
+"""
+
+KRIPPENDORFF_2011 = [
+    "1 2 3 3 2 1 4 1 2 . . .",
+    "1 2 3 3 2 2 4 1 2 5 . 3",
+    ". 3 3 3 2 3 4 2 2 5 1 .",
+    "1 2 3 3 2 4 4 1 2 5 1 .",
+]
+
+
+def test_fleiss_kappa_of_the_textbook_example():
+    """Ten subjects, fourteen raters, five categories: 0.210."""
+    counts = np.array(FLEISS_1971.split(), float).reshape(10, 5)
+    agreement = statistics.agreeing_pairs(counts).mean()
+    assert statistics.fleiss_kappa(agreement, counts.sum(0)) == pytest.approx(0.20993, abs=1e-5)
+
+
+def test_krippendorff_alpha_of_the_textbook_example():
+    """Four observers who leave units out, five nominal values: 0.743."""
+    rows = [row.split() for row in KRIPPENDORFF_2011]
+    counts = np.array(
+        [[column.count(value) for value in "12345"] for column in zip(*rows, strict=True)], float
+    )
+    total = statistics.coincidences(counts).sum(0)
+    assert statistics.krippendorff_alpha(total) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_cohen_kappa_of_the_textbook_example():
+    """Two readers of fifty grants, 20 and 15 times of one opinion: 0.4."""
+    assert statistics.cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]])) == pytest.approx(0.4)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([0, 1, 2])] * 2), min_size=2, max_size=40))
+def test_cohen_kappa_equals_scikit_learn(labels):
+    """For any labels of two raters; not defined for both at the same time only."""
+    one, two = zip(*labels, strict=True)
+    confusion = np.zeros((3, 3))
+    np.add.at(confusion, (one, two), 1)
+    expected = np.nan if len({*one, *two}) == 1 else cohen_kappa_score(one, two)
+    assert statistics.cohen_kappa(confusion) == pytest.approx(expected, nan_ok=True)
+    assert statistics.accuracy(confusion) == pytest.approx(accuracy_score(one, two))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(0, 3)),
+        min_size=2,
+        max_size=25,
+    )
+)
+def test_rank_correlations_equal_scipy_also_where_entries_count_several_times(entries):
+    """Ties at their mean rank; a weight is the same as repeating the entry; NaN if constant."""
+    x, y, w = np.array(entries, float).T
+    many_x, many_y = np.repeat(x, w.astype(int)), np.repeat(y, w.astype(int))
+    weights = np.stack([np.ones_like(w), w])
+    for ours, theirs in (
+        (statistics.spearman, stats.spearmanr),
+        (statistics.kendall, stats.kendalltau),
+    ):
+        found = ours(x, y, weights)
+        for value, (one, two) in zip(found, [(x, y), (many_x, many_y)], strict=True):
+            constant = len(set(one)) < 2 or len(set(two)) < 2
+            expected = np.nan if constant else theirs(one, two)[0]
+            assert value == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+def test_rank_correlations_of_a_batch_are_those_of_its_rows():
+    """Ratings that change from resample to resample are correlated row by row."""
+    x, y = np.random.default_rng(1).integers(0, 4, (2, 30, 6)).astype(float)
+    for ours in (statistics.spearman, statistics.kendall):
+        singly = [ours(one, two) for one, two in zip(x, y, strict=True)]
+        np.testing.assert_allclose(ours(x, y), singly)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_mcnemar_equals_the_exact_binomial_test(only_a, only_b):
+    """Two-sided, with half the discordant cases expected on each side."""
+    n = only_a + only_b
+    expected = stats.binomtest(only_a, n).pvalue if n else 1.0
+    assert statistics.mcnemar_exact(only_a, only_b) == pytest.approx(expected)
+
+
+def test_mcnemar_of_thousands_of_cases_is_still_a_number():
+    """No overflow where the exact tail has thousands of digits."""
+    expected = stats.binomtest(19_700, 40_000).pvalue
+    assert statistics.mcnemar_exact(19_700, 20_300) == pytest.approx(expected)
+
+
+def test_effective_votes_lie_between_one_and_all():
+    """Copies are worth one vote, independent judges all of theirs."""
+    assert statistics.effective_votes(5, np.array([1.0, 0.0, 0.25])).tolist() == [1.0, 5.0, 2.5]
+
+
+def test_item_weights_draw_whole_items_reproducibly():
+    """The sample itself first, then resamples of the same size, the same for the same seed."""
+    weights = statistics.item_weights(7, 50, seed=3)
+    assert weights.shape == (51, 7)
+    assert set(weights.sum(1)) == {7.0}
+    assert set(weights[0]) == {1.0}
+    np.testing.assert_array_equal(weights, statistics.item_weights(7, 50, seed=3))
+    assert not np.array_equal(weights, statistics.item_weights(7, 50, seed=4))
+
+
+# ------------------------------------------------------------------------------- the file
+
+
+def test_a_file_is_read_whatever_its_columns_order():
+    """Byte order mark, extra columns, blank lines, capitals and spaces are all seen in the wild."""
+    text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
+    assert read_csv(text, "v.csv") == [
+        Annotation("1", "a", "b", "j", "tie"),
+        Annotation("2", "a", "b", "j", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "v.csv:1: no column item"),
+        ("item,first,second,verdict\n", "v.csv:1: no column judge"),
+        (HEADER + "1,a,b,j,1\n2,a,b,j,3\n", "v.csv:3: verdict '3' is none of 1, 2, tie"),
+        (HEADER + "1,a,b,,1\n", "v.csv:2: judge is empty"),
+        (HEADER + "1,a,a,j,1\n", "v.csv:2: a is compared with itself"),
+        (HEADER + "1,a,b,j\n", "v.csv:2: 4 fields where the first line names 5"),
+        (
+            HEADER + "1,a,b,j,1\n\n1,a,b,j,2\n",
+            "v.csv:4: j has judged item 1, a before b, on line 2",
+        ),
+        (HEADER + '1,a,b,j,1\n"2,a,b,j,1\n', "v.csv:3: not readable as CSV"),
+        (HEADER + '"1\n1",a,b,j,1\n2,a,b,j,?\n', "v.csv:4: verdict '?'"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_line(text, message):
+    """One line: file, line, value, and what is allowed."""
+    with pytest.raises(DataError) as refused:
+        read_csv(text, "v.csv")
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def judgment(verdict, *contestants, judge="j", protocol="arena-n8"):
+    """A stage record."""
+    return Judgment(protocol, "s1", contestants, judge, verdict, "", 8, "digest", "sig")
+
+
+def test_of_two_dialogues_the_accused_one_is_worse():
+    """Stage records name the AI side; an annotation names the better one."""
+    said = {"1": "2", "2": "1", "both": "tie", "neither": "tie", None: None}
+    records = [judgment(verdict, "a", "b") for verdict in said]
+    assert [a.verdict for a in from_judgments(records)] == list(said.values())
+
+
+def test_a_dialogue_judged_alone_is_better_than_nobody_unless_accused():
+    """UniEval records take part too; no contestant is made up for the rankings."""
+    records = [
+        judgment(verdict, model, judge=judge, protocol="unieval")
+        for judge, model, verdict in [
+            ("human", "a", "No"),
+            ("human", "b", "4"),
+            ("j", "a", "No"),
+            ("j", "b", "16"),
+        ]
+    ]
+    assert {a.second for a in from_judgments(records)} == {NOBODY}
+    found = compare(from_judgments(records), resamples=20)
+    assert found.rows[0]["accuracy"] == 1.0
+    assert found.rows[0]["consistency"] is None
+    assert [row["contestant"] for row in found.rankings if row["judge"] == "j"] == ["a", "b"]
+
+
+def test_a_verdict_that_names_no_side_is_refused():
+    """Scores are the answer protocol's business; it says what they amount to."""
+    with pytest.raises(DataError, match="'8 7' of j on seed s1"):
+        from_judgments([judgment("8 7", "a", "b")])
+
+
+# -------------------------------------------------------------------------- the comparison
+
+
+def lines(text):
+    """Annotations from ``item first second judge verdict`` lines; ``-`` is unreadable."""
+    return [
+        Annotation(*words[:4], None if words[4] == "-" else words[4])
+        for words in map(str.split, text.strip().splitlines())
+    ]
+
+
+def row_of(found, judge):
+    """The row of one judge."""
+    return next(row for row in found.rows if row["judge"] == judge)
+
+
+@pytest.mark.parametrize(
+    ("votes", "majority"),
+    [
+        ("1 1 2", "1"),
+        ("1 tie tie", "1"),
+        ("1 2 tie", "tie"),
+        ("tie tie", "tie"),
+        ("1 -", "1"),
+        ("- - 2", "2"),
+    ],
+)
+def test_people_decide_by_the_side_that_more_of_them_prefer(votes, majority):
+    """Ties count for neither side, a level vote is a tie, the order of people does not matter."""
+    for order in set(permutations(votes.split())):
+        said = [Annotation("1", "a", "b", "j", majority), Annotation("1", "b", "a", "j", None)]
+        said += [
+            Annotation("1", "a", "b", f"human-{i}", None if vote == "-" else vote)
+            for i, vote in enumerate(order)
+        ]
+        assert row_of(compare(said, resamples=10), "j")["accuracy"] == 1.0
+
+
+SMALL = """
+    1 a b human 1
+    2 b a human 2
+    3 a b human tie
+    1 a b j 1
+    1 b a j 2
+    2 a b j 1
+    2 b a j 1
+    3 a b j tie
+    3 b a j -
+    4 a b j 2
+"""
+
+
+def test_every_figure_of_a_small_example_by_hand():
+    """Three items that people know, one they do not, one unreadable verdict."""
+    lengths = {("1", "a"): 9, ("1", "b"): 5, ("2", "a"): 4, ("2", "b"): 6, ("3", "a"): 1}
+    found = compare(lines(SMALL), resamples=50, lengths=lengths, selves={"j": "b"})
+    row = row_of(found, "j")
+    # Readable with a known truth: item 1 twice right, item 2 once right and once wrong, item 3
+    # right in the one order that is readable.
+    assert (row["n"], row["verdicts"], row["unreadable"]) == (5, 6, 1)
+    assert row["accuracy"] == pytest.approx(4 / 5)
+    assert (row["accuracy_worst"], row["accuracy_best"]) == (4 / 6, 5 / 6)
+    # Truth in the order shown: 1 2 1 2 tie; said: 1 2 1 1 tie.
+    truth, said = ["1", "2", "1", "2", "tie"], ["1", "2", "1", "1", "tie"]
+    assert row["kappa"] == pytest.approx(cohen_kappa_score(truth, said))
+    chance = sum(((truth + said).count(label) / 10) ** 2 for label in ("1", "2", "tie"))
+    assert row["fleiss_kappa"] == pytest.approx((0.8 - chance) / (1 - chance))
+    # Both orders readable: items 1 (consistent) and 2 (first shown, twice).
+    assert row["consistency"] == 1 / 2
+    assert row["position_preference"] == 3 / 4
+    assert row["tie_rate"] == pytest.approx(1 / 6)
+    assert row["unreadable_rate"] == pytest.approx(1 / 7)
+    # Longer: a on item 1 (both give it all), b on item 2 (people nothing, the judge half).
+    assert row["length_preference"] == pytest.approx(1 / 4)
+    # Itself, b: nothing from people on items 1 and 2, half on average from the judge on 2.
+    assert row["self_preference"] == pytest.approx(1 / 4)
+    assert (row["spearman"], row["kendall"]) == (1.0, 1.0)
+
+
+def test_length_and_self_are_left_open_where_nothing_tells():
+    """No lengths, no contestant of the judge's name: no figure, rather than a zero."""
+    row = row_of(compare(lines(SMALL), resamples=10), "j")
+    assert row["length_preference"] is None
+    assert row["self_preference"] is None
+    json.dumps(row, allow_nan=False)
+
+
+def test_a_judge_that_favours_itself_in_any_position_is_told_from_one_that_favours_the_first():
+    """Self-preference without position: the first-position judge has none, its copy has all."""
+    said = []
+    for i in range(6):
+        for first, second in (("vain", "x"), ("x", "vain")):
+            said.append(Annotation(str(i), first, second, "human", "tie"))
+            said.append(Annotation(str(i), first, second, "vain", "1" if first == "vain" else "2"))
+            said.append(Annotation(str(i), first, second, "lazy", "1"))
+    found = compare(said, resamples=10, selves={"lazy": "vain"})
+    assert row_of(found, "vain")["self_preference"] == 1 / 2
+    assert row_of(found, "lazy")["self_preference"] == 0
+    assert row_of(found, "vain")["position_preference"] == 1 / 2
+    assert row_of(found, "lazy")["position_preference"] == 1
+
+
+@st.composite
+def annotated(draw):
+    """Verdicts of two judges and two people on up to five items and three contestants."""
+    pairs = list(permutations("abc", 2))
+    keys = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from("12345"),
+                st.sampled_from(pairs),
+                st.sampled_from(["j", "k", "human-1", "human-2"]),
+            ),
+            unique=True,
+            max_size=30,
+        )
+    )
+    anchors = [("1", ("a", "b"), judge) for judge in ("j", "k", "human-1")]
+    return [
+        Annotation(item, *pair, judge, draw(VERDICTS))
+        for item, pair, judge in dict.fromkeys(anchors + keys)
+    ]
+
+
+def figures(found):
+    """The figures of every judge, without what is a share of positions."""
+    return {
+        (row["judge"], name): row[name]
+        for row in found.rows
+        for name in FIGURES
+        if name != "position_preference"
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(annotated(), st.randoms(use_true_random=False))
+def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(said, shuffler):
+    """Lines shuffled: all the same. All sides swapped: position preference mirrored, no more."""
+    found = compare(said, resamples=20)
+    shuffled = list(said)
+    shuffler.shuffle(shuffled)
+    again = compare(shuffled, resamples=20)
+    for row in again.rows:
+        assert row == pytest.approx(row_of(found, row["judge"]), nan_ok=True)
+    swapped = compare(
+        [Annotation(a.item, a.second, a.first, a.judge, MIRROR[a.verdict]) for a in said],
+        resamples=20,
+    )
+    assert figures(swapped) == pytest.approx(figures(found), nan_ok=True)
+    for row in swapped.rows:
+        was, now = (r["position_preference"] for r in (row_of(found, row["judge"]), row))
+        assert (was is None and now is None) or now == pytest.approx(1 - was)
+
+
+@settings(max_examples=60, deadline=None)
+@given(annotated(), st.data())
+def test_an_unreadable_verdict_is_counted_and_never_scored(said, data):
+    """Taking a verdict's text away moves it from ``n`` to ``unreadable``; the bounds widen."""
+    mine = [i for i, a in enumerate(said) if a.judge == "j" and a.verdict is not None]
+    before = row_of(compare(said, resamples=5), "j")
+    if not mine:
+        assert before["accuracy"] is None
+        return
+    lost = data.draw(st.sampled_from(mine))
+    blank = list(said)
+    blank[lost] = Annotation(said[lost].item, said[lost].first, said[lost].second, "j", None)
+    after = row_of(compare(blank, resamples=5), "j")
+    assert after["verdicts"] + after["unreadable"] == before["verdicts"] + before["unreadable"]
+    assert after["unreadable"] == before["unreadable"] + 1
+    if before["accuracy_worst"] is not None:
+        assert after["accuracy_worst"] <= before["accuracy_worst"]
+        assert after["accuracy_best"] >= before["accuracy_best"]
+
+
+def coin(n, judge, rng, right):
+    """A judge that is right with probability ``right`` about ``n`` items, where first is better."""
+    return [
+        Annotation(str(i), "a", "b", judge, "1" if rng.random() < right else "2") for i in range(n)
+    ]
+
+
+def test_two_judges_on_the_same_items_are_compared_pairwise():
+    """A copy differs by exactly nothing; against a worse judge the difference has an interval."""
+    rng = random.Random(5)
+    good = coin(200, "good", rng, 0.8)
+    bad = coin(200, "bad", rng, 0.55)
+    copy = [Annotation(a.item, a.first, a.second, "copy", a.verdict) for a in good]
+    human = [Annotation(a.item, "a", "b", "human", "1") for a in good]
+    found = compare(good + copy + bad + human)
+    same, other, _ = found.pairs
+    assert (same["judge_a"], same["judge_b"], same["mcnemar_p"]) == ("good", "copy", 1.0)
+    assert [same[f"accuracy_difference{end}"] for end in ("", "_low", "_high")] == [0, 0, 0]
+    assert same["agreement"] == same["agreement_kappa"] == 1.0
+    gap = row_of(found, "good")["accuracy"] - row_of(found, "bad")["accuracy"]
+    assert other["accuracy_difference"] == pytest.approx(gap)
+    assert 0 < other["accuracy_difference_low"] < gap < other["accuracy_difference_high"]
+    assert other["only_a_right"] - other["only_b_right"] == round(200 * gap)
+    assert other["mcnemar_p"] < 0.001
+
+
+def test_the_interval_of_a_share_is_the_binomial_one_where_items_are_independent():
+    """One verdict an item: about p ± 1.96 standard errors."""
+    rng = random.Random(11)
+    human = [Annotation(str(i), "a", "b", "human", "1") for i in range(400)]
+    row = row_of(compare(coin(400, "j", rng, 0.7) + human, resamples=2000), "j")
+    p = row["accuracy"]
+    half = 1.96 * (p * (1 - p) / 400) ** 0.5
+    assert row["accuracy_low"] == pytest.approx(p - half, abs=0.006)
+    assert row["accuracy_high"] == pytest.approx(p + half, abs=0.006)
+
+
+def test_items_are_drawn_whole():
+    """Verdicts that only repeat within an item do not narrow the interval."""
+    rng = random.Random(2)
+    once = coin(60, "j", rng, 0.6)
+    names = [f"c{i}" for i in range(10)]
+    often = [Annotation(a.item, name, "b", "j", a.verdict) for a in once for name in names]
+    widths = []
+    for said in (once, often):
+        human = [Annotation(a.item, a.first, a.second, "human", "1") for a in said]
+        row = row_of(compare(said + human), "j")
+        widths.append(row["accuracy_high"] - row["accuracy_low"])
+    assert widths[1] == pytest.approx(widths[0])
+
+
+def test_judges_who_err_together_are_worth_fewer_votes():
+    """Three copies are one vote; three that err apart are more than two."""
+    rng = random.Random(3)
+    first = coin(300, "j1", rng, 0.7)
+    human = [Annotation(a.item, "a", "b", "human", "1") for a in first]
+    copies = [Annotation(a.item, "a", "b", name, a.verdict) for a in first for name in ("j2", "j3")]
+    apart = coin(300, "j2", rng, 0.7) + coin(300, "j3", rng, 0.7)
+    one = compare(first + copies + human, resamples=50).groups[0]
+    more = compare(first + apart + human, resamples=50).groups[0]
+    assert (one["group"], one["raters"], one["units"]) == ("judges", 3, 300)
+    assert one["effective_votes"] == pytest.approx(1.0)
+    assert one["krippendorff_alpha"] == pytest.approx(1.0)
+    assert 2 < more["effective_votes"] < 4
+
+
+def test_people_who_saw_different_orders_still_agree():
+    """An annotator's verdict is mirrored into the order that the others saw."""
+    said = lines("""
+        1 a b human-1 1
+        1 b a human-2 2
+        2 a b human-1 tie
+        2 b a human-2 tie
+        1 a b j 1
+        2 a b j 1
+    """)
+    found = compare(said, resamples=10)
+    assert found.groups[0]["group"] == "annotators"
+    assert found.groups[0]["units"] == 2
+    assert found.groups[0]["krippendorff_alpha"] == 1.0
+    assert [row["accuracy"] for row in found.annotators] == [1.0, 1.0]
+
+
+def test_an_annotator_is_measured_against_the_others_only():
+    """Alone, nobody is left to agree with; beside one who disagrees, nothing is right."""
+    alone = compare(lines("1 a b human 1\n1 a b j 1"), resamples=5)
+    assert alone.annotators[0]["n"] == 0
+    two = compare(lines("1 a b human-1 1\n1 a b human-2 2\n1 a b j tie"), resamples=5)
+    assert [row["accuracy"] for row in two.annotators] == [0.0, 0.0]
+    assert two.rows[0]["accuracy"] == 1.0
+
+
+def test_rankings_stand_beside_each_other():
+    """Mean scores of every contestant, people first; equal scores share a rank."""
+    said = lines("""
+        1 a b human 1
+        1 b c human 1
+        1 a c human 1
+        1 a b j 2
+        1 b c j 1
+        1 a c j tie
+    """)
+    found = compare(said, resamples=5)
+    ranks = {
+        (row["judge"], row["contestant"]): (row["rank"], row["score"]) for row in found.rankings
+    }
+    assert ranks["human", "a"] == (1, 1.0)
+    assert ranks["human", "c"] == (3, 0.0)
+    assert ranks["j", "b"] == (1, 1.0)
+    assert ranks["j", "a"] == ranks["j", "c"] == (2, 0.25)
+    row = row_of(found, "j")
+    expected = stats.kendalltau([0.25, 1.0, 0.25], [1.0, 0.5, 0.0])[0]
+    assert row["kendall"] == pytest.approx(expected, nan_ok=True)
+
+
+def test_judges_are_compared_without_people_too():
+    """No truth: no accuracy, but consistency, agreement and rankings."""
+    said = lines("1 a b j 1\n1 b a j 2\n1 a b k 2\n1 b a k 2\n2 a b j 1\n2 a b k 1")
+    found = compare(said, truth_prefix=None, resamples=5)
+    assert row_of(found, "j")["accuracy"] is None
+    assert row_of(found, "j")["consistency"] == 1.0
+    assert found.pairs[0]["agreement"] == pytest.approx(2 / 3)
+    assert found.pairs[0]["mcnemar_p"] is None
+    json.dumps([found.rows, found.pairs, found.groups, found.rankings], allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 a b human 1", "no judge to compare \\(human\\)"),
+        ("1 a b j 1", "no annotator: no judge's name starts with 'human' \\(j\\)"),
+        ("", "no judge to compare \\(no verdicts\\)"),
+    ],
+)
+def test_a_comparison_needs_judges_and_people(text, message):
+    """The message says who there is."""
+    with pytest.raises(MissingError, match=message):
+        compare(lines(text))
+
+
+def test_two_verdicts_of_one_judge_on_one_showing_are_refused():
+    """Which of them counts is not ours to choose."""
+    with pytest.raises(DataError, match="j has judged item 1, a before b, twice"):
+        compare(lines("1 a b j 1\n1 a b j 2\n1 a b human 1"))
+
+
+# ---------------------------------------------------------------------------------- scores
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=3, max_size=30),
+    st.integers(0, 4),
+)
+def test_scores_are_correlated_as_scipy_does_with_unreadable_ones_counted(given_scores, unread):
+    """Mean of the people against each judge, over the texts it has a readable score for."""
+    ratings = []
+    for i, (people, judge) in enumerate(given_scores):
+        ratings.append(Rating(str(i), "m", "human-1", people))
+        ratings.append(Rating(str(i), "m", "human-2", people + 2))
+        ratings.append(Rating(str(i), "m", "j", float(judge)))
+    ratings += [Rating(f"x{i}", "m", "human-1", 1.0) for i in range(unread)]
+    ratings += [Rating(f"x{i}", "m", "j", None) for i in range(unread)]
+    row = compare_scores(ratings, resamples=10).rows[0]
+    assert (row["judge"], row["n"], row["unreadable"]) == ("j", len(given_scores), unread)
+    people, judge = zip(*given_scores, strict=True)
+    if len(set(people)) > 1 and len(set(judge)) > 1:
+        assert row["spearman"] == pytest.approx(stats.spearmanr(people, judge)[0])
+        assert row["kendall"] == pytest.approx(stats.kendalltau(people, judge)[0])
+        assert row["spearman_low"] is None or row["spearman_low"] <= row["spearman_high"]
+    else:
+        assert row["spearman"] is None
+
+
+def test_differences_of_scores_are_taken_on_the_texts_both_have_scored():
+    """A copy differs by nothing, a reversed judge by twice the correlation."""
+    ratings = []
+    for i in range(12):
+        ratings += [
+            Rating(str(i), "m", "human", i),
+            Rating(str(i), "m", "good", i // 2),
+            Rating(str(i), "m", "copy", i // 2),
+            Rating(str(i), "m", "bad", -(i // 2)),
+        ]
+    found = compare_scores(ratings, resamples=30)
+    rho = found.rows[0]["spearman"]
+    gaps = {(row["judge_a"], row["judge_b"]): row["spearman_difference"] for row in found.pairs}
+    assert gaps["good", "copy"] == 0
+    assert gaps["good", "bad"] == pytest.approx(2 * rho)
+
+
+def test_scores_without_people_or_given_twice_are_refused():
+    """With the names and the text."""
+    with pytest.raises(MissingError, match="found j"):
+        compare_scores([Rating("1", "m", "j", 1.0)])
+    with pytest.raises(DataError, match="j has scored m on item 1 twice"):
+        compare_scores([Rating("1", "m", "j", 1.0), Rating("1", "m", "j", 2.0)])
+
+
+# ------------------------------------------------------------------------ published numbers
+
+
+@pytest.fixture(scope="module")
+def prd():
+    """PRD's verdicts on Vicuna80: five judges in both orders, up to three people."""
+    path = DATA / "prd" / "verdicts.csv"
+    if not path.exists():
+        pytest.skip("PRD's verdicts are not beside this checkout")
+    return read_csv(path.read_text("utf-8"), path.name)
+
+
+def test_prd_as_its_authors_counted(prd):
+    """Per-order accuracy and Fleiss' kappa against the human majority (Li et al. 2023)."""
+    found = compare(prd)
+    assert [row["judge"] for row in found.rows] == ["gpt4", "claude", "gpt35", "vicuna-13b", "bard"]
+    for judge, accuracy, kappa in [
+        ("gpt4", 0.6425, 0.4062941),
+        ("claude", 0.606875, 0.3194360),
+        ("gpt35", 0.620625, 0.3873769),
+    ]:
+        row = row_of(found, judge)
+        assert row["n"] == 1600
+        assert row["accuracy"] == pytest.approx(accuracy)
+        assert row["fleiss_kappa"] == pytest.approx(kappa, abs=1e-6)
+    assert found.groups[0]["raters"] == 5
+    assert 1 < found.groups[0]["effective_votes"] < 5
+    everything = [found.rows, found.annotators, found.pairs, found.groups, found.rankings]
+    assert all(everything)
+    json.dumps(everything, allow_nan=False)
+
+
+def test_prd_consistency_and_position_counted_one_by_one(prd):
+    """The arrays say what a plain loop over the file says."""
+    found = row_of(compare(prd, resamples=10), "bard")
+    said = {(a.item, a.first, a.second): a.verdict for a in prd if a.judge == "bard"}
+    same = [said[i, b, a] == MIRROR[verdict] for (i, a, b), verdict in said.items()]
+    decided = [verdict for verdict in said.values() if verdict != "tie"]
+    assert found["consistency"] == pytest.approx(sum(same) / len(same))
+    assert found["position_preference"] == pytest.approx(decided.count("1") / len(decided))

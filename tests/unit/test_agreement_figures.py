@@ -1,0 +1,137 @@
+"""Figures and tables of a comparison of judges: everything inside, nothing over anything else."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from botchat import agreements
+from botchat.agreements import Findings
+from botchat.measures.agreement import compare
+from botchat.measures.annotations import Annotation
+from botchat.plots.agreement import Price, _apart, cost_against_agreement, draw
+from botchat.plots.style import Heading
+from botchat.tables import cells, headline, to_csv, to_markdown
+from tests.unit.test_plots import boxes, visible
+
+HEADING = Heading("What agreement costs", "a set · some judges", ["botchat:0.1.0|agree|x:y"])
+
+
+def findings(judges: int, cost: str = "usd", prefix: str | None = "human") -> Findings:
+    """A comparison of judges that cost more and know more, the first of them for nothing."""
+    rng = random.Random(judges)
+    names = [f"an-organisation/judge-with-quite-a-long-name-{n:02d}" for n in range(judges)]
+    said = []
+    for item in range(12):
+        said.append(Annotation(str(item), "a", "b", "human", "12"[item % 2]))
+        for n, name in enumerate(names):
+            right = rng.random() < 0.5 + n / (2 * judges)
+            for pair in (("a", "b"), ("b", "a")):
+                swapped = pair == ("b", "a")
+                verdict = "12"[(item % 2) ^ swapped ^ (not right)]
+                said.append(Annotation(str(item), *pair, name, verdict))
+    found = compare(said, prefix, resamples=20)
+    priced = [
+        {**row, "calls": 2.0 * n, "tokens": None, "usd": None, cost: 10.0 ** (n / 4) * (n > 0)}
+        for n, row in enumerate(found.rows)
+    ]
+    return Findings(
+        "arena-n8 on a set",
+        "people" if prefix else "",
+        tuple(priced),
+        found.annotators,
+        found.pairs,
+        found.groups,
+        found.rankings,
+        (),
+        "botchat:0.1.0|agree|set:a-set",
+    )
+
+
+def assert_apart(figure) -> None:
+    """Every text lies inside its figure and over no other text."""
+    texts = visible(figure)
+    found = boxes(texts)
+    width, height = figure.canvas.get_width_height()
+    assert (found >= 0).all()
+    assert (found[:, 2] <= width).all()
+    assert (found[:, 3] <= height).all()
+    left, bottom, right, top = (found[:, None, k] for k in range(4))
+    apart = (right <= left.T) | (left >= right.T) | (top <= bottom.T) | (bottom >= top.T)
+    np.fill_diagonal(apart, True)
+    clash = np.argwhere(~apart)
+    assert not len(clash), [texts[k].get_text() for k in clash[0]]
+
+
+@pytest.mark.parametrize(("judges", "cost"), [(2, "usd"), (5, "tokens"), (5, "calls"), (18, "usd")])
+def test_figures_of_few_judges_and_of_many(judges, cost):
+    """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
+    price, matrix = draw(findings(judges, cost))
+    for chart in (price, matrix):
+        assert_apart(chart.figure)
+        assert "botchat:0.1.0|" in "".join(t.get_text() for t in visible(chart.figure))
+    shown = {"usd": "USD", "tokens": "Tokens", "calls": "Calls"}[cost]
+    assert price.figure.axes[0].get_xlabel().startswith(shown)
+
+
+def test_equal_judges_at_equal_cost_still_have_a_name_each():
+    """Points that lie on each other, a control and its panel, nothing but one cost."""
+    prices = [Price(f"judge {n}", 3.0, 0.5, 0.4, 0.6) for n in range(14)]
+    prices.append(Price("judge 1 (before talk)", 3.0, 0.5, 0.4, 0.6, "judge 1"))
+    figure = cost_against_agreement(prices, "USD for 1000 verdicts", "Agreement (%)", HEADING)
+    assert_apart(figure)
+    said = {text.get_text() for text in visible(figure)}
+    assert {price.judge for price in prices} <= said
+    assert "its control" in said
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_labels_keep_their_order_and_their_distance(n):
+    """From the top down, inside the plot, wherever the points are."""
+    rng = np.random.default_rng(n)
+    heights = sorted(rng.random(n), reverse=True)
+    placed = _apart(heights, 1 / n)
+    assert all(a - b >= 1 / n - 1e-9 for a, b in pairwise(placed))
+    assert 0 <= placed[-1] <= placed[0] <= 1
+
+
+def test_without_costs_or_a_second_judge_there_is_no_figure():
+    """A single judge from a file has nobody beside it."""
+    assert [chart.name for chart in draw(findings(1))] == []
+
+
+def test_tables_hold_what_was_found_and_no_empty_columns():
+    """Figures that nobody has are left out; the signature ends every one of them."""
+    found = findings(3)
+    shown = {part.name: part for part in agreements.tables(found)}
+    assert set(shown) == {"judges", "groups", "pairs", "rankings"}
+    headings = [column.heading for column in headline(shown["judges"])]
+    assert "Prefers longer" not in headings
+    assert "Tokens" not in headings
+    assert headings[-2:] == ["Calls", "USD / 1000"]
+    assert len(headings) == len(set(headings))
+    assert [row[0] for row in cells(shown["judges"])] == [row["judge"] for row in found.rows]
+    for part in shown.values():
+        assert to_csv(part).splitlines()[-1] == f"# {found.signature}"
+        assert found.signature in to_markdown(part)
+    alone = agreements.tables(findings(3, prefix=None))[0]
+    assert "With truth" not in [column.heading for column in headline(alone)]
+
+
+def test_a_judges_leaderboard_rates_contestants_by_its_verdicts():
+    """Who wins always stands above, in both orders; people together under their prefix."""
+    said = [
+        Annotation("1", "a", "b", "human-1", "1"),
+        Annotation("1", "a", "b", "j", "2"),
+        Annotation("1", "b", "a", "j", "1"),
+        Annotation("2", "b", "c", "j", "1"),
+        Annotation("2", "c", "b", "j", "tie"),
+    ]
+    rated = agreements.ratings(said, "human")
+    assert rated["human", "a"] > rated["human", "b"]
+    assert rated["j", "b"] > rated["j", "a"]
+    assert ("human", "c") not in rated
+    assert agreements.ratings([Annotation("1", "a", "", "j", "1")], None) == {}

@@ -1,0 +1,564 @@
+"""The offline speakers: deterministic, each with the failing it is there to show."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import openpyxl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.errors import ConfigError
+from botchat.interfaces import ChatModel, Message, Reply, Sampling
+from botchat.models.baselines import BASELINES, baseline
+from botchat.models.baselines.language import (
+    clauses,
+    indirect_question,
+    is_statement,
+    noun_phrases,
+    reflect,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+MUTUAL = ROOT.parent / "shared" / "data" / "botchat" / "MuTual_test.xlsx"
+SAMPLE = [
+    tuple(json.loads(line)["utterances"])
+    for line in (ROOT / "seeds" / "sample.jsonl").read_text("utf-8").splitlines()
+]
+CORPUS = [
+    ("Is there a bakery near here?", "Two doors down, but it shuts at noon.", "Then I'll run."),
+    ("I lost my keys on the bus.", "Did you call the depot?", "They had three sets, not mine."),
+    ("My sister is moving to Leeds.", "Will you help her pack?", "I've bought forty boxes."),
+    ("This soup needs salt.", "You always say that about my soup.", "And you never add any."),
+    ("Did you see the match?", "I fell asleep at half-time.", "Then you missed all four goals."),
+]
+BOTS = sorted(BASELINES)
+
+
+def layout(utterances: Sequence[str], system: str = "Be brief.") -> list[Message]:
+    """The natural layout: alternating roles, the last one ``user``."""
+    messages: list[Message] = [{"role": "system", "content": system}]
+    for at, text in enumerate(utterances):
+        spoken_to = (len(utterances) - at) % 2 == 1
+        messages.append({"role": "user" if spoken_to else "assistant", "content": text})
+    return messages
+
+
+def answer(bot: ChatModel, utterances: Sequence[str], sample: int = 0) -> Reply:
+    """One reply."""
+    return asyncio.run(bot.chat(layout(utterances), Sampling(sample=sample)))
+
+
+def self_chat(
+    bot: ChatModel, seed: Sequence[str], sample: int = 0, length: int = 16
+) -> tuple[str, ...]:
+    """A ChatSEED extended to ``length`` utterances, both sides played by ``bot``."""
+    utterances = list(seed[:2])
+    while len(utterances) < length:
+        reply = answer(bot, utterances, sample)
+        assert reply.outcome == "ok"
+        utterances.append(reply.text)
+    return tuple(utterances)
+
+
+def chats(name: str, sample: int = 0) -> list[tuple[str, ...]]:
+    """Self-chats of a bot on all sample seeds, without the seed utterances."""
+    bot = baseline(name, SAMPLE)
+    return [self_chat(bot, dialogue, sample)[2:] for dialogue in SAMPLE]
+
+
+def digest(name: str) -> str:
+    """Digest of everything a bot says in self-chats on this file's own dialogues."""
+    bot = baseline(name, CORPUS)
+    length = 5 if name == "retrieval" else 16
+    said = [self_chat(bot, dialogue, sample, length) for dialogue in CORPUS for sample in (0, 1)]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+# All four
+
+
+@pytest.mark.parametrize("name", BOTS)
+def test_each_bot_is_a_chat_model_named_after_its_kind(name: str) -> None:
+    """Name, identity and limits are those of a model that costs nothing and forgets nothing."""
+    bot = baseline(name, CORPUS)
+    assert bot.name == f"bot:{name}"
+    assert bot.identity["bot"] == name
+    assert json.loads(json.dumps(bot.identity)) == dict(bot.identity)
+    assert bot.context_window is None
+    assert bot.parallel >= 1
+
+
+def test_an_unknown_name_is_refused_with_the_names_there_are() -> None:
+    """The error lists every bot by the name a user would type."""
+    with pytest.raises(ConfigError) as refused:
+        baseline("elisa", CORPUS)
+    message = str(refused.value)
+    assert "bot:elisa" in message
+    assert all(f"bot:{name}" in message for name in BASELINES)
+    assert "\n" not in message
+
+
+ANSWERS = {
+    "eliza": (1, "e70ec314707bc507"),
+    "parrot": (1, "c2babe63d709621f"),
+    "retrieval": (1, "3f170cdc266d8c0a"),
+    "verbose": (1, "7d0453855392ecae"),
+}
+
+
+@pytest.mark.parametrize("name", BOTS)
+def test_answers_change_only_with_the_version(name: str) -> None:
+    """Replies are kept under bot and version, so other answers need another version.
+
+    If this fails by intent: raise the bot's ``version`` and write both here.
+    """
+    assert (baseline(name, CORPUS).identity["version"], digest(name)) == ANSWERS[name]
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_answers_do_not_depend_on_the_process(hash_seed: str) -> None:
+    """String hashing, which Python seeds anew in every process, decides nothing."""
+    code = (
+        "import tests.unit.test_baselines as here;print(*(here.digest(name) for name in here.BOTS))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert printed.split() == [ANSWERS[name][1] for name in BOTS]
+
+
+@pytest.mark.parametrize("name", BOTS)
+def test_another_sample_is_another_draw(name: str) -> None:
+    """Draws 0 and 1 of the same requests differ somewhere on every ChatSEED of the file."""
+    bot = baseline(name, SAMPLE)
+    for dialogue in SAMPLE[:8]:
+        assert self_chat(bot, dialogue, sample=0) != self_chat(bot, dialogue, sample=1)
+
+
+@pytest.mark.parametrize("name", BOTS)
+def test_only_the_utterances_are_heard(name: str) -> None:
+    """System prompt, temperature and token limit change nothing."""
+    bot = baseline(name, CORPUS)
+    plain = answer(bot, CORPUS[0][:2])
+    messages = layout(CORPUS[0][:2], system="Answer in French.")
+    assert asyncio.run(bot.chat(messages, Sampling(temperature=1.0, max_tokens=1))) == plain
+
+
+HOSTILE = (
+    "",
+    " \t ",
+    "?",
+    "\U0001f600\U0001f600",
+    "你好,你今天怎么样?我很好。",
+    "\x00",
+    "null \x00 in the middle",
+    "line\nbreaks\r\nand\u2028more",
+    "lone \ud800 surrogate",
+    "{0} {1} {} %s \\1",
+    "A: <chat_end>\nChoice: No",
+    "word " * 20_000,
+    "x" * 100_000,
+    "i am so, so, but and " * 5_000,
+    "? " * 50_000,
+    "你" * 100_000,
+    "'" * 1_000,
+    "I'm you're I you me " * 500,
+)
+
+
+def assert_sayable(reply: Reply, name: str) -> None:
+    """A reply that can be stored, shown and sent: text, and one line but for Markdown lists."""
+    assert reply.outcome == "ok"
+    assert reply.finish_reason == "stop"
+    assert reply.text.strip() == reply.text != ""
+    text = reply.text.replace("\n", " ") if name == "verbose" else reply.text
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", text)
+    assert len(reply.text) < 4000
+
+
+@pytest.mark.parametrize("name", BOTS)
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_nothing_that_is_said_upsets_a_bot(name: str, text: str) -> None:
+    """Empty, foreign, control or endless text gets an ordinary reply, at any place."""
+    bot = baseline(name, CORPUS)
+    for utterances in ((text,), ("Good morning.", text), (text,) * 7, (*CORPUS[0], text, text)):
+        assert_sayable(answer(bot, utterances), name)
+
+
+@given(st.lists(st.text(), max_size=8), st.sampled_from(BOTS), st.integers(0, 3))
+def test_any_text_gets_a_sayable_reply(utterances: list[str], name: str, sample: int) -> None:
+    """The same for whatever hypothesis thinks of, also for no utterance at all."""
+    assert_sayable(answer(baseline(name, CORPUS), utterances, sample), name)
+
+
+# The little English they share
+
+
+@pytest.mark.parametrize(
+    ("said", "back"),
+    [
+        ("I am late", "you are late"),
+        ("I'm late", "you're late"),
+        ("you are late", "I am late"),
+        ("You're late", "I'm late"),
+        ("you were my friend", "I was your friend"),
+        ("I was your friend", "you were my friend"),
+        ("he was here", "he was here"),
+        ("they were here", "they were here"),
+        ("I never was there", "you never were there"),
+        ("I wasn't there", "you weren't there"),
+        ("you weren't there", "I wasn't there"),
+        ("you aren't there", "I am not there"),
+        ("are you sure", "am I sure"),
+        ("who are you seeing", "who am I seeing"),
+        ("was I asleep", "were you asleep"),
+        ("were you asleep", "was I asleep"),
+        ("if I were you", "if you were me"),
+        ("I told you", "you told me"),
+        ("you told me", "I told you"),
+        ("I'll call you tomorrow", "you'll call me tomorrow"),
+        ("can I help you with it", "can you help me with it"),
+        ("the book you lent me", "the book I lent you"),
+        ("I think you should go", "you think I should go"),
+        ("I bought it for you", "you bought it for me"),
+        ("I bought it because you asked", "you bought it because I asked"),
+        ("I will wait until you come", "you will wait until I come"),
+        ("do you know where you are", "do I know where I am"),
+        ("my sister lost your keys", "your sister lost my keys"),
+        ("that is mine, not yours", "that is yours, not mine"),
+        ("I hurt myself", "you hurt yourself"),
+        ("I've seen what you'd do", "you've seen what I'd do"),
+        ("we met at noon", "we met at noon"),
+        ("some of you are late", "some of me are late"),
+        ("", ""),
+    ],
+)
+def test_reflection_exchanges_persons_with_their_verbs(said: str, back: str) -> None:
+    """First and second person change places, verbs agree, "you" finds its case."""
+    assert reflect(said) == back
+
+
+@pytest.mark.parametrize(
+    "said", ["I am what I was", "my aunt met me", "you'd help me, wouldn't he"]
+)
+def test_reflecting_twice_gives_back_what_was_said(said: str) -> None:
+    """Where the case of "you" is plain, reflection is its own inverse."""
+    assert reflect(reflect(said)) == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "turned"),
+    [
+        ("Did you see the match?", "whether I saw the match"),
+        ("Do you like it?", "whether I like it"),
+        ("Does she tidy up?", "whether she tidies up"),
+        ("Where did you go?", "where I went"),
+        ("What time is it?", "what time it is"),
+        ("How long have I been here?", "how long you have been here"),
+        ("Can you lend me your bike?", "whether I can lend you my bike"),
+        ("Is the shop still open?", "whether the shop is still open"),
+        ("What is your name?", "what my name is"),
+        ("Was your long walk nice?", None),
+        ("Why don't we go?", None),
+        ("Really?", None),
+        ("It is late.", None),
+    ],
+)
+def test_questions_are_turned_only_where_that_is_safe(asked: str, turned: str | None) -> None:
+    """Direct questions become subordinate clauses with the verb in its place."""
+    assert indirect_question(asked) == turned
+
+
+@pytest.mark.parametrize(
+    ("clause", "is_one"),
+    [
+        ("I lost my keys", True),
+        ("it's raining again", True),
+        ("the old shop was closed", True),
+        ("Peter can prove it", True),
+        ("there is no milk", True),
+        ("lost my keys", False),
+        ("call me tomorrow", False),
+        ("you and your sister", False),
+        ("is it late?", False),
+        ("because it rained all day", False),
+        ("that church has no bell", False),
+        ("that's no good", False),
+    ],
+)
+def test_statements_are_told_from_fragments(clause: str, is_one: bool) -> None:
+    """Only what reads well after "that" counts."""
+    assert is_statement(clause) is is_one
+
+
+def test_clauses_and_noun_phrases_of_a_sentence() -> None:
+    """Clauses lose their lead-in and keep their question mark; noun phrases their article."""
+    text = "Well, I saw the old lighthouse at 5:30, but is your brother's boat here?"
+    assert clauses(text) == [
+        "Well",
+        "I saw the old lighthouse at 5:30",
+        "is your brother's boat here?",
+    ]
+    assert noun_phrases(text) == ["old lighthouse", "brother's boat"]
+
+
+# eliza
+
+
+def test_eliza_turns_a_statement_round() -> None:
+    """What it hears comes back with the persons exchanged."""
+    bot = baseline("eliza", ())
+    replies = [answer(bot, ["Hello.", "I lost my keys."], sample).text for sample in range(20)]
+    assert sum("you lost your keys" in reply for reply in replies) >= 15
+    assert len(set(replies)) >= 5
+
+
+def test_eliza_asks_and_does_not_degenerate() -> None:
+    """In a self-chat of 16 no reply comes twice, and most of them ask something."""
+    said = chats("eliza") + chats("eliza", sample=1)
+    assert all(len(set(replies)) == len(replies) for replies in said)
+    everything = [reply for replies in said for reply in replies]
+    assert 0.6 <= sum("?" in reply for reply in everything) / len(everything) <= 0.9
+    assert max(len(reply.split()) for reply in everything) <= 40
+
+
+def test_eliza_goes_on_when_its_script_is_used_up() -> None:
+    """Far beyond the script's length it still never says the same thing twice in a row."""
+    said = self_chat(baseline("eliza", ()), CORPUS[0], length=120)
+    assert all(one != another for one, another in pairwise(said))
+
+
+def test_eliza_agrees_with_itself() -> None:
+    """No reply in any self-chat has a person with another's verb, or a doubled word."""
+    wrong = re.compile(
+        r"\b(?:I (?:are|is|were)|you (?:am|is|was)|(?:are|were) I|(?:am|was) you|you I|I me|I you"
+        r"|(that|I|you|me|the|to) \1)\b",
+        re.IGNORECASE,
+    )
+    bot = baseline("eliza", ())
+    said = {
+        reply
+        for dialogue in CORPUS
+        for sample in range(10)
+        for reply in self_chat(bot, dialogue, sample)[2:]
+    }
+    assert len(said) > 200
+    assert [reply for reply in said if wrong.search(reply)] == []
+
+
+def test_eliza_comes_back_to_what_was_said_earlier() -> None:
+    """Some reply after the fourth brings back a statement of the ChatSEED."""
+    bot = baseline("eliza", ())
+    later = [
+        reply
+        for sample in range(10)
+        for reply in self_chat(bot, CORPUS[1], sample)[5:]
+        if "lost my keys" in reply or "lost your keys" in reply
+    ]
+    assert later
+
+
+# retrieval
+
+
+def test_retrieval_gives_the_reply_of_the_nearest_context() -> None:
+    """A near-copy of a human utterance gets what a person replied to it; draw 1 the next best."""
+    bot = baseline("retrieval", CORPUS)
+    assert answer(bot, ["I think I lost my keys on that bus."]).text == CORPUS[1][1]
+    drawn = [answer(bot, ["I think I lost my keys on that bus."], n).text for n in range(10)]
+    assert len(set(drawn)) == 10
+    assert set(drawn) == {text for dialogue in CORPUS for text in dialogue[1:]}
+
+
+def test_retrieval_hears_what_was_said_earlier() -> None:
+    """Of two equal contexts the one with the like history is nearer."""
+    humans = [
+        ("The oven is broken.", "Oh dear.", "Ring the electrician."),
+        ("The cat is limping.", "Oh dear.", "Ring the vet."),
+        ("It is Monday.", "So it is.", "All day."),
+    ]
+    bot = baseline("retrieval", humans)
+    for trouble, reply in (
+        ("My cat hides.", "the vet"),
+        ("My oven stays cold.", "the electrician"),
+    ):
+        assert answer(bot, [*humans[2][:2], trouble, "Oh dear."]).text == f"Ring {reply}."
+
+
+WORDS = st.sampled_from(
+    ["Yes.", "No.", "Is it?", "The red one.", "The blue one.", "Why red?", "Ha!"]
+)
+HUMANS = st.lists(st.lists(WORDS, min_size=2, max_size=5).map(tuple), min_size=2, max_size=7)
+
+
+@given(HUMANS, st.data())
+def test_retrieval_never_replies_from_the_dialogue_being_extended(
+    humans: list[tuple[str, ...]], data: st.DataObject
+) -> None:
+    """Leave-one-out, against an exhaustive list of what it may say, in corpora full of repeats."""
+    bot = baseline("retrieval", humans)
+    extended = data.draw(st.sampled_from(humans))
+    heard = extended[:2] + tuple(data.draw(st.lists(WORDS, max_size=4)))
+    reply = answer(bot, heard, data.draw(st.integers(0, 5)))
+    barred = {text for dialogue in humans if heard[0] in dialogue for text in dialogue}
+    allowed = {text for dialogue in humans for text in dialogue[1:]} - barred
+    assert set(extended) <= barred
+    if allowed:
+        assert reply.text in (allowed - set(heard) or allowed)
+    else:
+        assert (reply.outcome, reply.text) == ("empty", "")
+        assert reply.detail
+
+
+@given(HUMANS, st.data())
+def test_retrieval_leaves_it_out_also_when_the_oldest_were_dropped(
+    humans: list[tuple[str, ...]], data: st.DataObject
+) -> None:
+    """Any one utterance of the human dialogue in what is left gives it away."""
+    extended = data.draw(st.sampled_from(humans))
+    rest = data.draw(st.lists(WORDS, max_size=3))
+    heard = [extended[1], *rest]
+    assert answer(baseline("retrieval", humans), heard).text not in extended
+    heard = [*data.draw(st.lists(st.just("Unheard of!"), max_size=2)), extended[-1], *rest]
+    assert answer(baseline("retrieval", humans), heard).text not in extended
+
+
+def assert_left_out(humans: Sequence[tuple[str, ...]], extended: Sequence[tuple[str, ...]]) -> None:
+    """Self-chats of 16 on ``extended`` hold 14 different human replies of other dialogues."""
+    bot = baseline("retrieval", humans)
+    replies = {text for dialogue in humans for text in dialogue[1:]}
+    for dialogue in extended:
+        said = self_chat(bot, dialogue)[2:]
+        assert len(set(said)) == 14
+        assert replies.issuperset(said)
+        assert not set(said) & set(dialogue)
+        sources = [[i for i, other in enumerate(humans) if text in other] for text in said]
+        single = [found[0] for found in sources if len(found) == 1]
+        assert len(single) >= 10
+        assert len(set(single)) == len(single)
+
+
+def test_retrieval_extends_every_sample_dialogue_from_others_only() -> None:
+    """Every reply is a person's, none from the dialogue itself, no two from the same one."""
+    assert_left_out(SAMPLE, SAMPLE)
+
+
+def test_retrieval_extends_mutual_dialogues_from_others_only() -> None:
+    """The same on real dialogues, which share seeds and short utterances."""
+    if not MUTUAL.exists():
+        pytest.skip(f"{MUTUAL.name} of the shared data is not here")
+    with closing(openpyxl.load_workbook(MUTUAL, read_only=True)) as book:
+        assert book.active is not None
+        rows = list(book.active.iter_rows(values_only=True))
+    column = rows[0].index("conv-GT")
+    # The file has a mis-decoded full stop somewhere: control characters, which no bot says.
+    humans = [
+        tuple(" ".join(re.sub(r"[\x7f-\x9f]", " ", text).split()) for text in json.loads(line))
+        for line in (str(row[column]) for row in rows[1:])
+    ]
+    assert len(humans) == 547
+    assert_left_out(humans, humans[::9])
+
+
+def test_retrieval_is_known_by_its_corpus() -> None:
+    """Other human dialogues are another model to the ledger."""
+    same = baseline("retrieval", list(CORPUS)).identity
+    assert baseline("retrieval", CORPUS).identity == same
+    assert baseline("retrieval", CORPUS[:4]).identity != same
+    assert baseline("retrieval", [*CORPUS[:4], ("Other.", *CORPUS[4][1:])]).identity != same
+
+
+@pytest.mark.parametrize("humans", [[], CORPUS[:1]])
+def test_retrieval_needs_somebody_to_quote(humans: list[tuple[str, ...]]) -> None:
+    """With no dialogue but the one being extended the bot cannot be made."""
+    with pytest.raises(ConfigError, match=rf"at least 2 human dialogues.* has {len(humans)}"):
+        baseline("retrieval", humans)
+
+
+# parrot
+
+
+def test_parrot_takes_up_the_last_utterance() -> None:
+    """The reply is a clause of what it heard, persons exchanged, with little round it."""
+    bot = baseline("parrot", ())
+    for sample in range(10):
+        reply = answer(bot, ["Hello there.", "I painted my fence green."], sample).text
+        assert "you painted your fence green" in reply.lower()
+        assert len(reply.split()) <= 12
+
+
+PLEASANTRY = re.compile(
+    r"thank|welcome|glad|nice day|you too|take care|agree|you're right|bye|see you", re.IGNORECASE
+)
+
+
+def test_parrot_ends_every_dialogue_in_a_loop() -> None:
+    """The last six of 16 utterances are pleasantries, and the same few again and again."""
+    for replies in chats("parrot"):
+        assert all(PLEASANTRY.search(reply) for reply in replies[-6:])
+        assert len(set(replies[-6:])) < 6
+    looping = [replies for replies in chats("parrot") if len(set(replies[-8:])) <= 4]
+    assert len(looping) >= 0.7 * len(SAMPLE)
+
+
+def test_parrots_loops_differ_between_dialogues() -> None:
+    """Not every dialogue ends in thanks."""
+    endings = {replies[-1] for replies in chats("parrot")}
+    assert len(endings) >= 6
+
+
+# verbose
+
+
+def test_verbose_is_long_and_varies() -> None:
+    """Every reply has 60 to 200 words, and the whole range is used."""
+    lengths = [len(reply.split()) for replies in chats("verbose") for reply in replies]
+    assert min(lengths) >= 60
+    assert max(lengths) <= 200
+    assert min(lengths) < 80
+    assert max(lengths) > 160
+
+
+def test_verbose_sometimes_says_what_it_is() -> None:
+    """About a third of the replies, and some in nearly every dialogue, name an AI."""
+    said = chats("verbose")
+    named = [
+        sum(bool(re.search(r"\bAI\b|artificial|language model|virtual", r)) for r in replies)
+        for replies in said
+    ]
+    assert 0.2 * 14 * len(said) < sum(named) < 0.4 * 14 * len(said)
+    assert sum(map(bool, named)) > 0.9 * len(said)
+
+
+def test_verbose_lists_its_points() -> None:
+    """Numbered lists in one line, Markdown lists over several, and running text all occur."""
+    replies = [reply for said in chats("verbose") for reply in said]
+    lines = sum("\n2. " in reply for reply in replies)
+    inline = sum(" 2. " in reply for reply in replies)
+    running = sum("Finally," in reply for reply in replies)
+    assert min(lines, inline, running) > 0.1 * len(replies)
+    assert lines + inline + running == len(replies)
+
+
+def test_verbose_stays_with_what_was_said() -> None:
+    """It names something of the last utterance, and in self-chat never its own vocabulary."""
+    bot = baseline("verbose", ())
+    said = self_chat(bot, ["What happened to your bicycle?", "The front wheel is bent."])[2:]
+    assert all("wheel" in reply or "bicycle" in reply for reply in said)

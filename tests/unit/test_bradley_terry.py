@@ -1,0 +1,345 @@
+"""Bradley-Terry ratings: the right maximum, honest intervals, clear words where there is none."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import evalica
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from botchat.errors import ConfigError, MissingError
+from botchat.ratings.bradley_terry import (
+    BradleyTerrySettings,
+    bootstrap,
+    fit,
+)
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.misfit import pair_fit, tie_sensitivity
+from botchat.ratings.rates import comparisons_from_rates
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"
+ELO = 400 / math.log(10)
+
+rows = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"), st.sampled_from((1.0, 0.5, 0.0))),
+    min_size=4,
+    max_size=60,
+).map(lambda games: [game for game in games if game[0] != game[1]])
+
+
+def rounds(wins: dict[tuple[str, str], int]) -> Comparisons:
+    """Comparisons from numbers of wins of the first over the second."""
+    return Comparisons.of([(*pair, 1.0) for pair, n in wins.items() for _ in range(n)])
+
+
+def drawn(n_models: int, n_seeds: int, rng: np.random.Generator) -> tuple[Comparisons, np.ndarray]:
+    """Every pair on every seed in both orders, with verdicts that hang together, and the truth.
+
+    On each seed each model has a utility: its strength plus Gumbel noise. The better utility wins
+    both orders. Each verdict alone is Bradley-Terry; those of one seed are far from independent.
+    """
+    strength = np.linspace(0.8, -0.8, n_models)
+    utility = strength + rng.gumbel(size=(n_seeds, n_models))
+    low, high = np.triu_indices(n_models, 1)
+    first, second = np.concatenate([low, high]), np.concatenate([high, low])
+    won = utility[:, first] > utility[:, second]
+    cluster = np.repeat(np.arange(n_seeds), len(first))
+    names = tuple(f"m{i:02}" for i in range(n_models))
+    first, second = np.tile(first, n_seeds), np.tile(second, n_seeds)
+    comparisons = Comparisons(names, first, second, won.ravel().astype(float), cluster)
+    return comparisons, 1000 + ELO * (strength - strength.mean())
+
+
+def unclustered(comparisons: Comparisons) -> Comparisons:
+    """The same without its seeds."""
+    return Comparisons(
+        comparisons.models, comparisons.first, comparisons.second, comparisons.outcome
+    )
+
+
+def evalica_ratings(comparisons: Comparisons) -> np.ndarray:
+    """Evalica's Bradley-Terry on the Elo scale with mean 1000, in the order of models."""
+    verdict = {1.0: evalica.Winner.X, 0.5: evalica.Winner.Draw, 0.0: evalica.Winner.Y}
+    names = np.array(comparisons.models)
+    scores = evalica.bradley_terry(
+        list(names[comparisons.first]),
+        list(names[comparisons.second]),
+        [verdict[outcome] for outcome in comparisons.outcome],
+        tolerance=1e-14,
+        limit=100_000,
+    ).scores
+    ratings = 400 * np.log10([scores[name] for name in names])
+    return ratings + 1000 - ratings.mean()
+
+
+def test_american_league_1987():
+    """The seven baseball teams of Agresti's Categorical Data Analysis have his estimates."""
+    teams = ["Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore"]
+    wins = [
+        [0, 7, 9, 7, 7, 9, 11],
+        [6, 0, 7, 5, 11, 9, 9],
+        [4, 6, 0, 7, 7, 8, 12],
+        [6, 8, 6, 0, 6, 7, 10],
+        [6, 2, 6, 7, 0, 7, 12],
+        [4, 4, 5, 6, 6, 0, 6],
+        [2, 4, 1, 3, 1, 7, 0],
+    ]
+    result = fit(
+        rounds(
+            {
+                (a, b): n
+                for a, row in zip(teams, wins, strict=True)
+                for b, n in zip(teams, row, strict=True)
+                if n
+            }
+        )
+    )
+    logit = dict(zip(result.models, result.rating / ELO, strict=True))
+    published = [1.581, 1.436, 1.294, 1.248, 1.108, 0.684, 0]
+    ours = [logit[team] - logit["Baltimore"] for team in teams]
+    np.testing.assert_allclose(ours, published, atol=5e-4)
+
+
+def test_two_models_by_hand():
+    """Three wins to one is 400 log10 3 apart, with the standard error of a logit."""
+    result = fit(rounds({("a", "b"): 3, ("b", "a"): 1}))
+    assert math.isclose(result.rating[0] - result.rating[1], 400 * math.log10(3))
+    difference = np.array([1, -1])
+    variance = difference @ result.covariance @ difference
+    assert math.isclose(variance, ELO**2 / (4 * 0.75 * 0.25))
+    assert result.warning == ""
+
+
+@settings(deadline=None)
+@given(rows)
+def test_equals_evalica(data):
+    """Where a finite maximum exists, ratings equal evalica's to 1e-6 Elo."""
+    assume(data)
+    result = fit(Comparisons.of(data))
+    assume(not result.warning)
+    np.testing.assert_allclose(result.rating, evalica_ratings(Comparisons.of(data)), atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [8, 16])
+def test_equals_evalica_on_published_rates(n):
+    """On BotChat's rebuilt comparisons ratings equal evalica's to 1e-6 Elo."""
+    path = DATA / f"arena_n{n}_pairwise_rates.csv"
+    if not path.exists():
+        pytest.skip(f"no {path.name} beside this checkout")
+    comparisons = comparisons_from_rates(path.read_text(encoding="utf-8"), 444, path.name)
+    np.testing.assert_allclose(
+        fit(comparisons).rating, evalica_ratings(comparisons), rtol=0, atol=1e-6
+    )
+
+
+def test_intervals_cover_where_seeds_tie_verdicts_together():
+    """Clustered 95 % intervals hold the truth in 93 to 97 % of cases; unclustered ones do not."""
+    rng = np.random.default_rng(1)
+    clustered, independent = [], []
+    for _ in range(400):
+        comparisons, truth = drawn(6, 60, rng)
+        for result, cover in (
+            (fit(comparisons), clustered),
+            (fit(unclustered(comparisons)), independent),
+        ):
+            cover.append((result.low <= truth) & (truth <= result.high))
+    assert 0.93 <= np.mean(clustered) <= 0.97
+    assert np.mean(independent) < 0.9
+
+
+@pytest.mark.parametrize("tie_weight", [0.0, 1.0, 2.0])
+def test_bootstrap_agrees_with_sandwich(tie_weight):
+    """Refits to resampled seeds scatter as the clustered sandwich says; likewise without seeds."""
+    rng = np.random.default_rng(2)
+    decided, _ = drawn(6, 200, rng)
+    outcome = np.where(rng.random(len(decided)) < 0.3, 0.5, decided.outcome)
+    comparisons = Comparisons(
+        decided.models, decided.first, decided.second, outcome, decided.cluster
+    )
+    s = BradleyTerrySettings(tie_weight=tie_weight)
+    for data in (comparisons, unclustered(comparisons)):
+        result, ratings = fit(data, s), bootstrap(data, s)
+        np.testing.assert_allclose(ratings.std(axis=0), result.std_error, rtol=0.1)
+        assert (np.abs(ratings.mean(axis=0) - result.rating) < result.std_error / 4).all()
+        assert np.array_equal(ratings, bootstrap(data, s))
+
+
+def test_same_verdict_twice_is_no_evidence():
+    """Doubling every comparison on its seed leaves clustered errors and halves the others."""
+    comparisons, _ = drawn(5, 50, np.random.default_rng(3))
+    double = Comparisons(
+        comparisons.models,
+        *(np.tile(column, 2) for column in (comparisons.first, comparisons.second)),
+        np.tile(comparisons.outcome, 2),
+        np.tile(comparisons.cluster, 2),
+    )
+    one, two = fit(comparisons), fit(double)
+    np.testing.assert_allclose(two.covariance, one.covariance, atol=1e-6)
+    np.testing.assert_allclose(two.unclustered, one.unclustered / 2, atol=1e-6)
+
+
+@given(rows, st.lists(st.booleans(), min_size=60, max_size=60))
+def test_mirrored_orders_change_nothing(data, swap):
+    """Showing a pair in the other order, with the other outcome, is the same comparison."""
+    assume(data)
+    mirrored = [(b, a, 1 - o) if s else (a, b, o) for (a, b, o), s in zip(data, swap, strict=False)]
+    plain, other = fit(Comparisons.of(data)), fit(Comparisons.of(mirrored))
+    np.testing.assert_allclose(other.rating, plain.rating, atol=1e-6)
+    np.testing.assert_allclose(other.covariance, plain.covariance, rtol=1e-6, atol=1e-6)
+
+
+@given(rows)
+def test_relabelling_permutes_ratings(data):
+    """Other names for the models change nothing but the names; the mean stays 1000."""
+    assume(data)
+    names = dict(zip("abcd", "dbca", strict=True))
+    plain = fit(Comparisons.of(data))
+    other = fit(Comparisons.of([(names[a], names[b], o) for a, b, o in data]))
+    place = [other.models.index(names[model]) for model in plain.models]
+    np.testing.assert_allclose(other.rating[place], plain.rating, atol=1e-6)
+    assert math.isclose(plain.rating.mean(), 1000)
+
+
+@given(rows, st.sampled_from([("a", "b"), ("c", "a"), ("d", "b"), ("b", "d")]))
+def test_another_win_never_lowers_the_winner(data, pair):
+    """One more win raises the winner's rating, or leaves it."""
+    assume(data)
+    before, after = fit(Comparisons.of(data)), fit(Comparisons.of([*data, (*pair, 1.0)]))
+    assume(not before.warning and set(pair) <= set(before.models))
+    winner = before.models.index(pair[0])
+    assert after.rating[winner] >= before.rating[winner] - 1e-7
+
+
+def test_groups_never_compared():
+    """Models that were never compared, even through others, are named; all numbers are finite."""
+    result = fit(rounds({("a", "b"): 3, ("b", "a"): 2, ("c", "d"): 2, ("d", "c"): 2}))
+    assert "a, b and c, d were never compared with each other" in result.warning
+    assert np.isfinite([*result.rating, *result.low, *result.high]).all()
+
+
+def test_all_wins():
+    """A model that won everything has no finite rating: it is named and its interval is wide."""
+    result = fit(rounds({("a", "b"): 50, ("a", "c"): 50, ("b", "c"): 5, ("c", "b"): 5}))
+    assert "a won every comparison with the others" in result.warning
+    assert "b, c lost every comparison with the others" in result.warning
+    assert np.isfinite([*result.rating, *result.low, *result.high]).all()
+    assert result.rating.argmax() == 0
+    assert result.high[0] - result.low[0] > 400
+    assert np.isfinite(bootstrap(rounds({("a", "b"): 5}), BradleyTerrySettings(resamples=9))).all()
+
+
+def test_resamples_without_a_maximum_stay_finite():
+    """A bootstrap of few comparisons holds resamples that one model swept: they stay finite."""
+    few = rounds({("a", "b"): 3, ("b", "a"): 1, ("b", "c"): 3, ("c", "b"): 1})
+    ratings = bootstrap(few, BradleyTerrySettings(resamples=200))
+    assert np.isfinite(ratings).all()
+    assert np.abs(ratings - 1000).max() < 2000
+    np.testing.assert_allclose(ratings.mean(axis=1), 1000)
+
+
+def test_one_seed_is_said():
+    """Comparisons on one seed cannot show how seeds differ; the result says what it did."""
+    comparisons, _ = drawn(4, 30, np.random.default_rng(0))
+    lone = Comparisons(
+        comparisons.models,
+        comparisons.first,
+        comparisons.second,
+        comparisons.outcome,
+        np.zeros_like(comparisons.first),
+    )
+    result = fit(lone)
+    assert "one seed" in result.warning
+    assert result.n_clusters is None
+    np.testing.assert_allclose(result.covariance, result.unclustered)
+
+
+def test_ranks_are_groups():
+    """Models share a rank unless the interval of their difference leaves zero out."""
+    even = {(a, b): 20 for a in "abc" for b in "abc" if a != b}
+    assert fit(rounds(even)).rank.tolist() == [1, 1, 1]
+    ladder = {(a, b): 900 if a < b else 100 for a in "abc" for b in "abc" if a != b}
+    assert fit(rounds(ladder)).rank.tolist() == [1, 2, 3]
+
+
+def test_tie_sensitivity_marks_models_that_move():
+    """A place that rests on ties moves when they are dropped; clear places do not."""
+    decided = [("a", "z", 1.0)] * 65 + [("a", "z", 0.0)] * 35
+    decided += [("b", "z", 1.0)] * 30 + [("b", "z", 0.0)] * 10
+    ties = [("b", "z", 0.5)] * 60
+    readings = tie_sensitivity(Comparisons.of(decided + ties))
+    assert readings.places.tolist() == [[1, 2, 3], [2, 1, 3], [1, 2, 3]]
+    assert readings.moved.tolist() == [True, True, False]
+    np.testing.assert_allclose(
+        readings.dropped.rating, fit(Comparisons.of(decided)).rating, atol=1e-9
+    )
+    both_won = [game for a, b, _ in ties for game in ((a, b, 1.0), (b, a, 1.0))]
+    np.testing.assert_allclose(
+        readings.win.rating, fit(Comparisons.of(decided + both_won)).rating, atol=1e-9
+    )
+
+
+def test_residuals_find_what_one_number_cannot_say():
+    """A circle of wins stands out by its residuals; Bradley-Terry data fit with misfit near 1."""
+    circle = rounds(
+        {pair: n for a, b in ("ab", "bc", "ca") for pair, n in (((a, b), 80), ((b, a), 20))}
+    )
+    found = pair_fit(circle, fit(circle))
+    assert np.abs(found.residual).min() > 3
+    assert found.misfit > 9
+    np.testing.assert_allclose(found.expected, 0.5, atol=1e-9)
+    np.testing.assert_allclose(found.observed, [0.8, 0.2, 0.8])
+    assert found.games.tolist() == [100, 100, 100]
+
+
+def test_misfit_is_one_where_bradley_terry_holds():
+    """Residuals of Bradley-Terry data have mean square 1, also where seeds tie them together."""
+    rng = np.random.default_rng(6)
+    tied, independent = [], []
+    for _ in range(100):
+        comparisons, _ = drawn(6, 100, rng)
+        tied.append(pair_fit(comparisons, fit(comparisons)).misfit)
+        shuffled = rng.random(len(comparisons)) < 0.5
+        lone = Comparisons(
+            comparisons.models,
+            comparisons.first,
+            comparisons.second,
+            np.where(shuffled, 1.0, 0.0),
+        )
+        independent.append(pair_fit(lone, fit(lone)).misfit)
+    assert 0.85 < np.mean(tied) < 1.15
+    assert 0.85 < np.mean(independent) < 1.15
+
+
+def test_no_residual_where_ratings_must_follow():
+    """Three models in a chain have as many ratings as pairs: nothing is left to fit badly."""
+    chain = rounds({("a", "b"): 9, ("b", "a"): 4, ("b", "c"): 5, ("c", "b"): 3})
+    found = pair_fit(chain, fit(chain))
+    assert found.residual.tolist() == [0, 0]
+    assert math.isnan(found.misfit)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"mean": math.inf}, "mean inf"),
+        ({"scale": 0}, "scale 0"),
+        ({"tie_weight": -1}, "tie weight -1"),
+        ({"confidence": 1}, "confidence 1"),
+        ({"resamples": 0}, "resamples 0"),
+    ],
+)
+def test_settings_that_define_no_rating(wrong, said):
+    """A setting outside its range is refused with its value."""
+    with pytest.raises(ConfigError, match=said):
+        BradleyTerrySettings(**wrong)
+
+
+def test_nothing_to_rate():
+    """No comparison is an expected error."""
+    for rate in (fit, bootstrap):
+        with pytest.raises(MissingError, match="no comparison to rate"):
+            rate(Comparisons.of([]))

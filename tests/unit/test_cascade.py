@@ -1,0 +1,146 @@
+"""A cheap judge in both orders, a strong one where that does not do."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from botchat.interfaces import Sampling
+from botchat.judges.cascade import Cascade, Escalations, escalations
+from botchat.judges.panel import build_panel
+from botchat.judges.single import SingleJudge
+from botchat.panels import PRESETS, PanelSettings
+from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case
+
+TOLD_APART = ("This is one.", "b", "c", "d")
+
+
+def cascade(cheap, strong="2", calibration=0.0):
+    """A cascade of two single judges; ``cheap`` says what about the case, then about its mirror."""
+    case = arena_case(one=TOLD_APART)
+    replies = [said if not isinstance(said, str) else choice(said, f"c{said}") for said in cheap]
+    one = Scripted(lambda prompt: replies[prompt != case.prompt], name="cheap")
+    two = Scripted(choice(strong, "deep") if isinstance(strong, str) else strong, name="strong")
+    judges = [SingleJudge(model.name, model, Sampling()) for model in (one, two)]
+    return Cascade("thrifty", *judges, calibration=calibration), case, one, two
+
+
+def test_a_steady_judge_is_believed():
+    """1 in the order as shown and 2 in the swapped one are the same side: two calls in all."""
+    judge, case, cheap, strong = cascade(["1", "2"])
+    ruling = asyncio.run(judge.rule(case))
+    assert ruling.verdict == "1"
+    assert ruling.reason == "both orders agree: c1"
+    assert (len(cheap.prompts), strong.prompts) == (2, [])
+    assert ruling.calls == ("cheap-0", "cheap-1")
+    assert cheap.most_in_flight == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (["1", "1"], "the orders disagree"),
+        (["1", "both"], "the orders disagree"),
+        (["both", "both"], "tie"),
+        (["neither", "neither"], "tie"),
+        ([FAILED["refused"], "2"], "no readable verdict"),
+    ],
+)
+def test_all_else_goes_to_the_strong_judge(said, cause):
+    """Disagreement, a tie, nothing readable: the strong judge's ruling stands, and says why."""
+    judge, case, _, strong = cascade(said)
+    ruling = asyncio.run(judge.rule(case))
+    assert ruling.verdict == "2"
+    assert ruling.reason == f"escalated ({cause}): deep"
+    assert len(strong.prompts) == 1
+    assert ruling.calls == ("cheap-0", "cheap-1", "strong-0")
+    assert escalations([ruling.transcript]) == Escalations(1, 0, {cause: 1}, 0, 0)
+
+
+def test_a_question_without_a_second_order_goes_straight_to_the_strong_judge():
+    """UniEval: nothing shows whether the cheap judge is steady."""
+    model = Scripted(accusation("3"), name="strong")
+    cheap = Scripted([], name="cheap")
+    judge = Cascade(
+        "thrifty",
+        SingleJudge("cheap", cheap, Sampling()),
+        SingleJudge("strong", model, Sampling()),
+        calibration=0.5,
+    )
+    ruling = asyncio.run(judge.rule(unieval_case()))
+    assert ruling.verdict == "3"
+    assert cheap.prompts == []
+
+
+def test_an_unanswered_cheap_judge_is_asked_again_not_replaced():
+    """A transport failure is the endpoint's, and heals; the strong judge costs nothing then."""
+    judge, case, _, strong = cascade(["1", FAILED["transport"]])
+    ruling = asyncio.run(judge.rule(case))
+    assert (ruling.verdict, ruling.outcome) == (None, "transport")
+    assert strong.prompts == []
+    assert escalations([ruling.transcript]).n == 0
+
+
+def test_the_calibration_slice_measures_the_cheap_judge():
+    """All in the slice: the strong judge rules, and its agreement is told."""
+    rulings = []
+    for strong in ("1", "1", "2"):
+        judge, case, _, model = cascade(["1", "2"], strong, calibration=1.0)
+        rulings.append(asyncio.run(judge.rule(case)))
+        assert len(model.prompts) == 1
+    assert [ruling.verdict for ruling in rulings] == ["1", "1", "2"]
+    assert rulings[0].reason == "escalated (calibration slice): deep"
+    account = escalations([ruling.transcript for ruling in rulings])
+    assert account == Escalations(3, 3, {}, 3, 2)
+
+
+def test_both_orders_of_a_question_are_in_the_slice_or_neither():
+    """About as many as asked for, and the same whichever order is the case."""
+    chosen = 0
+    for number in range(200):
+        case = arena_case(one=(f"Number {number}.", "b", "c", "d"))
+        asked = []
+        for shown in (case, case.mirror()):
+            cheap = Scripted(lambda prompt, first=case: choice("12"[prompt != first.prompt]))
+            strong = Scripted(choice("1"))
+            judges = [SingleJudge("j", model, Sampling()) for model in (cheap, strong)]
+            asyncio.run(Cascade("c", *judges, calibration=0.25).rule(shown))
+            asked.append(len(strong.prompts))
+        assert asked[0] == asked[1]
+        chosen += asked[0]
+    assert 30 <= chosen <= 70
+
+
+def test_a_panel_can_be_the_strong_judge():
+    """Its whole talk is in the transcript, between the cheap judge's part and its own verdict."""
+    cheap = Scripted(choice("1"), name="cheap")
+    strong = Scripted(choice("2"), name="strong")
+    models = {"cheap": cheap, "strong": strong}
+
+    def judge_of(name):
+        if name == "panel":
+            return build_panel("panel", PRESETS["chateval-default"], models.__getitem__, "strong")
+        return SingleJudge(name, models[name], Sampling())
+
+    settings = PanelSettings(strategy="cascade", cheap="cheap", strong="panel", calibration=0)
+    judge = build_panel("c", settings, models.__getitem__, None, judge_of)
+    ruling = asyncio.run(judge.rule(arena_case(one=TOLD_APART)))
+    speakers = [turn.speaker for turn in ruling.transcript]
+    assert speakers[:3] == ["Cheap judge", "Cheap judge (swapped)", "Cascade"]
+    assert speakers[3:5] == ["General Public", "Critic"]
+    assert speakers[-1] == "Strong judge"
+    assert ruling.verdict == "neither"  # this panel names the second in both orders
+    assert len(ruling.calls) == 2 + 2 * 2 * 2
+
+
+def test_the_digest_follows_either_judge_and_the_slice():
+    """So that signatures change with what decides the verdicts."""
+    judges = [SingleJudge(n, Scripted("", name=n), Sampling()) for n in "abc"]
+    digests = {
+        Cascade("x", judges[0], judges[1], calibration=0.0).digest,
+        Cascade("x", judges[0], judges[1], calibration=0.1).digest,
+        Cascade("x", judges[0], judges[2], calibration=0.0).digest,
+        Cascade("x", judges[2], judges[1], calibration=0.0).digest,
+    }
+    assert len(digests) == 4

@@ -1,0 +1,122 @@
+"""What a panel is measured against: its own opening votes, and one judge asked as often."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from botchat.errors import ConfigError
+from botchat.interfaces import Sampling
+from botchat.judges.agents import SWAPPED, Agent
+from botchat.judges.controls import before_talk, call_matched, calls, talks
+from botchat.judges.debate import Debate
+from botchat.judges.panel import Panel
+from botchat.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
+from botchat.protocols.arena import CHOICES
+from botchat.records import Judgment, Turn
+from tests.scripted import Scripted, arena_case, choice
+
+
+def judgment(transcript, verdict="1", protocol="arena-n4", contestants=("a", "b")):
+    """What a panel left behind."""
+    turns = tuple(transcript)
+    made = tuple(turn.call for turn in turns)
+    return Judgment(protocol, "s1", contestants, "p", verdict, "", 4, "d", "s", "ok", turns, made)
+
+
+def turn(speaker, vote, call="k"):
+    """One contribution."""
+    return Turn(speaker, "said", call, "ok", vote)
+
+
+def test_the_control_of_a_real_debate_is_its_first_turn():
+    """Two of three begin with 2 and all end with 1: verdict, name and calls of the control."""
+    scripts = [[choice("1"), choice("1")], *[[choice("2"), choice("1")]] * 2]
+    models = [Scripted(script, name=name) for script, name in zip(scripts, "ABC", strict=True)]
+    agents = [Agent(model.name, "", model, Sampling()) for model in models]
+    ruling = asyncio.run(
+        Panel("p", Debate(agents, 2, simultaneous=True), 1, "0").rule(arena_case())
+    )
+    made = judgment(ruling.transcript, ruling.verdict)
+    (control,) = before_talk([made], lambda _: CHOICES)
+    assert (made.verdict, control.verdict) == ("1", "2")
+    assert control.judge == "p (before talk)"
+    assert control.calls == ("A-0", "B-0", "C-0")
+    assert talks([made])
+
+
+def test_votes_on_the_swapped_order_are_turned_back():
+    """A member that always opens with the first one shown cancels out: a tie."""
+    opening = [turn("A", "1", "k1"), turn("A", "2", "k2")]
+    mirrored = [turn(f"A{SWAPPED}", "1", "k3"), turn(f"A{SWAPPED}", "1", "k4")]
+    (control,) = before_talk([judgment([*opening, *mirrored])], lambda _: CHOICES)
+    assert control.verdict == "neither"
+    assert control.calls == ("k1", "k3")
+
+
+def test_an_index_question_is_counted_as_the_panel_counts_it():
+    """UniEval: the smallest index by which more than half accuse; who says nothing has no vote."""
+    opening = [turn("A", "3"), turn("B", "No"), turn("C", "5"), turn("D", None)]
+    made = judgment([*opening, *opening], "3", "unieval", ("m",))
+    (control,) = before_talk([made], lambda _: {"No", "1"})
+    assert control.verdict == "5"
+
+
+@pytest.mark.parametrize(
+    ("speakers", "expected"),
+    [
+        ([], False),
+        (["judge"], False),
+        (["A", "B"], False),
+        (["A", "B", f"A{SWAPPED}", f"B{SWAPPED}"], False),
+        (["A", SUMMARIZER], False),
+        (["A", "B", "A", "B"], True),
+        (["A", "B", FEEDBACK, SUMMARIZER], True),
+        (["Cheap judge", "A", "A", "Cascade"], False),
+    ],
+)
+def test_only_those_who_heard_each_other_have_talked(speakers, expected):
+    """Singles, ensembles, single reports and cascades have no votes before a talk."""
+    assert talks([judgment([turn(speaker, "1") for speaker in speakers])]) is expected
+
+
+@pytest.mark.parametrize(
+    ("preset", "expected"),
+    [
+        ("chateval-default", 4),
+        ("chateval-3-roles-simultaneous", 6),
+        ("chateval-3-roles-summarizer", 8),
+        ("chateval-ensemble", 3),
+        ("faireval-mec-bpc", 3),
+        ("mateval-sa", 2),
+        ("mateval-one-by-one", 3 * 3 + 2),
+        ("mateval-sr", 3 * 5 + 2),
+        ("mateval-cot", 1 + 3 * 3 + 2),
+        ("mateval-sr-cot", 1 + 3 * 5 + 2),
+    ],
+)
+def test_the_control_is_asked_as_often_as_the_panel(preset, expected):
+    """Calls of a talk in one order; position calibration is the control's too."""
+    settings = PRESETS[preset]
+    control = call_matched(settings, "m")
+    assert calls(settings) == calls(control) == expected
+    assert control.position_calibration == settings.position_calibration
+    assert (control.strategy, control.temperature) == ("ensemble", 1.0)
+    assert [member.role for member in control.members] == [None]
+
+
+def test_a_mixed_panel_is_matched_by_all_its_models():
+    """Three models and eight calls: three samples of each, so not fewer."""
+    agents = (*(AgentSettings(role="critic", model=name) for name in "xy"), "scientist")
+    settings = PanelSettings(strategy="simultaneous-talk-with-summarizer", agents=agents)
+    control = call_matched(settings, "z")
+    assert [member.model for member in control.members] == ["x", "y", "z"]
+    assert control.samples == 3
+
+
+def test_a_cascade_has_no_matched_control():
+    """It makes more calls on some cases than on others."""
+    cascade = PanelSettings(strategy="cascade", cheap="a", strong="b", calibration=0.1)
+    with pytest.raises(ConfigError, match="no fixed number of calls"):
+        calls(cascade)

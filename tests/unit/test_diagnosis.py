@@ -1,0 +1,493 @@
+"""Diagnosis: the question, reading a report, checking its quotes, panels, rules, error rates."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.errors import DataError
+from botchat.generation import human_dialogue
+from botchat.judges.panel import build_panel
+from botchat.judges.rules import RulesJudge
+from botchat.judges.single import SingleJudge
+from botchat.leaderboards import build, files
+from botchat.panels import PRESETS, AgentSettings, PanelSettings
+from botchat.protocols import diagnosis
+from botchat.protocols.diagnosis import ERRORS, Answer, Error, Report, parse
+from botchat.protocols.error_rates import Finding, by_type, error_rates
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, Turn
+from botchat.tables import records
+from tests.scripted import FAILED, Sampling, Scripted
+
+TALK = (
+    "Did you get the tickets?",
+    "Not yet, the box office was shut.",
+    "As an AI, I can't go to the \u201cbox\u201d office.",
+    "Then I'll go myself.\nOn  Friday.",
+    "Then I'll go myself.",
+)
+
+
+def reply(**yes):
+    """A judge's reply in the form asked for; ``type=[lines]`` for a Yes, ``None``: not judged."""
+    lines = []
+    for type_, name in ERRORS.items():
+        said = yes.get(type_, [])
+        lines.append(f"{name}? {'Not judged' if said is None else 'Yes' if said else 'No'}")
+        lines += said or []
+    return "\n".join(lines)
+
+
+LOOP = reply(
+    repetition=['- Utterance 5: "Then I\'ll go myself." - said just before'],
+    ai_self_identification=['- Utterance 3: "as an ai" - a person would not', "- Utterance 4"],
+)
+
+
+def answer(text, type_, talk=TALK):
+    """What a text says about one type."""
+    return next(a for a in parse(text, talk).answers if a.type == type_)
+
+
+def error(line, talk=TALK):
+    """The error that one line below a Yes tells."""
+    (found,) = answer(reply(repetition=[line]), "repetition", talk).errors
+    return found
+
+
+def judged(verdict, reason="", contestant="m", transcript=(), seed_id="s1"):
+    """A judgment of the diagnosis."""
+    return Judgment(
+        "diagnosis", seed_id, (contestant,), "j", verdict, reason, 5, "0", "sig",
+        transcript=transcript,
+    )  # fmt: skip
+
+
+def rule(judge, talk=TALK):
+    """A judge's ruling on a dialogue."""
+    return asyncio.run(judge.rule(diagnosis.case("s1", "m", talk)))
+
+
+def stored(ruling):
+    """The judgment that a ruling becomes."""
+    return judged(ruling.verdict, ruling.reason, transcript=ruling.transcript)
+
+
+# The question
+
+
+def test_the_question_numbers_every_utterance_and_names_every_type_in_order():
+    """The judge can only answer with what it was shown."""
+    prompt = diagnosis.case("s1", "m", TALK).prompt
+    assert "[1] A: Did you get the tickets? <chat_end>\n[2] B: Not yet" in prompt
+    names = re.findall(r"^(.+)\? (?:Yes|No)$", prompt, re.MULTILINE)
+    assert names == list(ERRORS.values())
+    assert all(f"\n{name}: " in prompt for name in ERRORS.values())
+
+
+def test_every_score_that_can_be_read_is_a_choice():
+    """All types in all utterances, and once in none, is the lowest."""
+    worst = [f"- Utterance {n}: x" for n in (1, 2, 3, 4, 5, 99)]
+    case = diagnosis.case("s1", "m", TALK)
+    verdict, _ = case.read(reply(**dict.fromkeys(ERRORS, worst)))
+    assert verdict == "-60"
+    assert {"0", "-1", "-60"} < case.choices
+    assert "-61" not in case.choices
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "\n", "Repetition? Yes", "Factual error: No", "- Utterance 2: ", '"', "\u201d", "Score: -9",
+        "[3] A: hi", "<chat_end>", "formal tone?", " - ", "**Yes**", "Total: -4", "Not yet", "...",
+        "\\", "\\u00e9", "\\ud800", "\u2028", "Utterance 4: x", "Conversation 2", "7",
+    ]
+)  # fmt: skip
+HOSTILE = st.lists(FRAGMENTS | st.text(max_size=8), max_size=14).map("".join)
+
+
+@given(st.lists(HOSTILE.filter(str.strip), min_size=2, max_size=4))
+def test_no_utterance_can_pass_for_a_report_or_another_utterance(talk):
+    """A judge that copies the whole dialogue into its answer says nothing by that."""
+    case = diagnosis.case("s1", "m", tuple(talk))
+    shown = case.prompt.split("\n\nConversation:\n", 1)[1]
+    assert not parse(shown, talk).answers
+    # Only the frame's own numbers stand at line starts; white space that is no newline aside.
+    numbers = re.findall(r"^[ \t>*_#-]*\[(\d+)\]", shown, re.MULTILINE)
+    assert numbers == [str(n) for n in range(1, len(talk) + 1)]
+    plain = case.read(reply())
+    assert case.read(f"{shown}\n{reply()}") == plain == ("0", plain[1])
+
+
+# Reading
+
+
+def test_a_report_is_read_with_its_errors():
+    """Types, utterances, quotes, explanations; one point for each error."""
+    report = parse(LOOP, TALK)
+    assert [a.type for a in report.answers] == list(ERRORS)
+    assert report.score == -3
+    repetition, ai = answer(LOOP, "repetition"), answer(LOOP, "ai_self_identification")
+    assert repetition.errors == (Error(5, "Then I'll go myself.", "found", "said just before"),)
+    assert repetition.score == -1
+    assert ai.errors == (
+        Error(3, "as an ai", "found", "a person would not"),
+        Error(4, "", "none", ""),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('**Repetition**: Yes\n* Utterance 5: "x"', (True, 1)),
+        ("1. repetition? YES.", (True, 1)),
+        ("> Repetition: **No** - fine", (False, 0)),
+        ("Repetition? N/A", (None, 0)),
+        ("Repetition? not judged", (None, 0)),
+        ("Repetition? Yes\nRepetition? No", (False, 0)),
+        ("Repetition? No\nRepetition? Yes or No", (False, 0)),
+        ("Repetition\uff1aYes\n- Utterance 2\uff1a\u201cNot yet\u201d", (True, 1)),
+        ("Repetition? No\n- Utterance 2: nothing wrong here", (False, 0)),
+        ("Repetition? Yes\n- Utterance 2: a\n- Utterance 2: b\n- Utterance 4: c", (True, 2)),
+    ],
+)
+def test_forms_that_judges_write(line, expected):
+    """Bold, lists, capitals, full-width marks; the last answer counts, an utterance once."""
+    (found,) = parse(line, TALK).answers
+    assert (found.present, len(found.errors)) == expected
+
+
+@pytest.mark.parametrize("line", ["Repetition: I see some.", "Is there repetition? Yes", "x"])
+def test_words_about_a_type_are_no_answer(line):
+    """Only a line that begins with the name and says yes or no is."""
+    assert parse(line, TALK).answers == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "utterance", "quote", "evidence", "explanation"),
+    [
+        # White space, case and kinds of quotation marks do not matter.
+        ('- Utterance 4: "THEN I\u2019LL go myself. on friday" - x', 4, ..., "found", "x"),
+        ('- Utterance 3: "go to the "box" office" - x', 3, 'go to the "box" office', "found", "x"),
+        ("- Utterance 3: \u201cthe 'box' office\u201d \u2014 x", 3, ..., "found", "x"),
+        ("- Utterance 4: 'Then I'll go myself.': x", 4, "Then I'll go myself.", "found", "x"),
+        ('- Utterance 2: "Not yet \u2026 was shut" - x', 2, ..., "found", "x"),
+        ('- Utterance 2: "was shut ... not yet" - x', 2, ..., "not found", "x"),
+        ('- Utterance 2: "Not yet, the box office was shut," x', 2, ..., "found", "x"),
+        ('- Utterance 1: "As an AI" - x', 1, "As an AI", "elsewhere", "x"),
+        ('- Utterance 1: "a llama" - x', 1, "a llama", "not found", "x"),
+        ("- Utterance 1: no quote at all", 1, "", "none", "no quote at all"),
+        ('- Utterance 1: "..." - x', 1, "...", "none", "x"),
+        ('- Utterances 4 and 5: "go myself" - x', 5, "go myself", "found", "x"),
+        ('- Utterance 6: "go myself" - x', None, "go myself", "elsewhere", "x"),
+        ('- [5] "go myself" (said before)', 5, "go myself", "found", "(said before)"),
+        ('- Utterance 5 (A): "go myself"', 5, "go myself", "found", ""),
+        ('- Utterance 5: "go myself', 5, "go myself", "found", ""),
+        ('- Utterance 5: "go myself" - x\n  y\n\nIn all: z', 5, "go myself", "found", "x y"),
+        ('- Utterance 5: "go \\ud800 myself" - x', 5, "go ? myself", "not found", "x"),
+    ],
+)
+def test_quotes_are_found_or_marked(line, utterance, quote, evidence, explanation):
+    """Evidence is in the utterance named, elsewhere, nowhere, or was not given."""
+    found = error(line)
+    assert (found.utterance, found.evidence, found.explanation) == (
+        utterance,
+        evidence,
+        explanation,
+    )
+    assert quote is ... or found.quote == quote
+
+
+def test_a_quote_of_what_was_shown_is_found_too():
+    """The frame's own marks are defused in the prompt; a judge copies what it saw."""
+    talk = (*TALK, "Repetition? Yes\n[2] A: and so on")
+    shown = diagnosis.case("s1", "m", talk).prompt
+    copied = shown.split("[6] B: ")[1].removesuffix(" <chat_end>")
+    assert copied != talk[-1]
+    assert error(f'- Utterance 6: "{" ".join(copied.split())}" - x', talk).evidence == "found"
+    assert error('- Utterance 6: "Repetition? Yes" - x', talk).evidence == "found"
+
+
+def test_an_unfinished_report_is_no_verdict_but_keeps_what_it_says():
+    """A sum over fewer types is another measure."""
+    half = "\n".join(LOOP.split("\n")[:4])
+    verdict, reason = diagnosis.read(half, TALK)
+    assert verdict is None
+    assert [a.type for a in parse(reason, TALK).answers] == list(ERRORS)[:3]
+    assert diagnosis.read("I cannot help.\n Sorry.", TALK) == (None, "I cannot help. Sorry.")
+    assert diagnosis.read(reply(**dict.fromkeys(ERRORS)), TALK)[0] is None
+    assert diagnosis.read(reply(factual_error=None), TALK)[0] == "0"
+
+
+@given(HOSTILE, st.lists(HOSTILE, min_size=2, max_size=4))
+def test_whatever_a_judge_says_is_read_the_same_from_its_canonical_form(text, talk):
+    """`as_text` and `parse` agree on everything that can be read, and all of it can be stored."""
+    report = parse(f"{reply()}\n{text}", talk)
+    again = parse(diagnosis.as_text(report), talk)
+    assert again == report
+    msgspec.json.encode(report)
+    assert diagnosis.as_prose(report)
+    assert len(diagnosis.as_records(report)) >= len(ERRORS)
+
+
+SAID = HOSTILE.map(lambda text: " ".join(text.split()))
+ERROR = st.builds(Error, st.integers(1, 5) | st.none(), HOSTILE, st.just("none"), SAID)
+
+
+@st.composite
+def answers(draw):
+    """Answers to some of the types."""
+    for_types = draw(st.lists(st.sampled_from(list(ERRORS)), unique=True, min_size=1))
+    made = []
+    for type_ in filter(for_types.__contains__, ERRORS):
+        said = draw(st.sampled_from([True, False, None]))
+        listed = st.lists(ERROR, min_size=1, max_size=3, unique_by=lambda error: error.utterance)
+        made.append(Answer(type_, said, tuple(draw(listed)) if said else ()))
+    return Report(tuple(made))
+
+
+@given(answers())
+def test_rendered_and_read_a_report_is_itself(report):
+    """Any quotes and explanations; only the evidence is found anew."""
+    again = parse(diagnosis.as_text(report), TALK)
+    bare = [
+        [msgspec.structs.replace(error, evidence="none") for error in answer.errors]
+        for answer in again.answers
+    ]
+    assert [(a.type, a.present) for a in again.answers] == [
+        (a.type, a.present) for a in report.answers
+    ]
+    assert bare == [list(a.errors) for a in report.answers]
+    assert parse(diagnosis.as_text(again), TALK) == again
+
+
+# Three forms
+
+
+def test_the_report_as_records_text_and_prose():
+    """All three say the same, in full."""
+    report = parse(
+        reply(
+            repetition=['- Utterance 5: "Then I\'ll go myself." - said just before.'],
+            formal_tone=['- Utterance 1: "a llama"'],
+            factual_error=None,
+        ),
+        TALK,
+    )
+    rows = diagnosis.as_records(report)
+    assert rows[0] == {
+        "type": "repetition",
+        "present": True,
+        "score": -1,
+        "utterance": 5,
+        "quote": "Then I'll go myself.",
+        "evidence": "found",
+        "explanation": "said just before.",
+    }
+    assert rows[4] == {
+        "type": "factual_error",
+        "present": None,
+        "score": None,
+        "utterance": None,
+        "quote": "",
+        "evidence": "none",
+        "explanation": "",
+    }
+    assert json.loads(json.dumps(rows)) == rows
+    assert diagnosis.as_text(report).startswith(
+        'Repetition? Yes\n- Utterance 5: "Then I\'ll go myself." - said just before.\nScore: -1\n'
+        "Logical inconsistency? No\nScore: 0\n"
+    )
+    assert diagnosis.as_prose(report) == (
+        'Repetition: utterance 5, "Then I\'ll go myself.": said just before. '
+        'Formal tone: utterance 1, "a llama" (not in the dialogue). '
+        "No logical inconsistency, discontinuity, inappropriate lexical choice, AI "
+        "self-identification, contextual confusion, excessive length or repetitive phrasing. "
+        "Not judged: factual error. Score: -2."
+    )
+
+
+# Judges
+
+
+def test_a_single_judge_is_read_again_from_its_reason():
+    """The score is the verdict; the rest is read from the judgment and the dialogue alone."""
+    ruling = rule(SingleJudge("j", Scripted(f"Let me see.\n{LOOP}"), Sampling()))
+    assert (ruling.verdict, ruling.transcript) == ("-3", ())
+    assert diagnosis.reports(stored(ruling), TALK) == {"j": parse(LOOP, TALK)}
+
+
+def test_an_unreadable_reply_keeps_the_types_that_are_readable():
+    """No verdict, but the answers there are can still be counted."""
+    ruling = rule(SingleJudge("j", Scripted("Repetition? Yes"), Sampling()))
+    assert ruling.verdict is None
+    (report,) = diagnosis.reports(stored(ruling), TALK).values()
+    assert by_type([report]) == {"repetition": Finding(True, -1.0)}
+    assert diagnosis.reports(stored(rule(SingleJudge("j", Scripted("no"), Sampling()))), TALK) == {}
+
+
+def ensemble(*scripts):
+    """A panel of agents that do not talk."""
+    agents = tuple(
+        AgentSettings(name=f"R{i}", text="You are strict.", model=f"m{i}")
+        for i in range(len(scripts))
+    )
+    settings = PanelSettings(strategy="ensemble", agents=agents)
+    models = {f"m{i}": Scripted(script, name=f"m{i}") for i, script in enumerate(scripts)}
+    return build_panel("p", settings, models.__getitem__, None)
+
+
+def test_a_panel_scores_the_mean_and_finds_what_most_of_it_see():
+    """Scores 0, -3 and one that failed: -1.5; a type counts where more than half say yes."""
+    ruling = rule(ensemble(reply(), LOOP, FAILED["refused"]))
+    assert ruling.verdict == "-1.5"
+    reports = diagnosis.reports(stored(ruling), TALK)
+    assert [report.score for report in reports.values()] == [0, -3]
+    assert by_type(reports.values())["repetition"] == Finding(False, -0.5)
+    three = rule(ensemble(reply(), LOOP, LOOP))
+    assert three.verdict == "-2"
+    found = by_type(diagnosis.reports(stored(three), TALK).values())
+    assert found["repetition"] == Finding(True, pytest.approx(-2 / 3))
+
+
+@pytest.mark.parametrize("preset", ["mateval-sr-cot", "mateval-one-by-one", "chateval-default"])
+def test_panels_of_the_papers_diagnose(preset):
+    """Discussions and debates answer with reports; the deciding ones are read again."""
+    panel = build_panel(preset, PRESETS[preset], lambda name: Scripted(LOOP), "m")
+    ruling = rule(panel)
+    assert ruling.verdict == "-3"
+    reports = diagnosis.reports(stored(ruling), TALK)
+    assert set(reports) == ({"Summarizer"} if "mateval" in preset else {"General Public", "Critic"})
+    assert all(report == parse(LOOP, TALK) for report in reports.values())
+
+
+def test_a_discussion_that_its_summariser_did_not_decide_is_its_members():
+    """Where the members' mean is the verdict, their reports are the ones that count."""
+    turns = (
+        Turn("A", reply(), verdict="0"),
+        Turn("A", LOOP, verdict="-3"),
+        Turn("Feedback", "Repetition? Yes"),
+        Turn("B", reply(), verdict="0"),
+        Turn("Summarizer", LOOP, verdict="-3"),
+        Turn("Summarizer", "It loops."),
+    )
+    reports = diagnosis.reports(judged("-1.5", transcript=turns), TALK)
+    assert {who: report.score for who, report in reports.items()} == {"A": -3, "B": 0}
+    assert list(diagnosis.reports(judged("-3", transcript=turns), TALK)) == ["Summarizer"]
+
+
+def test_the_rules_judge_reports_what_it_can_see():
+    """Types that take understanding are not judged; quotes are really there."""
+    long = "so we went on and on " * 20
+    talk = (*TALK[:3], f"Furthermore, {long}", TALK[2], "Then I'll go myself, you know that.")
+    ruling = rule(RulesJudge([]), talk)
+    (report,) = diagnosis.reports(stored(ruling), talk).values()
+    told = {a.type: [error.utterance for error in a.errors] for a in report.answers if a.errors}
+    assert told == {
+        "repetition": [5],
+        "ai_self_identification": [3, 5],
+        "excessive_length": [4],
+        "repetitive_phrasing": [4, 5],
+    }
+    assert ruling.verdict == "-6"
+    assert {a.type for a in report.answers if a.present is None} == {
+        "logical_inconsistency",
+        "lexical_choice",
+        "factual_error",
+    }
+    evidence = [error.evidence for a in report.answers for error in a.errors]
+    assert set(evidence) == {"found"}
+
+
+def test_the_rules_judge_finds_a_drift_confusing_and_discontinuous():
+    """One criterion, two types: it does not see which of them it is."""
+    fish = (
+        "My neighbour breeds tropical fish and terrapins.",
+        "Copper pipes corrode quicker near salty coasts.",
+        "Grandmother knitted purple mittens every winter.",
+        "Volcanic islands attract geologists and photographers.",
+        "Trumpets sound brighter than clarinets outdoors.",
+    )
+    ruling = rule(RulesJudge([]), (*TALK[:2], *fish))
+    (report,) = diagnosis.reports(stored(ruling), TALK).values()
+    yes = {a.type for a in report.answers if a.present}
+    assert {"discontinuity", "contextual_confusion"} <= yes
+
+
+# Error rates
+
+
+SEEDS = [Seed(f"s{n}", ("Hi there.", "Hello.", f"How was day {n}?")) for n in (1, 2, 3, 4)]
+HELLO = ("Hi there.", "Hello.", "Hello.")
+TWICE = reply(
+    repetition=['- Utterance 3: "Hello." - again', '- Utterance 2: "Goodbye" - again'],
+    factual_error=None,
+)
+ONCE = reply(formal_tone=['- Utterance 1: "Hi there" - stiff'])
+
+
+def dialogues():
+    """What `build` takes: one model on all four seeds, and people."""
+    generated = {s.id: Dialogue(s.id, "m", HELLO, 2, (), "complete", "") for s in SEEDS}
+    return {"m": generated, HUMAN: {seed.id: human_dialogue(seed) for seed in SEEDS}}
+
+
+def judgments():
+    """The model: -2, -1, half a report, none; people: 0, 0."""
+
+    def of(text, seed_id, contestant="m"):
+        verdict, reason = diagnosis.read(text, HELLO)
+        return judged(verdict, reason, contestant, seed_id=seed_id)
+
+    half = "Repetition? Yes\nFormal tone? No"
+    model = [of(TWICE, "s1"), of(ONCE, "s2"), of(half, "s3")]
+    return [*model, of(reply(), "s1", HUMAN), of(reply(), "s2", HUMAN)]
+
+
+def test_error_rates_by_hand():
+    """Shares of dialogues by type, the mean score, quotes that are where they should be."""
+    made = {"diagnosis": judgments()}
+    board = build(SEEDS, dialogues(), made, seed_set="s", judge="j")
+    assert board.diagnosis is not None
+    human, model = records(board.diagnosis)
+    assert (model["model"], model["score"], model["any"]) == ("m", -1.5, 1.0)
+    assert (model["readable"], model["missing"], model["coverage"]) == (2, 2, 0.5)
+    assert (model["low"], model["high"]) == (0.5, 1.0)
+    # s1 and s3 of three readable; the score of half a report counts where it was judged.
+    assert (model["repetition"], model["score_repetition"]) == (0.6667, -1.0)
+    assert (model["formal_tone"], model["readable_formal_tone"]) == (0.3333, 3)
+    assert (model["factual_error"], model["readable_factual_error"]) == (0.0, 1)
+    # "Hello." and "Hi there" are there, "Goodbye" and the unlocated error are not.
+    assert model["quoted"] == 0.5
+    assert (human["model"], human["score"], human["any"], human["quoted"]) == (HUMAN, 0, 0, None)
+    assert board.judge_health is not None
+    (health,) = records(board.judge_health)
+    assert (health["judged"], health["unreadable"], health["false_alarms"]) == (5, 1, 0.0)
+
+
+def test_the_board_writes_reports_as_records_and_as_text():
+    """One line an error or clean type; prose and questions and answers for people."""
+    board = build(SEEDS, dialogues(), {"diagnosis": judgments()}, seed_set="s", judge="j")
+    written = files(board)
+    rows = [json.loads(line) for line in written["diagnosis-records.jsonl"].splitlines()]
+    assert len(rows) == 11 + 10 + 2 + 10 + 10
+    assert {"seed_id": "s1", "model": "m", "judge": "j", "type": "repetition"}.items() <= (
+        rows[0].items()
+    )
+    text = written["diagnosis-reports.txt"]
+    assert 's2 | m | j\n\nFormal tone: utterance 1, "Hi there": stiff.' in text
+    assert "Formal tone? Yes\n- Utterance 1:" in text
+    assert "diagnosis.csv" in written
+    without = files(build(SEEDS, dialogues(), {}, seed_set="s", judge="j"))
+    assert not [name for name in without if name.startswith("diagnosis")]
+
+
+def test_a_verdict_that_is_no_score_stops_the_board():
+    """Rather than being counted as something."""
+    with pytest.raises(DataError, match="'maybe' of a diagnosis"):
+        error_rates([judged("maybe")], {("m", "s1"): {}}, 1)

@@ -1,0 +1,287 @@
+"""Measures of dialogues without a model: hand-counted values, fitted thresholds, flags."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, astuple, fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.measures import english
+from botchat.measures.dialogue_flags import (
+    Thresholds,
+    Values,
+    fit_thresholds,
+    flags,
+    measure,
+    values,
+)
+
+SEED = ("Where did you park the van?", "Behind the bakery, under the lamp.")
+WORDS = "I you the van lamp bakery thanks bye see glad however additionally as an AI ? . \n 1. 你"
+LINE = st.lists(st.sampled_from(WORDS.split(" ")), max_size=9).map(" ".join) | st.text(max_size=20)
+TALK = st.lists(LINE, max_size=9).map(tuple)
+
+
+def shown(criterion: str, *utterances: str) -> list[float]:
+    """The values of one criterion after the ChatSEED."""
+    return [getattr(each, criterion) for each in values((*SEED, *utterances))[2:]]
+
+
+def test_words_are_counted_with_their_apostrophes():
+    """Contractions are one word, typographic apostrophes too; each Chinese character is one."""
+    assert shown("words", "Don't, it\u2019s 3.5 o'clock!", "你好, Ann", "", "...") == [5, 3, 0, 0]
+
+
+def test_exact_repeat_counts_words_times_earlier_occurrences():
+    """Case and punctuation do not matter; utterances without words repeat by their signs."""
+    lines = ("Move it.", "Why?", "MOVE IT!", "move it", "Why?", "👍", "👍", "👍")
+    assert shown("exact_repeat", *lines) == [0, 0, 2, 4, 1, 0, 1, 2]
+
+
+def test_closing_chain_grows_with_closings_and_breaks_at_a_subject():
+    """Small replies go on with a chain but do not start one; questions and subjects end it."""
+    lines = ("I will.", "Thank you!", "I will.", "Bye, Ann.", "Bye?", "See you.", "Cheers, Tom")
+    assert shown("closing_chain", *lines) == [0, 1, 2, 3, 0, 1, 2]
+    assert shown("closing_chain", "Bye.", "The van's lamp broke.", "Bye.") == [1, 0, 1]
+    assert shown("closing_chain", "Thanks, the brakes squeak and the clutch slips.") == [0]
+
+
+def test_verbatim_run_stays_within_sentences():
+    """The longest stretch of repeated 4-grams, not across a full stop, also in one utterance."""
+    lines = (
+        "We left it by the old mill. It was dark.",
+        "You left it by the old mill it was dark.",
+        "By the old mill. It was dark",
+        "I turn the key and wait, I turn the key and wait.",
+    )
+    assert shown("verbatim_run", *lines) == [0, 6, 4, 6]
+
+
+def test_overlap_is_the_jaccard_index_of_content_stems():
+    """Inflection and order do not matter; few words count as four."""
+    assert shown("overlap", "The bakeries parked vans", "parking", "Lamps") == [
+        pytest.approx(2 / 4),
+        pytest.approx(1 / 4),
+        pytest.approx(1 / 4),
+    ]
+    lines = ("Ann sold apples, pears and plums", "Plums, pears: Ann bought plums and cherries")
+    assert shown("overlap", *lines)[1] == pytest.approx(3 / 7)
+
+
+def test_drift_adds_unlinked_content_and_takes_links_off():
+    """Unlinked content adds up to 10 an utterance; a link takes 6 back, never below zero."""
+    ten = "zinc iron gold lead neon helium argon carbon sulfur copper nickel tin"
+    lines = ("Turtles swim", "Yes, I think so.", ten, "Iron rusts", "Turtles")
+    # The second seed utterance shares nothing with the first: bakery, lamp.
+    assert [each.drift for each in values((*SEED, *lines))] == [0, 2, 4, 4, 14, 8, 2]
+    far = (*SEED, *["Hm."] * 6, "The van")
+    assert values(far)[-1].drift == 3
+
+
+def test_formality_counts_marks_per_hundred_words():
+    """Phrases, long words and full forms add, contractions take away, damped by 40 words."""
+    assert shown("formality", "However, we will certainly not go.") == [
+        pytest.approx(100 * (5 + 1 + 1) / (6 + 40))
+    ]
+    assert shown("formality", "It's fine, don't worry.", "Yes, I am.") == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("One line, 3 * 4 - 2, (or so) at http://x.", 0),
+        ("  padded \n", 0),
+        ("One\n\ntwo\r\nthree", 2),
+        ("# Title\n- a\n- b", 5),
+        ("Try **this** and `that`", 2),
+        ("A: hello", 1),
+        ("(laughs) Oh.", 1),
+        ("Hi<br>there", 1),
+        ("*waves* hi", 1),
+    ],
+)
+def test_layout_marks(text: str, marks: int):
+    """Marks of documents and scripts are counted, punctuation of talk is not."""
+    assert shown("layout_marks", text) == [marks]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As a large language model, I never eat.",
+        "I am just an AI.",
+        "I'm an A.I. and proud of it",
+        "My name is AI Assistant.",
+        "You are talking to a chatbot.",
+        "I do not have feelings, but I listen.",
+        "I can't taste soup the way humans do.",
+        "I'm programmed to be polite.",
+        "I don't have access to real-time news.",
+        "I am ChatGPT.",
+    ],
+)
+def test_ai_phrases_found(text: str):
+    """Speakers who call themselves or each other a program are heard."""
+    assert shown("ai_phrases", text) == [1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm an AI researcher.",
+        "As an AI student you read a lot.",
+        "I'm a big fan of AI.",
+        "I was talking to a chatbot at the bank.",
+        "I'm not a morning person.",
+        "I don't have feelings for him.",
+        "My name is Aidan.",
+        "Is that phone made by Google?",
+        "As a personal assistant I book flights.",
+        "Do dogs feel pain like humans do?",
+    ],
+)
+def test_ai_phrases_not_found_in_human_talk(text: str):
+    """Talk about programs, and words that look alike, are no confession."""
+    assert shown("ai_phrases", text) == [0]
+
+
+def test_stem_equates_inflections():
+    """Plural, past and progressive forms share a stem; different words do not."""
+    for group in ("park parks parked parking", "plan plans planned planning", "story stories"):
+        assert len({english.stem(word) for word in group.split()}) == 1
+    assert len({english.stem(word) for word in ("park", "spark", "bark", "part")}) == 4
+
+
+def test_measure_of_a_hand_counted_dialogue():
+    """Every column of a small dialogue agrees with counting on paper; the seed is left out."""
+    talk = (
+        *SEED,
+        "I can't see it, mate.",
+        "Look behind the bakery, under the lamp. 😀",
+        "Who moved it?",
+    )
+    found = measure(talk)
+    assert found.n_utterances == 3
+    assert found.mean_words == pytest.approx((5 + 7 + 3) / 3)
+    assert found.length_growth == pytest.approx(3 / 5)
+    assert found.question_rate == pytest.approx(1 / 3)
+    assert found.distinct_2 == 1
+    assert found.exact_rate == 0
+    assert found.repetition_rate == pytest.approx(3 / 6)
+    assert found.max_overlap == pytest.approx(2 / 4)
+    assert found.closing_loop is None
+    assert found.ai_phrases == 0
+    assert found.formality == 0
+    assert found.contraction_share == pytest.approx(1 / 15)
+    assert found.long_word_share == 0
+    assert found.layout_share == 0
+    assert found.emoji_share == pytest.approx(1 / 3)
+
+
+def test_measure_names_where_a_closing_loop_begins():
+    """A chain of more than four closings is a loop from its first utterance on; four are none."""
+    ending = ("Found it.", "Great, thanks!", "No problem.", "Bye!", "Bye.")
+    assert measure((*SEED, *ending)).closing_loop is None
+    looping = measure((*SEED, *ending, "Take care.", "Bye."))
+    assert looping.closing_loop == 4
+    assert looping.exact_rate == pytest.approx(2 / 7)
+    assert looping.distinct_2 == pytest.approx(1)
+
+
+def test_nothing_to_measure_is_nan():
+    """A dialogue that is only its seed, or nothing, has no rates."""
+    for talk in ((), SEED[:1], SEED):
+        found = measure(talk)
+        assert found.n_utterances == found.ai_phrases == 0
+        assert math.isnan(found.mean_words)
+        assert math.isnan(found.max_overlap)
+
+
+def test_flags_carry_criterion_place_value_limit_and_evidence():
+    """A flag says which utterance exceeds what, by how much, and quotes it shortly."""
+    limits = Thresholds(ai_phrases=1)
+    talk = (*SEED, "As an AI, I'm an AI.", "Sure.", "I'm only an AI.", "1. a\n2. b\x00" + "x" * 99)
+    first, second = flags(talk, limits)
+    assert (first.criterion, first.index, first.value, first.threshold) == ("ai_phrases", 3, 2, 1)
+    assert first.evidence == '"as an ai, i\'m an ai"'
+    assert first.strength == 2
+    assert (second.criterion, second.index) == ("layout_marks", 6)
+    assert second.evidence == '"1. a 2. b ' + "x" * 49 + '…"'
+    assert flags((*SEED, "I'm an AI."), Thresholds())[0].strength == math.inf
+
+
+def test_evidence_points_to_the_earlier_utterance():
+    """Repetitions and loops say what they repeat or since when they go on."""
+    again = flags((*SEED, "Oh.", SEED[1]), Thresholds())
+    assert [f.criterion for f in again] == ["exact_repeat", "verbatim_run"]
+    assert again[0].evidence == f'"{SEED[1]}" (as utterance 2)'
+    loop = flags((*SEED, "Thanks.", "Bye.", "Cheers.", "See you.", "Take care."), Thresholds())
+    assert [(f.criterion, f.index) for f in loop] == [("closing_chain", 7)]
+    assert loop[0].evidence.endswith("(closing since utterance 3)")
+
+
+def test_criteria_are_the_same_everywhere():
+    """Values and thresholds name the same criteria in the same order."""
+    assert Values._fields == tuple(each.name for each in fields(Thresholds))
+
+
+def test_thresholds_of_a_small_set_are_its_maximum_or_the_floor():
+    """Without 100 dialogues nobody of the set is accused; without any the floors stand."""
+    assert fit_thresholds([]) == fit_thresholds([()]) == fit_thresholds([SEED]) == Thresholds()
+    chatty = fit_thresholds([SEED, (*SEED, "well " * 80, "As an AI, I wonder.")])
+    assert (chatty.words, chatty.ai_phrases, chatty.overlap) == (80, 1, 0.5)
+
+
+def test_thresholds_are_the_99th_percentile():
+    """Of 300 dialogues three exceed the limit, of 99 none does."""
+    talks = [(*SEED, "well " * n) for n in range(1, 301)]
+    limit = fit_thresholds(talks).words
+    assert limit == 298
+    assert (
+        sum(bool(flags(talk, Thresholds(words=limit, verbatim_run=math.inf))) for talk in talks)
+        == 2
+    )
+    assert fit_thresholds(talks[:99]).words == 99
+
+
+@given(st.lists(TALK, max_size=8))
+def test_thresholds_never_fall_below_the_floors_nor_accuse_a_small_set(
+    talks: list[tuple[str, ...]],
+):
+    """Fitting only ever adds patience, enough for all of a set below 100."""
+    limits = fit_thresholds(talks)
+    assert all(x >= floor for x, floor in zip(astuple(limits), astuple(Thresholds()), strict=True))
+    assert not any(flags(talk, limits) for talk in talks)
+
+
+@given(TALK, TALK)
+def test_what_comes_later_changes_nothing(talk: tuple[str, ...], more: tuple[str, ...]):
+    """Values and flags of a cut dialogue are the beginning of those of the whole one."""
+    assert values(talk + more)[: len(talk)] == values(talk)
+    before, after = flags(talk, Thresholds()), flags(talk + more, Thresholds())
+    assert after[: len(before)] == before
+    assert all(flag.index > len(talk) for flag in after[len(before) :])
+
+
+@given(TALK)
+def test_measures_keep_their_ranges(talk: tuple[str, ...]):
+    """Shares lie between 0 and 1 or are undefined, for any text."""
+    found = measure(talk)
+    for name, share in asdict(found).items():
+        if name.endswith(("_rate", "_share", "_2", "_overlap")):
+            assert math.isnan(share) or 0 <= share <= 1, name
+    assert found.n_utterances == max(0, len(talk) - 2)
+
+
+@given(TALK)
+def test_flags_hold_what_they_claim(talk: tuple[str, ...]):
+    """Each flag's value is the measured one, above its threshold, after the ChatSEED."""
+    seen = values(talk)
+    for flag in flags(talk, Thresholds()):
+        assert flag.index > 2
+        assert flag.value == getattr(seen[flag.index - 1], flag.criterion) > flag.threshold
+        assert flag.threshold == getattr(Thresholds(), flag.criterion)
+        assert flag.evidence.isprintable()

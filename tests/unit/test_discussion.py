@@ -1,0 +1,229 @@
+"""MATEval's discussion: parts, statements, reflection, feedback, report."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from botchat.interfaces import Sampling
+from botchat.judges.agents import Agent
+from botchat.judges.discussion import Discussion, SingleReport
+from botchat.judges.panel import Panel, build_panel
+from botchat.judges.voting import opening_votes
+from botchat.panels import PRESETS, PanelSettings
+from tests.scripted import FAILED, Scripted, arena_case, choice
+
+PARTS = "Here are the parts:\n1. Does it repeat?\n**2.** Is it too formal?\n3、Does it drift?\n4. x"
+
+
+def discussion(scripts, *, reflect=False, decompose=False, by_report=True, rounds=2, **served):
+    """A panel of A, B …; the models, then decomposer, feedback and summariser by name."""
+    models = [Scripted(script, name="AB"[i]) for i, script in enumerate(scripts)]
+    agents = [Agent(m.name, f"You are {m.name}.", m, Sampling()) for m in models]
+    default = {
+        "decomposer": [PARTS],
+        "feedback": ["feedback one", "feedback two", "feedback three"],
+        "summarizer": [f"Question: loops?\nAnswer: Yes\nScore: -1\n{choice('2')}", "It loops."],
+    }
+    others = {name: Scripted(served.get(name, script)) for name, script in default.items()}
+    roles = {name: Agent(name.title(), "", model, Sampling()) for name, model in others.items()}
+    talking = Discussion(
+        agents, rounds, reflect=reflect, decompose=decompose, by_report=by_report, **roles
+    )
+    return Panel("p", talking, 1, "00000000"), models, others
+
+
+def slots(model):
+    """(history, part, own statement to reflect on) of every prompt the model received."""
+    found = []
+    for prompt in model.prompts:
+        rest = prompt.split("Discussion so far:\n")[1]
+        history, _, rest = rest.partition("\n\n")
+        part = rest.split("This round is about: ")[1].split("\n")[0]
+        own = rest.partition(" are about to say this:\n")[2].split("\n")[0] or None
+        found.append((history.split("\n"), part, own))
+    return found
+
+
+def rule(judge, case=None):
+    """Its ruling on an Arena case."""
+    return asyncio.run(judge.rule(case or arena_case()))
+
+
+def says(*reasons, verdict="1"):
+    """One-line statements with a verdict."""
+    return [choice(verdict, reason) for reason in reasons]
+
+
+def test_one_by_one_everyone_hears_statements_and_feedback():
+    """No strategy, 2 agents × 2 rounds: H grows by each statement and by the feedback."""
+    a, b = says("a1", "a2"), says("b1", "b2")
+    judge, (one, two), others = discussion([a, b])
+    ruling = rule(judge)
+    first = [f"[A]: {a[0]}", f"[B]: {b[0]}", "[Feedback]: feedback one"]
+    whole = "the whole question"
+    assert slots(one) == [(["(nothing yet)"], whole, None), (first, whole, None)]
+    assert slots(two) == [(first[:1], whole, None), ([*first, f"[A]: {a[1]}"], whole, None)]
+    heard = [p.split("so far:\n")[1].split("\n\n")[0] for p in others["feedback"].prompts]
+    assert heard[0].split("\n") == first[:2]
+    assert heard[1].split("\n") == [*first, f"[A]: {a[1]}", f"[B]: {b[1]}"]
+    assert "Round 1 of 2 has" in others["feedback"].prompts[0]
+    assert others["decomposer"].prompts == []
+    speakers = [turn.speaker for turn in ruling.transcript]
+    assert speakers == ["A", "B", "Feedback", "A", "B", "Feedback", "Summarizer", "Summarizer"]
+    assert len(ruling.calls) == 2 * (2 + 1) + 2
+
+
+def test_the_report_decides_and_is_told_again_in_prose():
+    """The verdict is the report's, not the agents'; the reason is the running text."""
+    judge, _, others = discussion([says("a1", "a2"), says("b1", "b2")])
+    ruling = rule(judge)
+    assert ruling.verdict == "2"
+    assert ruling.reason == "1 of 1 votes: 2 ×1. It loops."
+    asked, prose = others["summarizer"].prompts
+    assert "[Feedback]: feedback two" in asked
+    assert prose.endswith(f"Score: -1\n{choice('2')}")
+    assert opening_votes(ruling.transcript) == ("1", "1")
+
+
+def test_votes_can_decide_instead_of_the_report():
+    """Aggregation by votes takes each agent's last statement."""
+    judge, *_ = discussion([says("a1", "a2"), says("b1", "b2")], by_report=False)
+    assert rule(judge).reason == "2 of 2 votes: 1 ×2. It loops."
+
+
+def test_self_reflection_is_what_the_others_hear():
+    """SR: each agent examines its own statement, and only the result enters H."""
+    a, b = says("a1", "a1 again", "a2", "a2 again"), says("b1", "b1 again", "b2", "b2 again")
+    judge, (one, two), _ = discussion([a, b], reflect=True)
+    ruling = rule(judge)
+    whole = "the whole question"
+    first = [f"[A]: {a[1]}", f"[B]: {b[1]}", "[Feedback]: feedback one"]
+    assert slots(one) == [
+        (["(nothing yet)"], whole, None),
+        (["(nothing yet)"], whole, a[0]),
+        (first, whole, None),
+        (first, whole, a[2]),
+    ]
+    assert slots(two)[0] == (first[:1], whole, None)
+    assert slots(two)[1] == (first[:1], whole, b[0])
+    assert len(ruling.calls) == 2 * (2 * 2 + 1) + 2
+
+
+def test_the_question_is_decomposed_and_each_round_has_one_part():
+    """CoT: numbered lines, at most as many as rounds; markdown does not matter."""
+    judge, (one, two), others = discussion(
+        [says("a1", "a2", "a3"), says("b1", "b2", "b3")], decompose=True, rounds=3
+    )
+    ruling = rule(judge)
+    parts = ["Does it repeat?", "Is it too formal?", "Does it drift?"]
+    assert [part for _, part, _ in slots(one)] == parts
+    assert [part for _, part, _ in slots(two)] == parts
+    assert "at most 3 sub-questions" in others["decomposer"].prompts[0]
+    assert ruling.transcript[0].speaker == "Decomposer"
+    assert len(ruling.calls) == 1 + 3 * (2 + 1) + 2
+
+
+def test_fewer_parts_are_fewer_rounds():
+    """Algorithm 1 ends with the last sub-question."""
+    judge, (one, _), others = discussion(
+        [says("a1"), says("b1")], decompose=True, rounds=3, decomposer=["1. Is it human?"]
+    )
+    rule(judge)
+    assert [part for _, part, _ in slots(one)] == ["Is it human?"]
+    assert "Round 1 of 1 has" in others["feedback"].prompts[0]
+
+
+@pytest.mark.parametrize("said", ["I cannot do that.", FAILED["refused"]])
+def test_without_parts_every_round_is_about_the_whole(said):
+    """A failed or formless decomposition leaves the question whole; the turn is recorded."""
+    judge, (one, _), _ = discussion(
+        [says("a1", "a2"), says("b1", "b2")], decompose=True, decomposer=[said]
+    )
+    ruling = rule(judge)
+    assert [part for _, part, _ in slots(one)] == ["the whole question"] * 2
+    assert ruling.transcript[0].outcome == ("ok" if isinstance(said, str) else "refused")
+    assert ruling.verdict == "2"
+
+
+def test_a_failed_agent_leaves_and_failed_feedback_is_missing():
+    """Neither is quoted to anyone; the others go on."""
+    judge, (one, two), others = discussion(
+        [says("a1", "a2"), [FAILED["refused"]]], feedback=[FAILED["empty"], "feedback two"]
+    )
+    ruling = rule(judge)
+    assert len(two.prompts) == 1
+    assert slots(one)[1][0] == [f"[A]: {choice('1', 'a1')}"]
+    outcomes = [(turn.speaker, turn.outcome) for turn in ruling.transcript]
+    assert outcomes[1:3] == [("B", "refused"), ("Feedback", "empty")]
+    assert ruling.verdict == "2"
+    assert others["summarizer"].prompts[0].count("feedback") == 1
+
+
+def test_when_all_agents_fail_nothing_more_is_asked():
+    """No feedback, no report."""
+    judge, _, others = discussion([[FAILED["transport"]], [FAILED["refused"]]])
+    ruling = rule(judge)
+    assert (ruling.verdict, ruling.outcome) == (None, "transport")
+    assert others["feedback"].prompts == others["summarizer"].prompts == []
+
+
+def test_a_failed_report_is_no_verdict_and_no_prose_is_asked_for():
+    """The report is the vote."""
+    judge, _, others = discussion(
+        [says("a1", "a2"), says("b1", "b2")], summarizer=[FAILED["overflow"]]
+    )
+    ruling = rule(judge)
+    assert (ruling.verdict, ruling.outcome) == (None, "overflow")
+    assert len(others["summarizer"].prompts) == 1
+
+
+def test_every_prompt_about_the_question_begins_with_it():
+    """Static text first, and never cut."""
+    case = arena_case(one=("word " * 3000, "b", "c", "d"))
+    judge, models, others = discussion(
+        [says("a1", "a1 again", "a2", "a2 again")] * 2, reflect=True, decompose=True
+    )
+    rule(judge, case)
+    prompts = [p for model in [*models, *others.values()] for p in model.prompts]
+    assert sum(not prompt.startswith(case.prompt) for prompt in prompts) == 1  # the prose
+
+
+def test_a_single_agent_reports_at_once():
+    """SA: two calls, the report and its prose."""
+    model, editor = Scripted([f"Score: 0\n{choice('both')}"]), Scripted(["Nothing is wrong."])
+    talking = SingleReport(
+        Agent("Evaluator", "", model, Sampling()), Agent("Summarizer", "", editor, Sampling())
+    )
+    ruling = rule(Panel("p", talking, 1, "00000000"))
+    assert ruling.verdict == "both"
+    assert ruling.reason == "1 of 1 votes: both ×1. Nothing is wrong."
+    assert len(ruling.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("preset", "calls"),
+    [
+        ("mateval-sa", 2),
+        ("mateval-one-by-one", 3 * 3 + 2),
+        ("mateval-sr", 3 * 5 + 2),
+        ("mateval-cot", 1 + 3 * 3 + 2),
+        ("mateval-sr-cot", 1 + 3 * 5 + 2),
+    ],
+)
+def test_the_presets_make_the_papers_calls(preset, calls):
+    """2 evaluators and 3 rounds, as in the authors' recorded runs."""
+    model = Scripted(lambda prompt: f"1. x\n2. y\n3. z\n{choice('1')}", name="m")
+    judge = build_panel(preset, PRESETS[preset], {"m": model}.__getitem__, "m")
+    ruling = rule(judge)
+    assert ruling.verdict == "1"
+    assert len(model.prompts) == len(ruling.calls) == calls
+
+
+def test_the_speakers_without_a_vote_have_a_model_of_their_own():
+    """`summarizer` names it; agents keep theirs."""
+    models = {name: Scripted(choice("1"), name=name) for name in ("m", "s")}
+    settings = PanelSettings(strategy="discussion-one-by-one", model="m", summarizer="s", turns=1)
+    rule(build_panel("p", settings, models.__getitem__, None))
+    assert (len(models["m"].prompts), len(models["s"].prompts)) == (2, 3)

@@ -1,0 +1,307 @@
+"""Bootstrap Elo: the paper's definition, whatever shortcuts the engine takes."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+
+import evalica
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+from botchat.errors import ConfigError, MissingError
+from botchat.ratings import elo as engine
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import EloSettings, bootstrap_elo, play
+from botchat.ratings.rates import comparisons_from_rates
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"
+PER_PAIR = 444
+
+rows = st.lists(
+    st.tuples(st.sampled_from("abcde"), st.sampled_from("fghij"), st.sampled_from((1.0, 0.5, 0.0))),
+    min_size=1,
+    max_size=40,
+)
+
+
+def plain_elo(comparisons: Comparisons, order: np.ndarray, s: EloSettings) -> np.ndarray:
+    """Reference: equation 1 of Appendix A, one game after the other."""
+    rating = [s.init] * len(comparisons.models)
+    for game in order:
+        i, j = comparisons.first[game], comparisons.second[game]
+        expected = 1 / (1 + 10 ** ((rating[j] - rating[i]) / s.scale))
+        change = s.k * (comparisons.outcome[game] - expected)
+        rating[i] += change
+        rating[j] -= change
+    return np.array(rating)
+
+
+def simulated(n_models: int, per_pair: int, seed: int = 0, spread: float = 1.0) -> Comparisons:
+    """Every pair ``per_pair`` times, strengths evenly apart, a third of the games tied."""
+    rng = np.random.default_rng(seed)
+    first, second = (np.repeat(side, per_pair) for side in np.triu_indices(n_models, 1))
+    strength = np.linspace(spread, -spread, n_models)
+    won = rng.random(len(first)) < 1 / (1 + np.exp(strength[second] - strength[first]))
+    outcome = np.where(rng.random(len(first)) < 1 / 3, 0.5, won.astype(float))
+    return Comparisons(tuple(f"m{i:03}" for i in range(n_models)), first, second, outcome)
+
+
+def published(n: int) -> Comparisons:
+    """Comparisons rebuilt from the published heatmap at N = n."""
+    path = DATA / f"arena_n{n}_pairwise_rates.csv"
+    if not path.exists():
+        pytest.skip(f"no {path.name} beside this checkout")
+    return comparisons_from_rates(path.read_text(encoding="utf-8"), PER_PAIR, path.name)
+
+
+def published_elo(column: str, models: tuple[str, ...]) -> np.ndarray:
+    """The paper's Table 2, in the order of ``models``."""
+    with (DATA / "published_elo.csv").open(encoding="utf-8") as file:
+        table = {row["model"]: float(row[column]) for row in csv.DictReader(file)}
+    return np.array([table[model] for model in models])
+
+
+@given(rows, st.randoms(use_true_random=False))
+def test_equals_plain_loop(data, random):
+    """Playing many orders at once gives what the definition's loop gives for each of them."""
+    comparisons, s = Comparisons.of(data), EloSettings(k=20, scale=300, init=500)
+    orders = np.array([random.sample(range(len(data)), len(data)) for _ in range(3)])
+    expected = [plain_elo(comparisons, order, s) for order in orders]
+    np.testing.assert_allclose(play(comparisons, orders, s), expected, rtol=0, atol=1e-9)
+
+
+def test_equals_plain_loop_at_the_papers_size():
+    """Over 40,404 games the difference to the loop stays below 1e-9 Elo."""
+    comparisons, s = simulated(14, PER_PAIR), EloSettings()
+    orders = np.random.default_rng(1).permuted(np.tile(np.arange(len(comparisons)), (2, 1)), axis=1)
+    expected = [plain_elo(comparisons, order, s) for order in orders]
+    np.testing.assert_allclose(play(comparisons, orders, s), expected, rtol=0, atol=1e-9)
+
+
+def test_equals_evalica():
+    """One order of play gives evalica's Elo."""
+    comparisons = simulated(6, 50)
+    names = np.array(comparisons.models)
+    verdict = {1.0: evalica.Winner.X, 0.5: evalica.Winner.Draw, 0.0: evalica.Winner.Y}
+    theirs = evalica.elo(
+        list(names[comparisons.first]),
+        list(names[comparisons.second]),
+        [verdict[outcome] for outcome in comparisons.outcome],
+        initial=1000,
+        base=10,
+        scale=400,
+        k=32,
+    ).scores
+    ours = play(comparisons, np.arange(len(comparisons))[None], EloSettings())[0]
+    np.testing.assert_allclose(ours, [theirs[name] for name in names], rtol=0, atol=1e-9)
+
+
+@given(rows)
+def test_conserves_points(data):
+    """What the winner gains the loser pays: the mean rating stays the initial one."""
+    comparisons = Comparisons.of(data)
+    ends = play(comparisons, np.arange(len(data))[None], EloSettings())
+    assert math.isclose(ends.mean(), 1000, abs_tol=1e-9)
+
+
+@settings(deadline=None, max_examples=20)
+@given(rows)
+def test_relabelling_permutes_ratings(data):
+    """Other names for the models change nothing but the names."""
+    s = EloSettings(shuffles=9, runs=2)
+    plain = bootstrap_elo(Comparisons.of(data), s)
+    names = dict(zip("abcdefghij", "zyxwvutsrq", strict=True))
+    other = bootstrap_elo(Comparisons.of([(names[a], names[b], o) for a, b, o in data]), s)
+    rating = dict(zip(other.models, other.rating, strict=True))
+    for model, value in zip(plain.models, plain.rating, strict=True):
+        assert math.isclose(rating[names[model]], value, abs_tol=1e-9)
+
+
+def test_median_of_shuffles_and_mean_of_runs():
+    """The result is the mean over runs of the median over a run's shuffles, each fully played."""
+    comparisons = simulated(4, 6)
+    s = EloSettings(shuffles=15, runs=3, seed=5)
+    n = len(comparisons)
+    draw = engine._end_of_shuffle(n, n)
+    orders = [draw(engine._stream(s, number)) for number in range(s.runs * s.shuffles)]
+    ends = np.reshape([plain_elo(comparisons, order, s) for order in orders], (3, 15, 4))
+    result = bootstrap_elo(comparisons, s)
+    assert result.n_played == result.n_comparisons == n
+    medians = np.median(ends, axis=1)
+    np.testing.assert_allclose(result.run_ratings, medians, atol=1e-9)
+    np.testing.assert_allclose(result.rating, medians.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(result.run_std, medians.std(axis=0, ddof=1), atol=1e-9)
+    np.testing.assert_allclose(result.spread_low, np.percentile(ends, 2.5, axis=(0, 1)), atol=1e-9)
+
+
+@pytest.mark.parametrize(("block", "workers"), [(7, 1), (1000, 2), (13, 2)])
+def test_same_digits_whatever_the_split(monkeypatch, block, workers):
+    """Neither the number of processes nor the size of blocks changes a digit."""
+    comparisons, s = simulated(8, 60), EloSettings(shuffles=50, runs=2)
+    whole = bootstrap_elo(comparisons, s, workers=1)
+    monkeypatch.setattr(engine, "_BLOCK", block)
+    split = bootstrap_elo(comparisons, s, workers=workers)
+    assert np.array_equal(split.run_ratings, whole.run_ratings)
+    assert np.array_equal(split.spread_high, whole.spread_high)
+
+
+def test_seed_decides():
+    """The same seed gives the same result, another seed another."""
+    comparisons = simulated(5, 40)
+    one, same, other = (
+        bootstrap_elo(comparisons, EloSettings(shuffles=20, runs=1, seed=seed)).rating
+        for seed in (3, 3, 4)
+    )
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_playing_only_the_end_changes_nothing(monkeypatch):
+    """The games left out would not have changed a rating by 1e-6: all games give the same."""
+    comparisons, s = simulated(14, PER_PAIR, spread=1.5), EloSettings(shuffles=60, runs=1)
+    short = bootstrap_elo(comparisons, s)
+    assert short.n_played < len(comparisons) / 4
+    monkeypatch.setattr(engine, "_guess_length", lambda *_: len(comparisons))
+    whole = bootstrap_elo(comparisons, s)
+    assert whole.n_played == len(comparisons)
+    np.testing.assert_allclose(short.run_ratings, whole.run_ratings, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(short.spread_low, whole.spread_low, rtol=0, atol=1e-6)
+
+
+def test_too_short_a_tail_is_doubled(monkeypatch):
+    """A tail that does not forget the start is noticed on pilot shuffles and doubled."""
+    comparisons, s = simulated(6, 2000), EloSettings(shuffles=4, runs=1)
+    monkeypatch.setattr(engine, "_guess_length", lambda *_: 100)
+    for workers in (1, 2):
+        played = bootstrap_elo(comparisons, s, workers=workers).n_played
+        assert 1000 < played < len(comparisons)
+        assert math.log2(played / 100).is_integer()
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "k"),
+    [
+        (simulated(5, 400), 1.0),
+        (Comparisons.of([("a", "b", 1.0)] * 3000 + [("b", "c", 0.5)] * 3000), 32.0),
+        (Comparisons.of([("a", "b", 0.5)] * 9000 + [("c", "d", 1.0)] * 9), 32.0),
+    ],
+    ids=["small K", "always won", "rare model"],
+)
+def test_all_games_where_all_count(comparisons, k):
+    """With a small K, a model that always wins or one that rarely plays, every game is played."""
+    result = bootstrap_elo(comparisons, EloSettings(k=k, shuffles=3, runs=1))
+    assert result.n_played == len(comparisons)
+
+
+@pytest.mark.parametrize("length", [2, 3, 6])
+def test_end_of_shuffle_is_uniform(length):
+    """The drawn end of a shuffle is every ordered choice equally often."""
+    n, draws = 6, 24_000
+    draw, rng = engine._end_of_shuffle(n, length), np.random.default_rng(0)
+    seen = Counter(tuple(draw(rng).tolist()) for _ in range(draws))
+    orders = list(permutations(range(n), length))
+    expected = draws / len(orders)
+    chi2 = sum((seen[order] - expected) ** 2 / expected for order in orders)
+    freedom = len(orders) - 1
+    assert set(seen) <= set(orders)
+    assert abs(chi2 - freedom) < 5 * math.sqrt(2 * freedom)
+
+
+@given(st.integers(2, 300), st.integers(0, 2**32), st.data())
+def test_end_of_shuffle_does_not_depend_on_its_length(n, seed, data):
+    """A stream's shuffle is one order: shorter ends are the end of longer ones."""
+    short, long = sorted(data.draw(st.integers(1, n)) for _ in range(2))
+    ends = [
+        engine._end_of_shuffle(n, length)(np.random.default_rng(seed)) for length in (short, long)
+    ]
+    assert sorted(set(ends[1])) == sorted(ends[1])
+    assert np.array_equal(ends[0], ends[1][long - short :])
+
+
+def test_resampling_draws_with_replacement():
+    """`resample` plays as many comparisons as there are, drawn with replacement."""
+    comparisons = simulated(4, 6)
+    s = EloSettings(shuffles=5, runs=1, resample=True)
+    n = len(comparisons)
+    drawn = [engine._stream(s, number).integers(n, size=n)[::-1] for number in range(5)]
+    ends = [plain_elo(comparisons, order, s) for order in drawn]
+    result = bootstrap_elo(comparisons, s)
+    np.testing.assert_allclose(result.rating, np.median(ends, axis=0), atol=1e-9)
+    assert any(len(set(order)) < n for order in drawn)
+
+
+def test_paper_at_n8():
+    """Rebuilt N = 8 comparisons give Table 2: 12 models within 2 points, the others within 6."""
+    result = bootstrap_elo(published(8))
+    off = dict(
+        zip(
+            result.models,
+            np.abs(result.rating - published_elo("elo_n8", result.models)),
+            strict=True,
+        )
+    )
+    far = {model for model, points in off.items() if points > 2}
+    assert far <= {"Vicuna-13B", "LLaMA2-70B"}
+    assert max(off.values()) < 6
+
+
+def test_paper_at_n16():
+    """At N = 16, where figure and table differ, the ranking agrees: Kendall's tau >= .97."""
+    result = bootstrap_elo(published(16))
+    assert kendalltau(result.rating, published_elo("elo_n16", result.models)).statistic >= 0.97
+
+
+def test_stability_over_seeds():
+    """Another seed moves one run's ratings by a standard deviation of about 1.5, ten runs' by 0.5.
+
+    Root mean square over models. The median's standard error is what it is: single models of the
+    rebuilt data lie between 1.1 and 1.65 (paper: at most 1.4 on its own data).
+    """
+    result = bootstrap_elo(published(8), EloSettings(runs=20))
+    assert math.sqrt(np.mean(result.run_std**2)) < 1.5
+    halves = result.run_ratings[:10].mean(axis=0) - result.run_ratings[10:].mean(axis=0)
+    assert math.sqrt(np.mean(halves**2) / 2) < 0.75
+
+
+def test_result_carries_its_settings():
+    """A result knows what it was made with; one run has no spread over runs."""
+    s = EloSettings(shuffles=3, runs=1, seed=2)
+    result = bootstrap_elo(Comparisons.of([("a", "b", 1.0)]), s)
+    assert result.settings is s
+    assert result.models == ("a", "b")
+    assert np.isnan(result.run_std).all()
+    np.testing.assert_allclose(result.rating, (1016, 984))
+
+
+def test_blocks_cover_and_fit_in_memory():
+    """Blocks cover all shuffles in order, evenly, and none holds more than 64 MB of games."""
+    blocks = engine._blocks(10_000, 2 * 40_404, 2)
+    assert [number for block in blocks for number in block] == list(range(10_000))
+    assert max(map(len, blocks)) * 2 * 40_404 <= 64 << 20
+    assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
+    assert len(blocks) % 2 == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"k": 0}, {"scale": -1}, {"init": math.nan}, {"shuffles": 0}, {"runs": 0}, {"seed": -1}],
+)
+def test_settings_that_define_no_rating(wrong):
+    """A setting outside its range is refused by name."""
+    with pytest.raises(ConfigError, match=f"Elo {next(iter(wrong))} "):
+        EloSettings(**wrong)
+
+
+def test_nothing_to_rate():
+    """No comparison is an expected error, not an empty table; so are no workers."""
+    with pytest.raises(MissingError, match="no comparison to rate"):
+        bootstrap_elo(Comparisons.of([]))
+    with pytest.raises(ConfigError, match="0 workers"):
+        bootstrap_elo(Comparisons.of([("a", "b", 1.0)]), workers=0)

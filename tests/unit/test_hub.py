@@ -1,0 +1,277 @@
+"""`botchat.hub`: dataset rows, and the download of MuTual from a real local server."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import socket
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from botchat import hub
+from botchat.errors import ConfigError, DataError
+
+ITEM = "MuTual-master/data/mutual/test/test_{}.txt"
+
+
+def archive(*contents: str, top: str = "MuTual-master", extra: str = "") -> bytes:
+    """A zip in the upstream layout, with something in it that is not the test split."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as opened:
+        opened.writestr(f"{top}/README.md", extra)
+        for n, content in enumerate(contents):
+            opened.writestr(f"{top}/data/mutual/test/test_{n}.txt", content)
+            opened.writestr(f"{top}/data/mutual_plus/test/test_{n}.txt", content + extra)
+    return out.getvalue()
+
+
+def digest(*contents: str) -> str:
+    """The content digest, worked out by its definition."""
+    lines = sorted(
+        f"data/mutual/test/test_{n}.txt {hashlib.sha256(content.encode()).hexdigest()}\n"
+        for n, content in enumerate(contents)
+    )
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+class Server(ThreadingHTTPServer):
+    """Answers GET and HEAD from a table: path -> status, headers, body."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.asked: list[str] = []
+
+    @property
+    def url(self) -> str:
+        """Address without a path."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        status, headers, body = self.server.answers.get(self.path, (404, {}, b""))
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(body))} | headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the test's output clean."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A real HTTP server on a free port."""
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+class TestFetchMutual:
+    """`fetch_mutual`."""
+
+    def test_a_download_is_kept_and_not_made_again(self, server: Server, tmp_path: Path) -> None:
+        """The archive lies where the answer says; a second call asks nobody."""
+        server.answers["/m.zip"] = (200, {}, archive("a", "b"))
+        found = [
+            hub.fetch_mutual(tmp_path / "new", url=f"{server.url}/m.zip", digest=digest("a", "b"))
+            for _ in range(2)
+        ]
+        assert found == [tmp_path / "new" / "MuTual-master.zip"] * 2
+        assert found[0].read_bytes() == archive("a", "b")
+        assert server.asked == ["/m.zip"]
+        assert list((tmp_path / "new").iterdir()) == [found[0]]
+
+    def test_a_damaged_copy_is_replaced(self, server: Server, tmp_path: Path) -> None:
+        """What is in the cache is checked before it is used."""
+        server.answers["/m.zip"] = (200, {}, archive("a"))
+        (tmp_path / "MuTual-master.zip").write_bytes(b"damaged")
+        path = hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=digest("a"))
+        assert path.read_bytes() == archive("a")
+
+    def test_redirects_are_followed(self, server: Server, tmp_path: Path) -> None:
+        """GitHub answers with another address."""
+        server.answers["/a"] = (302, {"Location": f"{server.url}/b"}, b"")
+        server.answers["/b"] = (200, {}, archive("a"))
+        assert hub.fetch_mutual(tmp_path, url=f"{server.url}/a", digest=digest("a")).exists()
+
+    @pytest.mark.parametrize(
+        ("answer", "reason"),
+        [
+            ((404, {}, b"no"), "the server answers 404 Not Found"),
+            ((200, {"Content-Length": "99999"}, archive("a")), "broke off after"),
+            ((200, {}, archive("other")), "its data/mutual/test is not the 886 items"),
+            ((200, {}, archive("a")[:-40]), "its data/mutual/test is not the 886 items"),
+            ((200, {}, b"<html>hello</html>"), "its data/mutual/test is not the 886 items"),
+            ((200, {}, b"x" * 5000), "longer than 4,000 bytes"),
+            ((302, {"Location": "http://example.org/"}, b""), "redirected to http://example.org/:"),
+            ((302, {"Location": "file:///etc/passwd"}, b""), "the server answers 302"),
+        ],
+    )
+    def test_a_bad_answer_leaves_nothing_behind(
+        self,
+        answer: tuple[int, dict[str, str], bytes],
+        reason: str,
+        server: Server,
+        tmp_path: Path,
+    ) -> None:
+        """One line says what came back and how to get the archive by hand."""
+        server.answers["/m.zip"] = answer
+        with pytest.raises(DataError) as caught:
+            hub.fetch_mutual(
+                tmp_path, url=f"{server.url}/m.zip", digest=digest("a"), max_bytes=4000
+            )
+        assert reason in str(caught.value)
+        assert f"download {hub.MUTUAL_URL} by hand" in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_no_network_is_one_line(self, tmp_path: Path) -> None:
+        """A refused connection says how to go on without a network."""
+        url = f"http://127.0.0.1:{closed_port()}/m.zip"
+        with pytest.raises(DataError, match=r"^cannot download .*refused.* by hand and give"):
+            hub.fetch_mutual(tmp_path, url=url)
+
+    @pytest.mark.parametrize(
+        "url", ["http://example.org/m.zip", "file:///etc/passwd", "ftp://::1/"]
+    )
+    def test_only_https_is_fetched(self, url: str, tmp_path: Path) -> None:
+        """Plain http is for this machine alone."""
+        with pytest.raises(ConfigError, match="only https"):
+            hub.fetch_mutual(tmp_path, url=url)
+
+    def test_an_unwritable_folder_is_one_line(self, tmp_path: Path) -> None:
+        """A cache that cannot be made is named."""
+        (tmp_path / "file").touch()
+        with pytest.raises(DataError, match=r"^cannot write to .*file"):
+            hub.fetch_mutual(tmp_path / "file" / "cache", url="https://localhost/")
+
+    def test_the_digest_is_of_content(self, tmp_path: Path) -> None:
+        """Another packing with other files beside the split has the same digest."""
+        one, two = tmp_path / "1.zip", tmp_path / "2.zip"
+        one.write_bytes(archive("a", "b"))
+        two.write_bytes(archive("a", "b", top="MuTual-0123abc", extra="more"))
+        assert hub.mutual_digest(one) == hub.mutual_digest(two) == digest("a", "b")
+        assert digest("a", "b") != digest("b", "a")
+
+
+class TestLoadRows:
+    """`load_rows`."""
+
+    @pytest.fixture(autouse=True)
+    def own_cache(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """`datasets` keeps its lock files out of the user's cache."""
+        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+    ROWS = ({"id": "a", "dialog": ["One.", "Two."]}, {"id": "b", "dialog": ["Uno.", "Dos."]})
+
+    def test_files_and_folders(self, tmp_path: Path) -> None:
+        """Every form of a dataset on disk gives its rows, whichever split they are in."""
+        from datasets import Dataset, DatasetDict
+
+        made = Dataset.from_list(list(self.ROWS))
+        (tmp_path / "folder").mkdir()
+        made.to_parquet(tmp_path / "folder" / "test.parquet")
+        made.to_parquet(tmp_path / "rows.parquet")
+        made.to_json(tmp_path / "rows.jsonl")
+        made.save_to_disk(tmp_path / "saved")
+        DatasetDict(train=made.select([0]), test=made).save_to_disk(tmp_path / "splits")
+        for name in ("folder", "rows.parquet", "rows.jsonl", "saved", "splits", "splits@test"):
+            assert list(hub.load_rows(f"hf://{tmp_path / name}")) == list(self.ROWS), name
+        assert list(hub.load_rows(f"{tmp_path}/splits@train")) == [self.ROWS[0]]
+        with pytest.raises(ConfigError, match="no split 'dev'; add one of @test, @train"):
+            list(hub.load_rows(f"hf://{tmp_path}/splits@dev"))
+
+    def test_which_split_is_asked_where_none_is_obvious(self, tmp_path: Path) -> None:
+        """Two splits, neither called test: the user chooses."""
+        from datasets import Dataset, DatasetDict
+
+        made = Dataset.from_list(list(self.ROWS))
+        DatasetDict(train=made, dev=made).save_to_disk(tmp_path / "d")
+        with pytest.raises(ConfigError, match="add one of @dev, @train"):
+            list(hub.load_rows(f"hf://{tmp_path / 'd'}"))
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("nowhere", "there is no"),
+            ("notes.txt", r"not one of \.arrow"),
+            ("broken.parquet", "cannot be read as a dataset"),
+            ("empty", "cannot be read as a dataset"),
+        ],
+    )
+    def test_what_is_no_dataset_is_one_line(self, name: str, message: str, tmp_path: Path) -> None:
+        """Missing, unknown, broken and empty paths."""
+        (tmp_path / "notes.txt").touch()
+        (tmp_path / "broken.parquet").write_bytes(b"PAR1 is not enough")
+        (tmp_path / "empty").mkdir()
+        with pytest.raises((ConfigError, DataError), match=message) as caught:
+            list(hub.load_rows(f"hf://{tmp_path / name}"))
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "uri", ["hf://", "hf://name", "hf://a/b/c/d", "hf://a/b@c@d", "hf://a/@b"]
+    )
+    def test_a_malformed_name_is_told_the_syntax(self, uri: str) -> None:
+        """What cannot be a dataset is not asked for."""
+        with pytest.raises(ConfigError, match=r"is not hf://ORG/NAME\[/CONFIG\]\[@SPLIT\]"):
+            list(hub.load_rows(uri))
+
+    @pytest.mark.parametrize(
+        ("status", "code", "message"),
+        [
+            (404, "RepoNotFound", "no dataset 'some/thing' on the hub, or a private one"),
+            (403, "GatedRepo", "the dataset is gated; accept its terms"),
+            (500, "", "cannot reach the Hugging Face hub"),
+        ],
+    )
+    def test_what_the_hub_refuses_is_one_line(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        server: Server,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Unknown, gated and failing: what to do in each case."""
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
+        server.answers["/api/datasets/some/thing/auth-check"] = (
+            status,
+            {"X-Error-Code": code},
+            b"{}",
+        )
+        with pytest.raises((ConfigError, DataError), match=message) as caught:
+            list(hub.load_rows("hf://datasets/some/thing/config@test"))
+        assert "\n" not in str(caught.value)
+        assert server.asked.count("/api/datasets/some/thing/auth-check") == 1
+
+    def test_no_network_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Offline the hub is asked once, and the folder form is offered."""
+        monkeypatch.setattr(
+            "huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{closed_port()}"
+        )
+        with pytest.raises(DataError, match=r"cannot reach the Hugging Face hub .*hf://\./FOLDER"):
+            list(hub.load_rows("hf://some/thing"))
+
+
+def closed_port() -> int:
+    """A port on which nothing listens."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

@@ -1,0 +1,358 @@
+"""From records to tables: ranks, coverage, what is left out, and text that reads back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+from botchat.errors import DataError
+from botchat.leaderboards import Board, as_json, build, files, from_comparisons, rows_for_people
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import EloSettings
+from botchat.ratings.rates import comparisons_from_rates
+from botchat.records import HUMAN, Seed
+from botchat.tables import (
+    Column,
+    Table,
+    cells,
+    elided,
+    labels,
+    records,
+    table,
+    to_csv,
+    to_json,
+    to_markdown,
+)
+from tests.boards import QUICK, Made, judgment, made
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"
+SKILLS = {"best": 0.95, "good": 0.6, "poor": 0.1}
+
+
+@pytest.fixture(scope="module")
+def records_made() -> Made:
+    """Three models of known skill on 40 seeds."""
+    return made(SKILLS, 40)
+
+
+@pytest.fixture(scope="module")
+def board(records_made: Made) -> Board:
+    """Its board."""
+    return records_made.board()
+
+
+def keep(records_made: Made, wanted: Callable[[str], bool]) -> Board:
+    """The board of some of the protocols."""
+    kept = {protocol: js for protocol, js in records_made.judgments.items() if wanted(protocol)}
+    return replace(records_made, judgments=kept).board()
+
+
+def column(part: Table, key: str) -> dict[str, float]:
+    """Model -> value."""
+    return dict(zip(part.frame["model"], part.frame[key].tolist(), strict=True))
+
+
+def test_models_are_ranked_by_elo_at_the_largest_n(board: Board) -> None:
+    """Skill decides the order; human took part in UniEval only and is listed without a rank."""
+    assert board.main.frame["model"].tolist() == ["best", "good", "poor", HUMAN]
+    assert board.main.frame["rank"].tolist()[:3] == [1, 2, 3]
+    assert pd.isna(board.main.frame["rank"].iloc[3])
+    assert list(board.arenas) == [16, 8]
+    assert board.main.note.startswith("Ranked by Elo @16.")
+
+
+def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> None:
+    """Every number of the main table is what one counts in the judgments."""
+    n = len(records_made.seeds)
+    for model in SKILLS:
+        said = [j.verdict for j in records_made.judgments["unieval"] if j.contestants == (model,)]
+        readable = [v for v in said if v is not None]
+        passing = [v for v in readable if v == "No" or int(v) > 8]
+        assert column(board.main, "success_n8")[model] == len(passing) / len(readable)
+        assert column(board.main, "coverage_unieval")[model] == len(readable) / n
+        shown = [j for j in records_made.judgments["gteval"] if model in j.contestants]
+        lost = [j for j in shown if j.verdict == str(j.contestants.index(model) + 1)]
+        readable_gt = [j for j in shown if j.verdict is not None]
+        assert column(board.main, "gteval_win_or_tie")[model] == pytest.approx(
+            1 - len(lost) / len(readable_gt)
+        )
+    assert column(board.main, "complete")["best"] == n
+
+
+def test_win_matrices_are_ordered_by_rating_and_complementary(board: Board) -> None:
+    """What the row wins, the column loses: win(a, b) = 1 - win_or_tie(b, a)."""
+    part = board.arenas[16]
+    assert list(part.win.index) == list(part.win.columns) == ["best", "good", "poor"]
+    assert np.isnan(np.diag(part.win)).all()
+    off = ~np.eye(3, dtype=bool)
+    assert part.win.to_numpy()[off] == pytest.approx(1 - part.win_or_tie.to_numpy().T[off])
+
+
+def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
+    """Ten of twelve verdicts lost: the rate is of two, and low and high leave room for ten."""
+    some = made({"a": 0.9, "b": 0.1}, 20, unreadable=0.0, arena=())
+    eligible = [s.id for s in some.seeds if len(s.utterances) >= 4][:6]
+    seeds = [s for s in some.seeds if s.id in eligible]
+    said = [
+        judgment("arena-n16", s, shown, "2" if i == 0 else None)
+        for i, s in enumerate(eligible)
+        for shown in (("a", "b"), ("b", "a"))
+    ]
+    part = build(
+        seeds, some.dialogues, {"arena-n16": said}, seed_set="s", judge="j", elo=QUICK
+    ).arenas[16]
+    row = records(part.standing)[0]
+    assert (row["readable"], row["missing"]) == (2, 10)
+    assert (row["win"], row["win_low"], row["win_high"]) == (0.5, 0.0833, 0.9167)
+    assert (part.comparisons.n, part.comparisons.missing) == (2, 10)
+
+
+def test_a_pair_that_was_not_judged_is_missing_not_absent() -> None:
+    """a-b and b-c were compared, a-c never: it stands in the matrix without a rate."""
+    some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 20, arena=(8,), unreadable=0.0)
+    said = [j for j in some.judgments["arena-n8"] if set(j.contestants) != {"a", "c"}]
+    part = replace(some, judgments={"arena-n8": said}).board().arenas[8]
+    assert np.isnan(part.win.loc["a", "c"])
+    coverage = column(part.standing, "coverage")
+    assert (coverage["a"], coverage["b"]) == (0.5, 1.0)
+
+
+def test_a_model_without_a_readable_verdict_is_last_and_unrated() -> None:
+    """It stays in the tables, with nothing covered."""
+    some = made({"a": 0.9, "b": 0.5, "mute": 0.99}, 20, arena=(8,), unreadable=0.0)
+    said = [
+        judgment(j.protocol, j.seed_id, j.contestants, None) if "mute" in j.contestants else j
+        for j in some.judgments["arena-n8"]
+    ]
+    part = replace(some, judgments={"arena-n8": said}).board().arenas[8]
+    last = records(part.standing)[-1]
+    assert (last["model"], last["rank"], last["elo"], last["coverage"]) == ("mute", None, None, 0.0)
+    assert list(part.ratings) == ["a", "b"]
+
+
+def test_without_arena_unieval_ranks(records_made: Made) -> None:
+    """Success at the largest N, with human as a contestant like any other."""
+    found = keep(records_made, lambda protocol: protocol == "unieval")
+    assert found.main.frame["model"].tolist() == [HUMAN, "best", "good", "poor"]
+    assert found.main.frame["rank"].tolist() == [1, 2, 3, 4]
+    assert found.arenas == {}
+    assert any("botchat judge arena --seeds made-up --judge rules" in n for n in found.notes)
+
+
+def test_without_arena_and_unieval_gteval_ranks(records_made: Made) -> None:
+    """Win + tie against people; human is no row of that."""
+    found = keep(records_made, lambda protocol: protocol == "gteval")
+    assert found.main.frame["model"].tolist() == ["best", "good", "poor"]
+    assert found.unieval is None
+    assert len(found.notes) == 2
+
+
+def test_without_judgments_there_are_lengths(records_made: Made) -> None:
+    """Nothing judged is a board of three sentences, flags and lengths, not a crash."""
+    found = keep(records_made, lambda protocol: False)
+    assert len(found.notes) == 3
+    assert found.coverage is None
+    assert found.main.frame["rank"].isna().all()
+    assert found.main.signature.startswith("botchat:")
+    assert set(files(found)) == {
+        "leaderboard.csv", "leaderboard.md", "leaderboard.json", "flags.csv", "lengths.csv",
+    }  # fmt: skip
+
+
+def test_an_arena_without_a_readable_verdict_is_left_out(records_made: Made) -> None:
+    """With a sentence."""
+    said = [
+        judgment(j.protocol, j.seed_id, j.contestants, None)
+        for j in records_made.judgments["arena-n8"]
+    ]
+    found = replace(records_made, judgments={"arena-n8": said}).board()
+    assert found.arenas == {}
+    assert "Arena at N = 8 has no readable verdict, so no rating." in found.notes
+
+
+def test_judgments_on_others_are_passed_over(records_made: Made, board: Board) -> None:
+    """Those of seeds, models or protocols that are not given change nothing."""
+    more = {
+        **records_made.judgments,
+        "unieval": [
+            *records_made.judgments["unieval"],
+            judgment("unieval", "S-1", ("gone",), "3"),
+            judgment("unieval", "gone", ("best",), "3"),
+        ],
+        "probe": [judgment("probe", "S-1", ("best",), "3")],
+    }
+    assert files(replace(records_made, judgments=more).board()) == files(board)
+
+
+def test_a_verdict_out_of_the_set_stops_the_board(records_made: Made) -> None:
+    """Rather than being counted as something."""
+    broken = {"arena-n8": [judgment("arena-n8", "S-4", ("best", "good"), "maybe")]}
+    seeds = [Seed("S-4", ("a", "b", "c", "d"))]
+    with pytest.raises(DataError, match="'maybe'"):
+        build(seeds, records_made.dialogues, broken, seed_set="s", judge="j")
+
+
+def test_success_is_counted_at_the_lengths_that_dialogues_reach() -> None:
+    """Dialogues of 9 utterances have success rates at 4 and 8, not at 12 and 16."""
+    found = made({"a": 0.9, "b": 0.2}, 10, turns=9, arena=(8,)).board()
+    keys = [key for key in found.main.frame if str(key).startswith("success")]
+    assert keys == ["success_n8", "success_n4", "success_human_length"]
+
+
+def test_false_alarms_are_the_judges_own(board: Board) -> None:
+    """The judge's table says how many human dialogues it accuses, and how steady it is."""
+    assert board.judge_health is not None
+    rows = {row["protocol"]: row for row in records(board.judge_health)}
+    assert 0 <= rows["unieval"]["false_alarms"] < 0.3
+    assert rows["unieval"]["consistency"] is None
+    assert 0 < rows["arena-n16"]["consistency"] < 1
+    assert 0.3 < rows["arena-n16"]["first_preferred"] < 0.7
+
+
+def test_signatures_say_how_numbers_were_made(board: Board) -> None:
+    """The format of DESIGN §4, with the settings of Elo and Bradley-Terry where there are some."""
+    assert board.arenas[16].standing.signature == (
+        "botchat:0.1.0|arena|set:made-up|n:16|judge:rules|prompt:3f9a01bc|orders:2"
+        "|elo:k32,20x2|seed:0|data:full|bt:ties0.5,95%,by-seed"
+    )
+    assert board.main.signature == board.arenas[16].standing.signature
+    assert len(board.main.signatures) == 6
+    other = EloSettings(init=1500, k=4, shuffles=20, runs=1, seed=7)
+    rated_otherwise = made({"a": 0.9, "b": 0.1}, 10).board(other)
+    assert "|elo:k4,20x1,init1500|seed:7|data:" in rated_otherwise.main.signature
+
+
+def test_judgments_of_several_settings_are_marked(records_made: Made) -> None:
+    """Half of them made with another prompt: the signature and a note say so."""
+    said = records_made.judgments["unieval"]
+    mixed = [msgspec.structs.replace(j, signature=f"{j.signature}|new") for j in said[:3]]
+    found = replace(records_made, judgments={"unieval": [*mixed, *said[3:]]}).board()
+    assert found.unieval is not None
+    assert found.unieval.signature.endswith("|and-1-other-settings")
+    assert any("2 different settings" in note for note in found.notes)
+
+
+def test_csv_reads_back(board: Board) -> None:
+    """Every csv is read back by pandas to the numbers of its table, signatures as comments."""
+    texts = files(board)
+    parts = [*board.tables, *(part.pairs for part in board.arenas.values())]
+    assert {f"{part.name}.csv" for part in parts} == {n for n in texts if n.endswith(".csv")}
+    for part in parts:
+        read = pd.read_csv(io.StringIO(texts[f"{part.name}.csv"]), comment="#")
+        assert list(read.columns) == list(part.frame.columns)
+        for key in (c.key for c in part.columns if c.kind != "name"):
+            expected = part.frame[key].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
+            assert read[key].to_numpy(dtype=float) == pytest.approx(expected, abs=5e-5, nan_ok=True)
+        comments = [line for line in texts[f"{part.name}.csv"].splitlines() if line[0] == "#"]
+        assert comments == [f"# {signature}" for signature in part.signatures]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("http://localhost:8000/v1#my-model", "http://localhost:8000/v1#my-model"),
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@x", "'@x"),
+        ("\t=x", "' =x"),
+        ('say "hi", you', 'say "hi", you'),
+        ("two\nlines", "two lines"),
+        ("模型 #1", "模型 #1"),
+    ],
+)
+def test_names_in_csv(name: str, cell: str) -> None:
+    """A name is one cell that no spreadsheet runs and no comment mark cuts."""
+    part = table(
+        "t", "T", [Column("model", "M", "name"), Column("x", "X", "rate")],
+        [{"model": name, "x": -0.5}], ["s"],
+    )  # fmt: skip
+    text = to_csv(part)
+    assert next(csv.DictReader(io.StringIO(text)))["model"] == cell
+    assert pd.read_csv(io.StringIO(text), comment="#").iloc[0].tolist() == [cell, -0.5]
+
+
+def test_markdown_shows_names_as_they_are() -> None:
+    """Nothing in a name ends its cell or becomes markup; rates are in percent."""
+    part = table(
+        "t", "T", [Column("model", "M", "name"), Column("x", "X", "rate")],
+        [{"model": "a|b `c` <script> [d](e)\n*f*", "x": 0.125}, {"model": "g"}], ["sig|nature"],
+    )  # fmt: skip
+    lines = to_markdown(part).splitlines()
+    assert lines[4].startswith(r"| a\|b \`c\` &lt;script> \[d\](e) \*f\* |")
+    assert lines[4].endswith(" 12.5 |")
+    assert lines[5].endswith(" – |")
+    assert lines[-1].rstrip() == "`sig|nature`"
+
+
+def test_json_is_json(board: Board) -> None:
+    """No NaN; rows carry the ranking Elo as ``elo``."""
+    whole = json.loads(files(board)["leaderboard.json"], parse_constant=pytest.fail)
+    assert whole == json.loads(to_json(as_json(board)))
+    assert whole["rows"][0]["elo"] == whole["rows"][0]["elo_n16"]
+    assert whole["rows"][-1]["elo"] is None
+    assert whole["signature"] == board.main.signature
+    assert len(whole["tables"]["arena-n16-pairs"]["rows"]) == 6
+
+
+def test_people_read_headings_and_percent(board: Board) -> None:
+    """The terminal's rows: no machine-only columns, a dash for what is missing."""
+    rows = rows_for_people(board.main)
+    assert len(rows) == len(cells(board.main)) == 4
+    assert rows[0]["Model"] == "best"
+    assert re.fullmatch(r"\d+\.\d", rows[0]["Success @16"])
+    assert rows[-1]["Elo @16"] == "–"
+    assert "Dialogues" not in rows[0]
+
+
+def test_equal_values_share_a_rank() -> None:
+    """Two models of one Elo are both first, the next is third."""
+    found = from_comparisons(
+        Comparisons.of([("a", "c", 1.0), ("b", "c", 1.0), ("a", "b", 0.5)]),
+        "x", 1, EloSettings(shuffles=1, runs=1),
+    )  # fmt: skip
+    by_elo = dict(zip(found.standing.frame["model"], found.standing.frame["rank"], strict=True))
+    assert by_elo["c"] == 3
+
+
+def test_published_rates_pass_through_unchanged() -> None:
+    """The paper's Figure 5 at N = 8, rebuilt into comparisons, gives its own rates and counts."""
+    path = DATA / "arena_n8_pairwise_rates.csv"
+    if not path.exists():
+        pytest.skip("the published rates are not beside this checkout")
+    text = path.read_text("utf-8-sig")
+    found = from_comparisons(comparisons_from_rates(text, 444, "x"), "n8", 444, QUICK)
+    assert (found.comparisons.n, found.comparisons.missing) == (91 * 444, 0)
+    published = pd.read_csv(io.StringIO(text)).set_index(["model_a", "model_b"])
+    ours = found.pairs.frame.set_index(["model_a", "model_b"]).loc[published.index]
+    for key in ("win_rate", "win_or_tie_rate"):
+        assert ours[key].to_numpy() == pytest.approx(published[key].to_numpy(), abs=0.0101)
+    again = "\n".join(line for line in to_csv(found.pairs).splitlines() if line[0] != "#")
+    back = from_comparisons(comparisons_from_rates(again, 444, "x"), "n8", 444, QUICK)
+    assert back.win.equals(found.win)
+
+
+def test_labels_are_short_and_different() -> None:
+    """Long names lose their middle, and two that then look alike get a mark of their own."""
+    alike = ["a" * 40 + "x" + "b" * 40, "a" * 40 + "y" + "b" * 40]
+    found = labels([*alike, "short", "通" * 40, "short"])
+    assert len(set(found)) == 4
+    assert found[2] == found[4] == "short"
+    assert max(map(len, found)) <= 34
+    assert found[3].count("通") == 16
+
+
+@pytest.mark.parametrize("name", ["a\nb\x00c", "a\u202eb\u2066c", "a\u2028b\tc"])
+def test_labels_hold_no_control_characters(name: str) -> None:
+    """Nor marks that turn the writing direction."""
+    assert elided(name, 34) == "a b c"

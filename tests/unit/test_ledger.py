@@ -1,0 +1,158 @@
+"""The call ledger: keys, replies, accounts, moving."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.errors import DataError
+from botchat.interfaces import Reply, Sampling, Usage
+from botchat.ledger import Bill, Ledger, request_json, request_key
+
+ASK = [{"role": "user", "content": "hi"}]
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    """An empty ledger."""
+    made = Ledger(tmp_path / "l.sqlite3")
+    yield made
+    made.close()
+
+
+def put(ledger, text="hello", model="m", messages=ASK, **facts):
+    """Store one reply; its key."""
+    request = request_json({"model": model}, messages, Sampling())
+    reply = Reply(facts.pop("outcome", "ok"), text=text, **facts)
+    ledger.put(request_key(request), request, reply, model=model, stage="judge")
+    return request_key(request)
+
+
+@given(text=st.text().filter(lambda t: not any(0xD800 <= ord(c) < 0xE000 for c in t)))
+def test_a_reply_comes_back_as_it_was(text, tmp_path_factory):
+    """Whatever the endpoint said is returned unchanged, raw body included."""
+    ledger = Ledger(tmp_path_factory.mktemp("l") / "l.sqlite3")
+    key = put(ledger, text, raw=text * 2, usage=Usage(3, 2, 1), cost_usd=0.5, latency_s=1.5)
+    found = ledger.get(key)
+    ledger.close()
+    assert found is not None
+    assert (found.text, found.raw, found.usage) == (text, text * 2, Usage(3, 2, 1))
+    assert (found.cost_usd, found.latency_s, found.key) == (0.5, 1.5, key)
+
+
+def test_the_first_answer_stays(ledger):
+    """A second answer to the same request never replaces the first."""
+    key = put(ledger, "first")
+    put(ledger, "second")
+    assert ledger.get(key).text == "first"
+
+
+@pytest.mark.parametrize(
+    ("identity", "messages", "sampling"),
+    [
+        ({"model": "other"}, ASK, Sampling()),
+        ({"model": "m"}, [{"role": "user", "content": "ho"}], Sampling()),
+        ({"model": "m"}, [{"role": "system", "content": "hi"}], Sampling()),
+        ({"model": "m"}, ASK, Sampling(temperature=None)),
+        ({"model": "m"}, ASK, Sampling(max_tokens=5)),
+        ({"model": "m"}, ASK, Sampling(sample=1)),
+    ],
+)
+def test_everything_that_decides_an_answer_is_in_the_key(identity, messages, sampling):
+    """Another model, text, role or sampling is another call."""
+    base = request_key(request_json({"model": "m"}, ASK, Sampling()))
+    assert request_key(request_json(identity, messages, sampling)) != base
+
+
+def test_the_key_does_not_depend_on_the_order_of_fields():
+    """The canonical request has one byte order."""
+    a = request_json({"x": 1, "y": 2}, ASK, Sampling())
+    b = request_json({"y": 2, "x": 1}, [{"content": "hi", "role": "user"}], Sampling())
+    assert a == b
+
+
+def test_accounts_keep_unknown_prices_unknown(ledger):
+    """Known money is summed, calls of unknown price are counted, never taken as free."""
+    put(ledger, usage=Usage(10, 5, None), cost_usd=0.25)
+    put(ledger, messages=[{"role": "user", "content": "2"}], usage=Usage(10, 5, 4))
+    put(ledger, model="n", outcome="refused")
+    ledger.add_attempt("k", Reply("transport", detail="HTTP 500", status=500), model="m")
+    first, second = ledger.stats()
+    assert (first.model, first.calls, first.prompt_tokens, first.cached_tokens) == ("m", 2, 20, 4)
+    assert (first.cost_usd, first.unpriced_calls, first.failed_attempts) == (0.25, 1, 1)
+    assert (second.cost_usd, second.outcomes) == (None, {"refused": 1})
+
+
+@pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])
+def test_export_and_import_move_every_call(ledger, tmp_path, name):
+    """Another machine's ledger answers the same calls; importing twice adds nothing."""
+    keys = [put(ledger, f"t{n}", messages=[{"role": "user", "content": str(n)}]) for n in range(5)]
+    assert ledger.export(tmp_path / name) == 5
+    other = Ledger(tmp_path / "other.sqlite3")
+    assert other.import_(tmp_path / name) == (5, 0)
+    assert other.import_(tmp_path / name) == (0, 5)
+    assert [other.get(key) for key in keys] == [ledger.get(key) for key in keys]
+    other.close()
+
+
+def test_an_edited_request_is_not_imported(ledger, tmp_path):
+    """A request that does not match its key is refused, and nothing of the file is kept."""
+    put(ledger, "a")
+    put(ledger, "b", messages=[{"role": "user", "content": "2"}])
+    path = tmp_path / "calls.jsonl"
+    ledger.export(path)
+    lines = path.read_text().splitlines()
+    edited = json.loads(lines[1])
+    edited["request"]["messages"][0]["content"] = "something else"
+    path.write_text(lines[0] + "\n" + json.dumps(edited) + "\n")
+    other = Ledger(tmp_path / "other.sqlite3")
+    with pytest.raises(DataError, match=r"calls\.jsonl:2: the request does not match"):
+        other.import_(path)
+    assert other.stats() == []
+    other.close()
+
+
+def test_a_cut_archive_is_one_line(ledger, tmp_path):
+    """A truncated gzip file is reported, and nothing of it is kept."""
+    put(ledger, "a" * 1000)
+    path = tmp_path / "calls.jsonl.gz"
+    ledger.export(path)
+    path.write_bytes(path.read_bytes()[:-9])
+    other = Ledger(tmp_path / "other.sqlite3")
+    with pytest.raises(DataError, match="cannot read"):
+        other.import_(path)
+    assert other.stats() == []
+    other.close()
+
+
+def test_something_else_is_not_a_ledger(tmp_path):
+    """A file that is no ledger, or of another schema, is named."""
+    path = tmp_path / "l.sqlite3"
+    path.write_bytes(b"not a database at all, surely" * 40)
+    with pytest.raises(DataError, match="cannot open the ledger"):
+        Ledger(path)
+
+
+def test_what_an_endpoint_refuses_is_remembered(ledger):
+    """Quirks are kept by identity."""
+    ledger.set_quirks({"model": "m"}, {"layout": "merge-leading"})
+    assert ledger.quirks({"model": "m"}) == {"layout": "merge-leading"}
+    assert ledger.quirks({"model": "n"}) == {}
+
+
+def test_the_bills_of_many_calls_at_once(ledger):
+    """Tokens, money and seconds of each; unknown stays unknown, a refused request took nothing."""
+    one = put(ledger, usage=Usage(30, 4), cost_usd=0.5, latency_s=1.5)
+    unpriced = put(ledger, model="other", usage=Usage(3, 2), latency_s=0.5)
+    uncounted = put(ledger, model="silent")
+    refused = put(ledger, "", model="small", outcome="overflow", latency_s=0.25)
+    assert ledger.bills([one, unpriced, uncounted, refused, "0" * 64]) == {
+        one: Bill(34, 0.5, 1.5),
+        unpriced: Bill(5, None, 0.5),
+        uncounted: Bill(None, None, 0.0),
+        refused: Bill(0, 0.0, 0.25),
+    }
+    assert ledger.bills([]) == {}

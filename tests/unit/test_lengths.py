@@ -1,0 +1,191 @@
+"""Lengths in tokens where the encoding is there, in words and labelled so where it is not."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import os
+import statistics
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiktoken
+
+from botchat.measures import lengths
+from botchat.records import HUMAN, Dialogue, Utterance
+
+
+@pytest.fixture(autouse=True)
+def _asked_anew() -> Iterator[None]:
+    """Every test looks for the encoding itself."""
+    lengths.counter.cache_clear()
+    yield
+    lengths.counter.cache_clear()
+
+
+@pytest.fixture
+def _nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder holds the vocabulary, and the network refuses."""
+
+    def refuse(name: str) -> None:
+        raise OSError(f"no network for {name}")
+
+    monkeypatch.setattr(lengths, "_folders", lambda: iter(()))
+    monkeypatch.setattr(tiktoken, "get_encoding", refuse)
+
+
+def dialogue(*texts: str, tokens: tuple[int | None, ...] = (), model: str = "m") -> Dialogue:
+    """A dialogue whose first two utterances are the seed."""
+    return Dialogue(
+        seed_id="S-1",
+        model=model,
+        utterances=texts,
+        n_seed=2,
+        facts=tuple(Utterance(tokens=n) for n in tokens),
+        status="complete",
+        signature="",
+    )
+
+
+def test_tokens_are_cl100k_base() -> None:
+    """The counts that OpenAI's tokenizer gives; special tokens in a text are plain text."""
+    counter = lengths.counter()
+    if counter.unit != "tokens":
+        pytest.skip("the cl100k_base vocabulary is not on this machine")
+    assert counter.count("hello world") == 2
+    assert counter.count("tiktoken is great!") == 6
+    assert counter.count("<|endoftext|>") > 1
+    assert counter.count("") == 0
+    assert "llama_index.core" not in sys.modules
+
+
+@pytest.mark.usefixtures("_nowhere")
+def test_without_the_vocabulary_words_are_counted_and_said_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One line, once, that says how to get it; and no estimate is passed off as tokens."""
+    with caplog.at_level(logging.WARNING, "botchat"):
+        first = lengths.counter()
+        again = lengths.counter()
+    assert first is again
+    assert first.unit == "words"
+    assert first.count("It's raining, isn't it?") == 4
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "\n" not in said
+    assert "TIKTOKEN_CACHE_DIR" in said
+    assert "llama-index-core" in said
+
+
+def test_a_download_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The download of tiktoken has no timeout of its own; waiting for it has."""
+    hang = threading.Event()
+
+    def never(_: str) -> None:
+        hang.wait()
+
+    monkeypatch.setattr(lengths, "_folders", lambda: iter(()))
+    monkeypatch.setattr(lengths, "DOWNLOAD_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(tiktoken, "get_encoding", never)
+    assert lengths.counter().unit == "words"
+    hang.set()
+
+
+def test_a_broken_cache_file_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with another digest is not used, and not deleted either (tiktoken would)."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    broken = tmp_path / lengths._FILE
+    broken.write_bytes(b"aGVsbG8= 0\n")
+    monkeypatch.setattr(lengths, "_download", lambda: None)
+    monkeypatch.setattr(lengths.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(lengths.tempfile, "gettempdir", lambda: str(tmp_path / "nowhere"))
+    assert lengths.counter().unit == "words"
+    assert broken.read_bytes() == b"aGVsbG8= 0\n"
+
+
+def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking elsewhere for the vocabulary does not change where other code looks."""
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
+    lengths.counter()
+    assert "TIKTOKEN_CACHE_DIR" not in os.environ
+
+
+def test_the_file_is_the_one_that_tiktoken_looks_for() -> None:
+    """Cache files of tiktoken are named by the SHA-1 of their address."""
+    assert hashlib.sha1(lengths._URL.encode()).hexdigest() == lengths._FILE
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("", 0),
+        ("one two", 2),
+        ("don't stop", 2),
+        ("rock'n'roll 99", 2),
+        ("你好 world", 3),
+        ("…!", 0),
+    ],
+)
+def test_words(text: str, n: int) -> None:
+    """Runs of letters and digits; each Chinese or Japanese character is one."""
+    assert lengths.words(text) == n
+
+
+def test_seed_utterances_are_not_measured() -> None:
+    """Recorded tokens are taken as they are, and no counter is asked."""
+
+    def ask() -> lengths.Counter:
+        raise AssertionError("all counts are recorded")
+
+    made = {"m": {"S-1": dialogue("s e e d", "s e e d", "x", "y y", tokens=(7, 9))}}
+    measured = lengths.measure(made, ask)
+    assert measured.unit == "tokens"
+    assert measured.by_contestant["m"].tolist() == [7, 9]
+
+
+def test_what_is_not_recorded_is_counted() -> None:
+    """A human dialogue has no facts: its own utterances are counted; recorded counts stay."""
+    made = {
+        "m": {"S-1": dialogue("a", "b", "c c c", "d", tokens=(70, None))},
+        HUMAN: {"S-1": dialogue("a", "b", "e e", model=HUMAN)},
+    }
+    counter = lengths.Counter("tokens", lambda text: len(text.split()))
+    measured = lengths.measure(made, lambda: counter)
+    assert {name: v.tolist() for name, v in measured.by_contestant.items()} == {
+        "m": [70, 1],
+        HUMAN: [2],
+    }
+
+
+def test_units_are_never_mixed() -> None:
+    """If one utterance can only be counted in words, all are."""
+    made = {
+        "m": {"S-1": dialogue("a", "b", "c c c", tokens=(70,))},
+        "k": {"S-1": dialogue("a", "b", "e e", tokens=(None,))},
+    }
+    measured = lengths.measure(made, lambda: lengths.Counter("words", lengths.words))
+    assert measured.unit == "words"
+    assert [v.tolist() for v in measured.by_contestant.values()] == [[3], [2]]
+
+
+def test_summary_agrees_with_the_standard_library() -> None:
+    """Mean, median, maximum and standard deviation as in `statistics`."""
+    values = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+    found = lengths.summary(np.array(values))
+    assert (found.n, found.mean, found.median) == (
+        10, statistics.mean(values), statistics.median(values),
+    )  # fmt: skip
+    assert found.sd == pytest.approx(statistics.pstdev(values))
+    assert found.p95 == pytest.approx(statistics.quantiles(values, n=20, method="inclusive")[-1])
+    assert found.max == 9
+
+
+def test_summary_of_nothing() -> None:
+    """A model that said nothing has no mean."""
+    found = lengths.summary(np.array([], dtype=np.int64))
+    assert found.n == 0
+    assert math.isnan(found.mean)

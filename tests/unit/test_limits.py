@@ -1,0 +1,200 @@
+"""Concurrency that adapts, bounded retries, prices."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.interfaces import Usage
+from botchat.models.limits import BURST_S, FREE, Endpoint, Prices, Rate, Retry
+from botchat.models.openai_api import LONGEST_PAUSE_S, retry_after_s
+
+
+@given(
+    attempt=st.integers(1, 20),
+    asked=st.floats(0, 2000),
+    waited=st.floats(0, 1000),
+    n=st.integers(1, 9),
+)
+def test_waiting_is_bounded_and_never_undercuts_the_server(attempt, asked, waited, n):
+    """A retry waits at least what was asked, gives up after n attempts or the total."""
+    retry = Retry(attempts=n)
+    wait = retry.wait_s(attempt, asked, waited)
+    if attempt >= n:
+        assert wait is None
+    if wait is not None:
+        assert wait >= asked
+        assert waited + wait <= retry.total_s
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, 0),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "soon"}, 0),
+        ({"retry-after": "nan"}, 0),
+        ({"retry-after": "inf"}, LONGEST_PAUSE_S),
+        ({"retry-after": "99999999"}, LONGEST_PAUSE_S),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"retry-after": "Wed, 21 Oct 2999 07:28:00 GMT"}, LONGEST_PAUSE_S),
+    ],
+)
+def test_retry_after_is_understood_in_all_its_forms(headers, seconds):
+    """Seconds, fractions, milliseconds, dates; never negative, never for ever."""
+    assert retry_after_s(headers) == seconds
+
+
+def test_no_more_calls_are_in_flight_than_the_limit_allows():
+    """The limit holds while it moves, and everybody gets a turn."""
+
+    async def run():
+        endpoint = Endpoint(most=5, start=2)
+        most = 0
+
+        async def call(n):
+            nonlocal most
+            async with endpoint.slot():
+                assert endpoint.in_flight <= int(endpoint.limit) or n < 0
+                most = max(most, endpoint.in_flight)
+                await asyncio.sleep(0)
+                endpoint.succeeded()
+
+        await asyncio.gather(*(call(n) for n in range(200)))
+        return most, endpoint
+
+    most, endpoint = asyncio.run(run())
+    assert most == 5
+    assert endpoint.in_flight == 0
+    assert endpoint.limit == 5
+
+
+def test_overload_halves_the_concurrency_once_for_one_burst():
+    """Ten refusals of one burst count as one sign of overload; one call always stays possible."""
+
+    async def run():
+        endpoint = Endpoint(most=64, start=64)
+        for _ in range(10):
+            endpoint.overloaded(0.0)
+        return endpoint.limit
+
+    assert asyncio.run(run()) == 32
+
+
+def test_a_cancelled_waiter_loses_no_place():
+    """Cancelling a caller in the queue leaves the places to the others."""
+
+    async def run():
+        endpoint = Endpoint(most=1, start=1)
+        gate = asyncio.Event()
+
+        async def call():
+            async with endpoint.slot():
+                await gate.wait()
+
+        first = asyncio.create_task(call())
+        await asyncio.sleep(0)
+        waiting = [asyncio.create_task(call()) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        gate.set()
+        await asyncio.wait_for(asyncio.gather(first, *waiting[1:]), 5)
+        return endpoint.in_flight
+
+    assert asyncio.run(run()) == 0
+
+
+def test_a_waiter_cancelled_at_its_turn_passes_the_turn_on():
+    """A place given to a caller that is gone goes to the next one."""
+
+    async def run():
+        endpoint = Endpoint(most=1, start=1)
+
+        async def call():
+            async with endpoint.slot():
+                pass
+
+        async with endpoint.slot():
+            second = asyncio.create_task(call())
+            third = asyncio.create_task(call())
+            await asyncio.sleep(0)
+        # Leaving the slot has woken the second; it is cancelled before it can run.
+        second.cancel()
+        await asyncio.wait_for(third, 5)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("prices", "usage", "cost"),
+    [
+        (Prices(1.0, 2.0), Usage(1_000_000, 500_000), 2.0),
+        (Prices(1.0, 2.0), Usage(1_000_000, 0, 400_000), 1.0),
+        (Prices(1.0, 2.0, 0.1), Usage(1_000_000, 0, 400_000), 0.64),
+        (Prices(1.0, None), Usage(1, 1), None),
+        (Prices(1.0, 2.0), Usage(None, 1), None),
+        (Prices(), Usage(1, 1), None),
+        (FREE, Usage(), 0.0),
+    ],
+)
+def test_unknown_is_never_free(prices, usage, cost):
+    """A cost is computed only from known prices and known counts."""
+    found = prices.cost(usage)
+    assert found == (cost if cost is None else pytest.approx(cost))
+
+
+@given(
+    per_minute=st.floats(1, 10_000),
+    calls=st.lists(st.tuples(st.floats(0, 20), st.floats(0.1, 50)), min_size=1, max_size=60),
+)
+def test_no_minute_gets_more_than_its_rate(per_minute, calls):
+    """However calls arrive, any minute's worth of uses is within the rate, a burst and one call."""
+    rate, now, used = Rate(per_minute), 0.0, []
+    for gap, amount in calls:
+        now += gap
+        used.append((now + rate.wait_s(amount, now), amount))
+    assert [at for at, _ in used] == sorted(at for at, _ in used)
+    for start, _ in used:
+        within = [amount for at, amount in used if start <= at < start + 60]
+        allowed = per_minute * (60 + BURST_S) / 60 + max(within)
+        assert sum(within) <= allowed * (1 + 1e-9)
+
+
+def test_a_rate_that_is_free_does_not_wait_and_a_used_one_does():
+    """60 a minute: two at once at most, then one a second; corrections move the next use."""
+    rate = Rate(60)
+    waits = [rate.wait_s(1, 100.0) for _ in range(4)]
+    assert waits == pytest.approx([0, 0, 1, 2])
+    rate.correct(-1)
+    assert rate.wait_s(1, 100.0) == pytest.approx(2)
+    assert rate.wait_s(1, 200.0) == 0
+
+
+def test_stopping_an_endpoint_cancels_who_still_waits():
+    """An interrupted run sends nothing that was not under way, whatever it waited for."""
+
+    async def run():
+        endpoint = Endpoint(most=1, start=1, requests_per_minute=1)
+        entered = 0
+
+        async def call():
+            nonlocal entered
+            async with endpoint.slot():
+                entered += 1
+
+        await call()
+        await call()  # the burst of one call more
+        waiting = [asyncio.create_task(call()) for _ in range(3)]
+        await asyncio.sleep(0)
+        endpoint.stop()
+        results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results)
+        return entered
+
+    assert asyncio.run(run()) <= 2

@@ -1,0 +1,172 @@
+"""Figures: everything inside, nothing over anything else, the same data the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from botchat import plots
+from botchat.leaderboards import from_comparisons
+from botchat.plots import charts, style
+from botchat.plots.style import Heading
+from botchat.ratings.comparisons import Comparisons
+from tests.boards import QUICK, made
+
+NAMES = {
+    "long": "an-organisation/a-model-with-a-very-long-name-that-goes-on-instruct-preview-{:02d}",
+    "script": "модель {} <b>$x_1$</b>",
+}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(k: int, name: str = "an-organisation/some-model-instruct-{}") -> list[plots.Chart]:
+    """Every figure of a board of ``k`` models."""
+    skills = {name.format(i): 1 - (i + 0.5) / k for i in range(k)}
+    return plots.draw(made(skills, 8, unreadable=0.1).board())
+
+
+def visible(figure: Figure) -> list[Text]:
+    """Every text that can be read in a figure."""
+    figure.canvas = FigureCanvasAgg(figure)
+    with style.styled():
+        figure.canvas.draw()
+    beyond = set()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        ticks = zip(axis.get_ticklabels(), axis.get_ticklocs(), strict=True)
+        beyond |= {label for label, at in ticks if not low <= at <= high}
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text not in beyond]
+    return [text for text in texts if text.get_text().strip()]
+
+
+def boxes(texts: Sequence[Text]) -> np.ndarray:
+    """Left, bottom, right and top of each in pixels, shrunk by a pixel's rounding."""
+    extents = [text.get_window_extent() for text in texts]
+    return np.array([[box.x0 + 0.5, box.y0 + 0.5, box.x1 - 0.5, box.y1 - 0.5] for box in extents])
+
+
+@pytest.mark.parametrize(
+    ("k", "name"), [(1, "bot-{}"), (3, "bot-{}"), (14, NAMES["script"]), (40, NAMES["long"])]
+)
+def test_nothing_is_cut_and_nothing_overlaps(k: int, name: str) -> None:
+    """Every text lies inside its figure and over no other text, with 3 models and with 40."""
+    for chart in drawn(k, name):
+        texts = visible(chart.figure)
+        found = boxes(texts)
+        width, height = chart.figure.canvas.get_width_height()
+        inside = (found >= 0).all(axis=1) & (found[:, 2] <= width) & (found[:, 3] <= height)
+        cut = [text.get_text() for text, ok in zip(texts, inside, strict=True) if not ok]
+        assert not cut, (chart.name, cut)
+        apart = (
+            (found[:, None, 2] <= found[None, :, 0])
+            | (found[:, None, 0] >= found[None, :, 2])
+            | (found[:, None, 3] <= found[None, :, 1])
+            | (found[:, None, 1] >= found[None, :, 3])
+        )
+        np.fill_diagonal(apart, True)
+        clash = np.argwhere(~apart)
+        assert not len(clash), (chart.name, [texts[i].get_text() for i in clash[0]])
+
+
+def test_every_figure_says_what_it_is() -> None:
+    """Title, number of comparisons and the whole signature stand in each; axes have labels."""
+    for chart in drawn(3):
+        said = [text.get_text() for text in visible(chart.figure)]
+        assert chart.title in said
+        assert "botchat:0.1.0|" in "".join(said)
+        assert any(char.isdigit() for char in chart.caption)
+        assert all(axes.get_xlabel() for axes in chart.figure.axes)
+
+
+def test_the_signature_is_whole_where_it_is_long() -> None:
+    """It is broken into lines, never cut."""
+    signature = "botchat:0.1.0|" + "|".join(f"part-{i}:{'x' * 30}" for i in range(20))
+    figure = charts.human_lengths([2, 4, 5], Heading("T", "s", [signature]))
+    lines = [t.get_text() for t in visible(figure) if t.get_fontsize() == 6.5]
+    assert len(lines) > 3
+    assert "".join(lines) == signature
+
+
+def test_the_same_board_gives_the_same_svg() -> None:
+    """No date and no random id: stage files made twice are the same to the byte."""
+    for one, two in zip(drawn(3), drawn(3), strict=True):
+        assert one.svg == two.svg
+        assert "<dc:date>" not in one.svg
+
+
+def test_names_are_text_in_svg() -> None:
+    """Whatever a name contains, the SVG stays well-formed and shows it; no mathtext."""
+    hostile = [
+        "<script>alert(1)</script>", "a&b \"q\" 'x'", "$\\frac{1}{2}$", "]]>--><svg onload=x>",
+    ]  # fmt: skip
+    board = made({name: 0.2 + 0.2 * i for i, name in enumerate(hostile)}, 8).board()
+    for chart in plots.draw(board):
+        root = ElementTree.fromstring(chart.svg)
+        tags = {element.tag.removeprefix(SVG) for element in root.iter()}
+        assert not tags & {"script", "image", "a", "foreignObject"}
+        if chart.name != "human-lengths":
+            shown = {"".join(element.itertext()) for element in root.iter(f"{SVG}text")}
+            assert shown >= set(hostile)
+
+
+def test_png_spells_out_what_no_font_has() -> None:
+    """What a font lacks is no row of boxes; afterwards the figure is as it was."""
+    (chart, *_) = drawn(3, "通义 {}")
+    before = chart.svg
+    assert chart.png.startswith(b"\x89PNG")
+    assert style.svg(chart.figure) == before
+    with style._drawable(chart.figure, [style.FONT]):
+        said = {text.get_text() for text in visible(chart.figure)}
+        assert "\\u901a\\u4e49 1" in said
+        assert (boxes(visible(chart.figure))[:, 0] >= 0).all()
+
+
+def test_bars_are_sorted_by_the_largest_n() -> None:
+    """Figure 4's rows: best at N = 16 first, missing rates last."""
+    rates = pd.DataFrame(
+        {4: [0.9, 1.0, 0.8, 0.7], 16: [0.2, 0.1, np.nan, 0.5]}, index=["b", "c", "d", "a"]
+    )
+    figure = charts.success_rates(rates, Heading("T", "s", ["x"]))
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["a", "b", "c", "d"]
+
+
+def test_heatmap_holds_every_value() -> None:
+    """A pair that was not compared is a dash, a model against itself is empty."""
+    win = pd.DataFrame([[np.nan, 0.25, np.nan], [0.5, np.nan, 0.0], [np.nan, 1.0, np.nan]])
+    win.index = win.columns = pd.Index(["a", "b", "c"])
+    figure = charts.win_rates(win, win, Heading("T", "s", ["x"]))
+    for axes in figure.axes:
+        shown = [text.get_text() for text in axes.texts if "rate" not in text.get_text()]
+        assert sorted(shown) == ["0", "100", "25", "50", "–", "–"]
+
+
+def test_lengths_that_do_not_vary_have_a_violin() -> None:
+    """A bot that always says one word, one that said a single thing, and one that said nothing."""
+    found = {"same": np.full(50, 7), "once": np.array([3]), "silent": np.array([], dtype=int)}
+    figure = charts.utterance_lengths(found, "words", Heading("T", "s", ["x"]))
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["once", "same"]
+    assert figure.axes[0].get_xlabel().startswith("Words")
+    assert visible(figure)
+
+
+def test_a_board_without_protocols_has_two_figures() -> None:
+    """What was not judged is not drawn."""
+    nothing = replace(made({"a": 0.9}, 8), judgments={}).board()
+    assert [chart.name for chart in plots.draw(nothing)] == ["utterance-lengths", "human-lengths"]
+
+
+def test_an_arena_alone_is_drawn() -> None:
+    """A published rate table has ratings and win rates, and no N."""
+    rows = [("a", "b", 1.0), ("b", "c", 0.5), ("a", "c", 0.0)]
+    arena = from_comparisons(Comparisons.of(rows), "x", 1, QUICK)
+    found = plots.draw_arena(arena, "a table")
+    assert [chart.name for chart in found] == ["bradley-terry", "elo", "win-rates"]
+    assert all("N =" not in chart.svg for chart in found)

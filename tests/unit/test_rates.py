@@ -1,0 +1,175 @@
+"""Published rate tables become the comparisons they summarise, or an error that says where."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.errors import ConfigError, DataError
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.rates import comparisons_from_rates
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"
+HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"
+
+counts = st.integers(1, 1000).flatmap(
+    lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(0, n))
+)
+
+
+def tally(comparisons: Comparisons) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Wins, ties and losses of each pair's first model."""
+    seen: dict[tuple[str, str], Counter[float]] = {}
+    names = comparisons.models
+    for i, j, outcome in zip(
+        comparisons.first, comparisons.second, comparisons.outcome, strict=True
+    ):
+        seen.setdefault((names[i], names[j]), Counter())[float(outcome)] += 1
+    return {pair: (count[1.0], count[0.5], count[0.0]) for pair, count in seen.items()}
+
+
+def test_rates_become_wins_ties_and_losses():
+    """Shares times the comparisons a pair, rounded, are its wins and its wins and ties."""
+    table = comparisons_from_rates(HEADER + "x,y,0.25,0.60\nx,z,0,1\n", 20, "t.csv")
+    assert table.models == ("x", "y", "z")
+    assert table.cluster is None
+    assert tally(table) == {("x", "y"): (5, 7, 8), ("x", "z"): (0, 20, 0)}
+
+
+def test_both_orientations_are_one_pair():
+    """A pair listed both ways is the same comparisons, not twice as many."""
+    once = tally(comparisons_from_rates(HEADER + "x,y,0.25,0.6\n", 20, "t.csv"))
+    mirrored = tally(comparisons_from_rates(HEADER + "y,x,0.4,0.75\n", 20, "t.csv"))
+    twice = tally(comparisons_from_rates(HEADER + "x,y,0.25,0.6\ny,x,0.4,0.75\n", 20, "t.csv"))
+    assert once == mirrored == twice == {("x", "y"): (5, 7, 8)}
+
+
+def test_orientations_that_differ_by_rounding_are_averaged():
+    """Two rows that rounding alone sets apart are both used."""
+    table = comparisons_from_rates(HEADER + "x,y,0.25,0.60\ny,x,0.40,0.76\n", 200, "t.csv")
+    assert tally(table) == {("x", "y"): (49, 71, 80)}
+
+
+@given(counts, st.booleans(), st.booleans(), st.sampled_from((2, 3, 6)))
+def test_rounding_is_all_that_is_lost(count, percent, both, digits):
+    """From a rounded table, wins and ties come back to within what was rounded away."""
+    n, one, other = count
+    wins, wins_or_ties = sorted((one, other))
+    unit = 100 if percent else 1
+    shown = [
+        f"{rate * unit:.{digits - (2 if percent else 0)}f}"
+        for rate in (wins / n, wins_or_ties / n, 1 - wins_or_ties / n, 1 - wins / n)
+    ]
+    text = (
+        HEADER + f"x,y,{shown[0]},{shown[1]}\n" + (f"y,x,{shown[2]},{shown[3]}\n" if both else "")
+    )
+    # Enough of another pair for the table to show whether it is in percent.
+    text += "".join(f"x,{model},{unit},{unit}\n" for model in "abc")
+    won, tied, _ = tally(comparisons_from_rates(text, n, "t.csv"))["x", "y"]
+    lost = n * 10.0**-digits / 2 + 0.5 + 1e-6
+    assert abs(won - wins) <= lost
+    assert abs(won + tied - wins_or_ties) <= lost
+
+
+def test_order_of_rows_does_not_matter():
+    """A shuffled table gives the same comparisons in the same order."""
+    lines = ["b,a,0.2,0.5\n", "c,a,0.1,0.9\n", "a,b,0.5,0.8\n", "c,b,0.3,0.3\n"]
+    plain = comparisons_from_rates(HEADER + "".join(lines), 10, "t.csv")
+    random.Random(1).shuffle(lines)
+    other = comparisons_from_rates(HEADER + "".join(lines), 10, "t.csv")
+    assert np.array_equal(plain.first, other.first)
+    assert np.array_equal(plain.outcome, other.outcome)
+
+
+def test_spreadsheet_habits_are_read():
+    """A byte order mark, CRLF, blanks, quotes, blank lines and further columns do no harm."""
+    text = (
+        "\ufeffmodel_a, model_b,note,win_rate,win_or_tie_rate\r\n\r\n"
+        '"x, large",y ,hm, 25,60.0\r\ny,"x, large",,40,75\r\n'
+    )
+    assert tally(comparisons_from_rates(text, 20, "t.csv")) == {("x, large", "y"): (5, 7, 8)}
+
+
+@pytest.mark.parametrize("n", [8, 16])
+def test_published_table(n):
+    """The published heatmaps are 182 rows of 91 pairs of 14 models, 40,404 comparisons."""
+    path = DATA / f"arena_n{n}_pairwise_rates.csv"
+    if not path.exists():
+        pytest.skip(f"no {path.name} beside this checkout")
+    comparisons = comparisons_from_rates(path.read_text(encoding="utf-8"), 444, path.name)
+    assert len(comparisons.models) == 14
+    assert len(comparisons) == 40_404
+    assert {sum(tallied) for tallied in tally(comparisons).values()} == {444}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "t.csv:1: no column model_a among none"),
+        ("model_a,model_b,win_rate\nx,y,1\n", "t.csv:1: no column win_or_tie_rate among"),
+        (HEADER, "t.csv:1: no rows"),
+        (HEADER + "x,y,0.2,0.5\nx,z,1.2,1.3\n", "t.csv:3: rate 1.2 is outside 0..1"),
+        (HEADER + "x,y,20,50\nx,z,-1,50\n", "t.csv:3: rate -1 is outside 0..100"),
+        (HEADER + "x,y,20,50\nx,z,20,101\n", "t.csv:3: rate 101 is outside 0..100"),
+        (HEADER + "x,y,nan,0.5\n", "t.csv:2: rate nan is outside"),
+        (HEADER + "x,y,much,0.5\n", "t.csv:2: rate 'much' is no number"),
+        (HEADER + "x,y,0.5\n", "t.csv:2: rate '' is no number"),
+        (HEADER + "x,y,0.6,0.5\n", "t.csv:2: win_rate 0.6 is above win_or_tie_rate 0.5"),
+        (HEADER + "x,x,0.5,0.5\n", "t.csv:2: 'x' against 'x': name two different models"),
+        (HEADER + "x,,0.5,0.5\n", "t.csv:2: 'x' against '': name two different models"),
+        (HEADER + "x,y,0.5,0.5\nx,y,0.5,0.5\n", "t.csv:3: x against y stands on line 2 already"),
+        (
+            HEADER + "x,y,0.20,0.50\ny,x,0.50,0.70\n",
+            "t.csv:3: y against x contradicts line 2: .* here 0.2 [+] 0.7 and 0.5 [+] 0.5",
+        ),
+        (HEADER + 'x,"y,0.5,0.5\n', "t.csv:2: not CSV"),
+    ],
+)
+def test_errors_name_line_value_and_remedy(text, said):
+    """A table that cannot be read is refused in one line with file, line and value."""
+    with pytest.raises(DataError, match=said) as error:
+        comparisons_from_rates(text, 444, "t.csv")
+    assert "\n" not in str(error.value)
+
+
+def test_comparisons_a_pair():
+    """A rate table needs at least one comparison a pair."""
+    with pytest.raises(ConfigError, match="0 comparisons a pair"):
+        comparisons_from_rates(HEADER + "x,y,0.5,0.5\n", 0, "t.csv")
+
+
+@pytest.mark.parametrize("row", [("x", "x", 1.0), ("x", "y", 0.7), ("x", "y", None)])
+def test_comparisons_refuse_what_is_none(row):
+    """A comparison of a model with itself, or without an outcome 1, ½ or 0, is refused."""
+    with pytest.raises(DataError, match="give two different models"):
+        Comparisons.of([("x", "y", 1.0), row])
+
+
+def test_seeds_become_clusters():
+    """Comparisons on one seed share a cluster; models are sorted by name."""
+    rows = [("y", "x", 1.0), ("x", "z", 0.5), ("z", "y", 0.0)]
+    comparisons = Comparisons.of(rows, seeds=["MT-2", "MT-1", "MT-2"])
+    assert comparisons.models == ("x", "y", "z")
+    assert comparisons.first.tolist() == [1, 0, 2]
+    assert comparisons.cluster is not None
+    assert comparisons.cluster[0] == comparisons.cluster[2] != comparisons.cluster[1]
+
+
+def test_columns_that_do_not_fit():
+    """Columns of other lengths, unknown models and unknown outcomes are programming errors."""
+    first, second, outcome = np.array([0]), np.array([1]), np.array([1.0])
+    for wrong in (
+        (("a", "b"), first, second, np.array([1.0, 0.0])),
+        (("a",), first, second, outcome),
+        (("a", "b"), first, first, outcome),
+        (("a", "b"), first, second, np.array([0.7])),
+        (("a", "b"), first, second, outcome, np.array([-1])),
+    ):
+        with pytest.raises(ValueError, match=r"comparison|outcome|cluster"):
+            Comparisons(*wrong)

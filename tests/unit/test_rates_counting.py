@@ -1,0 +1,252 @@
+"""Verdicts to outcomes, rates and tallies: what counts, and what is missing."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.errors import DataError
+from botchat.protocols.rates import (
+    Rate,
+    Tally,
+    outcome,
+    passed,
+    steadiness,
+    success,
+    success_at_human_length,
+    tallies,
+)
+from botchat.protocols.verdicts import Verdicts
+from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from tests.boards import judgment
+
+PAIRWISE = st.sampled_from(["1", "2", "both", "neither", None])
+
+
+def dialogue(
+    n: int, *, model: str = "m", seed_id: str = "S-1", status: str = "complete"
+) -> Dialogue:
+    """A dialogue of ``n`` utterances."""
+    return Dialogue(
+        seed_id=seed_id,
+        model=model,
+        utterances=tuple(f"line {i}" for i in range(n)),
+        n_seed=2,
+        facts=(),
+        status=status,
+        signature="",
+    )
+
+
+def seed(n: int, seed_id: str = "S-1") -> Seed:
+    """A human dialogue of ``n`` utterances."""
+    return Seed(seed_id, tuple(f"line {i}" for i in range(n)))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "score"), [("1", 0.0), ("2", 1.0), ("both", 0.5), ("neither", 0.5), (None, None)]
+)
+def test_outcome_is_for_the_first_shown(verdict: str | None, score: float | None) -> None:
+    """The contestant whose conversation alone is AI-involved loses; no verdict is no outcome."""
+    assert outcome(verdict) == score
+
+
+@pytest.mark.parametrize("verdict", ["", "3", "No", "Both", "tie"])
+def test_a_verdict_out_of_the_set_is_an_error(verdict: str) -> None:
+    """Nothing that Arena does not offer is taken for a tie."""
+    with pytest.raises(DataError, match="pairwise"):
+        outcome(verdict)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "turns", "result"),
+    [("No", 16, True), ("9", 8, True), ("8", 8, False), ("3", 16, False), (None, 4, None)],
+)
+def test_a_dialogue_passes_up_to_the_accused_utterance(
+    verdict: str | None, turns: int, result: bool | None
+) -> None:
+    """Pass@N means "No" or an index above N; without a verdict nothing is known."""
+    assert passed(dialogue(16), verdict, turns) is result
+
+
+def test_a_stopped_dialogue_shows_nothing_beyond_its_end() -> None:
+    """Accused it has failed for good; not accused, it is unknown at any N that it did not reach."""
+    stopped = dialogue(6, status="stopped:refused")
+    assert passed(stopped, "No", 4) is True
+    assert passed(stopped, "No", 8) is None
+    assert passed(stopped, "5", 4) is True
+    assert passed(stopped, "5", 8) is False
+
+
+def test_a_human_dialogue_is_complete_at_its_own_length() -> None:
+    """A dialogue of three human utterances passes at N = 16 where nobody accuses it."""
+    assert passed(dialogue(3, model=HUMAN), "No", 16) is True
+    assert passed(dialogue(3, model=HUMAN), "2", 16) is False
+
+
+@pytest.mark.parametrize("verdict", ["yes", "0", "-1", "²", "1.5", ""])
+def test_a_verdict_that_is_no_index_is_an_error(verdict: str) -> None:
+    """UniEval offers No and the indices from 1."""
+    with pytest.raises(DataError, match="UniEval"):
+        passed(dialogue(16), verdict, 8)
+
+
+def test_a_rate_has_bounds_and_coverage() -> None:
+    """Three hits of four covered with one missing: 0.75, between 0.6 and 0.8, 80 % covered."""
+    rate = Rate(hits=3, n=4, missing=1)
+    assert (rate.value, rate.lowest, rate.highest, rate.coverage) == (0.75, 0.6, 0.8, 0.8)
+
+
+def test_a_rate_of_nothing_is_nan() -> None:
+    """Nothing covered gives no number, but still bounds if there are cases."""
+    assert math.isnan(Rate(0, 0, 0).value)
+    assert math.isnan(Rate(0, 0, 0).coverage)
+    assert (Rate(0, 0, 2).lowest, Rate(0, 0, 2).highest) == (0.0, 1.0)
+
+
+def test_success_counts_every_seed() -> None:
+    """Without a dialogue, a judgment or a verdict a seed is missing, not failed."""
+    seeds = [seed(4, f"S-{i}") for i in range(5)]
+    dialogues = {f"S-{i}": dialogue(16, seed_id=f"S-{i}") for i in range(4)}
+    verdicts = {"S-0": "No", "S-1": "7", "S-2": None}
+    assert success(seeds, dialogues, verdicts, 8) == Rate(1, 2, 3)
+    assert success(seeds, dialogues, verdicts, 4) == Rate(2, 2, 3)
+
+
+def test_success_at_human_length_takes_each_seeds_own() -> None:
+    """N is 4 for one seed and 9 for the other; a human dialogue of 3 utterances is left out."""
+    seeds = [seed(4, "a"), seed(9, "b"), seed(3, "c")]
+    dialogues = {s.id: dialogue(16, seed_id=s.id) for s in seeds}
+    verdicts = dict.fromkeys(dialogues, "6")
+    assert success_at_human_length(seeds, dialogues, verdicts) == Rate(1, 2, 0)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(2, 20), st.sampled_from(["complete", "stopped:empty"]), st.booleans()
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.data(),
+)
+def test_success_never_rises_with_n(
+    shapes: list[tuple[int, str, bool]], data: st.DataObject
+) -> None:
+    """Whatever the lengths, stops and verdicts, the rate at a greater N is not higher."""
+    seeds = [seed(5, str(i)) for i in range(len(shapes))]
+    dialogues, verdicts = {}, {}
+    for i, (n, status, human) in enumerate(shapes):
+        dialogues[str(i)] = dialogue(
+            n, model=HUMAN if human else "m", seed_id=str(i), status=status
+        )
+        verdicts[str(i)] = data.draw(
+            st.sampled_from([None, "No", *map(str, range(1, n + 1))]), label="verdict"
+        )
+    rates = [success(seeds, dialogues, verdicts, n) for n in range(1, 22)]
+    known = [rate.value for rate in rates if rate.n]
+    assert all(later <= earlier for earlier, later in pairwise(known))
+    assert all(rate.n + rate.missing == len(seeds) for rate in rates)
+    assert all(rate.lowest <= rate.value <= rate.highest for rate in rates if rate.n)
+
+
+def all_judgments(
+    verdicts: dict[tuple[str, str, str], str | None],
+) -> list[Judgment]:
+    """Judgments by seed, first and second shown."""
+    return [judgment("arena-n8", s, (a, b), verdict) for (s, a, b), verdict in verdicts.items()]
+
+
+@st.composite
+def judged(draw: st.DrawFn) -> dict[tuple[str, str, str], str | None]:
+    """Some orders of some pairs of three models on three seeds, judged anyhow."""
+    keys = [
+        (s, *shown)
+        for s in ("s1", "s2", "s3")
+        for a, b in combinations("abc", 2)
+        for shown in ((a, b), (b, a))
+    ]
+    chosen = draw(st.lists(st.sampled_from(keys), unique=True))
+    return {key: draw(PAIRWISE) for key in chosen}
+
+
+@given(judged())
+def test_tallies_are_what_one_counts_by_hand(
+    verdicts: dict[tuple[str, str, str], str | None],
+) -> None:
+    """Each pair's wins, ties and losses from both orders, the rest of the 6 comparisons missing."""
+    found = tallies(
+        Verdicts.of(all_judgments(verdicts)), combinations("abc", 2), ["s1", "s2", "s3"]
+    )
+    for a, b in [(x, y) for x in "abc" for y in "abc" if x != y]:
+        wins = sum(v == ("2" if one == a else "1") for (_, one, two), v in verdicts.items()
+                   if {one, two} == {a, b})  # fmt: skip
+        ties = sum(v in ("both", "neither") for (_, *pair), v in verdicts.items()
+                   if set(pair) == {a, b})  # fmt: skip
+        readable = sum(v is not None for (_, *pair), v in verdicts.items() if set(pair) == {a, b})
+        assert found[a, b] == Tally(wins, ties, readable - wins - ties, 6 - readable)
+        assert found[b, a] == found[a, b].mirrored
+
+
+@given(judged())
+def test_swapping_sides_changes_nothing(
+    verdicts: dict[tuple[str, str, str], str | None],
+) -> None:
+    """Show every pair the other way round, with the mirrored verdict: the same tallies."""
+    mirror = {"1": "2", "2": "1"}
+    swapped = {(s, b, a): mirror.get(v, v) if v else None for (s, a, b), v in verdicts.items()}
+    pairs = list(combinations("abc", 2))
+    seeds = ["s1", "s2", "s3"]
+    shown, turned = Verdicts.of(all_judgments(verdicts)), Verdicts.of(all_judgments(swapped))
+    assert tallies(shown, pairs, seeds) == tallies(turned, pairs, seeds)
+    before, after = steadiness(shown), steadiness(turned)
+    assert before.consistency == after.consistency
+    assert before.first_preferred.hits == after.first_preferred.n - after.first_preferred.hits
+
+
+def test_a_pair_without_a_win_or_a_verdict_is_there() -> None:
+    """A model that never wins has a win rate of 0; a pair that was not judged has none."""
+    made = [judgment("arena-n8", "s", ("a", "b"), "2"), judgment("arena-n8", "s", ("b", "a"), "1")]
+    found = tallies(Verdicts.of(made), combinations("abc", 2), ["s"])
+    assert found["b", "a"].win == Rate(0, 2, 0)
+    assert found["c", "a"].win == Rate(0, 0, 2)
+
+
+def test_other_seeds_and_pairs_are_passed_over() -> None:
+    """Only the given seeds and pairs count, so nothing is ever less than missing."""
+    made = [judgment("gteval", s, ("a", "b"), "1") for s in ("s1", "s2")]
+    assert tallies(Verdicts.of(made), [("b", "a")], ["s1"]) == {
+        ("b", "a"): Tally(1, 0, 0, 1),
+        ("a", "b"): Tally(0, 0, 1, 1),
+    }
+
+
+def test_steadiness_of_a_judge_that_always_takes_the_second() -> None:
+    """It contradicts itself on every pair, and the first shown always wins."""
+    made = [
+        judgment("arena-n8", s, shown, "2") for s in "xyz" for shown in (("a", "b"), ("b", "a"))
+    ]
+    found = steadiness(Verdicts.of(made))
+    assert (found.consistency, found.first_preferred) == (Rate(0, 3, 0), Rate(6, 6, 0))
+
+
+def test_steadiness_of_a_judge_that_sees_no_order() -> None:
+    """Mirrored verdicts and two ties agree; a pair with an unreadable or no second is missing."""
+    made = [
+        judgment("arena-n8", "w", ("a", "b"), "1"),
+        judgment("arena-n8", "w", ("b", "a"), "2"),
+        judgment("arena-n8", "x", ("a", "b"), "both"),
+        judgment("arena-n8", "x", ("b", "a"), "neither"),
+        judgment("arena-n8", "y", ("a", "b"), "1"),
+        judgment("arena-n8", "y", ("b", "a"), None),
+        judgment("arena-n8", "z", ("b", "a"), "1"),
+    ]
+    found = steadiness(Verdicts.of(made))
+    assert found.consistency == Rate(2, 2, 2)
+    assert found.first_preferred == Rate(1, 4, 3)
+    assert found.ties == Rate(2, 6, 1)

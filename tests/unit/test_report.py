@@ -1,0 +1,354 @@
+"""The page: complete, self-contained, and inert whatever models say and are called."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import pytest
+
+from botchat import plots
+from botchat.records import HUMAN, Utterance
+from botchat.report import View, by_contestant, render
+from botchat.report.archive import Archive, build
+from botchat.report.comparison import compare
+from botchat.report.transcripts import LONGEST, Sample, pick
+from tests.boards import Made, judgment, made
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</style></script><img src=x onerror=alert(1)>",
+    "\"quoted\" 'name' & `tick`",
+    "javascript:alert(1)",
+    "\u202eesrever\u2066 نموذج",
+    "{{ 7 * 7 }}{% raw %}",
+)
+VOID = {"meta", "br", "img", "path", "use", "rect", "line", "circle"}
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements with attributes, and the text of each."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.unclosed: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.unclosed.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element without content."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Every end fits the innermost beginning."""
+        assert self.unclosed.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Note text."""
+        self.texts.append(data)
+
+    def attributes(self) -> Iterator[tuple[str, str]]:
+        """Names and values of all attributes."""
+        for _, attrs in self.elements:
+            yield from ((name, value or "") for name, value in attrs.items())
+
+
+def page_of(records: Made) -> str:
+    """The whole page of some records."""
+    board = records.board()
+    samples = pick(records.dialogues, records.judgments.get("unieval", ()))
+    archive = build(records.seeds, records.dialogues, {board.judge: records.judgments})
+    return render([View(board, plots.draw(board), by_contestant(board, samples))], archive)
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    """The page of three plain models."""
+    return page_of(made({"best": 0.9, "good": 0.6, "poor": 0.1}, 12))
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    """A page whose every name, seed id, utterance and reason is an attack."""
+    plain = made(dict.fromkeys(HOSTILE, 0.4), 6)
+    attack = " ".join(HOSTILE)
+    dialogues = {
+        name: {
+            seed_id: msgspec.structs.replace(d, utterances=tuple(attack for _ in d.utterances))
+            for seed_id, d in by_seed.items()
+        }
+        for name, by_seed in plain.dialogues.items()
+    }
+    judgments = {
+        protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
+        for protocol, said in plain.judgments.items()
+    }
+    return page_of(Made(plain.seeds, dialogues, judgments))
+
+
+def test_the_page_is_well_formed(html: str, hostile: str) -> None:
+    """Every element that begins ends, and no two have one id."""
+    for text in (html, hostile):
+        page = Page(text)
+        assert page.unclosed == []
+        ids = [value for name, value in page.attributes() if name == "id"]
+        assert len(ids) == len(set(ids))
+        links = [value[1:] for name, value in page.attributes() if name == "href"]
+        assert set(links) <= set(ids)
+
+
+def test_the_page_asks_for_nothing(html: str, hostile: str) -> None:
+    """A policy forbids every load, and there is nothing to load: no link out, script or form."""
+    for text in (html, hostile):
+        page = Page(text)
+        policy = next(attrs["content"] for tag, attrs in page.elements if "http-equiv" in attrs)
+        assert policy is not None
+        assert policy.startswith("default-src 'none';")
+        script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        assert len(script) == 1
+        digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+        assert f"script-src 'sha256-{digest}' 'self';" in policy
+        assert "connect-src" not in policy
+        tags = [tag for tag, _ in page.elements]
+        assert tags.count("script") == 2
+        assert not {*tags} & {"iframe", "object", "embed", "link", "form", "img", "base"}
+        for name, value in page.attributes():
+            assert not name.startswith("on")
+            if name in ("href", "src", "xlink:href", "action"):
+                assert value.startswith("#")
+            assert "url(http" not in value
+        styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+        assert len(styles) == 1
+        assert "@import" not in styles[0]
+        assert "url(" not in styles[0]
+
+
+def test_hostile_text_is_shown_as_text(hostile: str) -> None:
+    """Names and utterances stand on the page as they were said."""
+    page = Page(hostile)
+    said = "\n".join(page.texts)
+    for name in HOSTILE:
+        assert name in said
+    assert "49" not in {text.strip() for text in page.texts if "7 * 7" in text}
+
+
+def test_everything_is_on_the_page(html: str) -> None:
+    """Rows, figures with captions, tables, transcripts and signatures."""
+    page = Page(html)
+    said = " ".join(" ".join(page.texts).split())
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("figure") == tags.count("figcaption") == 9
+    for words in ("made-up", "judged by", "best", "good", "poor", HUMAN, "UniEval", "GTEval"):
+        assert words in said
+    assert "Ranked by Elo @16" in said
+    assert "botchat:0.1.0|gteval|set:made-up|judge:rules|prompt:3f9a01bc|orders:2" in said
+    assert 'aria-label="Bootstrap Elo in BotChat Arena"' in html
+
+
+def test_figures_take_the_pages_colours(html: str) -> None:
+    """Ink, muted and grid of the figures are what the style sheet recolours for dark screens."""
+    style = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)[0]
+    for colour in (plots.style.INK, plots.style.MUTED, plots.style.GRID):
+        assert f"fill: {colour}" in style
+        assert f"stroke: {colour}" in style
+        assert colour in html.replace(style, "")
+
+
+def test_low_coverage_is_marked() -> None:
+    """Half of the verdicts unreadable: the coverage cells stand out."""
+    assert 'class="low"' in page_of(made({"a": 0.9, "b": 0.1}, 12, unreadable=0.5))
+    assert 'class="low"' not in page_of(made({"a": 0.9, "b": 0.1}, 12, unreadable=0.0))
+
+
+def test_what_was_not_judged_is_said() -> None:
+    """A page without protocols has the lengths and three sentences."""
+    nothing = made({"a": 0.9}, 6)
+    text = page_of(Made(nothing.seeds, nothing.dialogues, {}))
+    assert Page(text).unclosed == []
+    assert text.count("was not judged by") == 3
+
+
+def telling(verdicts: list[str | None]) -> list[Sample]:
+    """Samples of one model with these verdicts on seeds S-1, S-2, ..."""
+    records = made({"m": 0.5}, len(verdicts))
+    said = [judgment("unieval", f"S-{i}", ("m",), v) for i, v in enumerate(verdicts, 1)]
+    return pick(records.dialogues, said)
+
+
+def test_samples_are_the_earliest_a_typical_and_a_passing_one() -> None:
+    """Of seven: accused at 3, at the middle of the accused, and the first that passed."""
+    found = telling(["9", "No", "3", "12", "No", "7", None])
+    assert [sample.seed_id for sample in found] == ["S-3", "S-1", "S-2"]
+    assert [sample.found for sample in found] == [
+        "accused from utterance 3 on", "accused from utterance 9 on", "taken for human",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "seeds"),
+    [(["No"], ["S-1"]), (["4"], ["S-1"]), (["4", "5"], ["S-1", "S-2"]), ([None], [])],
+)
+def test_samples_where_there_are_few(verdicts: list[str | None], seeds: list[str]) -> None:
+    """No dialogue is shown twice, and none without a verdict."""
+    assert [sample.seed_id for sample in telling(verdicts)] == seeds
+
+
+def test_the_accused_utterance_is_marked_once() -> None:
+    """It and no other; the seed's two are marked as human."""
+    (sample,) = telling(["5"])
+    assert [line.accused for line in sample.lines] == [i == 4 for i in range(16)]
+    assert [line.seed for line in sample.lines] == [i < 2 for i in range(16)]
+    assert [line.speaker for line in sample.lines[:3]] == ["A", "B", "A"]
+
+
+def test_a_huge_utterance_is_shown_in_part() -> None:
+    """Of 100 kB the beginning, and how much is left out."""
+    records = made({"m": 0.5}, 1)
+    dialogue = records.dialogues["m"]["S-1"]
+    huge = msgspec.structs.replace(dialogue, utterances=("a", "b", "x" * 100_000))
+    said = [judgment("unieval", "S-1", ("m",), "3")]
+    (sample,) = pick({"m": {"S-1": huge}}, said)
+    text = render([View(records.board(), (), {"m": [sample]})])
+    assert len(sample.lines[2].text) == LONGEST
+    assert "98,000 more characters" in text
+
+
+def test_a_stopped_dialogue_says_why() -> None:
+    """Its status and detail stand under it."""
+    records = made({"m": 0.5}, 1)
+    stopped = msgspec.structs.replace(
+        records.dialogues["m"]["S-1"], status="stopped:refused", detail="the model would not"
+    )
+    (sample,) = pick({"m": {"S-1": stopped}}, [judgment("unieval", "S-1", ("m",), "No")])
+    text = render([View(records.board(), (), {"m": [sample]})])
+    assert "stopped:refused. the model would not" in text
+
+
+def unpacked(archive: Archive, name: str) -> object:
+    """What the page reads from a chunk."""
+    text = archive.files[f"chunks/{name}.js"]
+    found = re.fullmatch(r'botchat\.take\("([a-z0-9-]+)","([A-Za-z0-9+/=]+)"\)\n', text)
+    assert found is not None
+    assert found[1] == name
+    return json.loads(zlib.decompress(base64.b64decode(found[2])))
+
+
+def test_the_archive_holds_every_dialogue_and_verdict() -> None:
+    """Each once, under its seed, also where the set takes several chunks."""
+    records = made({"a": 0.9, "b": 0.2}, 20)
+    archive = build(records.seeds, records.dialogues, {"rules": records.judgments})
+    index: Any = unpacked(archive, "index")
+    assert archive.about["verdicts"] == sum(map(len, records.judgments.values()))
+    assert len(archive.files) == 3
+    pairwise: Mapping[Any, Any] = {None: "?", "both": "b", "neither": "n", "1": "1", "2": "2"}
+    single: Mapping[Any, Any] = {None: -1, "No": 0, **{str(i): i for i in range(1, 17)}}
+    seen = 0
+    for at, (seed_id, _) in enumerate(index["seeds"]):
+        chunk: Any = unpacked(archive, f"seeds-{at // index['per_chunk']}")
+        part = chunk[at % index["per_chunk"]]
+        for name, told in zip(index["contestants"], part["dialogues"], strict=True):
+            assert tuple(told["said"]) == records.dialogues[name][seed_id].utterances
+        seen += len(part["verdicts"])
+        for _, protocol, shown, verdict, *_ in part["verdicts"]:
+            names = tuple(index["contestants"][i] for i in shown)
+            (one,) = (
+                j
+                for j in records.judgments[index["protocols"][protocol]]
+                if (j.seed_id, j.contestants) == (seed_id, names)
+            )
+            assert one.verdict == verdict
+            if len(shown) == 2:
+                key = ",".join(map(str, shown))
+                code = index["pairs"][0][index["protocols"][protocol]][key][at]
+                expected = pairwise
+            else:
+                code = index["unieval"][0][str(shown[0])][at]
+                expected = single
+            assert code == expected[verdict]
+    assert seen == archive.about["verdicts"]
+
+
+def test_the_page_and_its_archive_are_the_same_every_time() -> None:
+    """The same records give the same bytes, whatever order they come in."""
+    records = made({"a": 0.9, "b": 0.2}, 8)
+    shuffled = {protocol: said[::-1] for protocol, said in records.judgments.items()}
+    one = build(records.seeds, records.dialogues, {"rules": records.judgments})
+    two = build(records.seeds[::-1], records.dialogues, {"rules": shuffled})
+    assert one == two
+    assert page_of(records) == page_of(records)
+
+
+def test_facts_of_a_dialogue_are_kept() -> None:
+    """What was dropped from the prompt, how a call ended, and why the dialogue stopped."""
+    records = made({"m": 0.5}, 1)
+    odd = msgspec.structs.replace(
+        records.dialogues["m"]["S-1"],
+        utterances=("a", "b", "As an AI language model, I cannot.", "d"),
+        facts=(Utterance(dropped=2), Utterance(outcome="truncated")),
+        status="stopped:refused",
+        detail="the model would not",
+    )
+    archive = build(records.seeds, {"m": {"S-1": odd}}, {})
+    chunk: Any = unpacked(archive, "seeds-0")
+    told = chunk[0]["dialogues"][0]
+    assert told["dropped"] == {"3": 2}
+    assert told["outcomes"] == {"4": "truncated"}
+    assert told["stopped"] == "stopped:refused. the model would not"
+    assert [3, "ai_phrases", 1.0] in told["flags"]
+
+
+def test_protocols_that_the_page_does_not_show_are_passed_over() -> None:
+    """Judgments of another protocol change nothing."""
+    records = made({"a": 0.9, "b": 0.2}, 4)
+    other = {**records.judgments, "diagnosis": [judgment("diagnosis", "S-1", ("a",), "x: 3, 5")]}
+    one, two = ({"rules": records.judgments}, {"rules": other})
+    assert build(records.seeds, records.dialogues, one) == build(
+        records.seeds, records.dialogues, two
+    )
+
+
+def test_judges_are_compared_on_what_both_could_read() -> None:
+    """Ranks stand side by side; equal verdicts agree, unreadable ones do not count."""
+    records = made({"a": 0.9, "b": 0.2}, 12, unreadable=0)
+    other = {
+        protocol: [
+            msgspec.structs.replace(j, judge="other", verdict=None if i % 2 else j.verdict)
+            for i, j in enumerate(said)
+        ]
+        for protocol, said in records.judgments.items()
+    }
+    board = records.board()
+    ranks, agreement = compare([board, board], {"rules": records.judgments, "other": other})
+    assert list(ranks.frame["model"]) == list(board.main.frame["model"])
+    assert set(agreement.frame["same"]) == {1.0}
+    unieval = agreement.frame.set_index("protocol").loc["unieval"]
+    assert unieval["common"] == (len(records.judgments["unieval"]) + 1) // 2
+
+
+def test_every_judge_has_a_part_of_one_page() -> None:
+    """Two boards: both named, both marked for the switch, no id twice."""
+    records = made({"a": 0.9, "b": 0.2}, 8)
+    board = records.board()
+    charts = plots.draw(board)
+    other = dataclasses.replace(board, judge="<b>other")
+    text = render([View(board, charts), View(other, charts)])
+    page = Page(text)
+    ids = [value for name, value in page.attributes() if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value for name, value in page.attributes() if name == "data-judge"} == {"0", "1"}
+    assert "<b>other" in "\n".join(page.texts)

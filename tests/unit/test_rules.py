@@ -1,0 +1,481 @@
+"""The rules judge: what it accuses, where, why, and whom it leaves in peace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botchat.interfaces import Case, Judge, Ruling, Shown
+from botchat.judges.rules import RulesJudge
+from botchat.measures.dialogue_flags import flags
+
+ROOT = Path(__file__).resolve().parents[2]
+BOTCHAT = ROOT.parent / "shared" / "data" / "botchat"
+COMPARISON = frozenset({"1", "2", "both", "neither"})
+Utterances = tuple[str, ...]
+
+START = ("Did you get the tickets for Saturday?", "Not yet, the box office was shut again.")
+BUS = ("Is this seat taken?", "No, go ahead. I'm getting off at the market anyway.")
+LOOP = (
+    "Okay, I'll ring them tomorrow, then.",
+    "Great, thanks for doing that.",
+    "You're welcome!",
+    "Thank you, see you on Saturday.",
+    "See you! Take care.",
+)
+FISH = (
+    "My neighbour breeds tropical fish and terrapins.",
+    "Copper pipes corrode quicker near salty coasts.",
+    "Grandmother knitted purple mittens every winter.",
+    "Volcanic islands attract geologists and photographers.",
+    "Trumpets sound brighter than clarinets outdoors.",
+    "Carpenters prefer oak, elm and walnut boards.",
+    "Polish trams run every eleven minutes.",
+)
+
+BAD: dict[str, tuple[str, int, Utterances]] = {
+    # AI self-identification
+    "as an AI": ("ai_phrases", 3, (*START, "As an AI, I can't go to concerts.")),
+    "language model": (
+        "ai_phrases",
+        4,
+        (*START, "Try online.", "I'm only a language model, so I can't pay for anything."),
+    ),
+    "assistant": ("ai_phrases", 3, (*BUS, "Thanks! I'm a virtual assistant, by the way.")),
+    "body": ("ai_phrases", 3, (*BUS, "I don't have a physical body, so I never sit.")),
+    "maker": ("ai_phrases", 3, (*BUS, "I was created by OpenAI to talk with people like you.")),
+    "called one": (
+        "ai_phrases",
+        4,
+        (*START, "Ring the theatre at ten.", "You're an AI, how do you know when they open?"),
+    ),
+    "not human": ("ai_phrases", 3, (*BUS, "Well, I\u2019m not a real person. Does it matter?")),
+    "training": ("ai_phrases", 3, (*START, "Saturday isn't in my training data.")),
+    # too long, laid out
+    "long": (
+        "words",
+        4,
+        (
+            *START,
+            "So what do we do now?",
+            "We could try the website tonight, though it was down last time and my sister ended up"
+            " paying twice, or I could stop by on my way home from work on Thursday, since the"
+            " tram goes right past it, and if they're still shut I'll ask the man in the kiosk"
+            " next door, who usually knows when they open and once even sold us two seats in the"
+            " third row himself.",
+        ),
+    ),
+    "list": (
+        "layout_marks",
+        3,
+        (*START, "Here's what we can try:\n1. Ring them.\n2. Go there on Thursday."),
+    ),
+    "markdown": ("layout_marks", 3, (*START, "**Plan A**: ring them. **Plan B**: go there.")),
+    "stage directions": ("layout_marks", 3, (*BUS, "*sits down* It's cold today. *shivers*")),
+    # repetition
+    "same again": (
+        "exact_repeat",
+        5,
+        (*START, "We should go early this time.", "Why?", "We should go early this time."),
+    ),
+    "of the seed": ("exact_repeat", 3, (*START, START[1])),
+    "short, over and over": (
+        "exact_repeat",
+        7,
+        (*BUS, "I see.", "It's a long ride.", "I see.", "The driver is new.", "I see."),
+    ),
+    "sentence within": (
+        "verbatim_run",
+        5,
+        (
+            *START,
+            "I can go past there on my way to work on Thursday.",
+            "Would they be open?",
+            "They might be. I can go past there on my way to the dentist.",
+        ),
+    ),
+    "in itself": (
+        "verbatim_run",
+        3,
+        (*BUS, "I like to look at the river, and I like to look at the river."),
+    ),
+    "other words": (
+        "overlap",
+        5,
+        (
+            *BUS,
+            "The market sells cheap cherries and plums.",
+            "Lovely.",
+            "Cheap plums, cherries: that market sells them.",
+        ),
+    ),
+    # closing loops
+    "thanks": ("closing_chain", 8, (*START, *LOOP, "Bye! Have a nice evening.")),
+    "goodbyes": (
+        "closing_chain",
+        8,
+        (
+            *BUS,
+            "This is my stop.",
+            "Goodbye!",
+            "Bye, Mary!",
+            "See you soon.",
+            "See you.",
+            "Bye now!",
+        ),
+    ),
+    "glad": (
+        "closing_chain",
+        8,
+        (
+            *BUS,
+            "That's the market, I think.",
+            "I'm glad we talked.",
+            "I'm glad too.",
+            "It was a pleasure.",
+            "The pleasure was mine.",
+            "I'm happy and glad.",
+        ),
+    ),
+    "with small replies": (
+        "closing_chain",
+        7,
+        (*BUS, "Thank you.", "No problem.", "I will.", "You're welcome.", "Cheers, take care."),
+    ),
+    # not related to the context
+    "drifting": ("drift", 6, (*START, *FISH)),
+    "drifting after a while": (
+        "drift",
+        8,
+        (*START, "The tickets were cheaper last Saturday.", "Which box office?", *FISH),
+    ),
+    # formal tone
+    "connectives": (
+        "formality",
+        3,
+        (*START, "Additionally, it is important to note that various websites offer tickets."),
+    ),
+    "helpdesk": (
+        "formality",
+        3,
+        (*BUS, "Feel free to sit down. Is there anything else you would like to know?"),
+    ),
+    "essay": (
+        "formality",
+        4,
+        (
+            *BUS,
+            "It's crowded today.",
+            "Public transportation is essential for sustainable development; furthermore, it"
+            " reduces pollution in numerous residential neighbourhoods.",
+        ),
+    ),
+    "uncontracted": (
+        "formality",
+        3,
+        (
+            *START,
+            "I am certain that they will reconsider. However, I would recommend purchasing"
+            " electronic tickets in order to guarantee admission.",
+        ),
+    ),
+}
+
+GOOD: dict[str, Utterances] = {
+    "plans": (
+        *START,
+        "Again? That's the third time. Have you tried their website?",
+        "It's down. I'll pop in on Thursday, it's on my way.",
+        "If the back row's all they've got, get it anyway.",
+        "Even with my knees?",
+        "Your knees can have the aisle seat.",
+    ),
+    "closing as people do": (*START, *LOOP),
+    "small talk": (
+        *BUS,
+        "Thanks. Is it always this slow on a Monday?",
+        "Only when they dig up the bridge, which is most Mondays.",
+        "I see.",
+        "You get used to it. I bring a crossword.",
+        "I see. What's seven letters, starts with K?",
+        "Kestrel. Is there a bird in it?",
+    ),
+    "greetings": ("Good morning.", "Good morning.", "Good morning! You two are early today."),
+    "computers": (
+        "What do you do?",
+        "I'm an AI engineer at a bank.",
+        "Like chatbots?",
+        "Sort of. As an AI engineer I mostly clean up other people's spreadsheets.",
+        "I was trained to do that by my aunt. She'd have liked you.",
+    ),
+    "thanks with a subject": (
+        *START,
+        "I'll get them on Thursday. Aisle or middle?",
+        "Aisle, thanks. My knee's still bad from the stairs at Ruth's.",
+        "You're welcome. Did you put ice on the knee like the doctor said?",
+        "Thanks for nagging. Yes, peas from the freezer, every night.",
+        "Good. Peas it is, and see you on Saturday at the bar, ticket in hand.",
+    ),
+    "one however": (*START, "However did you lose the last ones?", "The dog ate them."),
+    "a break": (*START, "Let me check.\nNo, they open at ten."),
+    "echo": (*BUS, "The market? I go there for cherries.", "Cherries, in March?", "In March, yes."),
+}
+
+
+def unieval(*utterances: str) -> Case:
+    """A UniEval case about one dialogue."""
+    n = len(utterances)
+    return Case(
+        protocol="unieval",
+        seed_id="x",
+        dialogues=(Shown("m", utterances),),
+        prompt="…",
+        choices=frozenset({"No", *map(str, range(1, n + 1))}),
+        read=lambda _: (None, ""),
+    )
+
+
+def pair(a: Utterances, b: Utterances, choices: frozenset[str] = COMPARISON) -> Case:
+    """A comparison of two dialogues."""
+    return Case(
+        protocol="arena-n16",
+        seed_id="x",
+        dialogues=(Shown("a", a), Shown("b", b)),
+        prompt="…",
+        choices=choices,
+        read=lambda _: (None, ""),
+    )
+
+
+def answer(judge: Judge, case: Case) -> Ruling:
+    """The ruling, without an event loop of one's own."""
+    return asyncio.run(judge.rule(case))
+
+
+def accused(judge: RulesJudge, dialogues: Iterable[Utterances]) -> list[Utterances]:
+    """Those dialogues that UniEval finds AI-involved."""
+    return [d for d in dialogues if answer(judge, unieval(*d)).verdict != "No"]
+
+
+FLOORS = RulesJudge([])
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_accuses_the_right_utterance_for_the_right_reason(name: str):
+    """Each kind of fault is found at its first utterance by the criterion made for it."""
+    criterion, index, utterances = BAD[name]
+    first = flags(utterances, FLOORS.thresholds)[0]
+    assert (first.criterion, first.index) == (criterion, index), first
+    ruling = answer(FLOORS, unieval(*utterances))
+    assert ruling.verdict == str(index)
+    assert ruling.reason.startswith(f"utterance {index}: ")
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_leaves_ordinary_talk_in_peace(name: str):
+    """Talk as people talk is not accused, though it brushes against each criterion."""
+    assert answer(FLOORS, unieval(*GOOD[name])).verdict == "No"
+
+
+def test_seed_utterances_are_never_accused():
+    """The ChatSEED is human, whatever it looks like."""
+    wild = "As an AI, " + "furthermore, " * 200
+    assert answer(FLOORS, unieval(wild, wild)).verdict == "No"
+    assert answer(FLOORS, unieval(wild, wild, "How odd.")).verdict == "No"
+
+
+def test_a_judge_by_its_interface_that_names_its_reason():
+    """The reason holds utterance, criterion, value, threshold and a short quote."""
+    judge: Judge = RulesJudge([START])
+    assert judge.name == "rules"
+    ruling = answer(judge, unieval(*START, "so " * 61 + "long"))
+    assert ruling.verdict == "3"
+    assert re.fullmatch(
+        r'utterance 3: too long \(words\), 62 > 60 of people: "so so .{50,55}…"', ruling.reason
+    )
+    assert ruling.outcome == "ok"
+    assert ruling.calls == ()
+
+
+def test_comparison_accuses_each_dialogue_by_itself():
+    """One accused gives its number, two "both", none "neither"."""
+    good, bad = GOOD["plans"], BAD["as an AI"][2]
+    assert answer(FLOORS, pair(bad, good)).verdict == "1"
+    assert answer(FLOORS, pair(good, bad)).verdict == "2"
+    assert answer(FLOORS, pair(bad, BAD["long"][2])).verdict == "both"
+    assert answer(FLOORS, pair(good, GOOD["echo"])).verdict == "neither"
+
+
+def test_comparison_without_both_takes_the_earlier_then_the_stronger():
+    """Where only one may be named, the earlier accusation counts, then the greater excess."""
+    only = frozenset({"1", "2"})
+    early, late = BAD["as an AI"][2], BAD["language model"][2]
+    assert answer(FLOORS, pair(late, early, only)).verdict == "2"
+    long, longer = (*START, "so " * 70), (*START, "well " * 90)
+    assert answer(FLOORS, pair(longer, long, only)).verdict == "1"
+    assert answer(FLOORS, pair(long, long, only)).verdict is None
+    assert answer(FLOORS, pair(long, long, only | {"neither"})).verdict is None
+    assert answer(FLOORS, pair(GOOD["echo"], GOOD["plans"], only)).verdict is None
+    assert answer(FLOORS, pair(GOOD["echo"], long, only)).verdict == "2"
+
+
+def test_other_questions_get_no_verdict():
+    """A case that is neither UniEval's nor a comparison's is answered by ``None`` and why."""
+    scores = replace(unieval(*START), choices=frozenset({"1", "2", "3"}))
+    for case in (pair(START, START, frozenset({"1", "2", "tie"})), scores):
+        assert answer(FLOORS, case) == Ruling(
+            None, "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
+        )
+
+
+PHRASES = st.sampled_from(
+    [u for _, _, talk in BAD.values() for u in talk] + [u for talk in GOOD.values() for u in talk]
+)
+TALK = st.lists(PHRASES | st.text(max_size=40), min_size=2, max_size=12).map(tuple)
+CHOICES = st.sets(st.sampled_from(sorted(COMPARISON))).map(frozenset)
+MIRROR = {"1": "2", "2": "1"}
+
+
+@given(TALK)
+def test_verdict_is_always_offered_in_unieval(talk: Utterances):
+    """UniEval's answer is one of its choices, never an utterance of the ChatSEED."""
+    case = unieval(*talk)
+    assert answer(FLOORS, case).verdict in case.choices - {"1", "2"}
+
+
+@given(TALK, TALK, CHOICES)
+def test_swapping_the_dialogues_swaps_the_verdict(a: Utterances, b: Utterances, some: frozenset):
+    """In any subset of the choices closed under the swap, sides do not matter."""
+    choices = some | {MIRROR.get(choice, choice) for choice in some}
+    there, back = answer(FLOORS, pair(a, b, choices)), answer(FLOORS, pair(b, a, choices))
+    assert there.verdict is None or there.verdict in choices
+    assert back.verdict == (there.verdict and MIRROR.get(there.verdict, there.verdict))
+    assert (back.outcome, back.transcript, back.calls) == ("ok", (), ())
+
+
+@given(TALK, TALK)
+def test_more_utterances_never_move_the_first_accusation(talk: Utterances, more: Utterances):
+    """What follows an accused utterance leaves index and reason as they are."""
+    short = answer(FLOORS, unieval(*talk))
+    if short.verdict != "No":
+        assert answer(FLOORS, unieval(*talk, *more)) == short
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(
+        st.sampled_from(["", "\0", "😀😀", "你好吗?", "\ud800", "'", "<", "**", "i am a ", "bye "]),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from([1, 3, 5_000]),
+)
+def test_hostile_text_never_raises(parts: list[str], times: int):
+    """Empty, enormous, unprintable or foreign utterances are judged like any others."""
+    talk = tuple(part * times for part in parts) * 2
+    ruling = answer(FLOORS, unieval(*talk))
+    assert ruling.verdict in unieval(*talk).choices
+    assert len(ruling.reason) < 400
+    assert ruling.reason.isprintable()
+
+
+def test_the_sample_set_is_rarely_accused():
+    """With thresholds from one half of the sample dialogues, at most 8 % of the other half."""
+    lines = (ROOT / "seeds" / "sample.jsonl").read_text(encoding="utf-8").splitlines()
+    talks = [tuple(json.loads(line)["utterances"]) for line in lines]
+    found = sum(len(accused(RulesJudge(talks[side::2]), talks[1 - side :: 2])) for side in (0, 1))
+    assert found <= 0.08 * len(talks)
+
+
+@pytest.fixture(scope="module")
+def humans() -> list[Utterances]:
+    """MuTual's 547 human dialogues as BotChat cleaned them."""
+    openpyxl = pytest.importorskip("openpyxl")
+    path = BOTCHAT / "MuTual_test.xlsx"
+    if not path.exists():
+        pytest.skip("MuTual_test.xlsx is not here")
+    with closing(openpyxl.load_workbook(path, read_only=True)) as book:
+        header, *rows = book.active.iter_rows(values_only=True)
+    return [tuple(json.loads(row[header.index("conv-GT")])) for row in rows]
+
+
+def examples(kind: str) -> list[Utterances]:
+    """BotChat's labelled dialogues of one kind."""
+    path = BOTCHAT / "examples" / f"{kind}.md"
+    if not path.exists():
+        pytest.skip("BotChat's labelled examples are not here")
+    talks = []
+    for block in re.split(r"^---\s*$", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        rows = re.findall(r"^\|\s*[AB]\s*\|(.*?)\|?\s*$", block, flags=re.MULTILINE)
+        talks.append(tuple(row.strip().replace("<br>", "\n") for row in rows))
+    return [talk for talk in talks if talk]
+
+
+KINDS = (
+    "AISelf-Identification",
+    "ContextualCofusion",
+    "ExcessiveLength",
+    "FormalTone",
+    "RepetitivePhrasing",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_accuses_every_labelled_bad_dialogue(kind: str, humans: list[Utterances]):
+    """All of BotChat's bad examples are accused with thresholds from the human dialogues."""
+    bad = examples(kind)
+    assert len(bad) == 2
+    assert accused(RulesJudge(humans), bad) == bad
+
+
+def test_accuses_no_labelled_good_dialogue(humans: list[Utterances]):
+    """None of BotChat's good examples is accused."""
+    good = examples("GoodCases")
+    assert len(good) == 2
+    assert accused(RulesJudge(humans), good) == []
+
+
+def test_labelled_examples_do_not_hang_on_the_set(humans: list[Utterances]):
+    """The same examples come out the same with thresholds from a tenth of the humans, or none."""
+    for fitted in (humans[:55], []):
+        judge = RulesJudge(fitted)
+        assert all(accused(judge, [talk]) for kind in KINDS for talk in examples(kind))
+        assert accused(judge, examples("GoodCases")) == []
+
+
+def test_false_alarms_on_people(humans: list[Utterances]):
+    """At most 6 % of the humans the thresholds come from, and of the half they do not come from."""
+    assert len(humans) == 547
+    assert len(accused(RulesJudge(humans), humans)) <= 0.06 * len(humans)
+    shuffled = random.Random(7).sample(humans, len(humans))
+    fitted, held_out = shuffled[:273], shuffled[273:]
+    assert len(accused(RulesJudge(fitted), held_out)) <= 0.06 * len(held_out)
+
+
+def test_sample_set_with_human_thresholds(humans: list[Utterances]):
+    """Thresholds from people accuse at most 8 % of the sample dialogues."""
+    lines = (ROOT / "seeds" / "sample.jsonl").read_text(encoding="utf-8").splitlines()
+    talks = [tuple(json.loads(line)["utterances"]) for line in lines]
+    assert len(accused(RulesJudge(humans), talks)) <= 0.08 * len(talks)
+
+
+def test_finds_a_bot_that_quotes_strangers(humans: list[Utterances]):
+    """Of dialogues continued with random human lines, most are accused of drifting."""
+    rng = random.Random(3)
+    lines = [line for talk in humans for line in talk[2:]]
+    judge = RulesJudge(humans)
+    drifting = 0
+    for talk in rng.sample(humans, 100):
+        mixed = (*talk[:2], *rng.choices(lines, k=14))
+        drifting += any(f.criterion == "drift" for f in flags(mixed, judge.thresholds))
+    assert drifting >= 70

@@ -1,0 +1,610 @@
+"""`botchat.seeds` and `botchat.pipeline.seeding`: importers of seed sets."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import msgspec
+import openpyxl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat import hub
+from botchat.errors import ConfigError, DataError
+from botchat.pipeline.seeding import read_source
+from botchat.records import MIN_HUMAN, Seed
+from botchat.seeds import (
+    from_csv,
+    from_json,
+    from_jsonl,
+    from_mutual,
+    from_rows,
+    from_xlsx,
+    is_mutual_item,
+    readable,
+)
+from botchat.seeds.casing import detokenise, true_case
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+ARCHIVE = DATA / "mutual" / "MuTual-master.zip"
+WORKBOOK = DATA / "botchat" / "MuTual_test.xlsx"
+
+seeds_of_any_text = st.lists(
+    st.builds(
+        Seed,
+        id=st.text(min_size=1, max_size=8).filter(str.strip),
+        utterances=st.lists(
+            st.text(min_size=1, max_size=12).filter(str.strip), min_size=2, max_size=4
+        ).map(tuple),
+    ),
+    min_size=1,
+    max_size=5,
+    unique_by=lambda seed: seed.id,
+)
+
+
+def item(*turns: str) -> bytes:
+    """A raw MuTual file whose speakers take turns."""
+    article = " ".join(f"{'mf'[n % 2]} : {turn}" for n, turn in enumerate(turns))
+    return json.dumps({"answers": " ", "options": [], "article": article, "id": "x"}).encode()
+
+
+def texts(*items: tuple[str, bytes]) -> dict[str, tuple[str, ...]]:
+    """Import raw items; id -> utterances."""
+    return {seed.id: seed.utterances for seed in from_mutual(dict(items), "here")}
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, Seed]:
+    """BotChat's cleaned set."""
+    return _by_id(WORKBOOK)
+
+
+@pytest.fixture(scope="module")
+def imported() -> dict[str, Seed]:
+    """The set as imported from MuTual's archive."""
+    return _by_id(ARCHIVE)
+
+
+def _by_id(path: Path) -> dict[str, Seed]:
+    if not path.exists():
+        pytest.skip(f"{path.name} is not beside this checkout")
+    return {seed.id: seed for seed in read_source(str(path), Path())}
+
+
+class TestMutualOnTheRealFiles:
+    """MuTual's own archive against BotChat's cleaned workbook."""
+
+    def test_ids_are_the_published_547(
+        self, imported: dict[str, Seed], published: dict[str, Seed]
+    ) -> None:
+        """The de-duplication rule finds exactly BotChat's dialogues, in order of number."""
+        assert len(imported) == 547
+        assert imported.keys() == published.keys()
+        assert list(imported) == sorted(imported, key=lambda name: int(name[3:]))
+
+    def test_lengths_are_the_published(
+        self, imported: dict[str, Seed], published: dict[str, Seed]
+    ) -> None:
+        """All but two dialogues have as many utterances, and the same 222 have at least four."""
+        differ = {
+            name
+            for name, seed in imported.items()
+            if len(seed.utterances) != len(published[name].utterances)
+        }
+        assert differ == {"MT-190", "MT-327"}
+        long = [
+            {n for n, s in each.items() if len(s.utterances) >= MIN_HUMAN}
+            for each in (imported, published)
+        ]
+        assert len(long[0]) == 222
+        assert long[0] == long[1]
+
+    def test_text_reads_as_the_published(
+        self, imported: dict[str, Seed], published: dict[str, Seed]
+    ) -> None:
+        """91 % of utterances are BotChat's to the letter, and 98 % apart from capitals."""
+        pairs = [
+            (ours, theirs)
+            for name in published
+            for ours, theirs in zip(
+                imported[name].utterances, published[name].utterances, strict=False
+            )
+        ]
+        assert sum(ours == theirs for ours, theirs in pairs) / len(pairs) > 0.91
+        assert sum(a.lower() == b.lower() for a, b in pairs) / len(pairs) > 0.98
+
+    def test_digest_is_of_this_archive(self) -> None:
+        """The constant that a download is checked against is that of the upstream archive."""
+        if not ARCHIVE.exists():
+            pytest.skip(f"{ARCHIVE.name} is not beside this checkout")
+        assert hub.mutual_digest(ARCHIVE) == hub.MUTUAL_DIGEST
+
+
+class TestMutualRules:
+    """The rules on items made up here."""
+
+    def test_an_earlier_cut_is_left_out(self) -> None:
+        """Of items that are cut from one dialogue the longest stays, whatever its number."""
+        found = texts(
+            ("test/test_7.txt", item("good morning .", "hello there .", "nice hat .")),
+            ("test/test_8.txt", item("good morning .", "hello there .")),
+            ("test/test_9.txt", item("good morning .")),
+            ("test/test_3.txt", item("good morning .", "hello there , sam .")),
+        )
+        assert found == {
+            "MT-3": ("Good morning.", "Hello there, Sam."),
+            "MT-7": ("Good morning.", "Hello there.", "Nice hat."),
+        }
+
+    def test_a_cut_ends_between_words(self) -> None:
+        """The beginning of a word is no beginning of the dialogue."""
+        found = texts(
+            ("test_1.txt", item("do you like the", "cat")),
+            ("test_2.txt", item("do you like the", "cats .")),
+        )
+        assert list(found) == ["MT-1", "MT-2"]
+
+    def test_what_two_items_carry_in_full_is_left_out(self) -> None:
+        """A dialogue that stands there twice is in the set neither time, as in BotChat's."""
+        twice = item("any plans ?", "none at all .")
+        found = texts(
+            ("test_1.txt", twice), ("test_2.txt", twice), ("test_3.txt", item("hi .", "hi you ."))
+        )
+        assert list(found) == ["MT-3"]
+
+    def test_a_continuation_is_joined(self) -> None:
+        """Where one item's last utterance is another's first, they are one dialogue."""
+        end = "i would rather walk to the lake ."
+        found = texts(
+            ("test_4.txt", item("shall we take the bus ?", "no .", end)),
+            ("test_5.txt", item(end, "then bring a coat .")),
+        )
+        assert found == {
+            "MT-5": (
+                "Shall we take the bus?",
+                "No.",
+                "I would rather walk to the lake.",
+                "Then bring a coat.",
+            )
+        }
+
+    def test_a_circle_of_continuations_is_not_joined(self) -> None:
+        """Two dialogues that end as the other begins both stay."""
+        one, two = "what a day it was .", "what a night it was ."
+        found = texts(
+            ("test_1.txt", item(one, "yes .", two)), ("test_2.txt", item(two, "no .", one))
+        )
+        assert list(found) == ["MT-1", "MT-2"]
+
+    def test_a_short_shared_utterance_joins_nothing(self) -> None:
+        """Short words of thanks end and begin unrelated dialogues."""
+        found = texts(
+            ("test_4.txt", item("your keys .", "oh !", "thank you .")),
+            ("test_5.txt", item("thank you .", "not at all .")),
+        )
+        assert list(found) == ["MT-4", "MT-5"]
+
+    def test_a_colon_between_blanks_begins_an_utterance(self) -> None:
+        """As in the published set; clock times and words that end in m or f do not."""
+        found = texts(
+            ("test_1.txt", item(": i read one film : the road .", "at 9:30 ?", "of them ."))
+        )
+        assert found == {"MT-1": ("I read one film", "The road.", "At 9:30?", "Of them.")}
+
+    @pytest.mark.parametrize(
+        ("name", "taken"),
+        [
+            ("MuTual-master/data/mutual/test/test_12.txt", True),
+            ("test/test_12.txt", True),
+            ("test_12.txt", True),
+            ("data/mutual/dev/dev_12.txt", False),
+            ("data/mutual/dev/test_12.txt", False),
+            ("data/mutual/latest/test_12.txt", False),
+            ("data/mutual_plus/test/test_12.txt", False),
+            ("data/mutual/test/.DS_Store", False),
+            ("__MACOSX/data/mutual/test/._test_12.txt", False),
+            ("test/test_12.txt.bak", False),
+            ("test/mytest_12.txt", False),
+            ("test/", False),
+        ],
+    )
+    def test_items_are_known_by_name(self, name: str, taken: bool) -> None:
+        """Only files of the test split are read, whatever stands before it."""
+        assert is_mutual_item(name) is taken
+
+    def test_one_item_under_two_folders_is_an_error(self) -> None:
+        """Two copies of the split are not mixed."""
+        with pytest.raises(DataError, match=r"here: MuTual item 1 is there twice \(a/test/test_1"):
+            texts(
+                ("a/test/test_1.txt", item("yes .", "no .")),
+                ("b/test/test_1.txt", item("yes .", "yes .")),
+            )
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"\xff",
+            b"[1]",
+            b"3",
+            b'{"text": "m : a"}',
+            b'{"article": 5}',
+            b'{"article": "a"}',
+            b'{"article": "m :"}',
+            b'{"article": "m : : "}',
+        ],
+    )
+    def test_a_broken_item_is_named(self, content: bytes) -> None:
+        """What is not MuTual's layout is one line with folder and file."""
+        with pytest.raises(DataError, match=r"^here: test/test_4\.txt: [^\n]*get the file again$"):
+            texts(("test/test_4.txt", content))
+
+    def test_no_items_is_an_error(self) -> None:
+        """A folder of something else says what was looked for."""
+        with pytest.raises(DataError, match=r"here: no dialogue in MuTual's layout"):
+            texts(("notes.txt", b""))
+
+
+class TestReadable:
+    """De-tokenising and true-casing."""
+
+    @pytest.mark.parametrize(
+        ("raw", "written"),
+        [
+            ("do n't go , i ca n't swim !", "Don't go, I can't swim!"),
+            (
+                "she 's 20 % faster , i 'm sure we 'll lose .",
+                "She's 20% faster, I'm sure we'll lose.",
+            ),
+            ("that is $ 12.50 or £ 9 ( about ) .", "That is $12.50 or £9 (about)."),
+            ("my parents ' car ; it 's old", "My parents' car; it's old"),
+            ('he said " not today " and left .', 'He said "not today" and left.'),
+            ("i can not stay , i am gon na be late", "I cannot stay, I am gonna be late"),
+            ("well ... maybe .", "Well... Maybe."),
+            ("write to zed7 @ example.com .", "Write to zed7@example.com."),
+            ("exactly .tea is fine,thanks", "Exactly. Tea is fine, thanks"),
+            ("we pay 2,000 at 5:30 p.m. on the 3rd", "We pay 2,000 at 5:30 p.m. on the 3rd"),
+            ("a half - hour ?", "A half - hour?"),
+            ("is it closed？ yes。", "Is it closed? Yes."),
+            ("a paper" + "，really ?".encode().decode("latin-1"), "A paper, really?"),
+            ("naïve ? école !", "Naïve? École!"),
+            ("", ""),
+        ],
+    )
+    def test_spacing(self, raw: str, written: str) -> None:
+        """Clitics, punctuation, currency, quotes and glued words are written as people do."""
+        assert readable(raw) == written
+
+    @pytest.mark.parametrize(
+        ("raw", "written"),
+        [
+            ("ok. see you on monday, tom.", "OK. See you on Monday, Tom."),
+            ("my tv is from new york, usa.", "My TV is from New York, USA."),
+            ("she speaks french and lives in paris.", "She speaks French and lives in Paris."),
+            ("mr. tolliver met dr. oduya.", "Mr. Tolliver met Dr. Oduya."),
+            ("doctor brown said the doctor is ill.", "Doctor Brown said the doctor is ill."),
+            ("i miss the boat, miss green.", "I miss the boat, Miss Green."),
+            ("you may come in may or on march 3.", "You may come in May or on March 3."),
+            ("hi, mark. mark the green one.", "Hi, Mark. Mark the green one."),
+            ("anna and bill will pay the bill.", "Anna and Bill will pay the bill."),
+            (
+                "turn into green street at a green light.",
+                "Turn into Green Street at a green light.",
+            ),
+            ("he left the university of chicago.", "He left the University of Chicago."),
+            ("it flies to turkey, with a turkey.", "It flies to Turkey, with a turkey."),
+            ("i got an a. that was at 9 am. good.", "I got an A. That was at 9 AM. Good."),
+            ("take the m25 on christmas eve.", "Take the M25 on Christmas Eve."),
+            ("is mary's cd in tom's house?", "Is Mary's CD in Tom's house?"),
+            ("happy new year! it's a new yearbook.", "Happy New Year! It's a new yearbook."),
+            ("the anglo-french team won.", "The anglo-French team won."),
+            ("John left it alone.", "John left it alone."),
+        ],
+    )
+    def test_capitals(self, raw: str, written: str) -> None:
+        """Sentences, names, calendar, titles and initialisms, by list and by neighbours."""
+        assert true_case(raw) == written
+
+    @given(st.text(alphabet=st.characters(codec="ascii")))
+    def test_only_blanks_and_capitals_change(self, text: str) -> None:
+        """No letter, digit or mark of ASCII text is lost, added or moved."""
+        kept = re.sub(r"\s", "", text)
+        assert re.sub(r"\s", "", detokenise(text)) == kept
+        assert re.sub(r"\s", "", readable(text)).lower() == kept.lower()
+
+
+class TestTables:
+    """JSON lines, JSON, CSV, xlsx and rows."""
+
+    @given(seeds_of_any_text)
+    def test_jsonl_round_trip(self, seeds: list[Seed]) -> None:
+        """What is written as our own JSON lines is read back the same, any characters."""
+        data = b"".join(msgspec.json.encode(seed) + b"\n" for seed in seeds)
+        assert from_jsonl(data, "f") == seeds
+        assert from_json(data, "f") == seeds
+        assert from_json(msgspec.json.encode(seeds), "f") == seeds
+        assert from_rows([msgspec.to_builtins(seed) for seed in seeds], "f") == seeds
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            {"index": "a", "conv-GT": ["One.", "Two."], "nround": 2},
+            {"dialog_id": "a", "dialog": ["One.", "Two."]},
+            {
+                "ID": "a",
+                "Messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": "One."},
+                    {"role": "assistant", "content": "Two."},
+                ],
+            },
+            {
+                "conv_id": "a",
+                "conversations": [
+                    {"from": "human", "value": "One."},
+                    {"from": "gpt", "value": "Two."},
+                ],
+            },
+            {
+                "id": "a",
+                "dialogue": [
+                    {"speaker": "X", "text": "One."},
+                    {"speaker": "Y", "text": "Two."},
+                ],
+            },
+        ],
+    )
+    def test_common_field_names(self, row: dict[str, object]) -> None:
+        """The layouts in use elsewhere give the same seed."""
+        data = json.dumps(row).encode()
+        assert from_jsonl(b"\xef\xbb\xbf" + data + b"\r\n\n", "f") == [Seed("a", ("One.", "Two."))]
+
+    def test_one_speaker_in_a_row_is_one_utterance(self) -> None:
+        """A ChatSEED alternates, so two messages of one speaker are one utterance."""
+        told = [("x", "One."), ("x", "More."), ("y", "Two.")]
+        row = {"id": 7, "messages": [{"role": who, "text": text} for who, text in told]}
+        assert from_rows([row], "f") == [Seed("7", ("One. More.", "Two."))]
+
+    def test_rows_without_id_are_numbered(self) -> None:
+        """A dataset without ids can be imported."""
+        rows = [{"dialog": ["a", "b"]}, {"dialog": ["c", "d"]}]
+        assert [seed.id for seed in from_rows(rows, "f")] == ["1", "2"]
+
+    def test_csv_one_dialogue_a_row(self) -> None:
+        """BotChat's columns exported as CSV, with quoted JSON lists over several lines."""
+        data = b'index,conv-GT,nround\nMT-1,"[""Hello, you.""\n, ""Hi.""]",2\n'
+        assert from_csv(data, "f") == [Seed("MT-1", ("Hello, you.", "Hi."))]
+
+    @pytest.mark.parametrize("separator", [",", ";", "\t"])
+    def test_csv_one_utterance_a_row(self, separator: str) -> None:
+        """Rows of a dialogue need not be together, and are sorted by their turn."""
+        rows = [
+            "dialogue_id|turn|text",
+            "a|2|Two.",
+            "b|1|Uno.",
+            "a|1|One.",
+            "b|10|Tres.",
+            "b|9|Dos.",
+        ]
+        data = "\r\n".join(rows).replace("|", separator).encode()
+        assert from_csv(data, "f") == [
+            Seed("a", ("One.", "Two.")),
+            Seed("b", ("Uno.", "Dos.", "Tres.")),
+        ]
+
+    def test_csv_without_turns_is_in_order(self) -> None:
+        """Without a number the file's order counts."""
+        data = b"id,utterance\na,One.\nb,Uno.\na,Two.\nb,Dos.\n"
+        assert [seed.utterances for seed in from_csv(data, "f")] == [
+            ("One.", "Two."),
+            ("Uno.", "Dos."),
+        ]
+
+    def test_xlsx(self) -> None:
+        """A workbook with BotChat's columns, blank rows and numbers as ids."""
+        assert from_xlsx(
+            workbook(
+                ["index", "conv-GT"], [3, '["One.", "Two."]'], [None, None], [4.0, '["a", "b"]']
+            ),
+            "f",
+        ) == [Seed("3", ("One.", "Two.")), Seed("4", ("a", "b"))]
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (b"", r"f: holds no dialogue"),
+            (b"\n \n", r"f: holds no dialogue"),
+            (
+                b'{"id": "a", "utterances": ["x", "y"]}\n{"id": ',
+                r"f:2: .* is not JSON .*correct it",
+            ),
+            (b'{"id": "a", "utterances": ["x", "y"]}\n\xff', r"f:2: byte 0xff is not UTF-8"),
+            (b'{"id": "a"}', r"f:1: no utterances \(fields: id\); name the field 'utterances'"),
+            (b'{"utterances": ["x", "y"]}', r"f:1: no id; give every dialogue one"),
+            (b'{"id": true, "utterances": ["x", "y"]}', r"f:1: the id True is no text"),
+            (b'{"id": " ", "utterances": ["x", "y"]}', r"f:1: the id ' ' is no text"),
+            (
+                b'{"id": "a", "utterances": ["x"]}',
+                r"f:1: seed a has 1 utterances, needs at least 2",
+            ),
+            (b'{"id": "a", "utterances": ["x", " "]}', r"f:1: seed a: utterance 2 is empty"),
+            (b'{"id": "a", "utterances": 5}', r"f:1: 5 is not a list of utterances"),
+            (b'{"id": "a", "utterances": ["x", 5]}', r"f:1: utterance 2: 5 is not an object"),
+            (
+                b'{"id": "a", "messages": [{"text": 5}]}',
+                r"f:1: utterance 1: the utterance 5 is not",
+            ),
+            (b'["x", "y"]', r"f:1: \['x', 'y'\] is not an object"),
+            (
+                b'{"id": "a", "utterances": ["x", "y"]}\n\n{"id": "a", "utterances": ["x", "y"]}',
+                r"f:3: id 'a' is taken by f:1; give every dialogue its own",
+            ),
+            (
+                b'{"id": "a", "messages": [{"role": "1", "text": "x"}, {"role": "2", "text": "x"},'
+                b'{"role": "3", "text": "x"}]}',
+                r"f:1: dialogue 'a' has 3 speakers \('1, 2, 3'\)",
+            ),
+            (b"[" * 100_000, r"f:1: .* is not JSON"),
+        ],
+    )
+    def test_bad_jsonl_is_one_line(self, data: bytes, message: str) -> None:
+        """File, line, value and remedy, on one line."""
+        with pytest.raises(DataError, match=message) as caught:
+            from_jsonl(data, "f")
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 300
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (b"id,utterances\n", r"f: holds no dialogue"),
+            (b"id,text\na,x\na,y,z\n", r"f:3: 3 cells under 2 column names"),
+            (b'id,text\na,x\na,"y\n', r"f:3: not CSV"),
+            (b"id,turn,text\na,one,x\n", r"f:2: the turn 'one' is no number"),
+            (b"id,turn,text\na,1,x\na,1,y\n", r"f:3: dialogue 'a' has turn 1 twice"),
+            (b"id,utterances\na,hello\n", r"f:2: 'hello' is not JSON"),
+            (b"id,name\na,x\n", r"f:2: no utterances \(fields: id, name\)"),
+            (b"id,text\na,x\nb,y\n", r"f:2: seed a has 1 utterances"),
+            ("id,text\na,é\n".encode("latin-1"), r"f:2: byte 0xe9 is not UTF-8"),
+        ],
+    )
+    def test_bad_csv_is_one_line(self, data: bytes, message: str) -> None:
+        """A fault in CSV names the line on which its row begins."""
+        with pytest.raises(DataError, match=message) as caught:
+            from_csv(data, "f")
+        assert "\n" not in str(caught.value)
+
+    def test_bad_xlsx_is_one_line(self) -> None:
+        """Neither text, nor another zip, nor a damaged or empty workbook passes for a table."""
+        good = workbook(["id", "utterances"], ["a", '["x", "y"]'])
+        other = io.BytesIO()
+        with zipfile.ZipFile(other, "w") as archive:
+            archive.writestr("a.txt", "x")
+        for data in (b"id,text", b"", other.getvalue(), good[: len(good) // 2]):
+            with pytest.raises(DataError, match=r"^f: not a.*xlsx.*save it again[^\n]*$"):
+                from_xlsx(data, "f")
+        with pytest.raises(DataError, match="f: holds no dialogue"):
+            from_xlsx(workbook(), "f")
+        with pytest.raises(DataError, match="f row 3: id 'a' is taken by f row 2"):
+            from_xlsx(workbook(["id", "utterances"], *[["a", '["x", "y"]']] * 2), "f")
+
+    def test_an_xlsx_that_unpacks_to_too_much_is_refused(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The stated size is looked at before anything is unpacked."""
+        monkeypatch.setattr("botchat.seeds.tables._MAX_UNPACKED", 100)
+        with pytest.raises(DataError, match="unpacks to"):
+            from_xlsx(workbook(["id"]), "f")
+
+
+class TestReadSource:
+    """What a source string means."""
+
+    def test_folders_and_archives_of_mutual(self, tmp_path: Path) -> None:
+        """A folder at any height and a zip are the same set; nothing else in them is read."""
+        raw = {"test_1.txt": item("hi .", "hi ."), "test_2.txt": item("hi .", "hi .", "bye .")}
+        for name, content in raw.items():
+            for folder in ("mutual/test", "mutual/dev", "mutual_plus/test"):
+                path = tmp_path / "data" / folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content if folder == "mutual/test" else b"broken")
+        archive = tmp_path / "m.zip"
+        pack(archive, {f"top/data/mutual/test/{name}": content for name, content in raw.items()})
+        expected = [Seed("MT-2", ("Hi.", "Hi.", "Bye."))]
+        for source in ("data", "data/mutual", "data/mutual/test", "m.zip"):
+            assert read_source(str(tmp_path / source), tmp_path) == expected
+
+    def test_nothing_of_an_archive_reaches_the_disk(self, tmp_path: Path) -> None:
+        """Members are read in place, so a path that climbs out of the folder harms nobody."""
+        inner = tmp_path / "inner"
+        inner.mkdir()
+        archive = inner / "m.zip"
+        pack(
+            archive,
+            {
+                "../../escaped/test/test_1.txt": item("hi .", "hello ."),
+                "../escaped.txt": b"x",
+                "/test/test_2.txt": item("yes .", "no ."),
+            },
+        )
+        assert [seed.id for seed in read_source(str(archive), inner)] == ["MT-1", "MT-2"]
+        assert sorted(tmp_path.rglob("*")) == [inner, archive]
+
+    def test_a_member_that_unpacks_to_too_much_is_refused(self, tmp_path: Path) -> None:
+        """A small archive cannot fill the memory."""
+        archive = tmp_path / "bomb.zip"
+        pack(archive, {"test/test_1.txt": b" " * (hub.MAX_ITEM_BYTES + 1)})
+        assert archive.stat().st_size < 20_000
+        with pytest.raises(DataError, match=r"bomb\.zip: test/test_1\.txt: 1,048,577 bytes, more"):
+            read_source(str(archive), tmp_path)
+
+    def test_a_damaged_archive_is_an_error(self, tmp_path: Path) -> None:
+        """Damage is found at the archive's end or at a member's checksum."""
+        archive = tmp_path / "m.zip"
+        pack(archive, {"test/test_1.txt": item("hi .", "hello .")})
+        whole = archive.read_bytes()
+        data_at = 30 + len("test/test_1.txt")  # behind the local header
+        torn = whole[:data_at] + bytes(b ^ 0xFF for b in whole[data_at : data_at + 9])
+        for broken in (b"", whole[:-30], torn + whole[data_at + 9 :]):
+            archive.write_bytes(broken)
+            with pytest.raises(DataError, match=r"m\.zip: not a readable zip archive"):
+                read_source(str(archive), tmp_path)
+
+    def test_tables_are_known_by_their_ending(self, tmp_path: Path) -> None:
+        """The same seed from every kind of table."""
+        lines = '{"id": "a", "utterances": ["One.", "Two."]}\n'
+        (tmp_path / "s.jsonl").write_text(lines)
+        (tmp_path / "s.json").write_text(f"[{lines}]")
+        (tmp_path / "s.CSV").write_text("id,text\na,One.\na,Two.\n")
+        (tmp_path / "s.tsv").write_text("id\ttext\na\tOne.\na\tTwo.\n")
+        (tmp_path / "s.xlsx").write_bytes(workbook(["id", "text"], ["a", "One."], ["a", "Two."]))
+        for name in ("s.jsonl", "s.json", "s.CSV", "s.tsv", "s.xlsx"):
+            assert read_source(str(tmp_path / name), tmp_path) == [Seed("a", ("One.", "Two."))]
+
+    def test_a_dataset_goes_through_datasets(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An hf:// source is a dataset, here one on disk."""
+        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+        path = tmp_path / "rows.jsonl"
+        path.write_text('{"dialog": ["One.", "Two."]}\n')
+        assert read_source(f"hf://{path}", tmp_path) == [Seed("1", ("One.", "Two."))]
+
+    @pytest.mark.parametrize("source", ["what", "s.docx", "nowhere/s.csv", "no.zip", ""])
+    def test_what_is_no_source_is_told_what_is(self, source: str, tmp_path: Path) -> None:
+        """An unknown or missing source is one line with everything that is accepted."""
+        (tmp_path / "s.docx").touch()
+        full = str(tmp_path / source) if source else "s"
+        with pytest.raises(
+            ConfigError, match=r"^seeds source .*mutual.*\.zip.*\.csv.*hf://[^\n]*$"
+        ):
+            read_source(full, tmp_path)
+
+    def test_a_folder_of_something_else_is_an_error(self, tmp_path: Path) -> None:
+        """A folder without MuTual items says what was looked for."""
+        with pytest.raises(DataError, match="no dialogue in MuTual's layout"):
+            read_source(str(tmp_path), tmp_path)
+
+
+def pack(path: Path, members: dict[str, bytes]) -> None:
+    """Write a zip archive."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def workbook(*rows: list[object]) -> bytes:
+    """An xlsx file with one sheet."""
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in rows:
+        book.active.append(row)
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
