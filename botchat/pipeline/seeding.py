@@ -8,7 +8,7 @@ from pathlib import Path
 
 from botchat import hub, seeds
 from botchat.errors import ConfigError, DataError
-from botchat.pipeline.workspace import Workspace
+from botchat.pipeline.workspace import SAMPLE, Workspace
 from botchat.records import Seed
 
 ACCEPTED = (
@@ -32,8 +32,13 @@ def import_seeds(workspace: Workspace, source: str, name: str) -> Path:
     """Store what ``source`` holds as the seed set ``name``; return the file.
 
     Raises:
+        ConfigError: ``name`` is the built-in set's.
         LockedError: another process writes to the workspace; and as `read_source`.
     """
+    if name == SAMPLE:
+        raise ConfigError(
+            f"--name {SAMPLE}: that is the built-in set, which this one would hide; choose another"
+        )
     path = workspace.seeds_path(name)
     found = read_source(source, workspace.hidden)
     with workspace.locked():

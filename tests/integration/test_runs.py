@@ -328,6 +328,7 @@ def test_an_endpoint_that_is_down_leaves_dialogues_for_the_next_run(tmp_path, ca
         (["ledger", "import", "nothing.jsonl"], 1, "no file"),
         (["seeds", "show", "small", "zz"], 1, "no dialogue 'zz'"),
         (["seeds", "import", "nothing.xlsx", "--name", "x"], 1, "nothing.xlsx"),
+        (["seeds", "import", "mine.jsonl", "--name", "sample"], 1, "the built-in set"),
         (["frobnicate"], 2, "frobnicate"),
     ],
 )
