@@ -39,6 +39,7 @@ from botchat.pipeline.comparing import (
     with_controls,
 )
 from botchat.pipeline.judging import full_name
+from botchat.pipeline.reading import Read, read
 from botchat.pipeline.workspace import Workspace
 from botchat.protocols import arena, gteval, unieval
 from botchat.records import HUMAN, Dialogue, Judgment, Verdict
@@ -76,60 +77,47 @@ def agree(
     Raises:
         ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
     """
-    options = options or Options()
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
     annotations = [one for path in files for one in _annotations(path)]
     stage = _stage(workspace, seed_set, protocol)
     known = list(dict.fromkeys([*(a.judge for a in annotations), *stage.judged]))
     kept = _chosen(workspace, known, judges, truth)
-    judged = with_controls(
+    found = _findings(
         workspace,
-        {name: made for name, made in stage.judged.items() if name in kept},
-        lambda judgment: _CHOICES.get(judgment.protocol, arena.CHOICES),
-    )
-    annotations = [a for a in annotations if a.judge in kept]
-    annotations += from_judgments(j for made in judged.values() for j in made)
-    prefix = truth
-    if prefix is None and protocol in (gteval.PROTOCOL, unieval.PROTOCOL):
-        prefix = BUILT_IN
-        annotations += _built_in(annotations)
-    elif prefix is None and any(name.startswith(HUMAN) for name in known):
-        prefix = HUMAN
-    compared = compare_judges(
-        annotations,
-        prefix,
-        options,
-        lengths=_lengths(stage.dialogues, judged),
-        selves={name: own_name(workspace, name) for name in (*known, *judged)},
-    )
-    if prefix == BUILT_IN:
-        compared = _without_people(compared)
-    if protocol == unieval.PROTOCOL:
-        compared = _with_accusations(compared, judged, stage.dialogues, options)
-    costs = expenses(workspace, judged)
-    found = Findings(
-        subject=_subject(files, seed_set, protocol),
-        truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
-        rows=tuple(row | costs.get(row["judge"], {}) for row in compared.rows),
-        annotators=compared.annotators,
-        pairs=compared.pairs,
-        groups=compared.groups,
-        rankings=_rated(compared, annotations),
-        controls=tuple(agreements.controls(compared.pairs)),
-        signature=signature(
-            "agree",
-            {"set": seed_set, "protocol": protocol, "files": "+".join(f.name for f in files)},
-            sorted((a.item, a.first, a.second, a.judge, a.verdict or "") for a in annotations),
-            prefix,
-            options,
-        ),
-        notes=tuple(_notes(stage, judged, compared, prefix)),
+        replace(stage, judged={name: stage.judged[name] for name in stage.judged if name in kept}),
+        [a for a in annotations if a.judge in kept],
+        known,
+        seed_set=seed_set,
+        protocol=protocol,
+        files=files,
+        truth=truth,
+        options=options,
     )
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
     return publish(found, agreements.tables(found), agreements.as_json(found), out)
 
+
+def beside_each_other(workspace: Workspace, found: Read) -> list[Findings]:
+    """What `agree` finds of the judges of a set, one protocol after the other.
+
+    Protocols that fewer than two have judged, or people alone, are left out.
+    """
+    compared = []
+    for protocol in _protocols(found):
+        stage = _of_protocol(found, protocol)
+        names = list(stage.judged)
+        judges = [name for name in names if not is_person(name, HUMAN)]
+        if len(names) > 1 and (judges or protocol in _KNOWN):
+            compared.append(
+                _findings(workspace, stage, [], names, seed_set=found.seed_set, protocol=protocol)
+            )
+    return compared
+
+
+_KNOWN = (gteval.PROTOCOL, unieval.PROTOCOL)
+"""Protocols that know the truth themselves."""
 
 _CHOICES: Mapping[str, Collection[Verdict]] = {unieval.PROTOCOL: frozenset({"No", "1"})}
 """What tells `botchat.judges.voting.aggregate` of which kind a question is."""
@@ -142,6 +130,72 @@ class _Stage:
     judged: Mapping[str, Sequence[Judgment]]
     dialogues: Dialogues
     stale: Mapping[str, int]
+
+
+def _findings(
+    workspace: Workspace,
+    stage: _Stage,
+    annotations: Sequence[Annotation],
+    known: Sequence[str],
+    *,
+    seed_set: str | None,
+    protocol: str | None,
+    files: Sequence[Path] = (),
+    truth: str | None = None,
+    options: Options | None = None,
+) -> Findings:
+    """Judges compared; the rest as of `agree`.
+
+    Args:
+        workspace: has the ledger and the settings of panels.
+        stage: what those who take part said in stage files.
+        annotations: what they said elsewhere.
+        known: everybody who said something, also those who do not take part.
+        seed_set, protocol, files: where it is from.
+        truth: what the names of people begin with.
+        options: of the bootstrap.
+    """
+    options = options or Options()
+    judged = with_controls(
+        workspace, stage.judged, lambda one: _CHOICES.get(one.protocol, arena.CHOICES)
+    )
+    said = [*annotations, *from_judgments(j for made in judged.values() for j in made)]
+    prefix = truth
+    if prefix is None and protocol in _KNOWN:
+        prefix = BUILT_IN
+        said += _built_in(said)
+    elif prefix is None and any(name.startswith(HUMAN) for name in known):
+        prefix = HUMAN
+    compared = compare_judges(
+        said,
+        prefix,
+        options,
+        lengths=_lengths(stage.dialogues, judged),
+        selves={name: own_name(workspace, name) for name in (*known, *judged)},
+    )
+    if prefix == BUILT_IN:
+        compared = _without_people(compared)
+    if protocol == unieval.PROTOCOL:
+        compared = _with_accusations(compared, judged, stage.dialogues, options)
+    costs = expenses(workspace, judged)
+    return Findings(
+        subject=_subject(files, seed_set, protocol),
+        truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
+        rows=tuple(row | costs.get(row["judge"], {}) for row in compared.rows),
+        annotators=compared.annotators,
+        pairs=compared.pairs,
+        groups=compared.groups,
+        rankings=_rated(compared, said),
+        controls=tuple(agreements.controls(compared.pairs)),
+        signature=signature(
+            "agree",
+            {"set": seed_set, "protocol": protocol, "files": "+".join(f.name for f in files)},
+            sorted((a.item, a.first, a.second, a.judge, a.verdict or "") for a in said),
+            prefix,
+            options,
+        ),
+        notes=tuple(_notes(stage, judged, compared, prefix)),
+    )
 
 
 def _annotations(path: Path) -> list[Annotation]:
@@ -161,17 +215,24 @@ def _stage(workspace: Workspace, seed_set: str | None, protocol: str | None) -> 
         if protocol is not None:
             raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
         return _Stage({}, {}, {})
-    from botchat.pipeline import reporting  # brings the figures along, which take their time
-
-    read = reporting.read(workspace, seed_set)
-    there = sorted({p for by in read.judged.values() for p in by if _PROTOCOL.fullmatch(p)})
+    found = read(workspace, seed_set)
+    there = _protocols(found)
     if protocol not in there:
         raise ConfigError(
             f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
             f"{', '.join(there) or 'nothing that judges can be compared on'}"
         )
-    judged = {name: by[protocol] for name, by in read.judged.items() if by.get(protocol)}
-    return _Stage(judged, read.dialogues, {name: read.stale[name] for name in judged})
+    return _of_protocol(found, protocol)
+
+
+def _protocols(found: Read) -> list[str]:
+    """What judges can be compared on."""
+    return sorted({p for by in found.judged.values() for p in by if _PROTOCOL.fullmatch(p)})
+
+
+def _of_protocol(found: Read, protocol: str) -> _Stage:
+    judged = {name: by[protocol] for name, by in found.judged.items() if by.get(protocol)}
+    return _Stage(judged, found.dialogues, {name: found.stale[name] for name in judged})
 
 
 def _chosen(

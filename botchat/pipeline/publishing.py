@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botchat import leaderboards, store
 from botchat.errors import DataError, MissingError
-from botchat.pipeline import reporting
+from botchat.pipeline import reading, reporting
 from botchat.pipeline.running import Meter
 from botchat.pipeline.spreading import spread
 from botchat.pipeline.workspace import Workspace
@@ -65,7 +65,7 @@ def leaderboard(
     meter = meter or Meter()
     chosen = reporting.only_judge(workspace, seed_set, judge)
     untold = reporting.too_much_for_a_page(workspace, seed_set, chosen)
-    found = reporting.read(workspace, seed_set, [chosen] if chosen else [], in_columns=bool(untold))
+    found = reading.read(workspace, seed_set, [chosen] if chosen else [], in_columns=bool(untold))
     meter.begin("count and rate", 0)
     board = found.board(next(iter(found.judged)), elo)
     folder = workspace.out(seed_set) if out is None else out
