@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import numpy as np
@@ -42,13 +43,15 @@ def from_verdicts(
         return None
     comparisons = _comparisons(readable)
     pairs = list(combinations(verdicts.players, 2))
+    design = _design(made, pairs, 2 * len(set(seed_ids)))
+    elo = _as_designed(elo, design)
     return standings.arena(
         turns,
         rates.tallies(made, pairs, seed_ids),
         bootstrap_elo(comparisons, elo),
         Strengths.of(
             comparisons,
-            _design(made, pairs, 2 * len(set(seed_ids))),
+            design,
             _differences(readable, comparisons, measured, turns),
             STYLE,
         ),
@@ -68,7 +71,6 @@ def from_comparisons(
         per_pair: comparisons that every pair should have; what it has less is missing.
         elo: how they are rated; default: the paper's way.
     """
-    elo = elo or EloSettings()
     models = comparisons.models
     m = len(models)
     # For each ordered pair of numbers: losses, ties and wins of the first.
@@ -81,6 +83,7 @@ def from_comparisons(
         missing = max(0, per_pair - wins - ties - losses)
         found[models[i], models[j]] = rates.Tally(wins, ties, losses, missing)
     design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
+    elo = _as_designed(elo or EloSettings(), design)
     return standings.arena(
         None,
         found,
@@ -99,8 +102,14 @@ def elo_signature(settings: EloSettings) -> str:
         if getattr(settings, name) != getattr(paper, name)
     ]
     drawn = ",resampled" if settings.resample else ""
+    drawn += f",{settings.per_pair}-a-pair" if settings.per_pair else ""
     shuffles = f"{settings.shuffles}x{settings.runs}"
     return f"elo:k{settings.k:g},{shuffles}{''.join(unusual)}{drawn}|seed:{settings.seed}"
+
+
+def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
+    """As the whole design would be rated, where a part of it has more of some pairs than others."""
+    return replace(elo, per_pair=design.expected) if design.uneven else elo
 
 
 def _comparisons(readable: Verdicts) -> Comparisons:
@@ -122,7 +131,8 @@ def _design(made: Verdicts, pairs: Sequence[tuple[str, str]], expected: int) -> 
     judged = np.bincount(made.first * m + made.second, minlength=m * m).reshape(m, m)
     judged = judged + judged.T
     place = {name: i for i, name in enumerate(made.contestants)}
-    return Design(tuple(int(judged[place[a], place[b]]) for a, b in pairs), expected)
+    of_pairs = tuple(int(judged[place[a], place[b]]) for a, b in pairs)
+    return Design(of_pairs, expected, int(made.chosen.sum()))
 
 
 def _differences(

@@ -124,6 +124,9 @@ class Judgment(msgspec.Struct, frozen=True):
     transcript: tuple[Turn, ...] = ()
     calls: tuple[str, ...] = ()
     """Ledger keys of every call the verdict rests on."""
+    chosen: str = ""
+    """The adaptive design that asked for it, as ``adaptive:<digest>``; empty where a whole Arena
+    did, which asks every case."""
 
 
 def slug(name: str) -> str:

@@ -88,9 +88,10 @@ def arena(
     run_std = dict(zip(rated.models, rated.run_std.tolist(), strict=True))
     fitted = strengths.rows()
     title, signature = f"BotChat Arena{at}", f"{signature}|{strengths.signature}"
-    totals: dict[str, Tally] = {}
+    met: dict[str, list[Tally]] = {}
     for (model, _), tally in tallies.items():
-        totals[model] = totals.get(model, Tally()) + tally
+        met.setdefault(model, []).append(tally)
+    uneven = strengths.design.uneven
     rows = ranked(
         [
             {
@@ -98,9 +99,10 @@ def arena(
                 "elo": elo.get(model),
                 "elo_run_std": run_std.get(model),
                 **fitted.get(model, {}),
-                **_pairwise(total),
+                **_pairwise(sum(of_model, Tally())),
+                **(_alike(of_model) if uneven else {}),
             }
-            for model, total in totals.items()
+            for model, of_model in met.items()
         ],
         ["elo"],
     )
@@ -118,7 +120,8 @@ def arena(
         ],
         rows,
         [signature],
-        "Rates in percent, of the comparisons with all others. ± runs is the spread between runs "
+        f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}. "
+        "± runs is the spread between runs "
         f"of shuffles, not a confidence interval. {strengths.note()} {_BOUNDS}",
     )
     ordered = [(a, b) for a in order for b in order if a != b]
@@ -425,6 +428,20 @@ def _pairwise(tally: Tally) -> dict[str, Any]:
         "win_or_tie_high": win_or_tie.highest,
         **_covered(win),
     }
+
+
+_ALIKE = ", each of whom counts alike"
+
+
+def _alike(met: Iterable[Tally]) -> dict[str, float]:
+    """Rates of a model whose opponents have unequal numbers: the mean over opponents."""
+    known = [tally for tally in met if tally.n]
+    if not known:
+        return {}
+    n = len(known)
+    win = sum(tally.win.value for tally in known) / n
+    win_or_tie = sum(tally.win_or_tie.value for tally in known) / n
+    return {"win": win, "tie": win_or_tie - win, "lose": 1 - win_or_tie, "win_or_tie": win_or_tie}
 
 
 def _success_columns(suffix: str, heading: str, detail: bool) -> list[Column]:

@@ -17,6 +17,13 @@ from botchat.tables import Column, Table, table
 WORST_PAIRS = 10
 """Pairs that the table of misfit shows."""
 
+UNEVEN = 1.1
+"""Comparisons of one pair for one of another from which pairs are weighed. Below, what is missing
+is chance (dialogues that stopped early), and Elo stays as the paper defines it."""
+
+_ALIKE = "count every pair alike"
+_AS_IT_IS = "depend on which pairs have more"
+
 _NAMED = 5
 """Models that a sentence names."""
 
@@ -29,6 +36,8 @@ class Design:
     """Of every pair of models."""
     expected: int
     """Of a pair."""
+    chosen: int = 0
+    """Of all: those that an adaptive design asked for."""
 
     @property
     def full(self) -> bool:
@@ -36,11 +45,18 @@ class Design:
         return all(made >= self.expected for made in self.made)
 
     @property
+    def uneven(self) -> bool:
+        """Whether some pairs that were compared have clearly more than others."""
+        compared = [made for made in self.made if made]
+        return bool(compared) and max(compared) > UNEVEN * min(compared)
+
+    @property
     def signature(self) -> str:
-        """``data:full``, or the share that was made: ``data:31.2%``."""
+        """``data:full``, or the share that was made: ``data:31.2%``, ``data:7.4%,adaptive``."""
         if self.full:
             return "data:full"
-        return f"data:{100 * sum(self.made) / (self.expected * len(self.made)):.1f}%"
+        share = sum(self.made) / (self.expected * len(self.made))
+        return f"data:{100 * share:.1f}%{',adaptive' if self.chosen else ''}"
 
     def note(self) -> str:
         """What a reader must know of it."""
@@ -48,9 +64,16 @@ class Design:
             return f"Every pair was compared as often as there are cases: {self.expected:,} times."
         return (
             f"Not every comparison was made: pairs have {min(self.made):,} to {max(self.made):,} "
-            f"of {self.expected:,}. Bradley–Terry weighs a pair by what it has; Elo and the rates "
-            "depend on which pairs have more."
+            f"of {self.expected:,}{self._how()}. Bradley–Terry weighs a pair by what it has; Elo "
+            f"and the rates {_ALIKE if self.uneven else _AS_IT_IS}."
         )
+
+    def _how(self) -> str:
+        made = sum(self.made)
+        if not self.chosen:
+            return ""
+        which = "they were" if self.chosen >= made else f"{self.chosen:,} of {made:,} were"
+        return f"; {which} chosen adaptively, most where the order of two models was in doubt"
 
 
 @dataclass(frozen=True, eq=False)

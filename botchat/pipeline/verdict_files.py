@@ -26,6 +26,7 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
     shown: int
     case: str
     signature: str
+    chosen: str = ""
 
 
 def read_columns(
@@ -60,7 +61,9 @@ def _read(dialogues: Dialogues, file: tuple[str, Path]) -> tuple[Verdicts, int]:
             end = line.shown
             shown = one.utterances[:end], other.utterances[:end]
             if case_digest(protocol, *shown) == line.case:
-                collected.add(line.seed_id, first, second, line.verdict, end, line.signature)
+                collected.add(
+                    line.seed_id, line.contestants, line.verdict, end, line.chosen, line.signature
+                )
             else:
                 stale += 1
     return collected.verdicts(), stale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -50,7 +50,7 @@ class Verdicts:
 
     All arrays have shape (n,). ``seed``: indices into ``seed_ids``. ``first``, ``second``: into
     ``contestants``. ``outcome``: for ``first``, nan where unreadable. ``shown``: utterances shown
-    of each dialogue.
+    of each dialogue. ``chosen``: whether an adaptive design asked for it.
     """
 
     seed_ids: tuple[str, ...]
@@ -60,6 +60,7 @@ class Verdicts:
     second: Indices
     outcome: Floats
     shown: Indices
+    chosen: Flags
     signatures: Mapping[str, int]
     """How they were made -> how many."""
 
@@ -72,8 +73,9 @@ class Verdicts:
         """
         collected = Collected()
         for one in judgments:
-            first, second = one.contestants
-            collected.add(one.seed_id, first, second, one.verdict, one.shown, one.signature)
+            collected.add(
+                one.seed_id, one.contestants, one.verdict, one.shown, one.chosen, one.signature
+            )
         return collected.verdicts()
 
     def __len__(self) -> int:
@@ -93,7 +95,7 @@ class Verdicts:
 
     def only(self, kept: Flags) -> Verdicts:
         """Some of them; ``signatures`` stay those of all."""
-        columns = ("seed", "first", "second", "outcome", "shown")
+        columns = ("seed", "first", "second", "outcome", "shown", "chosen")
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
     def on(self, seed_ids: Collection[str]) -> Verdicts:
@@ -116,16 +118,16 @@ class Collected:
         """Nothing yet."""
         self._seeds: dict[str, int] = {}
         self._contestants: dict[str, int] = {}
-        self._rows: list[tuple[int, int, int, float | None, int]] = []
+        self._rows: list[tuple[int, int, int, float | None, int, bool]] = []
         self._signatures: Counter[str] = Counter()
 
     def add(
         self,
         seed_id: str,
-        first: str,
-        second: str,
+        pair: Sequence[str],
         verdict: Verdict | None,
         shown: int,
+        chosen: str,
         signature: str,
     ) -> None:
         """Add one.
@@ -134,6 +136,7 @@ class Collected:
             DataError: a verdict that the protocol does not offer.
         """
         seeds, contestants = self._seeds, self._contestants
+        first, second = pair
         self._rows.append(
             (
                 seeds.setdefault(seed_id, len(seeds)),
@@ -141,13 +144,14 @@ class Collected:
                 contestants.setdefault(second, len(contestants)),
                 outcome(verdict),
                 shown,
+                bool(chosen),
             )
         )
         self._signatures[signature] += 1
 
     def verdicts(self) -> Verdicts:
         """All of them; of several on one seed and order the last."""
-        rows = np.array(self._rows, dtype=np.float64).reshape(-1, 5)
+        rows = np.array(self._rows, dtype=np.float64).reshape(-1, 6)
         seed, first, second = rows[:, :3].T.astype(np.intp)
         m = len(self._contestants)
         key = (seed * m + first) * m + second
@@ -162,5 +166,6 @@ class Collected:
             second[kept],
             rows[kept, 3],
             rows[kept, 4].astype(np.intp),
+            rows[kept, 5] > 0,
             dict(self._signatures),
         )

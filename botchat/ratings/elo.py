@@ -58,6 +58,10 @@ class EloSettings:
     seed: int = 0
     resample: bool = False
     """Draw comparisons with replacement instead of shuffling them (not the paper's protocol)."""
+    per_pair: int | None = None
+    """Draw so many of every pair that was compared, on average: a pair at random, then one of its
+    comparisons, with replacement (not the paper's protocol). The Elo of a whole design from a part
+    that has more of some pairs than of others."""
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -67,9 +71,10 @@ class EloSettings:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ConfigError(f"Elo {name} {value}: give a number above 0")
-        for name, least in (("shuffles", 1), ("runs", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"Elo {name} {getattr(self, name)}: give at least {least}")
+        for name, least in (("shuffles", 1), ("runs", 1), ("seed", 0), ("per_pair", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"Elo {name} {value}: give at least {least}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,7 @@ class EloResult:
     ``spread_low``, ``spread_high``: 2.5 and 97.5 percentiles over all shuffles, shape (m,). They
     show how much the order of play matters. They are NOT a confidence interval: they hardly
     shrink with more comparisons.
-    ``n_played``: games of each shuffle's end that were played; all ``n_comparisons`` or fewer.
+    ``n_played``: games of each shuffle's end that were played; all of a shuffle or fewer.
     """
 
     settings: EloSettings
@@ -114,11 +119,10 @@ def bootstrap_elo(
     settings = settings or EloSettings()
     comparisons.need_some()
     games = _Games.of(comparisons)
-    n = len(comparisons)
-    length = _guess_length(comparisons, settings)
+    length = _guess_length(comparisons, games, settings)
     n_processes = _processes(workers, length * settings.runs * settings.shuffles)
     while (finals := _play_all(games, length, settings, n_processes)) is None:
-        length = _no_more_than_all(2 * length, n)
+        length = _no_more_than_all(2 * length, games.in_shuffle(settings))
     finals = finals.reshape(settings.runs, settings.shuffles, -1)
     medians = np.median(finals, axis=1)
     one_run = np.full(len(comparisons.models), np.nan)
@@ -131,7 +135,7 @@ def bootstrap_elo(
         run_std=medians.std(axis=0, ddof=1) if settings.runs > 1 else one_run,
         spread_low=low,
         spread_high=high,
-        n_comparisons=n,
+        n_comparisons=len(comparisons),
         n_played=length,
     )
 
@@ -152,11 +156,15 @@ def play(
 class _Games:
     """Comparisons as kinds of game: (winner, loser, decided). A tie has decided = 0.
 
-    ``kind``: the kind of each comparison, shape (n,). The others: one entry a kind.
+    ``kind``: the kind of each comparison, shape (n,). ``by_pair``: comparisons, sorted by pair,
+    shape (n,). ``begin``: where each pair's begin in it, and its length, shape (pairs + 1,). The
+    others: one entry a kind.
     """
 
     n_models: int
     kind: npt.NDArray[np.unsignedinteger]
+    by_pair: Indices
+    begin: Indices
     winner: Indices
     loser: Indices
     decided: Floats
@@ -169,14 +177,25 @@ class _Games:
         loser = np.where(ahead, comparisons.second, comparisons.first)
         key = (winner * m + loser) * 2 + (comparisons.outcome != TIE)
         kinds, kind = np.unique(key, return_inverse=True)
-        pair, decided = np.divmod(kinds, 2)
+        ordered, decided = np.divmod(kinds, 2)
+        low, high, _ = comparisons.oriented()
+        pair = low * m + high
+        _, counts = np.unique(pair, return_counts=True)
         return cls(
             m,
             kind.astype(np.min_scalar_type(len(kinds))),
-            pair // m,
-            pair % m,
+            np.argsort(pair, kind="stable"),
+            np.concatenate([[0], np.cumsum(counts)]),
+            ordered // m,
+            ordered % m,
             decided.astype(np.float64),
         )
+
+    def in_shuffle(self, settings: EloSettings) -> int:
+        """Games of a whole shuffle."""
+        if settings.per_pair is None:
+            return len(self.kind)
+        return settings.per_pair * (len(self.begin) - 1)
 
 
 def _play(
@@ -267,7 +286,10 @@ def _draw(
     """Kinds of the last ``length`` games of each shuffle in ``block``, shape (length, shuffles)."""
     n = len(games.kind)
     kinds = np.empty((length, len(block)), dtype=games.kind.dtype)
-    draw = _end_of_resample(n, length) if settings.resample else _end_of_shuffle(n, length)
+    if settings.per_pair is not None:
+        draw = _end_of_alike(games, length)
+    else:
+        draw = _end_of_resample(n, length) if settings.resample else _end_of_shuffle(n, length)
     rows = np.empty((min(32, len(block)), length), dtype=games.kind.dtype)
     for low in range(0, len(block), len(rows)):
         some = block[low : low + len(rows)]
@@ -287,6 +309,20 @@ def _stream(settings: EloSettings, number: int) -> np.random.Generator:
 def _end_of_resample(n: int, length: int) -> Callable[[np.random.Generator], Indices]:
     """Draw the last ``length`` of n indices drawn with replacement, the last one first."""
     return lambda rng: rng.integers(n, size=length, dtype=np.intp)[::-1]
+
+
+def _end_of_alike(games: _Games, length: int) -> Callable[[np.random.Generator], Indices]:
+    """Draw the last ``length`` comparisons, the last one first, so that all pairs are as likely."""
+    begin, size = games.begin[:-1], np.diff(games.begin)
+
+    def draw(rng: np.random.Generator) -> Indices:
+        # One number tells pair and comparison, so that a stream gives one end for any length.
+        pair, within = np.divmod(rng.random(length)[::-1] * len(begin), 1)
+        chosen = pair.astype(np.intp)
+        place = begin[chosen] + (within * size[chosen]).astype(np.intp)
+        return np.asarray(games.by_pair[place])
+
+    return draw
 
 
 def _end_of_shuffle(n: int, length: int) -> Callable[[np.random.Generator], Indices]:
@@ -320,7 +356,7 @@ def _end_of_shuffle(n: int, length: int) -> Callable[[np.random.Generator], Indi
     return draw
 
 
-def _guess_length(comparisons: Comparisons, settings: EloSettings) -> int:
+def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings) -> int:
     """Games after which equal starting ratings should be forgotten to within the tolerance.
 
     One game of i and j shrinks an error in their difference by the factor 1 - 2q with
@@ -334,10 +370,12 @@ def _guess_length(comparisons: Comparisons, settings: EloSettings) -> int:
     score = score + (games - score).T
     games = games + games.T
     expected = (score + TIE) / (games + WIN)
-    weight = games / n * settings.k * math.log(10) / settings.scale * expected * (1 - expected)
+    share = games / n if settings.per_pair is None else (games > 0) / (len(drawn.begin) - 1)
+    weight = share * settings.k * math.log(10) / settings.scale * expected * (1 - expected)
     rates = np.linalg.eigvalsh(np.diag(weight.sum(axis=1)) - weight)
     rate = rates[rates > rates[-1] * 1e-9].min()
-    return _no_more_than_all(math.ceil(math.log(10 * settings.scale / _TOLERANCE) / rate), n)
+    forgotten = math.ceil(math.log(10 * settings.scale / _TOLERANCE) / rate)
+    return _no_more_than_all(forgotten, drawn.in_shuffle(settings))
 
 
 def _no_more_than_all(length: int, n: int) -> int:
@@ -347,7 +385,7 @@ def _no_more_than_all(length: int, n: int) -> int:
 
 def _long_enough(games: _Games, length: int, settings: EloSettings) -> bool:
     """Whether pilot shuffles end the same from their last ``length`` games as from twice that."""
-    if length == len(games.kind):
+    if length == games.in_shuffle(settings):
         return True
     first = settings.runs * settings.shuffles
     kinds = _draw(games, 2 * length, settings, range(first, first + _PILOTS))

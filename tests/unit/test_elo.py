@@ -237,6 +237,37 @@ def test_resampling_draws_with_replacement():
     assert any(len(set(order)) < n for order in drawn)
 
 
+def test_a_part_with_unequal_counts_is_rated_as_the_whole():
+    """`per_pair`: the same results with one pair ten times as often give the Elo of equal counts.
+
+    Played as it is, the part gives another: nothing but the counts has moved those ratings.
+    """
+    circle = [("a", "b"), ("b", "c"), ("c", "a")]  # each beats the next: all are worth the same
+    rows = [(*pair, outcome) for pair in circle for outcome in [1.0] * 48 + [0.0] * 12]
+    part = Comparisons.of(rows + 9 * [row for row in rows if row[:2] == ("a", "b")])
+    s, alike = EloSettings(runs=2), EloSettings(runs=2, per_pair=PER_PAIR)
+    np.testing.assert_allclose(bootstrap_elo(part, alike).rating, 1000, atol=3)
+    assert np.abs(bootstrap_elo(part, s).rating - 1000).max() > 30
+    # Of equal counts it is the paper's Elo, played long enough to forget the start.
+    large = simulated(4, PER_PAIR, spread=0.8)
+    paper = bootstrap_elo(large, s).rating
+    np.testing.assert_allclose(bootstrap_elo(large, alike).rating, paper, atol=2.5)
+
+
+def test_every_pair_is_drawn_alike():
+    """Pairs equally often, and each comparison as often as others of its pair."""
+    comparisons = Comparisons.of(
+        [("a", "b", 1.0)] * 5 + [("c", "a", 0.5), ("b", "c", 0.0), ("c", "b", 1.0)]
+    )
+    games = engine._Games.of(comparisons)
+    assert games.in_shuffle(EloSettings(per_pair=7)) == 21
+    drawn = engine._end_of_alike(games, 30_000)(np.random.default_rng(0))
+    share = np.bincount(drawn, minlength=8) / len(drawn)
+    np.testing.assert_allclose(share, [1 / 15] * 5 + [1 / 3, 1 / 6, 1 / 6], atol=0.01)
+    shorter = engine._end_of_alike(games, 100)(np.random.default_rng(0))
+    assert np.array_equal(shorter, drawn[-100:])
+
+
 def test_paper_at_n8():
     """Rebuilt N = 8 comparisons give Table 2: 12 models within 2 points, the others within 6."""
     result = bootstrap_elo(published(8))
@@ -291,7 +322,15 @@ def test_blocks_cover_and_fit_in_memory():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"k": 0}, {"scale": -1}, {"init": math.nan}, {"shuffles": 0}, {"runs": 0}, {"seed": -1}],
+    [
+        {"k": 0},
+        {"scale": -1},
+        {"init": math.nan},
+        {"shuffles": 0},
+        {"runs": 0},
+        {"seed": -1},
+        {"per_pair": 0},
+    ],
 )
 def test_settings_that_define_no_rating(wrong):
     """A setting outside its range is refused by name."""

@@ -127,6 +127,39 @@ def test_a_pair_that_was_not_judged_is_missing_not_absent() -> None:
     assert (coverage["a"], coverage["b"]) == (0.5, 1.0)
 
 
+def test_adaptively_chosen_comparisons_are_told_and_weighed() -> None:
+    """Pairs with more comparisons do not move rates and Elo; the board says how data were chosen.
+
+    A verdict beyond the share of the whole that is said; the whole Arena says nothing of it.
+    """
+    some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 60, arena=(8,), unreadable=0.0)
+    said = [
+        msgspec.structs.replace(j, chosen="adaptive:0123abcd") for j in some.judgments["arena-n8"]
+    ]
+    whole = replace(some, judgments={"arena-n8": said}).board().arenas[8]
+    assert "data:full|" in whole.standing.signature
+    ends = {j.seed_id for j in said[:30]}
+    part = [j for j in said if j.seed_id in ends or set(j.contestants) == {"a", "b"}]
+    found = replace(some, judgments={"arena-n8": part}).board()
+    arena = found.arenas[8]
+    against = {(row["model_a"], row["model_b"]): row for row in records(arena.pairs)}
+    wins = [against["a", other]["win_rate"] for other in ("b", "c")]
+    rows = {row["model"]: row for row in records(arena.standing)}
+    assert rows["a"]["win"] == pytest.approx(sum(wins) / 2, abs=1e-4)
+    assert rows["a"]["win"] + rows["a"]["tie"] + rows["a"]["lose"] == pytest.approx(1, abs=2e-4)
+    per_pair = max(row["readable"] + row["missing"] for row in against.values())
+    assert arena.elo.per_pair == per_pair
+    assert f",{per_pair}-a-pair|" in arena.standing.signature
+    assert re.search(r"\|data:\d+\.\d%,adaptive\|", arena.standing.signature)
+    (note,) = [note for note in found.notes if "Not every comparison" in note]
+    assert "; they were chosen adaptively, most where the order of two models was in doubt." in note
+    assert note.endswith("Elo and the rates count every pair alike.")
+    assert "each of whom counts alike" in arena.standing.note
+    mixed = [*part[:-5], *some.judgments["arena-n8"][-5:]]
+    again = replace(some, judgments={"arena-n8": mixed}).board()
+    assert any(f"{len(mixed) - 5:,} of {len(mixed):,} were chosen" in n for n in again.notes)
+
+
 def test_a_model_without_a_readable_verdict_is_last_and_unrated() -> None:
     """It stays in the tables, with nothing covered."""
     some = made({"a": 0.9, "b": 0.5, "mute": 0.99}, 20, arena=(8,), unreadable=0.0)
