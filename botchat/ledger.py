@@ -11,7 +11,6 @@ WAL mode with ``synchronous=NORMAL``: a commit survives the death of the process
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import sqlite3
@@ -20,7 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -73,6 +72,28 @@ CREATE TABLE IF NOT EXISTS batched (key TEXT PRIMARY KEY, tag TEXT NOT NULL) WIT
 
 _ANSWER = "outcome, text, finish_reason, prompt_tokens, completion_tokens, cached_tokens, "
 _ANSWER += "latency_s, cost_usd, detail, raw, sent"
+
+
+class StoredCall(msgspec.Struct, frozen=True):
+    """A call with its answer, as `botchat.ledger_archive` moves it between ledgers."""
+
+    key: str
+    model: str
+    stage: str
+    at: float
+    request: msgspec.Raw
+    """As it was made, byte for byte: the key is its digest."""
+    outcome: Outcome
+    text: str
+    finish_reason: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    latency_s: float
+    cost_usd: float | None
+    detail: str
+    raw: str
+    sent: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -321,40 +342,29 @@ class Ledger:
         ]
         return result
 
-    def export(self, path: Path) -> int:
-        """Write every call as one JSON line (gzip if the name ends in ``.gz``); how many."""
-        count = 0
-        try:
-            with _open(path, "wb") as file:
-                for line in self._export_lines():
-                    file.write(line)
-                    count += 1
-        except OSError as error:
-            raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
-        return count
+    def stored(self) -> Iterator[StoredCall]:
+        """Every call, by key."""
+        columns = ", ".join(StoredCall.__struct_fields__)
+        for row in self._db.execute(f"SELECT {columns} FROM calls ORDER BY key"):
+            yield _stored(row)
 
-    def import_(self, path: Path) -> tuple[int, int]:
-        """Add the calls of an exported ledger: (added, already here).
+    def add(self, calls: Iterable[StoredCall]) -> tuple[int, int]:
+        """Take in calls of another ledger, all or none: (added, already here).
 
-        Every key is checked against its request, so a damaged or edited request cannot answer
-        for another. All or nothing.
-
-        Raises:
-            DataError: a line that is not an exported call; names file and line.
+        What ``calls`` raises, this raises.
         """
         added = known = 0
         try:
-            with _open(path, "rb") as file:
-                self._db.execute("BEGIN IMMEDIATE")
-                for n, line in enumerate(file, 1):
-                    if self._import_line(line, f"{path}:{n}"):
-                        added += 1
-                    else:
-                        known += 1
-                self._db.execute("COMMIT")
-        except (OSError, EOFError, zlib.error) as error:
+            self._db.execute("BEGIN IMMEDIATE")
+            for call in calls:
+                if self._db.execute(_INSERT, _row_of(call)).rowcount == 1:
+                    added += 1
+                else:
+                    known += 1
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
             self._rollback()
-            raise DataError(f"cannot read {path}: {error}") from None
+            raise self._failed(error) from None
         except BaseException:
             self._rollback()
             raise
@@ -386,56 +396,6 @@ class Ledger:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
-    def _export_lines(self) -> Iterator[bytes]:
-        columns = f"key, model, stage, at, request, {_ANSWER}"
-        for row in self._db.execute(f"SELECT {columns} FROM calls ORDER BY key"):
-            named = dict(zip(columns.replace(" ", "").split(","), row, strict=True))
-            named["request"] = msgspec.Raw(zlib.decompress(named["request"]))
-            named["raw"] = zlib.decompress(named["raw"]).decode("utf-8", "surrogatepass")
-            named["sent"] = json.loads(named["sent"])
-            yield msgspec.json.encode(named) + b"\n"
-
-    def _import_line(self, line: bytes, where: str) -> bool:
-        try:
-            call = msgspec.json.decode(line, type=_Exported)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise DataError(f"{where}: not a call of an exported ledger: {error}") from None
-        request = bytes(call.request)
-        if request_key(request) != call.key:
-            raise DataError(f"{where}: the request does not match its key {call.key[:12]}…")
-        reply = Reply(
-            call.outcome,
-            text=call.text,
-            finish_reason=call.finish_reason,
-            usage=Usage(call.prompt_tokens, call.completion_tokens, call.cached_tokens),
-            latency_s=call.latency_s,
-            cost_usd=call.cost_usd,
-            detail=call.detail,
-            raw=call.raw,
-            sent=call.sent,
-        )
-        row = _row(call.key, request, reply, model=call.model, stage=call.stage, at=call.at)
-        return self._db.execute(_INSERT, row).rowcount == 1
-
-
-class _Exported(msgspec.Struct):
-    key: str
-    model: str
-    stage: str
-    at: float
-    request: msgspec.Raw
-    outcome: Outcome
-    text: str
-    finish_reason: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cached_tokens: int | None
-    latency_s: float
-    cost_usd: float | None
-    detail: str
-    raw: str
-    sent: dict[str, Any]
-
 
 _INSERT = "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
@@ -465,6 +425,30 @@ def _row(
     )
 
 
+def _row_of(call: StoredCall) -> tuple[Any, ...]:
+    reply = Reply(
+        call.outcome,
+        text=call.text,
+        finish_reason=call.finish_reason,
+        usage=Usage(call.prompt_tokens, call.completion_tokens, call.cached_tokens),
+        latency_s=call.latency_s,
+        cost_usd=call.cost_usd,
+        detail=call.detail,
+        raw=call.raw,
+        sent=call.sent,
+    )
+    request = bytes(call.request)
+    return _row(call.key, request, reply, model=call.model, stage=call.stage, at=call.at)
+
+
+def _stored(row: tuple[Any, ...]) -> StoredCall:
+    facts: dict[str, Any] = dict(zip(StoredCall.__struct_fields__, row, strict=True))
+    facts["request"] = msgspec.Raw(zlib.decompress(facts["request"]))
+    facts["raw"] = zlib.decompress(facts["raw"]).decode("utf-8", "surrogatepass")
+    facts["sent"] = json.loads(facts["sent"])
+    return StoredCall(**facts)
+
+
 def _reply(key: str, row: tuple[Any, ...]) -> Reply:
     outcome, text, finish, prompt, completion, cached, latency, cost, detail, raw, sent = row
     return Reply(
@@ -483,9 +467,3 @@ def _reply(key: str, row: tuple[Any, ...]) -> Reply:
 
 def _identity_key(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
-
-
-def _open(path: Path, mode: str) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return gzip.open(path, mode)  # type: ignore[return-value]
-    return path.open(mode)

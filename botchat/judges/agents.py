@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from botchat.interfaces import Case, ChatModel, Message, Sampling
 from botchat.records import Turn
-
-T = TypeVar("T")
 
 SWAPPED = " (swapped)"
 """Ends a speaker's name where it was shown the case in the other order."""
@@ -75,22 +72,6 @@ def history(turns: Iterable[Turn]) -> str:
     colon, so that nobody can speak in another's name.
     """
     return "\n".join(f"[{turn.speaker}]: {_defused(turn)}" for turn in turns if heard(turn))
-
-
-async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all at the same time; the first error cancels the rest and is raised itself.
-
-    Replies that are being paid for survive a cancellation: the recorded model shields them.
-    """
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(job) for job in jobs]
-    except BaseExceptionGroup as error:
-        first: BaseException = error
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-        raise first from None
-    return [task.result() for task in tasks]
 
 
 def _defused(turn: Turn) -> str:

@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from botchat.concurrency import together
 from botchat.interfaces import Case, Judge, Ruling, settings_digest
-from botchat.judges.agents import SWAPPED, together
+from botchat.judges.agents import SWAPPED
 from botchat.judges.voting import is_tie, mirrored
 from botchat.records import Turn
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from botchat import prompts
+from botchat.concurrency import together
 from botchat.interfaces import Case
-from botchat.judges.agents import Agent, Talk, heard, history, together
+from botchat.judges.agents import Agent, Talk, heard, history
 from botchat.records import Turn
 
 PROMPTS = ("debate", "debate_closing", "debate_summary")

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from botchat import prompts
+from botchat.concurrency import together
 from botchat.interfaces import Case
-from botchat.judges.agents import Agent, Talk, together
+from botchat.judges.agents import Agent, Talk
 
 PROMPTS = ("ensemble_evidence",)
 

@@ -11,10 +11,11 @@ from typing import Literal
 import msgspec
 
 from botchat import panels, prompts
+from botchat.concurrency import together
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, ChatModel, Judge, Ruling, Sampling, settings_digest
 from botchat.judges import debate, discussion, ensemble
-from botchat.judges.agents import SWAPPED, Agent, Talk, Talking, heard, together
+from botchat.judges.agents import SWAPPED, Agent, Talk, Talking, heard
 from botchat.judges.cascade import Cascade
 from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, mirrored

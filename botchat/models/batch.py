@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from botchat.concurrency import until_quiet
 from botchat.errors import FatalModelError
 from botchat.interfaces import Message, Reply, Sampling
 from botchat.ledger import Ledger, NotedBatch, request_json, request_key
@@ -54,10 +55,6 @@ FIRST_POLL_S, LONGEST_POLL_S = 2.0, 60.0
 
 LONGEST_WAIT_S = 36 * 3600.0
 """Endpoints promise an end within 24 hours; what is later is for the next run."""
-
-QUIET_PASSES = 32
-"""Passes of the event loop without a new request after which nobody else is on the way. From a
-reply to the next request takes less than ten; a wrong guess costs one batch more, nothing else."""
 
 MAX_REFUSALS = 8
 """Halvings in a row of a batch that the endpoint has no room for."""
@@ -142,11 +139,8 @@ class BatchModel:
 
     async def _gather(self) -> None:
         """Let everybody ask who can, then send what is asked."""
-        quiet, seen = 0, len(self._queue)
-        while quiet < QUIET_PASSES:
-            await asyncio.sleep(0)
-            quiet = quiet + 1 if len(self._queue) == seen else 0
-            seen = len(self._queue)
+        # A wrong guess costs one batch more, nothing else.
+        await until_quiet(lambda: len(self._queue))
         if self._endpoint.stopped:
             raise asyncio.CancelledError
         requests = {request.key: request for request in self._queue}

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from botchat.concurrency import until_quiet
 from botchat.errors import FatalModelError
 from botchat.interfaces import Message, Reply, Sampling, Usage
 from botchat.models.roles import reply_tokens
@@ -46,10 +47,6 @@ WAVE_BATCHES = 4
 
 LONGEST_REPLY = 2048
 """Where no ``max_tokens`` is given: the default for endpoints, `ModelSettings.max_tokens`."""
-
-QUIET_PASSES = 32
-"""Passes of the event loop without a call after which nobody else is on the way. From a reply
-through ledger and worker to the same dialogue's next call it takes four."""
 
 
 class LocalModel:
@@ -173,7 +170,8 @@ class LocalModel:
         wave: list[_Call] = []
         try:
             while self._waiting:
-                await self._gather()
+                # Calls that were only told of an overflow count too: their next one will fit.
+                await until_quiet(lambda: self._calls)
                 # Longest first: what does not fit into memory shows at once.
                 wave = sorted(self._waiting, key=lambda call: -len(call.ask.ids))
                 self._waiting = []
@@ -194,14 +192,6 @@ class LocalModel:
                 if not call.said.done():
                     call.said.set_exception(failure)
             self._waiting = []
-
-    async def _gather(self) -> None:
-        """Let every other task run until none of them calls, not even to be told of overflow."""
-        quiet, seen = 0, self._calls
-        while quiet < QUIET_PASSES:
-            await asyncio.sleep(0)
-            quiet = quiet + 1 if self._calls == seen else 0
-            seen = self._calls
 
     def _fitting(self, wave: Sequence[_Call]) -> int:
         """How many of a wave, longest first, make the next batch."""

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from botchat import ledger_archive
 from botchat.errors import MissingError
 from botchat.ledger import Ledger
 from botchat.pipeline.workspace import Workspace
@@ -24,7 +25,7 @@ def export(workspace: Workspace, path: Path) -> int:
     """Write all calls to ``path`` (JSON lines, gzip for ``.gz``); how many."""
     ledger = _existing(workspace)
     try:
-        return ledger.export(path)
+        return ledger_archive.export(ledger, path)
     finally:
         ledger.close()
 
@@ -36,7 +37,7 @@ def import_(workspace: Workspace, path: Path) -> tuple[int, int]:
     with workspace.locked():
         ledger = workspace.ledger()
         try:
-            return ledger.import_(path)
+            return ledger_archive.import_(ledger, path)
         finally:
             ledger.close()
 

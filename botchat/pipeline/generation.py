@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from botchat import __version__, prompts, store
+from botchat.concurrency import together
 from botchat.errors import ConfigError
 from botchat.generation import PROMPT, Length, Speaker, extend
 from botchat.interfaces import settings_digest
 from botchat.pipeline import planning
-from botchat.pipeline.running import Meter, Stops, run_now, together, work_through
+from botchat.pipeline.running import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, Session, open_session
 from botchat.pipeline.workspace import Workspace, dialogue_order
 from botchat.records import N_SEED, Dialogue, Seed

@@ -9,12 +9,13 @@ from itertools import chain, product
 from pathlib import Path
 
 from botchat import __version__, config, prompts, store
+from botchat.concurrency import together
 from botchat.errors import ConfigError, MissingError
 from botchat.generation import Length, human_dialogue
 from botchat.interfaces import Case, Judge
 from botchat.judges.cascade import Escalations, escalations
 from botchat.pipeline import planning
-from botchat.pipeline.running import Meter, Stops, run_now, together, work_through
+from botchat.pipeline.running import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, Session, open_session
 from botchat.pipeline.workspace import Workspace, judgment_order
 from botchat.protocols import arena, diagnosis, gteval, unieval

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from botchat.concurrency import together
 from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import Reply
 
@@ -79,19 +80,6 @@ def run_now(job: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(job)
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, job).result()
-
-
-async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all at once; the first error cancels the rest and is raised itself."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(job) for job in jobs]
-    except BaseExceptionGroup as error:
-        first: BaseException = error
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-        raise first from None
-    return [task.result() for task in tasks]
 
 
 async def work_through(

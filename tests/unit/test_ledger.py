@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from botchat.errors import DataError
 from botchat.interfaces import Reply, Sampling, Usage
 from botchat.ledger import Bill, Ledger, request_json, request_key
+from botchat.ledger_archive import export, import_
 
 ASK = [{"role": "user", "content": "hi"}]
 
@@ -90,10 +91,10 @@ def test_accounts_keep_unknown_prices_unknown(ledger):
 def test_export_and_import_move_every_call(ledger, tmp_path, name):
     """Another machine's ledger answers the same calls; importing twice adds nothing."""
     keys = [put(ledger, f"t{n}", messages=[{"role": "user", "content": str(n)}]) for n in range(5)]
-    assert ledger.export(tmp_path / name) == 5
+    assert export(ledger, tmp_path / name) == 5
     other = Ledger(tmp_path / "other.sqlite3")
-    assert other.import_(tmp_path / name) == (5, 0)
-    assert other.import_(tmp_path / name) == (0, 5)
+    assert import_(other, tmp_path / name) == (5, 0)
+    assert import_(other, tmp_path / name) == (0, 5)
     assert [other.get(key) for key in keys] == [ledger.get(key) for key in keys]
     other.close()
 
@@ -103,14 +104,14 @@ def test_an_edited_request_is_not_imported(ledger, tmp_path):
     put(ledger, "a")
     put(ledger, "b", messages=[{"role": "user", "content": "2"}])
     path = tmp_path / "calls.jsonl"
-    ledger.export(path)
+    export(ledger, path)
     lines = path.read_text().splitlines()
     edited = json.loads(lines[1])
     edited["request"]["messages"][0]["content"] = "something else"
     path.write_text(lines[0] + "\n" + json.dumps(edited) + "\n")
     other = Ledger(tmp_path / "other.sqlite3")
     with pytest.raises(DataError, match=r"calls\.jsonl:2: the request does not match"):
-        other.import_(path)
+        import_(other, path)
     assert other.stats() == []
     other.close()
 
@@ -119,11 +120,11 @@ def test_a_cut_archive_is_one_line(ledger, tmp_path):
     """A truncated gzip file is reported, and nothing of it is kept."""
     put(ledger, "a" * 1000)
     path = tmp_path / "calls.jsonl.gz"
-    ledger.export(path)
+    export(ledger, path)
     path.write_bytes(path.read_bytes()[:-9])
     other = Ledger(tmp_path / "other.sqlite3")
     with pytest.raises(DataError, match="cannot read"):
-        other.import_(path)
+        import_(other, path)
     assert other.stats() == []
     other.close()
 
