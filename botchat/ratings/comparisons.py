@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -105,6 +105,21 @@ class Comparisons:
             raise MissingError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
+
+
+def together(models: tuple[str, ...], parts: Sequence[Comparisons]) -> Comparisons:
+    """Comparisons of the same models, with seeds, one part after the other; perhaps none."""
+    clusters = [part.cluster for part in parts if part.cluster is not None]
+    if any(part.models != models for part in parts) or len(clusters) < len(parts):
+        raise ValueError("comparisons need seeds and the same models to be put together")
+    nothing = np.zeros(0, dtype=np.intp)
+    return Comparisons(
+        models,
+        np.concatenate([nothing, *(part.first for part in parts)]),
+        np.concatenate([nothing, *(part.second for part in parts)]),
+        np.concatenate([np.zeros(0), *(part.outcome for part in parts)]),
+        np.concatenate([nothing, *clusters]),
+    )
 
 
 def _numbered(labels: Iterable[str]) -> Indices:

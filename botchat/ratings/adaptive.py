@@ -1,0 +1,395 @@
+"""Which comparisons to make next, and when enough were made (adaptive Arena).
+
+Every pair of models gets a few comparisons; then those pairs get more whose order is least certain.
+It ends when draws from the posterior of the full board's ratings (`botchat.ratings.full_board`)
+say that at most ``swaps`` pairs more than ``gap`` Elo apart are in the wrong order, with the
+confidence asked.
+
+What is asked depends on the models, their seeds, the settings and the outcomes told, and on
+nothing else: an interrupted run goes on by asking and telling again what is stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from botchat.errors import ConfigError
+from botchat.ratings import full_board
+from botchat.ratings.comparisons import Comparisons, Floats, Indices, together
+from botchat.ratings.maximum_likelihood import has_maximum, tables
+
+ELO = 400 / math.log(10)
+"""Rating points in one logit."""
+
+_ENOUGH_FOR_A_START = 30
+"""Comparisons for each model; every one is also another model's."""
+_LEAST_BATCH, _BATCHES = 50, 20
+_SURE = 5.0
+"""Standard errors beyond which no draw will have a pair in the wrong order."""
+_FAR = 400.0
+"""Elo; at this distance one model scores 1 of 11."""
+_CHUNK = 1 << 22
+"""Differences of drawn strengths held at once (32 MB)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """At most ``swaps`` pairs more than ``gap`` Elo apart in the wrong order, this surely.
+
+    Raises `ConfigError` for values out of range.
+    """
+
+    gap: float = 10.0
+    swaps: int = 2
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        if not (math.isfinite(self.gap) and self.gap >= 0):
+            raise ConfigError(f"gap {self.gap}: give Elo points, 0 or more")
+        if self.swaps < 0:
+            raise ConfigError(f"swaps {self.swaps}: give 0 or more pairs")
+        if not 0 < self.confidence < 1:
+            raise ConfigError(f"confidence {self.confidence}: give a number between 0 and 1")
+
+
+@dataclass(frozen=True)
+class AdaptiveSettings:
+    """How comparisons are chosen.
+
+    ``target``: when to stop; None: only the budget stops. ``budget``: comparisons in all, those of
+    earlier runs included. ``design``: ``adaptive``, or ``uniform``: pairs in equal turn, with the
+    same stop. ``first``: comparisons a pair to begin with. ``batch``: comparisons asked at once;
+    None: 1/20 of those made, at least 50. ``uniform``: share of comparisons after the first that
+    go to pairs in equal turn. ``audits``: share that shows a seed in its other order.
+    ``draws``: from the posterior. ``seed``: of everything random.
+    Raises `ConfigError` for values out of range.
+    """
+
+    target: Target | None = Target()
+    budget: int | None = None
+    design: Literal["adaptive", "uniform"] = "adaptive"
+    seed: int = 0
+    first: int = 4
+    batch: int | None = None
+    uniform: float = 0.2
+    audits: float = 0.1
+    draws: int = 2000
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        if self.target is None and self.budget is None:
+            raise ConfigError("nothing says when to stop: give a target or a budget")
+        for name, least in (("budget", 1), ("seed", 0), ("first", 1), ("batch", 1), ("draws", 100)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"{name} {value}: give at least {least}")
+        for name in ("uniform", "audits"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} {getattr(self, name)}: give a share from 0 to 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Comparisons to make: ``first`` is shown before ``second`` on ``seed``; shape (n,) each."""
+
+    first: Indices
+    second: Indices
+    seed: Indices
+
+    def __len__(self) -> int:
+        """Number of comparisons."""
+        return len(self.first)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What is known so far.
+
+    ``made``: comparisons made, earlier ones included, unreadable ones too. ``population``: those
+    of the full board. ``rating``, ``error``: Elo of the full board (mean 1000) as estimated and
+    its standard error; shape (m,). ``swaps``: pairs more than ``gap`` apart in the wrong order, at
+    most, with the confidence asked. ``probability``: that the target holds.
+    ``finished``: why it stopped, one line; "" while it goes on. ``warning``: what the ratings
+    cannot tell, one line, or "".
+    """
+
+    made: int
+    population: int
+    rating: Floats
+    error: Floats
+    swaps: int
+    probability: float
+    finished: str
+    warning: str
+
+
+class Sampler:
+    """Asks comparisons in batches, is told their outcomes, and says when that is enough.
+
+    Call `ask`, make the comparisons, call `tell`; until `ask` returns None. Outcomes that an
+    earlier run stored are told in the same way: the same questions come in the same order.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[str],
+        seeds_of: Callable[[int, int], Indices],
+        settings: AdaptiveSettings,
+        known: Comparisons | None = None,
+        added: int | None = None,
+    ) -> None:
+        """Nothing asked yet.
+
+        Args:
+            models: names, m of them.
+            seeds_of: numbers of the seeds on which two models can be compared, in both orders;
+                called with i < j.
+            settings: how to choose, when to stop.
+            known: comparisons of a board to which a model is added; ``cluster`` numbers seeds.
+            added: index of that model; only pairs with it are asked, counted and judged by.
+
+        Raises:
+            ConfigError: fewer than two models, or some that have no seed in common with the others.
+            ValueError: ``known`` without ``added``, of other models, or with ``added`` in it.
+        """
+        m = len(models)
+        if m < 2:
+            raise ConfigError(f"{m} models to compare: give at least two")
+        if known is not None and (
+            known.models != tuple(models)
+            or known.cluster is None
+            or added is None
+            or bool(((known.first == added) | (known.second == added)).any())
+        ):
+            raise ValueError(
+                "known comparisons need seeds, these models, and none of the one added"
+            )
+        self.models = tuple(models)
+        self._seeds_of, self._settings, self._added, self._known = seeds_of, settings, added, known
+        low, high = np.triu_indices(m, 1)
+        pairs = zip(low.tolist(), high.tolist(), strict=True)
+        n_seeds = np.array([len(seeds_of(i, j)) for i, j in pairs])
+        self._population = np.zeros((m, m))
+        self._population[low, high] = self._population[high, low] = 2 * n_seeds
+        if not has_maximum(self._population[None])[0]:
+            raise ConfigError(
+                "some models have no seed in common with the others, not even through other "
+                "models: let them generate on the same seeds"
+            )
+        asked = n_seeds > 0
+        if added is not None:
+            asked &= (low == added) | (high == added)
+        self._low, self._high, self._n_seeds = low[asked], high[asked], n_seeds[asked]
+        self._fresh, self._audited = np.zeros((2, len(self._low)), dtype=np.intp)
+        self._orders: dict[int, npt.NDArray[np.integer]] = {}
+        self._told: list[Comparisons] = [] if known is None else [known]
+        self._open: Asked | None = None
+        self._look: _Look | None = None
+
+    def ask(self) -> Asked | None:
+        """The next batch of comparisons; None when finished.
+
+        Raises:
+            ValueError: the outcomes of the last batch were not told.
+        """
+        if self._open is not None:
+            raise ValueError("the outcomes of the last batch have not been told")
+        if not self.state.finished:
+            self._open = self._questions(self._next_pairs())
+        return self._open
+
+    def tell(self, outcome: Floats) -> None:
+        """Outcomes of the last batch for ``first``: 1, ½, 0; nan: unreadable, not asked again.
+
+        Raises:
+            ValueError: nothing was asked, another number of outcomes, or one that is none.
+        """
+        asked, outcome = self._open, np.asarray(outcome, dtype=np.float64)
+        if asked is None or outcome.shape != (len(asked),):
+            raise ValueError(f"{outcome.shape} outcomes told, {len(asked or ())} asked for")
+        read = ~np.isnan(outcome)
+        self._told.append(
+            Comparisons(
+                self.models, asked.first[read], asked.second[read], outcome[read], asked.seed[read]
+            )
+        )
+        lost = asked.first[~read], asked.second[~read]
+        np.subtract.at(self._population, lost, 1)
+        np.subtract.at(self._population, lost[::-1], 1)
+        self._open = self._look = None
+
+    @property
+    def state(self) -> State:
+        """What is known from the outcomes told."""
+        return self._looked.state
+
+    @property
+    def _looked(self) -> _Look:
+        if self._look is None:
+            self._look = self._judge()
+        return self._look
+
+    def _judge(self) -> _Look:
+        target = self._settings.target or Target()
+        comparisons = together(self.models, self._told)
+        board = full_board.estimate(comparisons, self._population)
+        wrong = _wrong(board, self._low, self._high, target.gap, self._normals)
+        made, population = int(self._made.sum()), int(2 * self._n_seeds.sum())
+        probability = float((wrong.counts <= target.swaps).mean())
+        finished = ""
+        if made == population:
+            finished = "everything compared"
+        elif made >= self._first and self._settings.target and probability >= target.confidence:
+            finished = "target reached"
+        elif self._settings.budget is not None and made >= self._settings.budget:
+            finished = "budget used"
+        state = State(
+            made,
+            population,
+            rating=1000 + ELO * board.strength,
+            error=ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0)),
+            swaps=int(np.quantile(wrong.counts, target.confidence, method="inverted_cdf")),
+            probability=probability,
+            finished=finished,
+            warning=self._warning(comparisons, board.strength),
+        )
+        return _Look(state, wrong.rate)
+
+    @property
+    def _made(self) -> Indices:
+        """Comparisons asked of each pair."""
+        return self._fresh + self._audited
+
+    @cached_property
+    def _first(self) -> int:
+        """Comparisons before any is chosen: some of each pair, but not many of a model."""
+        placed = len(self.models) if self._added is None else 2
+        return min(self._settings.first * len(self._low), _ENOUGH_FOR_A_START * placed)
+
+    @cached_property
+    def _normals(self) -> Floats:
+        """The same at every look, so that looking again is no new chance of a lucky draw."""
+        return self._rng(0).standard_normal((self._settings.draws, len(self.models)))
+
+    def _rng(self, *path: int) -> np.random.Generator:
+        return np.random.default_rng([self._settings.seed, *path])
+
+    def _next_pairs(self) -> Indices:
+        """Pairs of the next batch, one entry a comparison."""
+        made, settings = int(self._made.sum()), self._settings
+        size = self._first - made if made < self._first else settings.batch
+        size = max(_LEAST_BATCH, made // _BATCHES) if size is None else size
+        left = 2 * self._n_seeds - self._made
+        size = min(size, int(left.sum()))
+        if settings.budget is not None:
+            size = min(size, settings.budget - made)
+        rng = self._rng(1, made)
+        chosen = np.zeros_like(left)
+        doubt = np.where(left > 0, self._looked.wrong, 0)
+        if made >= self._first and settings.design == "adaptive" and doubt.any():
+            wanted = (1 - settings.uniform) * size * doubt / doubt.sum()
+            chosen = np.minimum(_rounded(wanted, rng), left)
+        # The others in equal turn.
+        turn = self._made + chosen + rng.random(len(left))
+        while missing := size - int(chosen.sum()):
+            open_ = np.flatnonzero(chosen < left)
+            turns = open_[np.argsort(turn[open_], kind="stable")[:missing]]
+            chosen[turns] += 1
+            turn[turns] += 1
+        return np.repeat(np.arange(len(chosen)), chosen)
+
+    def _questions(self, pairs: Indices) -> Asked:
+        """Each pair's next seeds; some in the other order of one that was asked already."""
+        chance = self._rng(2, int(self._made.sum())).random(len(pairs)) < self._settings.audits
+        seed = np.empty(len(pairs), dtype=np.intp)
+        mirrored = np.empty(len(pairs), dtype=bool)
+        for k, (pair, audit) in enumerate(zip(pairs.tolist(), chance.tolist(), strict=True)):
+            order = self._order(pair)
+            fresh, audited = self._fresh[pair], self._audited[pair]
+            again = fresh == len(order) or (audit and audited < fresh)
+            at = audited if again else fresh
+            seed[k], mirrored[k] = order[at], (at + pair + again) % 2
+            (self._audited if again else self._fresh)[pair] += 1
+        low, high = self._low[pairs], self._high[pairs]
+        return Asked(np.where(mirrored, high, low), np.where(mirrored, low, high), seed)
+
+    def _order(self, pair: int) -> npt.NDArray[np.integer]:
+        """A pair's seeds in random order, in as few bytes as they need."""
+        if pair not in self._orders:
+            low, high = int(self._low[pair]), int(self._high[pair])
+            seeds = self._rng(3, low, high).permutation(self._seeds_of(low, high))
+            self._orders[pair] = seeds.astype(np.min_scalar_type(seeds.max()))
+        return self._orders[pair]
+
+    def _warning(self, comparisons: Comparisons, strength: Floats) -> str:
+        """What no number of comparisons with these opponents tells well."""
+        games, score = (table.sum(axis=1) for table in tables(comparisons, 1.0))
+        placed = range(len(self.models)) if self._added is None else [self._added]
+        for i in placed:
+            for points, what in ((0.0, "lost"), (games[i], "won")):
+                if games[i] and score[i] == points:
+                    return (
+                        f"{self.models[i]} {what} all of its {games[i]:.0f} comparisons: how far "
+                        "it is from the others is little more than a guess"
+                    )
+        if self._added is not None:
+            nearest = ELO * np.sort(np.abs(strength - strength[self._added]))[1]
+            if nearest > _FAR:
+                return (
+                    f"the model nearest to {self.models[self._added]} is {nearest:.0f} Elo away: "
+                    "its rating rests on rare outcomes; add a model of its strength"
+                )
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What one look at the data says. ``wrong``: how surely each pair asked is misplaced."""
+
+    state: State
+    wrong: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Wrong:
+    """``counts``: pairs in the wrong order, of each draw. ``rate``: how often, of each pair."""
+
+    counts: Indices
+    rate: Floats
+
+
+def _wrong(
+    board: full_board.FullBoard, low: Indices, high: Indices, gap: float, normals: Floats
+) -> _Wrong:
+    """Pairs that draws of the full board have in the other order, more than ``gap`` Elo apart."""
+    values, vectors = np.linalg.eigh(board.covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    ahead = board.strength[low] - board.strength[high]
+    variance = np.diag(board.covariance)
+    spread = variance[low] + variance[high] - 2 * board.covariance[low, high]
+    doubtful = np.flatnonzero(np.abs(ahead) + gap / ELO < _SURE * np.sqrt(np.maximum(spread, 0)))
+    better = np.where(ahead >= 0, low, high)[doubtful]
+    worse = np.where(ahead >= 0, high, low)[doubtful]
+    counts = np.zeros(len(normals), dtype=np.intp)
+    rate = np.zeros(len(low))
+    chunk = max(1, _CHUNK // max(1, len(doubtful)))
+    for begin in range(0, len(normals), chunk):
+        drawn = board.strength + normals[begin : begin + chunk] @ root.T
+        wrong = drawn[:, worse] - drawn[:, better] > gap / ELO
+        counts[begin : begin + chunk] = wrong.sum(axis=1)
+        rate[doubtful] += wrong.sum(axis=0)
+    return _Wrong(counts, rate / len(normals))
+
+
+def _rounded(wanted: Floats, rng: np.random.Generator) -> Indices:
+    """Whole numbers whose expectations are ``wanted``, in sum as near as can be."""
+    ends = np.floor(np.cumsum(wanted) + rng.random())
+    return np.diff(ends, prepend=0.0).astype(np.intp)

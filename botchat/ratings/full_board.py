@@ -1,0 +1,182 @@
+"""The ratings of a full board, estimated from a part of its comparisons.
+
+A full board compares every pair of models on every seed that both have, in both orders; its
+Bradley-Terry ratings (`botchat.ratings.bradley_terry`) are what is estimated here. Only a part was
+made, perhaps more of some pairs than of others. Each pair's score on the full board is what was
+seen of it plus what was not, and that is predicted:
+
+- a pair's rate is Bradley-Terry's at the models' strengths, off by a misfit of its own: a normal
+  error on the logit scale whose spread is estimated from the pairs (as a random-effects
+  meta-analysis does it). So a pair is shrunk to the ratings the more, the less was seen of it;
+- outcomes scatter about the rate by the Bernoulli variance times a dispersion (ties make it less
+  than 1), estimated for every model; the two orders of one seed are correlated;
+- the strengths themselves have a normal prior whose spread is estimated.
+
+Pairs draw their seeds each in an order of its own, so what the seeds share moves the full board and
+the sample alike: given the board, errors of different pairs are independent. What is on the same
+seed *within* a pair is clustered.
+
+The Bradley-Terry fit of the full board is linearised about its estimate. That gives a mean and a
+covariance that go to the plain fit and to 0 as the board gets full: the finite-population
+correction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
+from botchat.ratings.maximum_likelihood import curvature, maximise, score_rate, tables
+
+_MISFITS = np.array([0.0, 0.03, 0.06, 0.09, 0.12, 0.16, 0.2, 0.25, 0.32, 0.4, 0.55, 0.8])
+"""Logits; standard deviations of a pair about Bradley-Terry that are weighed against each other."""
+_USUAL_MISFIT = 0.15
+"""Scale of the half-Cauchy prior on them: BotChat's published tables have 0.08 and 0.16."""
+_USUAL_SPREAD = 0.7
+"""Logits; standard deviation of strengths before any comparison, worth `_PRIOR` models."""
+_PRIOR = 2.0
+_USUAL_AGREEMENT, _PRIOR_AUDITS = 0.3, 10.0
+"""Correlation of a seed's two orders before any audit, and how many audits that is worth."""
+_PRIOR_FREEDOM = 10.0
+"""Degrees of freedom that the dispersion of all outcomes is worth beside a model's own."""
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class FullBoard:
+    """Estimate of a full board's Bradley-Terry strengths, in logits with mean 0.
+
+    ``strength``: shape (m,). ``covariance``: of what is not known of it, shape (m, m); 0 where the
+    board is full. ``misfit``: standard deviation of pairs about Bradley-Terry, in logits.
+    ``dispersion``: variance of an outcome over Bernoulli's, of each model, shape (m,).
+    ``agreement``: correlation of the two orders of a seed.
+    """
+
+    strength: Floats
+    covariance: Floats
+    misfit: float
+    dispersion: Floats
+    agreement: float
+
+
+def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
+    """Estimate the full board.
+
+    Args:
+        comparisons: those made and readable; ``cluster`` numbers their seeds.
+        population: comparisons of every two models on the full board, shape (m, m), symmetric;
+            it must connect all models.
+    """
+    games, score = tables(comparisons, 1.0)
+    decided, _ = tables(comparisons, 0.0)
+    m = len(games)
+    population = np.maximum(population, games)
+    seen = games > 0
+    rate = np.divide(score, games, out=np.full_like(score, 0.5), where=seen)
+    pair, one, other = _both_orders(comparisons)
+    doubled = np.bincount(pair, minlength=m * m).reshape(m, m)
+    doubled = np.asarray(doubled + doubled.T, dtype=np.float64)
+
+    strength, spread = np.zeros(m), _USUAL_SPREAD
+    for _ in range(_ROUNDS):
+        expected = score_rate(strength[:, None] - strength[None, :])
+        slope = expected * (1 - expected)
+        dispersion = _dispersion(games, rate, decided, slope)
+        variance = (dispersion[:, None] + dispersion[None, :]) / 2 * slope
+        around = expected.ravel()[pair]
+        agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
+        error = variance * (games + 2 * agreement * doubled)
+        error = np.divide(error, games**2, out=np.full_like(error, np.inf), where=seen)
+        residual = np.where(seen, rate - expected, 0.0)
+        misfit = _misfit(residual, error, slope, strength, spread)
+        total = error + (misfit * slope) ** 2
+        known, step = _step(residual, total, slope, strength, spread)
+        strength = strength + step / max(1.0, np.ptp(step))
+        strength = strength - strength.mean()
+        moment = float(strength @ strength + np.trace(known))
+        spread = math.sqrt((moment + _PRIOR * _USUAL_SPREAD**2) / (m + _PRIOR))
+
+    expected = score_rate(strength[:, None] - strength[None, :])
+    residual = np.where(seen, rate - expected, 0.0)
+    kept = (misfit * slope) ** 2 / total  # share of a pair's residual that is its own
+    # The other order of a seed that was seen in one is known in part.
+    unseen = population - games - agreement * (games - 2 * doubled)
+    filled = population * expected + (population - unseen * (1 - kept)) * residual
+    strength = maximise(population[None], filled[None])[0]
+    strength = strength - strength.mean()
+    flat = np.linalg.inv(curvature(population[None], strength[None], np.array([False]))[0])
+    flat = flat - flat.mean(axis=0)
+    moves = flat @ _laplacian(unseen * (1 - kept) * slope)
+    noise = (unseen * misfit * slope) ** 2 * (1 - kept) + unseen * (1 + agreement) * variance
+    covariance = moves @ known @ moves.T + flat @ _laplacian(noise) @ flat.T
+    return FullBoard(strength, covariance, misfit, dispersion, agreement)
+
+
+def _laplacian(weight: Floats) -> Floats:
+    """Sum over pairs of weight · (e_i - e_j)(e_i - e_j)', of a symmetric (m, m) table."""
+    return np.asarray(np.diag(weight.sum(axis=1)) - weight)
+
+
+def _step(
+    residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float
+) -> tuple[Floats, Floats]:
+    """Posterior covariance of the strengths, shape (m, m), and the step to their mean, (m,)."""
+    precision = _laplacian(slope**2 / total) + np.eye(len(strength)) / spread**2
+    known: Floats = np.linalg.inv(precision)
+    return known, np.asarray(
+        known @ ((slope / total * residual).sum(axis=1) - strength / spread**2)
+    )
+
+
+def _dispersion(games: Floats, rate: Floats, decided: Floats, slope: Floats) -> Floats:
+    """Variance of outcomes over Bernoulli's for each model, shape (m,), shrunk to that of all.
+
+    From the scatter of a pair's outcomes about their own mean, so misfit does not enter.
+    """
+    scatter = np.maximum(decided / 4 - games * (rate - TIE) ** 2, 0).sum(axis=1)
+    freedom = (np.maximum(games - 1, 0) * slope).sum(axis=1)
+    typical = slope.mean()
+    # One Bernoulli outcome for a start: with nothing seen the dispersion is 1.
+    overall = (scatter.sum() + typical) / (freedom.sum() + typical)
+    prior = _PRIOR_FREEDOM * typical
+    return np.asarray((scatter + prior * overall) / (freedom + prior))
+
+
+def _agreement(products: Floats, variance: Floats) -> float:
+    """Correlation of the two orders of a seed, from products of residuals and their variances."""
+    usual = _PRIOR_AUDITS * (float(variance.mean()) if len(variance) else 1.0)
+    raw = (products.sum() + usual * _USUAL_AGREEMENT) / (variance.sum() + usual)
+    return float(np.clip(raw, 0, 1))
+
+
+def _misfit(
+    residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float
+) -> float:
+    """Root of the mean square misfit, over `_MISFITS` weighed by restricted likelihood."""
+    likelihood = np.empty(len(_MISFITS))
+    of_pair = np.triu(np.isfinite(error), 1)
+    for i, misfit in enumerate(_MISFITS):
+        total = error + (misfit * slope) ** 2
+        known, step = _step(residual, total, slope, strength, spread)
+        left = residual - slope * (step[:, None] - step[None, :])
+        after = strength + step
+        likelihood[i] = np.linalg.slogdet(known)[1] - after @ after / spread**2
+        likelihood[i] -= (np.log(total[of_pair]) + left[of_pair] ** 2 / total[of_pair]).sum()
+    weight = np.exp((likelihood - likelihood.max()) / 2)
+    weight *= np.gradient(_MISFITS) / (1 + (_MISFITS / _USUAL_MISFIT) ** 2)
+    return math.sqrt(float(weight @ _MISFITS**2 / weight.sum()))
+
+
+def _both_orders(comparisons: Comparisons) -> tuple[Indices, Floats, Floats]:
+    """Comparisons made on one seed in both orders: pair (low · m + high) and the two outcomes."""
+    low, high, outcome = comparisons.oriented()
+    pair = low * len(comparisons.models) + high
+    if comparisons.cluster is None:
+        return pair[:0], outcome[:0], outcome[:0]
+    order = np.lexsort((comparisons.cluster, pair))
+    pair, seed, outcome = pair[order], comparisons.cluster[order], outcome[order]
+    again = np.flatnonzero((pair[1:] == pair[:-1]) & (seed[1:] == seed[:-1]))
+    return pair[again], outcome[again], outcome[again + 1]
