@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from botchat import __version__, arenas, failings, standings
+from botchat import __version__, arenas, failings, standings, survival
 from botchat.arenas import from_comparisons
 from botchat.generation import human_dialogue
+from botchat.health import judge_health
 from botchat.interfaces import settings_digest
 from botchat.measures.flagged import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
@@ -29,6 +30,7 @@ from botchat.protocols.verdicts import Verdicts
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.standings import Arena
+from botchat.survival import Curve
 from botchat.tables import (
     Column,
     Row,
@@ -75,6 +77,10 @@ class Board:
     arenas: Mapping[int, Arena]
     """N -> the Arena at N, largest N first."""
     unieval: Table | None
+    survival: Table | None
+    """By which utterance each contestant's dialogues are accused in UniEval."""
+    curves: Mapping[str, Curve]
+    """Contestant -> the same, utterance by utterance; in the order of the table."""
     gteval: Table | None
     diagnosis: Table | None
     diagnoses: error_rates.Diagnoses
@@ -85,7 +91,7 @@ class Board:
     """The flags beside UniEval."""
     lengths: Table
     judge_health: Table | None
-    """Consistency under swap, position preference, ties, unreadable verdicts, false alarms."""
+    """Consistency under swap, what is preferred, ties, unreadable verdicts, false alarms."""
     coverage: Table | None
     utterance_lengths: Lengths
     human_lengths: tuple[int, ...]
@@ -101,6 +107,7 @@ class Board:
         others = [
             *(part.standing for part in parts),
             self.unieval,
+            self.survival,
             self.gteval,
             self.diagnosis,
             self.flags,
@@ -160,9 +167,12 @@ def build(
         )
         if part is not None:
             rated[n] = part
-    unieval = gteval = None
+    unieval = gteval = survived = None
+    curves = survival.curves(single.get(UNIEVAL, ()), dialogues)
     if UNIEVAL in single:
         unieval = standings.unieval(seeds, dialogues, single[UNIEVAL], signatures[UNIEVAL])
+    if curves:
+        survived = survival.survival(curves, seeds, signatures[UNIEVAL])
     if GTEVAL in pairwise:
         gteval = standings.gteval(_beside_human(pairwise[GTEVAL], seeds), signatures[GTEVAL])
     made = single.get(DIAGNOSIS, [])
@@ -194,6 +204,8 @@ def build(
         main=_main(seeds, contestants, rated, unieval, gteval, flags, length_table),
         arenas=rated,
         unieval=unieval,
+        survival=survived,
+        curves=curves,
         gteval=gteval,
         diagnosis=diagnosed,
         diagnoses=diagnoses,
@@ -201,7 +213,7 @@ def build(
         flags_judge=_flags_judge(surveyed, single, signatures, flags_signature),
         lengths=length_table,
         judge_health=(
-            standings.judge_health(single, pairwise, list(signatures.values()))
+            judge_health(single, pairwise, _with_human(dialogues, seeds), list(signatures.values()))
             if signatures
             else None
         ),

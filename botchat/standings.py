@@ -17,8 +17,6 @@ from botchat.protocols import rates
 from botchat.protocols.diagnosis import ERRORS
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
 from botchat.protocols.rates import Rate, Tally
-from botchat.protocols.unieval import PROTOCOL as UNIEVAL
-from botchat.protocols.verdicts import Verdicts
 from botchat.ratings.elo import EloResult, EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Verdict
 from botchat.strengths import COLUMNS as STRENGTHS
@@ -293,62 +291,6 @@ def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:
     )
 
 
-def judge_health(
-    single: Mapping[str, Sequence[Judgment]],
-    pairwise: Mapping[str, Verdicts],
-    signatures: Sequence[str],
-) -> Table:
-    """How steady and how readable the judge itself is, protocol by protocol.
-
-    Args:
-        single: protocol on single dialogues -> its judgments.
-        pairwise: protocol on pairs -> its verdicts.
-        signatures: theirs.
-    """
-    rows: list[Row] = []
-    for protocol, judgments in single.items():
-        human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]
-        said = [verdict != _INNOCENT[protocol] for verdict in human if verdict is not None]
-        rows.append(
-            {
-                "protocol": protocol,
-                "judged": len(judgments),
-                "unreadable": sum(judgment.verdict is None for judgment in judgments),
-                "false_alarms": sum(said) / len(said) if said else None,
-            }
-        )
-    for protocol, verdicts in pairwise.items():
-        found = rates.steadiness(verdicts)
-        rows.append(
-            {
-                "protocol": protocol,
-                "judged": len(verdicts),
-                "unreadable": found.ties.missing,
-                "ties": found.ties.value,
-                "consistency": found.consistency.value,
-                "first_preferred": found.first_preferred.value,
-            }
-        )
-    rows.sort(key=lambda row: row["protocol"])
-    return table(
-        "judge",
-        "The judge",
-        [
-            Column("protocol", "Protocol", "name"),
-            Column("judged", "Judgments", "count"),
-            Column("unreadable", "Unreadable", "count"),
-            Column("ties", "Ties", "rate"),
-            Column("consistency", "Same in both orders", "rate"),
-            Column("first_preferred", "First shown wins", "rate"),
-            Column("false_alarms", "Humans accused", "rate"),
-        ],
-        rows,
-        signatures,
-        "In percent. Same in both orders: pairs of dialogues with one result whichever is shown "
-        "first. First shown wins: of the decided comparisons; 50 is no preference.",
-    )
-
-
 def coverage(parts: Mapping[str, Table], signatures: Sequence[str]) -> Table:
     """Readable and missing verdicts of every contestant in every protocol.
 
@@ -396,9 +338,6 @@ def ranked(rows: Iterable[Row], keys: Sequence[str]) -> list[Row]:
         for row, value in zip(ordered, values, strict=True)
     ]
 
-
-_INNOCENT = {UNIEVAL: "No", DIAGNOSIS: "0"}
-"""Protocols on single dialogues -> the verdict that finds nothing."""
 
 _PAIRWISE = (
     Column("win", "Win", "rate"),

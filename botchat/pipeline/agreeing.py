@@ -151,7 +151,9 @@ def _findings(
         stage: what those who take part said in stage files.
         annotations: what they said elsewhere.
         known: everybody who said something, also those who do not take part.
-        seed_set, protocol, files: where it is from.
+        seed_set: what they are from.
+        protocol: likewise.
+        files: likewise.
         truth: what the names of people begin with.
         options: of the bootstrap.
     """

@@ -1,0 +1,127 @@
+"""The judge itself as a table: how steady it is, how readable, and what it prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from botchat.measures import lengths
+from botchat.protocols import rates
+from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
+from botchat.protocols.rates import Rate
+from botchat.protocols.unieval import PROTOCOL as UNIEVAL
+from botchat.protocols.verdicts import Indices, Verdicts
+from botchat.records import HUMAN, Dialogue, Judgment
+from botchat.tables import Column, Row, Table, table
+
+_INNOCENT = {UNIEVAL: "No", DIAGNOSIS: "0"}
+"""Protocols on single dialogues -> the verdict that finds nothing."""
+
+
+def judge_health(
+    single: Mapping[str, Sequence[Judgment]],
+    pairwise: Mapping[str, Verdicts],
+    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    signatures: Sequence[str],
+) -> Table:
+    """What a judge's own verdicts say about it, protocol by protocol.
+
+    Args:
+        single: protocol on single dialogues -> its judgments.
+        pairwise: protocol on pairs -> its verdicts.
+        dialogues: of everybody judged in pairs, ``human`` among them.
+        signatures: of the verdicts.
+    """
+    words = _Words(dialogues)
+    rows = [_single(protocol, judgments) for protocol, judgments in single.items()]
+    rows += [_pairwise(protocol, verdicts, words) for protocol, verdicts in pairwise.items()]
+    rows.sort(key=lambda row: row["protocol"])
+    return table(
+        "judge",
+        "The judge",
+        [
+            Column("protocol", "Protocol", "name"),
+            Column("judged", "Judgments", "count"),
+            Column("unreadable", "Unreadable", "count"),
+            Column("unreadable_rate", "Unreadable, share", "rate", detail=True),
+            Column("ties", "Ties", "rate"),
+            Column("consistency", "Same in both orders", "rate"),
+            Column("first_preferred", "First shown wins", "rate"),
+            Column("longer_preferred", "Longer wins", "rate"),
+            Column("false_alarms", "Humans accused", "rate"),
+        ],
+        rows,
+        signatures,
+        "In percent. Same in both orders: pairs of dialogues with one result whichever is shown "
+        "first. First shown wins: of the decided comparisons; 50 is no preference. Longer wins: of "
+        "the decided comparisons in which one dialogue has more words; also where the longer is "
+        "the better one.",
+    )
+
+
+def longer_preferred(verdicts: Verdicts, words: _Words) -> Rate:
+    """Decided comparisons that the dialogue with more words wins; equal lengths are left out."""
+    first, second = (words.shown(verdicts, side) for side in (verdicts.first, verdicts.second))
+    decided = np.isin(verdicts.outcome, (0.0, 1.0)) & (first != second)
+    won = (verdicts.outcome == 1) == (first > second)
+    n = int(decided.sum())
+    return Rate(int((won & decided).sum()), n, len(verdicts) - n)
+
+
+class _Words:
+    """Words that a judge was shown of a dialogue."""
+
+    def __init__(self, dialogues: Mapping[str, Mapping[str, Dialogue]]) -> None:
+        self._dialogues = dialogues
+        self._counted: dict[tuple[str, str], list[int]] = {}
+
+    def shown(self, verdicts: Verdicts, side: Indices) -> Indices:
+        """Of the dialogues of one side, shape (n,)."""
+        longest = int(verdicts.shown.max(initial=0))
+        totals = np.zeros(
+            (len(verdicts.contestants), len(verdicts.seed_ids), longest + 1), dtype=np.intp
+        )
+        there = np.unique(np.stack([side, verdicts.seed]), axis=1)
+        for who, seed in there.T.tolist():
+            counts = self._of(verdicts.contestants[who], verdicts.seed_ids[seed])[:longest]
+            totals[who, seed, 1 : len(counts) + 1] = np.cumsum(counts)
+            totals[who, seed, len(counts) + 1 :] = sum(counts)
+        found: Indices = totals[side, verdicts.seed, verdicts.shown]
+        return found
+
+    def _of(self, contestant: str, seed_id: str) -> list[int]:
+        """Of each utterance."""
+        key = (contestant, seed_id)
+        if key not in self._counted:
+            dialogue = self._dialogues.get(contestant, {}).get(seed_id)
+            said = dialogue.utterances if dialogue else ()
+            self._counted[key] = [lengths.words(text) for text in said]
+        return self._counted[key]
+
+
+def _single(protocol: str, judgments: Sequence[Judgment]) -> Row:
+    human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]
+    said = [verdict != _INNOCENT[protocol] for verdict in human if verdict is not None]
+    unreadable = sum(judgment.verdict is None for judgment in judgments)
+    return {
+        "protocol": protocol,
+        "judged": len(judgments),
+        "unreadable": unreadable,
+        "unreadable_rate": unreadable / len(judgments),
+        "false_alarms": sum(said) / len(said) if said else None,
+    }
+
+
+def _pairwise(protocol: str, verdicts: Verdicts, words: _Words) -> Row:
+    found = rates.steadiness(verdicts)
+    return {
+        "protocol": protocol,
+        "judged": len(verdicts),
+        "unreadable": found.ties.missing,
+        "unreadable_rate": found.ties.missing / len(verdicts),
+        "ties": found.ties.value,
+        "consistency": found.consistency.value,
+        "first_preferred": found.first_preferred.value,
+        "longer_preferred": longer_preferred(verdicts, words).value,
+    }

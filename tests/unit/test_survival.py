@@ -1,0 +1,110 @@
+"""Survival of dialogues: Kaplan-Meier, worked by hand and by scipy."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import CensoredData, ecdf
+
+from botchat.protocols import rates
+from botchat.survival import curves, estimate
+from botchat.tables import records
+from tests.boards import Made, judgment, made
+
+
+def test_a_curve_worked_by_hand() -> None:
+    """Six dialogues of up to 5 utterances: accused at 2, 3, 3; ended at 3; went on to 5 twice."""
+    curve = estimate([(2, True), (3, True), (3, True), (3, False), (5, False), (5, False)], 5)
+    assert curve.at_risk.tolist() == [6, 6, 5, 2, 2]
+    assert curve.accused.tolist() == [0, 1, 2, 0, 0]
+    assert curve.surviving == pytest.approx([1, 5 / 6, 5 / 6 * 3 / 5, 1 / 2, 1 / 2])
+    assert (curve.reached(0.75), curve.reached(0.5), curve.reached(0.25)) == (3, 3, None)
+
+
+ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=40)
+
+
+@given(ENDS)
+def test_the_curve_and_its_interval_are_scipys(ends: list[tuple[int, bool]]) -> None:
+    """Wherever scipy gives one: Kaplan-Meier with Greenwood's variance on the log(-log) scale."""
+    curve = estimate(ends, 12)
+    times = np.array([end for end, _ in ends])
+    censored = np.array([not accused for _, accused in ends])
+    found = ecdf(CensoredData.right_censored(times, censored)).sf
+    at = [int(time) for time in found.quantiles]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs, where an interval is not defined
+        bounds = found.confidence_interval(method="log-log")
+    low, high = bounds.low.probabilities.tolist(), bounds.high.probabilities.tolist()
+    for i, (time, share) in enumerate(zip(at, found.probabilities.tolist(), strict=True)):
+        assert curve.surviving[time - 1] == pytest.approx(share, abs=1e-12)
+        if 1e-12 < share < 1:
+            assert curve.low[time - 1] == pytest.approx(low[i], abs=1e-6)
+            assert curve.high[time - 1] == pytest.approx(high[i], abs=1e-6)
+        else:
+            assert math.isnan(curve.low[time - 1])
+
+
+@given(ENDS)
+def test_survival_never_rises_and_ends_are_conserved(ends: list[tuple[int, bool]]) -> None:
+    """Shares are shares, intervals hold them, every dialogue leaves once."""
+    curve = estimate(ends, 12)
+    known = curve.surviving[~np.isnan(curve.surviving)]
+    assert ((known >= 0) & (known <= 1)).all()
+    assert (np.diff(known) <= 1e-12).all()
+    assert curve.at_risk[0] == len(ends)
+    assert curve.accused.sum() == sum(accused for _, accused in ends)
+    inside = ~np.isnan(curve.low)
+    assert (curve.low[inside] <= curve.surviving[inside]).all()
+    assert (curve.high[inside] >= curve.surviving[inside]).all()
+
+
+def test_where_nothing_is_cut_short_it_is_the_success_rate() -> None:
+    """Dialogues that all reach 16 utterances: the curve at N is the share that passes at N."""
+    records_ = made({"a": 0.9, "b": 0.3}, 30, unreadable=0.2)
+    found = curves(records_.judgments["unieval"], records_.dialogues)
+    for name in ("a", "b"):
+        said = {
+            one.seed_id: one.verdict
+            for one in records_.judgments["unieval"]
+            if one.contestants == (name,)
+        }
+        for n in (4, 8, 12, 16):
+            rate = rates.success(records_.seeds, records_.dialogues[name], said, n)
+            assert found[name].surviving[n - 1] == pytest.approx(rate.value)
+
+
+def test_the_table_says_what_is_missing_and_what_ended_early() -> None:
+    """Three of four readable: one accused, one stopped early, one that went on; best first."""
+    plain = made({"m": 0.5, "best": 0.5}, 4)
+    short = msgspec.structs.replace(
+        plain.dialogues["m"]["S-2"], utterances=("a", "b", "c"), facts=(), status="stopped:refused"
+    )
+    dialogues = {**plain.dialogues, "m": {**plain.dialogues["m"], "S-2": short}}
+    said = [
+        judgment("unieval", f"S-{i}", ("m",), verdict)
+        for i, verdict in enumerate(("5", "No", "No", None), 1)
+    ]
+    said.append(judgment("unieval", "S-1", ("best",), "No"))
+    board = Made(plain.seeds, dialogues, {"unieval": said}).board()
+    assert board.survival is not None
+    best, row = records(board.survival)
+    assert best["model"] == "best"
+    assert (best["quarter"], best["missing"]) == (None, 3)
+    told = {key: row[key] for key in ("dialogues", "accused", "early", "missing", "half")}
+    assert told == {"dialogues": 3, "accused": 1, "early": 1, "missing": 1, "half": 5}
+    assert row["at_risk_n4"] == 2
+    assert row["surviving_n16"] == 0.5
+
+
+def test_without_a_readable_verdict_there_is_no_curve() -> None:
+    """A board of such verdicts has no table of it."""
+    plain = made({"m": 0.5}, 3)
+    said = [judgment("unieval", "S-1", ("m",), None)]
+    assert Made(plain.seeds, plain.dialogues, {"unieval": said}).board().survival is None
