@@ -6,48 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import chain, product
-from pathlib import Path
 
-from botchat import __version__, config, prompts, store
+from botchat import __version__, config, prompts
 from botchat.concurrency import together
 from botchat.errors import ConfigError, MissingError
 from botchat.generation import Length, human_dialogue
 from botchat.interfaces import Case, Judge
-from botchat.judges.cascade import Escalations, escalations
 from botchat.pipeline import planning
+from botchat.pipeline.filing import Filing, Judged
 from botchat.pipeline.running import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, Session, open_session
-from botchat.pipeline.workspace import Workspace, judgment_order
+from botchat.pipeline.workspace import Workspace
 from botchat.protocols import arena, diagnosis, gteval, unieval
-from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed
+from botchat.records import HUMAN, N_SEED, Dialogue, Seed
 
 RANKING = ("unieval", "arena", "gteval")
 """The paper's protocols."""
 
 PROTOCOLS = (*RANKING, "diagnosis")
 
-UNANSWERED = ("transport", "malformed")
-"""The endpoint gave no answer: the next run asks again."""
-
 Dialogues = Mapping[str, Mapping[str, Dialogue]]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What `judge` made in one protocol."""
-
-    protocol: str
-    judge: str
-    path: Path
-    cases: int
-    """Cases that could be asked about the dialogues there are."""
-    new: int
-    unreadable: int
-    """Cases without a verdict, for whatever reason."""
-    unanswered: int
-    """Of these, the ones another run may still get an answer for."""
-    escalations: Escalations | None = None
-    """What a cascade did with its cases."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +145,10 @@ def plan_ask(
         answerers = session.judges(*named, control=control)
         for answering, questions in product(answerers, asked):
             signature = questions.signature(seed_set, answering)
-            path = workspace.judgments_path(seed_set, questions.protocol, answering.name)
-            have = workspace.judgments(path)
+            filing = Filing(workspace, seed_set, questions.protocol, answering, signature)
             for make in questions.make:
                 case = make()
-                if not _done(have.get((case.seed_id, case.contestants)), case, signature):
+                if filing.stored(case) is None:
                     await answering.rule(case)
 
     return planning.plan(workspace, seeds, walk)
@@ -266,30 +243,59 @@ def _arena(
     chosen: bool,
     turns: Sequence[int],
 ) -> list[Questions]:
-    # Human dialogues end where they end, so they compete only where asked for by name.
+    players = arena_players(contestants, chosen)
+    asked = []
+    for n in arena_turns(workspace, turns):
+        makers = list(arena.cases(seeds, players, n))
+        if makers:
+            asked.append(Questions(arena.protocol(n), makers, prompts.digest(*arena.PROMPTS), 2, n))
+        elif turns:
+            raise too_short(n)
+    if not asked:
+        raise too_short()
+    return asked
+
+
+def arena_players(contestants: Dialogues, chosen: bool) -> Dialogues:
+    """Who takes part in the Arena; people only where they are asked for by name (``chosen``).
+
+    Their dialogues end where they end.
+
+    Raises:
+        ConfigError: fewer than two.
+    """
     players = {name: d for name, d in contestants.items() if chosen or name != HUMAN}
     if len(players) < 2:
         raise ConfigError(
             f"the Arena needs at least two contestants; there is {', '.join(players) or 'none'}"
         )
-    asked = []
-    for n in dict.fromkeys(turns or workspace.config.arena.turns):
+    return players
+
+
+def arena_turns(workspace: Workspace, turns: Sequence[int]) -> list[int]:
+    """Each N of the Arena: those asked for, or botchat.toml's.
+
+    Raises:
+        ConfigError: one at which nothing is generated yet.
+    """
+    found = list(dict.fromkeys(turns or workspace.config.arena.turns))
+    for n in found:
         if n <= N_SEED:
             raise ConfigError(
                 f"--turns {n}: the first {N_SEED} utterances are human in every dialogue, so at "
                 f"least {N_SEED + 1} are needed"
             )
-        makers = list(arena.cases(seeds, players, n))
-        if makers:
-            asked.append(Questions(arena.protocol(n), makers, prompts.digest(*arena.PROMPTS), 2, n))
-        elif turns:
-            raise MissingError(
-                f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
-                f"least 4); generate with --turns {n}"
-            )
-    if not asked:
-        raise MissingError("no two dialogues are long enough to compare; see --turns")
-    return asked
+    return found
+
+
+def too_short(n: int | None = None) -> MissingError:
+    """Nothing can be compared at N = ``n``, or at any."""
+    if n is None:
+        return MissingError("no two dialogues are long enough to compare; see --turns")
+    return MissingError(
+        f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
+        f"least 4); generate with --turns {n}"
+    )
 
 
 async def _run(
@@ -322,63 +328,17 @@ async def _one(
     stops: Stops,
     meter: Meter,
 ) -> Judged:
-    path = workspace.judgments_path(seed_set, questions.protocol, answering.name)
-    have = workspace.judgments(path)
     signature = questions.signature(seed_set, answering)
-    asked: list[tuple[str, tuple[str, ...]]] = []
-    new = 0
-    with store.Appender[Judgment](path) as file:
+    with Filing(workspace, seed_set, questions.protocol, answering, signature) as filing:
 
         async def do(make: Callable[[], Case]) -> None:
-            nonlocal new
-            case = make()
-            key = (case.seed_id, case.contestants)
-            if not _done(have.get(key), case, signature):
-                ruling = await answering.rule(case)
-                made = Judgment(
-                    protocol=case.protocol,
-                    seed_id=case.seed_id,
-                    contestants=case.contestants,
-                    judge=answering.name,
-                    verdict=ruling.verdict,
-                    reason=ruling.reason,
-                    shown=len(case.dialogues[0].utterances),
-                    case=case.digest,
-                    signature=signature,
-                    outcome=ruling.outcome,
-                    transcript=ruling.transcript,
-                    calls=ruling.calls,
-                )
-                file.append(made)
-                have[key] = made
-                new += 1
-            asked.append(key)
+            await filing.settle(make())
             meter.done += 1
 
         await work_through(questions.make, do, answering.parallel, stops, answering.name)
-    if have:
-        store.finish(path, have.values(), judgment_order)
-    account = escalations(have[key].transcript for key in asked)
-    return Judged(
-        protocol=questions.protocol,
-        judge=answering.name,
-        path=path,
-        cases=len(questions.make),
-        new=new,
-        unreadable=sum(have[key].verdict is None for key in asked),
-        unanswered=sum(have[key].outcome in UNANSWERED for key in asked),
-        escalations=account if account.n else None,
-    )
-
-
-def _done(judgment: Judgment | None, case: Case, signature: str) -> bool:
-    """Whether a stored judgment answers this very question, and is final."""
-    return (
-        judgment is not None
-        and judgment.case == case.digest
-        and judgment.signature == signature
-        and judgment.outcome not in UNANSWERED
-    )
+        if filing.n_asked == len(questions.make):
+            filing.whole()
+    return filing.judged()
 
 
 def full_name(name: str, workspace: Workspace) -> str:
