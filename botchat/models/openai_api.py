@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import email.utils
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -35,12 +34,10 @@ import openai
 
 from botchat.config import ModelSettings, public_url
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import Message, Reply, Sampling, Usage
+from botchat.interfaces import Message, Reply, Sampling
+from botchat.models.replies import error_parts, read_completion, retry, retry_after_s
 from botchat.models.roles import ARRANGEMENTS, arrange, reply_tokens
 from botchat.models.transport import MAX_BODY, BodyTooLargeError, Transport
-
-LONGEST_PAUSE_S = 600.0
-"""A Retry-After beyond this is cut: the call gives up long before and the next run asks again."""
 
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_-]{12,}")
 """Somebody's key, if not ours."""
@@ -197,17 +194,17 @@ class OpenAIModel:
             async with asyncio.timeout(deadline_s):
                 response = await send(client)
         except TimeoutError:
-            return _retry("transport", f"no reply within {deadline_s:g} s")
+            return retry("transport", f"no reply within {deadline_s:g} s")
         except openai.APIStatusError as error:
             response = error.response
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             # The transport's text is the kind of failure; the client's own may hold the URL.
             cause = error.__cause__ or error
             kind = str(cause) if isinstance(cause, httpx2.HTTPError) else type(cause).__name__
-            return _retry("transport", f"connection failed ({kind}); it may have been billed")
+            return retry("transport", f"connection failed ({kind}); it may have been billed")
         except BodyTooLargeError:
             most = self._connection.max_body
-            return _retry("malformed", f"the body is larger than {most} bytes")
+            return retry("malformed", f"the body is larger than {most} bytes")
         return response.status_code, response.headers, response.content
 
     def read(
@@ -262,10 +259,10 @@ class OpenAIModel:
             parsed = None
         raw = data.decode("utf-8", "replace")
         if status == 200 and isinstance(parsed, dict) and not parsed.get("error"):
-            return _read_completion(parsed, raw)
+            return read_completion(parsed, raw)
         if status == 200 and not isinstance(parsed, dict):
             start = " ".join(raw[:80].split())
-            return _retry("malformed", f"the reply is not JSON: {start!r}", raw=raw, status=status)
+            return retry("malformed", f"the reply is not JSON: {start!r}", raw=raw, status=status)
         return self._read_error(status, headers, parsed, raw, sent)
 
     def _read_error(
@@ -276,7 +273,7 @@ class OpenAIModel:
         raw: str,
         sent: Mapping[str, Any],
     ) -> Reply:
-        code, message, parameter = _error_parts(parsed, raw)
+        code, message, parameter = error_parts(parsed, raw)
         if status == 200:  # an error object in disguise
             status = int(code) if code.isdigit() and 400 <= int(code) < 600 else 500
         said = f"HTTP {status}: {message}" if message else f"HTTP {status}"
@@ -301,7 +298,7 @@ class OpenAIModel:
                 "transport", detail=said, raw=raw, status=status, retry_after_s=0.0, adapted=True
             )
         if status in (408, 409, 425, 429) or status >= 500:
-            return _retry("transport", said, raw=raw, status=status, after_s=wait_s)
+            return retry("transport", said, raw=raw, status=status, after_s=wait_s)
         return Reply("transport", detail=said, raw=raw, status=status)
 
     def _overflow(
@@ -371,23 +368,6 @@ def identity(settings: ModelSettings) -> dict[str, Any]:
     }
 
 
-def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Seconds asked for by ``retry-after-ms`` or ``retry-after`` (number or date); 0 if none."""
-    try:
-        return _bounded(float(headers["retry-after-ms"]) / 1000)
-    except (KeyError, ValueError):
-        pass
-    value = headers.get("retry-after", "").strip()
-    try:
-        return _bounded(float(value))
-    except ValueError:
-        pass
-    try:
-        return _bounded(email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-
-
 async def _post(client: openai.AsyncOpenAI, body: dict[str, Any]) -> httpx2.Response:
     """The request for one completion.
 
@@ -397,96 +377,9 @@ async def _post(client: openai.AsyncOpenAI, body: dict[str, Any]) -> httpx2.Resp
     return await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
 
 
-def _read_completion(parsed: dict[str, Any], raw: str) -> Reply:
-    choices = parsed.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
-        return _retry("malformed", "the reply holds no choice with a message", raw=raw, status=200)
-    finish = choice.get("finish_reason")
-    finish = finish if isinstance(finish, str) else None
-    text = _content(message.get("content"))
-    refusal = message.get("refusal")
-    usage = _usage(parsed.get("usage"))
-    outcome, detail = "ok", ""
-    if finish == "content_filter":
-        outcome, detail = "filtered", "finish_reason content_filter"
-    elif isinstance(refusal, str) and refusal.strip():
-        outcome, detail, text = "refused", "refusal", refusal
-    elif not text.strip():
-        outcome, detail = "empty", f"no text (finish_reason {finish})"
-    elif finish == "length":
-        outcome, detail = "truncated", "finish_reason length"
-    return Reply(
-        outcome,  # type: ignore[arg-type]
-        text=text,
-        finish_reason=finish,
-        usage=usage,
-        detail=detail,
-        raw=raw,
-        status=200,
-    )
-
-
-def _content(value: Any) -> str:
-    """Text of a message's content: a string, or a list of parts of which the text ones count."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        parts = [part.get("text") for part in value if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    return ""
-
-
-def _usage(value: Any) -> Usage:
-    if not isinstance(value, dict):
-        return Usage()
-    details = value.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return Usage(
-        _count(value.get("prompt_tokens")), _count(value.get("completion_tokens")), _count(cached)
-    )
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and value >= 0 else None
-
-
-def _error_parts(parsed: Any, raw: str) -> tuple[str, str, str]:
-    """Code, one-line message and parameter of an error body, whatever its shape."""
-    error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
-    if isinstance(error, str):
-        return "", " ".join(error.split()), ""
-    if not isinstance(error, dict):
-        return "", " ".join(raw[:200].split()), ""
-    message = error.get("message") or error.get("detail") or ""
-    if not isinstance(message, str):
-        message = msgspec.json.encode(message).decode()
-    codes = (error.get("code"), error.get("type"))
-    code = " ".join(str(c) for c in codes if c not in (None, ""))
-    parameter = error.get("param")
-    first = str(codes[0]) if codes[0] not in (None, "") else code
-    return (
-        first if first.isdigit() else code,
-        " ".join(message.split()),
-        parameter if isinstance(parameter, str) else "",
-    )
-
-
-def _retry(
-    outcome: Any, detail: str, *, raw: str = "", status: int | None = None, after_s: float = 0.0
-) -> Reply:
-    return Reply(outcome, detail=detail, raw=raw, status=status, retry_after_s=after_s)
-
-
 def _basic(login: str) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
 
 
 def _first(setting: str, default: str) -> str:
     return default if setting == "auto" else setting
-
-
-def _bounded(seconds: float) -> float:
-    # NaN compares false, so it ends as 0 too.
-    return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0

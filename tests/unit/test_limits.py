@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from botchat.interfaces import Usage
 from botchat.models.limits import BURST_S, FREE, Endpoint, Prices, Rate, Retry
-from botchat.models.openai_api import LONGEST_PAUSE_S, retry_after_s
+from botchat.models.replies import LONGEST_PAUSE_S, retry_after_s
 
 
 @given(

@@ -1,0 +1,124 @@
+"""What an endpoint's answer holds: a completion, an error, a pause it asks for.
+
+Nothing is taken on trust: any field may be missing, ``null`` or of another type.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from botchat.interfaces import Reply, Usage
+
+LONGEST_PAUSE_S = 600.0
+"""A Retry-After beyond this is cut: the call gives up long before and the next run asks again."""
+
+
+def read_completion(parsed: dict[str, Any], raw: str) -> Reply:
+    """What a chat completion (``raw``, and the same parsed) says, as a typed reply."""
+    choices = parsed.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        return retry("malformed", "the reply holds no choice with a message", raw=raw, status=200)
+    finish = choice.get("finish_reason")
+    finish = finish if isinstance(finish, str) else None
+    text = _content(message.get("content"))
+    refusal = message.get("refusal")
+    usage = _usage(parsed.get("usage"))
+    outcome, detail = "ok", ""
+    if finish == "content_filter":
+        outcome, detail = "filtered", "finish_reason content_filter"
+    elif isinstance(refusal, str) and refusal.strip():
+        outcome, detail, text = "refused", "refusal", refusal
+    elif not text.strip():
+        outcome, detail = "empty", f"no text (finish_reason {finish})"
+    elif finish == "length":
+        outcome, detail = "truncated", "finish_reason length"
+    return Reply(
+        outcome,  # type: ignore[arg-type]
+        text=text,
+        finish_reason=finish,
+        usage=usage,
+        detail=detail,
+        raw=raw,
+        status=200,
+    )
+
+
+def _content(value: Any) -> str:
+    """Text of a message's content: a string, or a list of parts of which the text ones count."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        parts = [part.get("text") for part in value if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return ""
+
+
+def _usage(value: Any) -> Usage:
+    if not isinstance(value, dict):
+        return Usage()
+    details = value.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return Usage(
+        _count(value.get("prompt_tokens")), _count(value.get("completion_tokens")), _count(cached)
+    )
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None
+
+
+def error_parts(parsed: Any, raw: str) -> tuple[str, str, str]:
+    """Code, one-line message and parameter of an error body, whatever its shape."""
+    error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
+    if isinstance(error, str):
+        return "", " ".join(error.split()), ""
+    if not isinstance(error, dict):
+        return "", " ".join(raw[:200].split()), ""
+    message = error.get("message") or error.get("detail") or ""
+    if not isinstance(message, str):
+        message = msgspec.json.encode(message).decode()
+    codes = (error.get("code"), error.get("type"))
+    code = " ".join(str(c) for c in codes if c not in (None, ""))
+    parameter = error.get("param")
+    first = str(codes[0]) if codes[0] not in (None, "") else code
+    return (
+        first if first.isdigit() else code,
+        " ".join(message.split()),
+        parameter if isinstance(parameter, str) else "",
+    )
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float:
+    """Seconds asked for by ``retry-after-ms`` or ``retry-after`` (number or date); 0 if none."""
+    try:
+        return _bounded(float(headers["retry-after-ms"]) / 1000)
+    except (KeyError, ValueError):
+        pass
+    value = headers.get("retry-after", "").strip()
+    try:
+        return _bounded(float(value))
+    except ValueError:
+        pass
+    try:
+        return _bounded(email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+
+
+def retry(
+    outcome: Any, detail: str, *, raw: str = "", status: int | None = None, after_s: float = 0.0
+) -> Reply:
+    """A failure after which trying again may help."""
+    return Reply(outcome, detail=detail, raw=raw, status=status, retry_after_s=after_s)
+
+
+def _bounded(seconds: float) -> float:
+    # NaN compares false, so it ends as 0 too.
+    return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
