@@ -9,7 +9,8 @@ from functools import cached_property
 from matplotlib.figure import Figure
 
 from botchat.leaderboards import Board
-from botchat.plots import charts, style
+from botchat.plots import charts, curves, style
+from botchat.plots.health import Measure, health
 from botchat.plots.style import Heading
 from botchat.records import MIN_HUMAN
 from botchat.standings import Arena
@@ -56,9 +57,15 @@ def draw(board: Board) -> list[Chart]:
         drawn += [_ratings(arenas, _where(board))]
         drawn += [_win_rates(arena, _where(board)) for arena in arenas]
     if board.unieval is not None:
-        drawn += [_success_rates(board, board.unieval), _at_human_length(board, board.unieval)]
+        drawn += [
+            *([_survival(board, board.survival)] if board.survival else []),
+            _success_rates(board, board.unieval),
+            _at_human_length(board, board.unieval),
+        ]
     if board.gteval is not None:
         drawn.append(_against_human(board, board.gteval))
+    if board.judge_health is not None:
+        drawn.append(_judge_health(board, board.judge_health))
     if any(len(values) for values in board.utterance_lengths.by_contestant.values()):
         drawn.append(_utterance_lengths(board))
     return [*drawn, _human_lengths(board)]
@@ -120,6 +127,44 @@ def _success_rates(board: Board, unieval: Table) -> Chart:
     rates = successes.rename(columns=lambda key: int(key.removeprefix("success_n")))
     heading = Heading(title, f"{_where(board)} · {counts} dialogues", unieval.signatures)
     return Chart("success-rates", title, shown, charts.success_rates(rates, heading))
+
+
+def _survival(board: Board, table: Table) -> Chart:
+    title = "Dialogues that are not accused yet"
+    early, missing = (int(table.frame[key].sum()) for key in ("early", "missing"))
+    counts = _of(int(table.frame["dialogues"].sum()), missing)
+    shown = (
+        "Share of each contestant's dialogues that the judge has not accused after utterance N "
+        f"(Kaplan–Meier). The {early:,} that end before, unaccused, count as far as they go. "
+        f"{counts} dialogues."
+    )
+    heading = Heading(title, f"{_where(board)} · {counts} dialogues", table.signatures)
+    ordered = {name: board.curves[name] for name in table.frame["model"]}
+    return Chart("survival", title, shown, curves.survival(ordered, heading))
+
+
+def _judge_health(board: Board, table: Table) -> Chart:
+    title = "The judge itself"
+    judged, unreadable = (int(table.frame[key].sum()) for key in ("judged", "unreadable"))
+    counts = _of(judged - unreadable, unreadable)
+    shown = (
+        "How steady and how readable the judge is, and what it prefers: 50 is no preference for "
+        "what is shown first; the longer may win because it is better. "
+        f"{counts} verdicts."
+    )
+    heading = Heading(title, f"{_where(board)} · {counts} verdicts", table.signatures)
+    rows = table.frame.set_index("protocol")
+    return Chart("judge-health", title, shown, health(rows, _MEASURES, heading))
+
+
+_MEASURES = (
+    Measure("consistency", "Same in both orders", "% of pairs"),
+    Measure("ties", "Ties", "% of verdicts"),
+    Measure("unreadable_rate", "Unreadable", "% of verdicts"),
+    Measure("first_preferred", "First shown wins", "% of decided", neutral=0.5),
+    Measure("longer_preferred", "Longer wins", "% of decided", neutral=0.5),
+    Measure("false_alarms", "Humans accused", "% of dialogues"),
+)
 
 
 def _at_human_length(board: Board, unieval: Table) -> Chart:

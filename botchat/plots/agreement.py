@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,15 +13,14 @@ from matplotlib.lines import Line2D
 
 from botchat.agreements import Findings
 from botchat.measures.statistics import Row
-from botchat.plots import Chart, charts
+from botchat.plots import Chart, charts, leaders
+from botchat.plots.health import Measure, health
 from botchat.plots.style import (
     GREY,
-    INK,
     ORANGE,
     SHADES,
     Heading,
     bare,
-    label_inches,
     sheet,
     styled,
 )
@@ -30,12 +28,6 @@ from botchat.tables import labels
 
 _WIDTH, _LEAST_HEIGHT = 5.2, 2.8
 """Of the plot, in inches."""
-
-_LABEL_ROW = 0.22
-"""Height of a judge's name beside the plot, in inches."""
-
-_LEADERS = 0.45
-"""Room for the lines from points to names, in inches."""
 
 _SPAN = 0.75
 """Fewest powers of ten that a logarithmic axis shows, so that it has two numbers on it."""
@@ -64,6 +56,8 @@ def draw(found: Findings) -> list[Chart]:
         drawn.append(_cost(found, costs[0]))
     if found.pairs:
         drawn.append(_matrix(found))
+    if any(row.get(one.key) is not None for row in found.rows for one in _MEASURES):
+        drawn.append(_health(found))
     return drawn
 
 
@@ -80,15 +74,14 @@ def cost_against_agreement(
     """
     ordered = sorted(prices, key=lambda price: (-price.value, price.judge))
     shown = labels([price.judge for price in ordered])
-    room = label_inches(shown, 8.5)
-    height = max(_LEAST_HEIGHT, _LABEL_ROW * len(ordered))
+    height = max(_LEAST_HEIGHT, leaders.ROW * len(ordered))
     with styled():
         figure, (axes,) = sheet(
-            heading, [(_WIDTH, height)], left=0.75, right=_LEADERS + room + 0.15, above=0.42
+            heading, [(_WIDTH, height)], left=0.75, right=leaders.room(shown), above=0.42
         )
         bare(axes, grid="both")
         place = _costs(axes, [price.cost for price in ordered])
-        low, high = _levels(axes, ordered)
+        _levels(axes, ordered)
         at = {price.judge: (place[price.cost], 100 * price.value) for price in ordered}
         for price in ordered:
             x, y = at[price.judge]
@@ -101,19 +94,7 @@ def cost_against_agreement(
                 x, y, s=42, zorder=3, linewidth=1.4, edgecolor=SHADES[0],
                 color="white" if price.beside else SHADES[0],
             )  # fmt: skip
-        heights = [(at[price.judge][1] - low) / (high - low) for price in ordered]
-        rows = _apart(heights, _LABEL_ROW / height)
-        for price, label, height_, row in zip(ordered, shown, heights, rows, strict=True):
-            start = (at[price.judge][0] - axes.get_xlim()[0]) / np.ptp(axes.get_xlim())
-            axes.plot(
-                [start, 1, 1 + (_LEADERS - 0.06) / _WIDTH], [height_, height_, row], color=GREY,
-                linewidth=0.8, linestyle=(0, (1, 2)), transform=axes.transAxes, clip_on=False,
-                zorder=1,
-            )  # fmt: skip
-            axes.text(
-                1 + _LEADERS / _WIDTH, row, label, size=8.5, va="center_baseline",
-                transform=axes.transAxes, color=INK,
-            )  # fmt: skip
+        leaders.name(axes, [at[price.judge] for price in ordered], shown)
         axes.set_xlabel(cost)
         axes.set_ylabel(agreement)
         charts.legend(axes, _marks(ordered))
@@ -157,6 +138,28 @@ def _matrix(found: Findings) -> Chart:
     figure = charts.squares(parts, "row and column", heading)
     return Chart("judges-against-each-other", title, caption, figure)
 
+
+def _health(found: Findings) -> Chart:
+    title = "The judges themselves"
+    n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
+    rows = pd.DataFrame(found.rows).set_index("judge")
+    heading = Heading(title, f"{found.subject} · {n:,} verdicts", [found.signature])
+    caption = (
+        "How steady and how readable each judge is, and what it prefers; lines are 95 % intervals. "
+        f"First shown wins: 50 is no preference. {n:,} verdicts."
+    )
+    return Chart("judges-health", title, caption, health(rows, _MEASURES, heading))
+
+
+_MEASURES = (
+    Measure("consistency", "Same in both orders", "% of pairs"),
+    Measure("tie_rate", "Ties", "% of verdicts"),
+    Measure("unreadable_rate", "Unreadable", "% of verdicts"),
+    Measure("position_preference", "First shown wins", "% of decided", neutral=0.5),
+    Measure("length_preference", "Prefers the longer", "points beyond truth", low=-1),
+    Measure("detection_rate", "AI found", "% of dialogues"),
+    Measure("false_alarm_rate", "Humans accused", "% of dialogues"),
+)
 
 _COSTS = {
     "usd": "USD for 1000 verdicts",
@@ -223,25 +226,12 @@ def _costs(axes: Axes, costs: Sequence[float]) -> dict[float, float]:
     return {cost: math.log10(cost) if cost > 0 else free for cost in costs}
 
 
-def _levels(axes: Axes, prices: Sequence[Price]) -> tuple[float, float]:
-    """Sets the vertical axis up; its ends."""
+def _levels(axes: Axes, prices: Sequence[Price]) -> None:
+    """Sets the vertical axis up."""
     low = 100 * min(price.low for price in prices)
     high = 100 * max(price.high for price in prices)
     margin = max(0.06 * (high - low), 2.0)
     axes.set_ylim(low - margin, high + margin)
-    return low - margin, high + margin
-
-
-def _apart(heights: Sequence[float], distance: float) -> list[float]:
-    """Places from the top down, at least ``distance`` apart, near to ``heights``."""
-    places: list[float] = []
-    for height in heights:
-        places.append(min(height, places[-1] - distance if places else 1 - distance / 2))
-    least = distance / 2
-    for i in reversed(range(len(places))):
-        places[i] = max(places[i], least)
-        least = places[i] + distance
-    return places
 
 
 def _marks(prices: Sequence[Price]) -> list[Line2D]:

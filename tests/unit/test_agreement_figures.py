@@ -12,7 +12,8 @@ from botchat import agreements
 from botchat.agreements import Findings
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
-from botchat.plots.agreement import Price, _apart, cost_against_agreement, draw
+from botchat.plots.agreement import Price, cost_against_agreement, draw
+from botchat.plots.leaders import apart
 from botchat.plots.style import Heading
 from botchat.tables import cells, headline, to_csv, to_markdown
 from tests.unit.test_plots import boxes, visible
@@ -51,7 +52,7 @@ def findings(judges: int, cost: str = "usd", prefix: str | None = "human") -> Fi
     )
 
 
-def assert_apart(figure) -> None:
+def assertapart(figure) -> None:
     """Every text lies inside its figure and over no other text."""
     texts = visible(figure)
     found = boxes(texts)
@@ -69,9 +70,9 @@ def assert_apart(figure) -> None:
 @pytest.mark.parametrize(("judges", "cost"), [(2, "usd"), (5, "tokens"), (5, "calls"), (18, "usd")])
 def test_figures_of_few_judges_and_of_many(judges, cost):
     """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
-    price, matrix = draw(findings(judges, cost))
-    for chart in (price, matrix):
-        assert_apart(chart.figure)
+    price, matrix, health = draw(findings(judges, cost))
+    for chart in (price, matrix, health):
+        assertapart(chart.figure)
         assert "botchat:0.1.0|" in "".join(t.get_text() for t in visible(chart.figure))
     shown = {"usd": "USD", "tokens": "Tokens", "calls": "Calls"}[cost]
     assert price.figure.axes[0].get_xlabel().startswith(shown)
@@ -82,7 +83,7 @@ def test_equal_judges_at_equal_cost_still_have_a_name_each():
     prices = [Price(f"judge {n}", 3.0, 0.5, 0.4, 0.6) for n in range(14)]
     prices.append(Price("judge 1 (before talk)", 3.0, 0.5, 0.4, 0.6, "judge 1"))
     figure = cost_against_agreement(prices, "USD for 1000 verdicts", "Agreement (%)", HEADING)
-    assert_apart(figure)
+    assertapart(figure)
     said = {text.get_text() for text in visible(figure)}
     assert {price.judge for price in prices} <= said
     assert "its control" in said
@@ -93,14 +94,14 @@ def test_labels_keep_their_order_and_their_distance(n):
     """From the top down, inside the plot, wherever the points are."""
     rng = np.random.default_rng(n)
     heights = sorted(rng.random(n), reverse=True)
-    placed = _apart(heights, 1 / n)
+    placed = apart(heights, 1 / n)
     assert all(a - b >= 1 / n - 1e-9 for a, b in pairwise(placed))
     assert 0 <= placed[-1] <= placed[0] <= 1
 
 
 def test_without_costs_or_a_second_judge_there_is_no_figure():
-    """A single judge from a file has nobody beside it."""
-    assert [chart.name for chart in draw(findings(1))] == []
+    """A single judge from a file has nobody beside it; how steady it is can be drawn."""
+    assert [chart.name for chart in draw(findings(1))] == ["judges-health"]
 
 
 def test_tables_hold_what_was_found_and_no_empty_columns():

@@ -112,7 +112,7 @@ def test_names_are_text_in_svg() -> None:
         root = ElementTree.fromstring(chart.svg)
         tags = {element.tag.removeprefix(SVG) for element in root.iter()}
         assert not tags & {"script", "image", "a", "foreignObject"}
-        if chart.name != "human-lengths":
+        if chart.name not in ("human-lengths", "judge-health"):
             shown = {"".join(element.itertext()) for element in root.iter(f"{SVG}text")}
             assert shown >= set(hostile)
 
