@@ -117,10 +117,35 @@ def _parser() -> argparse.ArgumentParser:
         "--turns", type=int, action="append", default=[], metavar="N", help="arena: N (8 and 16)"
     )
     judge.add_argument(
+        "--samples",
+        type=int,
+        default=1,
+        metavar="K",
+        help="ask a single judge K times a case; the majority decides (1)",
+    )
+    judge.add_argument(
         "--control",
         action="store_true",
         help="beside a panel, a single judge's vote that makes as many calls",
     )
+    judge.add_argument(
+        "--adaptive",
+        action="store_true",
+        help="arena: ask only what the ranking takes, and say how sure it is",
+    )
+    judge.add_argument(
+        "--target",
+        metavar="TEXT",
+        help="when that is enough: at most SWAPS pairs more than GAP Elo apart in the wrong order "
+        "(gap=10,swaps=2,confidence=0.95)",
+    )
+    judge.add_argument(
+        "--budget", type=int, metavar="K", help="or after K comparisons, those made included"
+    )
+    judge.add_argument(
+        "--add", metavar="MODEL", help="arena: place one model on the board there is (K: 400)"
+    )
+    judge.add_argument("--seed", type=int, help="of what an adaptive Arena asks (0)")
     _limits(judge)
 
     probe = _command(

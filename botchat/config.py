@@ -82,6 +82,11 @@ class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     model: str
     temperature: float | None = 0.0
     max_tokens: Positive | None = 1024
+    structured: bool = False
+    """Ask for the verdict as JSON that follows a schema (``response_format``), where the protocol
+    has one. Off by default: the papers' prompts ask for plain text."""
+    logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
+    """Ask for the log-probability of every token, and of so many alternatives to each."""
 
 
 class GenerationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -34,6 +34,25 @@ class Sampling:
     temperature: float | None = 0.0
     max_tokens: int | None = None
     sample: int = 0
+    schema: Mapping[str, Any] | None = None
+    """JSON schema that the reply is to follow; what cannot hold a model to it leaves it out."""
+    logprobs: int | None = None
+    """Ask for the log-probability of every token, and of so many alternatives to each."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it, JSON-ready, for keys and digests.
+
+        ``schema`` and ``logprobs`` are there only where they are asked for, so that every other
+        call keeps the key it had before they could be.
+        """
+        asked = {"schema": self.schema, "logprobs": self.logprobs}
+        return {
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "sample": self.sample,
+            **{name: value for name, value in asked.items() if value is not None},
+        }
 
 
 @dataclass(frozen=True)
@@ -70,6 +89,9 @@ class Reply:
     """The endpoint refused a layout or a parameter; the next attempt leaves it out."""
     key: str = ""
     """Ledger key; empty until recorded."""
+    tokens: tuple[tuple[bytes, float], ...] = ()
+    """Every token and its log-probability, thoughts included; empty where that was not asked for,
+    or not told."""
 
     @property
     def usable(self) -> bool:
@@ -150,6 +172,13 @@ class Case:
     mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
     """Makes the same question with the two dialogues (or answers) in the other order. ``None``
     where there is no order to swap, as in UniEval. Its verdicts are about the swapped order."""
+    schema: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    """JSON schema of a reply that ``read`` understands as well; ``None``: there is none."""
+    words: Callable[[str], Sequence[tuple[int, int]]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """``text -> (start, end)`` of the words that make the verdict which ``read`` finds; empty where
+    there is none. ``None``: it cannot be told of this kind of question."""
 
     @property
     def contestants(self) -> tuple[str, ...]:
@@ -164,13 +193,17 @@ class Case:
 
 def case_digest(protocol: str, *dialogues: tuple[str, ...]) -> str:
     """Digest of a case that shows these utterances, in this order."""
-    texts = "\0".join([protocol, *map(_dialogue_digest, dialogues)])
-    return hashlib.sha256(texts.encode()).hexdigest()[:16]
+    return joint_digest(protocol, *map(dialogue_digest, dialogues))
+
+
+def joint_digest(protocol: str, *digests: str) -> str:
+    """The same from the `dialogue_digest` of each."""
+    return hashlib.sha256("\0".join((protocol, *digests)).encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=1 << 15)
-def _dialogue_digest(utterances: tuple[str, ...]) -> str:
-    # A dialogue meets every opponent in both orders: cached, a case costs microseconds.
+def dialogue_digest(utterances: tuple[str, ...]) -> str:
+    """Digest of what is shown of one dialogue; cached, as it meets every opponent twice."""
     joined = "".join(f"{len(text)}:{text}" for text in utterances)
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -184,6 +217,8 @@ class Ruling:
     outcome: Outcome = "ok"
     transcript: tuple[Turn, ...] = ()
     calls: tuple[str, ...] = ()
+    confidence: float | None = None
+    """Probability of the verdict's words in the judge's reply, where it is known."""
 
 
 class Judge(Protocol):

@@ -146,11 +146,7 @@ def request_json(
             "schema": SCHEMA,
             "identity": identity,
             "messages": messages,
-            "sampling": {
-                "temperature": sampling.temperature,
-                "max_tokens": sampling.max_tokens,
-                "sample": sampling.sample,
-            },
+            "sampling": sampling.settings,
         },
         order="deterministic",
     )

@@ -19,6 +19,7 @@ from botchat.commands.output import (
 
 if TYPE_CHECKING:
     from botchat.judges.cascade import Escalations
+    from botchat.judges.samples import Stability
 
 
 def generate(arguments: argparse.Namespace) -> None:
@@ -65,8 +66,13 @@ def generate(arguments: argparse.Namespace) -> None:
 
 def judge(arguments: argparse.Namespace) -> None:
     """Stage 2."""
+    from botchat.commands import sampling
     from botchat.pipeline import judging
 
+    settings = sampling.settings_of(arguments)
+    if settings is not None:
+        sampling.judge(arguments, settings)
+        return
     if arguments.plan:
         planned = judging.plan_judge(
             workspace_of(arguments),
@@ -76,6 +82,7 @@ def judge(arguments: argparse.Namespace) -> None:
             judge_model=arguments.judge_model,
             models=arguments.model,
             turns=arguments.turns,
+            samples=arguments.samples,
             control=arguments.control,
         )
         say_plan(arguments, planned)
@@ -89,6 +96,7 @@ def judge(arguments: argparse.Namespace) -> None:
             judge_model=arguments.judge_model,
             models=arguments.model,
             turns=arguments.turns,
+            samples=arguments.samples,
             control=arguments.control,
             limits=limits_of(arguments),
             batch=arguments.batch,
@@ -105,16 +113,19 @@ def judge(arguments: argparse.Namespace) -> None:
         }
         for one in made
     ]
-    accounts = [asdict(one.escalations) if one.escalations else None for one in made]
     whole = [
-        row if account is None else {**row, "escalations": account}
-        for row, account in zip(rows, accounts, strict=True)
+        row
+        | ({"escalations": asdict(one.escalations)} if one.escalations else {})
+        | ({"stability": asdict(one.stability)} if one.stability else {})
+        for row, one in zip(rows, made, strict=True)
     ]
     say(arguments, {"rows": whole, **spent(meter)}, rows, meter)
     if not arguments.json:
         for one in made:
             if one.escalations:
                 print(f"{one.protocol}: {_escalated(one.escalations)}")
+            if one.stability:
+                print(f"{one.protocol}: {_steady(one.stability)}")
     unanswered(sum(one.unanswered for one in made), "verdicts", meter)
 
 
@@ -125,6 +136,14 @@ def _escalated(account: Escalations) -> str:
     if account.checked:
         parts.append(f"of {account.checked} checked the strong judge agreed on {account.agreed}")
     return "; ".join(parts)
+
+
+def _steady(found: Stability) -> str:
+    """How far a judge's samples agree, in words."""
+    return (
+        f"the samples of {100 * found.unanimous:.1f} % of {found.n} cases all agree; two samples "
+        f"of a case agree with a chance of {100 * found.agreement:.1f} %"
+    )
 
 
 def probe(arguments: argparse.Namespace) -> None:

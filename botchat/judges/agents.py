@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from botchat.interfaces import Case, ChatModel, Message, Sampling
@@ -25,6 +25,8 @@ class Agent:
     """Role description, empty for none."""
     model: ChatModel
     sampling: Sampling
+    structured: bool = False
+    """Hold it to the case's JSON schema, where it has one, when it votes."""
 
     async def say(self, prompt: str, case: Case | None = None) -> Turn:
         """Its answer to one prompt, as a turn; with ``case`` also what it votes for.
@@ -32,7 +34,9 @@ class Agent:
         The prompt is sent whole or not at all: nothing is cut away to make it fit, an overflow is
         the turn's outcome like any other failure, and the turn's text is then empty.
         """
-        reply = await self.model.chat([Message(role="user", content=prompt)], self.sampling)
+        schema = case.schema if case is not None and self.structured else None
+        sampling = replace(self.sampling, schema=schema)
+        reply = await self.model.chat([Message(role="user", content=prompt)], sampling)
         if not reply.usable:
             return Turn(self.name, "", reply.key, reply.outcome)
         vote = case.read(reply.text)[0] if case is not None else None

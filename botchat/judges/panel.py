@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from functools import cache
 from typing import Literal
 
@@ -148,7 +147,7 @@ def _digest(settings: PanelSettings, agents: Sequence[Agent], served: ChatModel)
         turns=settings.rounds,
         aggregation=settings.decides,
     )
-    who = [(a.name, a.role, dict(a.model.identity), asdict(a.sampling)) for a in agents]
+    who = [(a.name, a.role, dict(a.model.identity), a.sampling.settings) for a in agents]
     talks = debate if settings.is_debate else discussion if settings.is_discussion else ensemble
     return settings_digest(how, who, dict(served.identity), prompts.digest(*talks.PROMPTS))
 

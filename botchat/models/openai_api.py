@@ -11,7 +11,7 @@ not recorded, its errors carry the key and its redirects take the prompt to anot
 | refusal field | ``refused`` |
 | content filter (as finish reason or as error) | ``filtered`` |
 | prompt too long, in any wording | ``overflow`` |
-| refuses a role layout, ``temperature``, ``max_tokens`` | adapted once, tried again |
+| refuses a role layout, or a parameter it can do without | adapted once, tried again |
 | not JSON, HTML, no choices, an error object with status 200 | ``malformed``, tried again |
 | 408, 409, 429, 5xx, connection lost, deadline | ``transport``, tried again |
 | any other 4xx | ``transport``, not tried again in this run |
@@ -62,6 +62,15 @@ _QUOTA = re.compile(
     r"insufficient.?(?:quota|balance|credit|funds)|billing|credit balance", re.IGNORECASE
 )
 
+
+_PARAMETERS = {
+    **{
+        name: re.compile(rf"\b{name}\b", re.IGNORECASE)
+        for name in ("max_tokens", "temperature", "seed", "logprobs", "top_logprobs")
+    },
+    "response_format": re.compile(r"response.?format|json.?schema|structured.?output", re.I),
+}
+"""What a model can do without -> how endpoints name it where they refuse it."""
 
 Send = Callable[[openai.AsyncOpenAI], Awaitable[httpx2.Response]]
 """Makes one request through the client."""
@@ -243,11 +252,20 @@ class OpenAIModel:
         if sampling.sample:
             # A server that caches by seed would otherwise give the first draw again.
             body["seed"] = sampling.sample
+        if sampling.schema is not None:
+            form = {"name": "reply", "strict": True, "schema": sampling.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        if sampling.logprobs is not None:
+            body["logprobs"] = True
+        if sampling.logprobs:
+            body["top_logprobs"] = sampling.logprobs
         for parameter, new in quirks.get("parameters", {}).items():
             if parameter in body:
                 value = body.pop(parameter)
                 if new:
                     body[new] = value
+        if "logprobs" not in body:
+            body.pop("top_logprobs", None)
         return body | settings.extra
 
     def _read(
@@ -289,14 +307,14 @@ class OpenAIModel:
             return Reply("filtered", detail=said, raw=raw, status=status)
         if status == 413 or (status in (400, 422, 500) and _OVERFLOW.search(told)):
             return self._overflow(said, message, raw, status, sent)
+        if status in (400, 403, 422, 500) and self._adapt(status, told, parameter, sent):
+            return Reply(
+                "transport", detail=said, raw=raw, status=status, retry_after_s=0.0, adapted=True
+            )
         if status in (401, 402, 403, 404) or (status == 429 and _QUOTA.search(told)):
             reason = {401: "check its key", 402: "check its account", 404: "check model and URL"}
             hint = reason.get(status, "check its key and account")
             raise FatalModelError(f"{self.where} cannot be used: {self.clean(said)}; {hint}")
-        if status in (400, 422, 500) and self._adapt(told, parameter, sent):
-            return Reply(
-                "transport", detail=said, raw=raw, status=status, retry_after_s=0.0, adapted=True
-            )
         if status in (408, 409, 425, 429) or status >= 500:
             return retry("transport", said, raw=raw, status=status, after_s=wait_s)
         return Reply("transport", detail=said, raw=raw, status=status)
@@ -314,7 +332,7 @@ class OpenAIModel:
             )
         return Reply("overflow", detail=said, raw=raw, status=status)
 
-    def _adapt(self, told: str, parameter: str, sent: Mapping[str, Any]) -> bool:
+    def _adapt(self, status: int, told: str, parameter: str, sent: Mapping[str, Any]) -> bool:
         """Leave out or rearrange what the endpoint refuses; whether there is something new to try.
 
         ``sent`` are the quirks the refused request went out with: if another call has learnt
@@ -322,18 +340,24 @@ class OpenAIModel:
         """
         if dict(sent) != self._quirks:
             return True
-        renames: dict[str, str | None] = dict(self._quirks.get("parameters", {}))
-        for name in ("max_tokens", "temperature", "seed"):
-            if name in renames or not (parameter == name or re.search(rf"\b{name}\b", told)):
-                continue
-            better = name == "max_tokens" and "max_completion_tokens" in told
-            self._quirks["parameters"] = renames | {
-                name: "max_completion_tokens" if better else None
-            }
+        if self._leave_out(told, parameter):
             return True
+        if status == 403:  # so OpenAI refuses log-probabilities, but nobody a role layout
+            return False
         if _NO_SYSTEM.search(told) and self._arrange(need_system_in_user=True):
             return True
         return bool(_ALTERNATE.search(told) or _NO_SYSTEM.search(told)) and self._arrange()
+
+    def _leave_out(self, told: str, parameter: str) -> bool:
+        """Leave out or rename a parameter that is refused; whether one is that was not yet."""
+        known: dict[str, str | None] = dict(self._quirks.get("parameters", {}))
+        for name, naming in _PARAMETERS.items():
+            if name in known or not (parameter == name or naming.search(told)):
+                continue
+            better = name == "max_tokens" and "max_completion_tokens" in told
+            self._quirks["parameters"] = known | {name: "max_completion_tokens" if better else None}
+            return True
+        return False
 
     def _arrange(self, *, need_system_in_user: bool = False) -> bool:
         """Take the next arrangement of roles that the settings allow; whether there is one."""

@@ -17,6 +17,7 @@ from botchat.errors import FatalModelError
 from botchat.interfaces import ChatModel, Message, Reply, Sampling
 from botchat.ledger import Ledger, request_json, request_key
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
+from botchat.models.replies import token_logprobs
 from botchat.models.roles import without_thoughts
 
 DRAIN_S = 30.0
@@ -92,7 +93,7 @@ class RecordedModel:
         key = request_key(request)
         stored = self._ledger.get(key)
         if stored is not None:
-            stored = spoken(stored)
+            stored = _heard(stored, sampling)
             self._on_reply(stored, True)
             return stored
         running = self._in_flight.get(key)
@@ -140,7 +141,7 @@ class RecordedModel:
             if reply.answered and reply.retry_after_s is None:
                 self._given_up = None
                 self._ledger.put(key, request, reply, model=self.name, stage=self._stage)
-                reply = spoken(reply)
+                reply = _heard(reply, sampling)
                 self._on_reply(reply, False)
                 return reply
             self._ledger.add_attempt(key, reply, model=self.name)
@@ -182,6 +183,13 @@ class RecordedModel:
 
 def _ignore(_reply: Reply, _stored: bool) -> None:
     """Nobody wants to know."""
+
+
+def _heard(reply: Reply, sampling: Sampling) -> Reply:
+    """A stored reply as its caller gets it."""
+    if sampling.logprobs is not None:
+        reply = replace(reply, tokens=token_logprobs(reply.raw))
+    return spoken(reply)
 
 
 def spoken(reply: Reply) -> Reply:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import email.utils
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -48,6 +48,42 @@ def read_completion(parsed: dict[str, Any], raw: str) -> Reply:
         raw=raw,
         status=200,
     )
+
+
+def token_logprobs(raw: str) -> tuple[tuple[bytes, float], ...]:
+    """Each token of a completion's first choice with its log-probability; empty if none are told.
+
+    Args:
+        raw: the endpoint's body.
+    """
+    try:
+        told = msgspec.json.decode(raw, type=_Completion)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+    listed = told.choices[0].logprobs if told.choices else None
+    return tuple(
+        # A token may be part of a character; then only its bytes are told exactly.
+        (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
+        for token in (listed.content or () if listed else ())
+    )
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+    bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token] | None = None
+
+
+class _Choice(msgspec.Struct):
+    logprobs: _Logprobs | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
 
 
 def _content(value: Any) -> str:

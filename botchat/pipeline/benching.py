@@ -34,7 +34,7 @@ from botchat.pipeline.comparing import (
 )
 from botchat.pipeline.judging import Questions, ask, plan_ask
 from botchat.pipeline.running import Meter
-from botchat.pipeline.session import Limits
+from botchat.pipeline.session import Limits, Named
 from botchat.pipeline.workspace import Workspace
 from botchat.protocols import answers, stories
 from botchat.records import Judgment
@@ -91,7 +91,7 @@ def bench(
         return _recorded(_files(data), options, out)
     made = _made(benchmark, data)
     if judge_name is not None:
-        named = (judge_name, judge_model)
+        named = Named(judge_name, judge_model)
         ask(
             workspace,
             made.name,
@@ -122,7 +122,7 @@ def plan_bench(
     if judge_name is None:
         raise ConfigError("--plan needs a judge; name one with --judge")
     made = _made(benchmark, data)
-    named = (judge_name, judge_model)
+    named = Named(judge_name, judge_model)
     return plan_ask(workspace, made.name, (), named, made.questions, control=control)
 
 

@@ -12,6 +12,7 @@ from botchat.agreements import Findings
 from botchat.errors import ConfigError
 from botchat.interfaces import settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
+from botchat.judges.samples import asked_once
 from botchat.ledger import Bill, Ledger
 from botchat.measures.agreement import Agreement, compare
 from botchat.measures.annotations import Annotation
@@ -162,7 +163,7 @@ def signature(
 
 def method(workspace: Workspace, judge: str) -> tuple[str, str]:
     """(model asked, how it is asked) of a judge by the name its judgments are filed under."""
-    base = judge.removesuffix(BEFORE_TALK).removesuffix(CALL_MATCHED)
+    base = _bare(judge)
     how = judge[len(base) :]
     if _panel(workspace, base) is None:
         return base, f"single{how}"
@@ -172,7 +173,7 @@ def method(workspace: Workspace, judge: str) -> tuple[str, str]:
 
 def own_name(workspace: Workspace, judge: str) -> str:
     """The contestant that a judge is itself: its model, where it has but one."""
-    base = judge.removesuffix(BEFORE_TALK).removesuffix(CALL_MATCHED)
+    base = _bare(judge)
     settings = _panel(workspace, base)
     if settings is not None:
         models = {member.model for member in settings.members if member.model}
@@ -181,6 +182,11 @@ def own_name(workspace: Workspace, judge: str) -> str:
     elif base in workspace.config.judges:
         base = workspace.config.judges[base].model
     return full_name(base, workspace)
+
+
+def _bare(judge: str) -> str:
+    """The judge itself, of a name that says in what other way it was asked."""
+    return asked_once(judge.removesuffix(BEFORE_TALK).removesuffix(CALL_MATCHED))
 
 
 def _expense(calls: Collection[str], bills: Mapping[str, Bill], verdicts: int) -> Row:

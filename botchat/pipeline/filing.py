@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -11,6 +12,7 @@ import msgspec
 from botchat import store
 from botchat.interfaces import Case, Judge
 from botchat.judges.cascade import Escalations, escalations
+from botchat.judges.samples import Stability, stability
 from botchat.pipeline.workspace import Workspace, judgment_key, judgment_order
 from botchat.records import Judgment
 
@@ -34,6 +36,8 @@ class Judged:
     """Of these, the ones another run may still get an answer for."""
     escalations: Escalations | None = None
     """What a cascade did with its cases."""
+    stability: Stability | None = None
+    """How far the answers of a judge that was sampled agree."""
 
 
 class Filing:
@@ -77,6 +81,11 @@ class Filing:
         if raised[0] is None and self._have:
             store.finish(self.path, self._have.values(), judgment_order)
 
+    @property
+    def judgments(self) -> Iterable[Judgment]:
+        """All that are stored, those of dialogues or settings that have changed among them."""
+        return self._have.values()
+
     def stored(self, case: Case) -> Judgment | None:
         """A judgment that answers this very question, and is final."""
         found = self._have.get((case.seed_id, case.contestants))
@@ -107,6 +116,7 @@ class Filing:
                 transcript=ruling.transcript,
                 calls=ruling.calls,
                 chosen=self._chosen,
+                confidence=msgspec.UNSET if ruling.confidence is None else ruling.confidence,
             )
             self._file.append(judgment)
             self._have[judgment_key(judgment)] = judgment
@@ -141,4 +151,5 @@ class Filing:
             unreadable=sum(judgment.verdict is None for judgment in found),
             unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
             escalations=account if account.n else None,
+            stability=stability(judgment.transcript for judgment in found),
         )

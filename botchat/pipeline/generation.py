@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from botchat import __version__, prompts, store
@@ -181,7 +181,7 @@ class _Run:
 
     def _signature(self, speakers: Sequence[Speaker]) -> str:
         settings = settings_digest(
-            *((speaker.model.identity, asdict(speaker.sampling)) for speaker in speakers)
+            *((speaker.model.identity, speaker.sampling.settings) for speaker in speakers)
         )
         return (
             f"botchat:{__version__}|generate|set:{self.seed_set}|n:{self.turns}"

@@ -15,7 +15,7 @@ from botchat.interfaces import Case, Judge
 from botchat.pipeline import planning
 from botchat.pipeline.filing import Filing, Judged
 from botchat.pipeline.running import Meter, Stops, run_now, work_through
-from botchat.pipeline.session import Limits, Session, open_session
+from botchat.pipeline.session import Limits, Named, Session, open_session
 from botchat.pipeline.workspace import Workspace
 from botchat.protocols import arena, diagnosis, gteval, unieval
 from botchat.records import HUMAN, N_SEED, Dialogue, Seed
@@ -56,6 +56,7 @@ def judge(
     judge_model: str | None = None,
     models: Sequence[str] = (),
     turns: Sequence[int] = (),
+    samples: int = 1,
     control: bool = False,
     limits: Limits | None = None,
     batch: bool = False,
@@ -71,6 +72,7 @@ def judge(
         judge_model: model of a panel's agents that name none.
         models: contestants; empty: all there are (UniEval, diagnosis: ``human`` too).
         turns: N of the Arena; empty: botchat.toml's, as far as the dialogues reach.
+        samples: how often a single judge is asked about each case; the majority decides.
         control: beside a panel, let a single judge vote that is asked as often.
         limits: what the run may cost.
         batch: send every call through its endpoint's Batch API.
@@ -84,7 +86,7 @@ def judge(
         workspace,
         seed_set,
         seeds,
-        (judge_name, judge_model),
+        Named(judge_name, judge_model, samples),
         asked,
         control=control,
         limits=limits,
@@ -97,7 +99,7 @@ def ask(
     workspace: Workspace,
     seed_set: str,
     seeds: Sequence[Seed],
-    named: tuple[str, str | None],
+    named: Named,
     asked: Sequence[Questions],
     *,
     control: bool = False,
@@ -107,7 +109,7 @@ def ask(
 ) -> list[Judged]:
     """Put questions to a judge, one result for each; arguments as of `judge`.
 
-    ``seeds`` is the whole set; ``named`` the judge's name and the model of its agents.
+    ``seeds`` is the whole set; ``named`` who is asked, and how often.
     """
     with workspace.locked():
         opened = open_session(workspace, seeds, limits or Limits(), meter or Meter(), batch=batch)
@@ -123,18 +125,21 @@ def plan_judge(
     judge_model: str | None = None,
     models: Sequence[str] = (),
     turns: Sequence[int] = (),
+    samples: int = 1,
     control: bool = False,
 ) -> list[planning.Planned]:
     """What `judge` with these arguments would send. Arguments and errors as there."""
     seeds, asked = _asked(workspace, protocol, seed_set, models, turns)
-    return plan_ask(workspace, seed_set, seeds, (judge_name, judge_model), asked, control=control)
+    return plan_ask(
+        workspace, seed_set, seeds, Named(judge_name, judge_model, samples), asked, control=control
+    )
 
 
 def plan_ask(
     workspace: Workspace,
     seed_set: str,
     seeds: Sequence[Seed],
-    named: tuple[str, str | None],
+    named: Named,
     asked: Sequence[Questions],
     *,
     control: bool = False,
@@ -301,7 +306,7 @@ def too_short(n: int | None = None) -> MissingError:
 async def _run(
     workspace: Workspace,
     seed_set: str,
-    named: tuple[str, str | None],
+    named: Named,
     asked: Sequence[Questions],
     opened: AbstractAsyncContextManager[Session],
     *,

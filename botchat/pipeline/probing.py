@@ -16,7 +16,7 @@ from botchat.errors import ConfigError, MissingError
 from botchat.pipeline import judging, planning
 from botchat.pipeline.judging import Questions
 from botchat.pipeline.running import Meter
-from botchat.pipeline.session import Limits
+from botchat.pipeline.session import Limits, Named
 from botchat.pipeline.workspace import Workspace
 from botchat.protocols import probes
 from botchat.protocols.probes import Probe
@@ -92,7 +92,7 @@ def probe(
         workspace,
         seed_set,
         whole,
-        (judge_name, judge_model),
+        Named(judge_name, judge_model),
         [questions],
         limits=limits,
         batch=batch,
@@ -122,7 +122,7 @@ def plan_probe(
     """What `probe` with these arguments would send."""
     whole, seeds, planted = _planted(workspace, seed_set, limit, rng_seed)
     asked = [_questions(seeds, planted)]
-    return judging.plan_ask(workspace, seed_set, whole, (judge_name, judge_model), asked)
+    return judging.plan_ask(workspace, seed_set, whole, Named(judge_name, judge_model), asked)
 
 
 def _planted(

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from botchat import config
 from botchat.errors import ConfigError
@@ -39,6 +39,28 @@ _NO_BATCH = (
     "--batch: {} is on no endpoint and has no Batch API; leave --batch out, or name only models "
     "of endpoints"
 )
+
+
+def _not_sampled(name: str, samples: int) -> str:
+    """Why a judge cannot be asked so often."""
+    if samples < 1:
+        return f"--samples {samples}: give a number from 1, or leave it out"
+    if name == RULES:
+        return "--samples: the rules judge says the same however often it is asked; leave it out"
+    return (
+        f"--samples is for single judges and {name!r} is a panel; leave it out, or set samples in "
+        "a [panels] entry with the strategy ensemble"
+    )
+
+
+class Named(NamedTuple):
+    """A judge as it is named on the command line."""
+
+    judge: str
+    model: str | None = None
+    """Of a panel's agents that name none."""
+    samples: int = 1
+    """How often a single judge is asked about each case."""
 
 
 @dataclass
@@ -100,16 +122,22 @@ class Session:
             sampling = Sampling(settings.temperature, settings.max_tokens)
         return Speaker(self._model(resolved, "generate"), sampling)
 
-    def judge(self, name: str, model: str | None = None) -> Judge:
+    def judge(self, name: str, model: str | None = None, samples: int = 1) -> Judge:
         """The judge of that name: ``rules``, a ``[judges]`` or ``[panels]`` entry, preset or model.
 
         Args:
             name: as on the command line.
             model: model of a panel's agents that name none (``--judge-model``).
+            samples: how often a single judge is asked about each case.
+
+        Raises:
+            ConfigError: these do not go together, or the name cannot be used.
         """
         from botchat.judges.panel import build_panel
 
         panel = self._panel(name)
+        if samples != 1 and (samples < 1 or name == RULES or panel is not None):
+            raise ConfigError(_not_sampled(name, samples))
         if panel is not None:
             return build_panel(name, panel, self._judge_model, model, judge_of=self.judge)
         if model is not None:
@@ -123,21 +151,17 @@ class Session:
             from botchat.judges.rules import RulesJudge
 
             return RulesJudge(self._humans)
-        from botchat.judges.single import SingleJudge
+        return self._single(name, samples)
 
-        entry = self._config.judges.get(name)
-        asked = self._judge_model(entry.model if entry else name)
-        entry = entry or config.JudgeSettings(model=name)
-        shown = name if name in self._config.judges else asked.name
-        return SingleJudge(shown, asked, Sampling(entry.temperature, entry.max_tokens))
-
-    def judges(self, name: str, model: str | None, *, control: bool) -> list[Judge]:
+    def judges(
+        self, name: str, model: str | None = None, samples: int = 1, *, control: bool
+    ) -> list[Judge]:
         """The judge of that name and, with ``control``, the single judge asked as often.
 
         Raises:
             ConfigError: it is no panel, or one without a fixed number of calls; see `judge`.
         """
-        asked = [self.judge(name, model)]
+        asked = [self.judge(name, model, samples)]
         if control:
             from botchat.judges.controls import CALL_MATCHED, call_matched
             from botchat.judges.panel import build_panel
@@ -149,6 +173,32 @@ class Session:
             named = f"{asked[0].name}{CALL_MATCHED}"
             asked.append(build_panel(named, settings, self._judge_model, None))
         return asked
+
+    def _single(self, name: str, samples: int) -> Judge:
+        from botchat.judges.samples import TEMPERATURE, sampled
+        from botchat.judges.single import SingleJudge
+
+        entry = self._config.judges.get(name)
+        asked = self._judge_model(entry.model if entry else name)
+        shown = name if entry else asked.name
+        entry = entry or config.JudgeSettings(
+            model=name, temperature=0.0 if samples == 1 else TEMPERATURE
+        )
+        if samples > 1 and entry.temperature == 0:
+            raise ConfigError(
+                f"--samples {samples}: {name} is asked at temperature 0, where all answers are the "
+                f"same; set another temperature in [judges.{name}]"
+            )
+        of_endpoint = config.model_name(entry.model, self._config).settings is not None
+        if not of_endpoint and (entry.structured or entry.logprobs is not None):
+            raise ConfigError(
+                f"judges.{name}: structured and logprobs are for models of endpoints, which "
+                f"{entry.model} is not; leave them out"
+            )
+        sampling = Sampling(entry.temperature, entry.max_tokens, logprobs=entry.logprobs)
+        if samples == 1:
+            return SingleJudge(shown, asked, sampling, structured=entry.structured)
+        return sampled(shown, asked, sampling, samples, structured=entry.structured)
 
     def _panel(self, name: str) -> PanelSettings | None:
         return self._config.panels.get(name) or PRESETS.get(name)

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import combinations
 
+import numpy as np
+import numpy.typing as npt
+
 from botchat import prompts
 from botchat.interfaces import Case, Shown
-from botchat.protocols.wording import conversation, read_choice
+from botchat.protocols.wording import choice_schema, conversation, read_choice, verdict_words
 from botchat.records import HUMAN, MIN_HUMAN, Dialogue, Seed
 
 PROMPTS = ("arena",)
@@ -32,6 +35,9 @@ _MEANING = {
     "neither": "neither",
     "neither conversation": "neither",
 }
+
+
+SCHEMA = choice_schema(["Conversation 1", "Conversation 2", "Both", "Neither"])
 
 
 def protocol(turns: int) -> str:
@@ -73,6 +79,44 @@ def cases(
                     yield partial(case, seed.id, first, second, n, turns)
 
 
+class Field:
+    """The Arena at one N by numbers: who plays, on which seeds, and the case of any comparison."""
+
+    def __init__(
+        self, seeds: Iterable[Seed], dialogues: Mapping[str, Mapping[str, Dialogue]], turns: int
+    ) -> None:
+        """Arguments as of `cases`, which makes the same comparisons."""
+        self.players = tuple(sorted(dialogues))
+        self.seed_ids = tuple(seed.id for seed in eligible(seeds))
+        self.turns = turns
+        self._dialogues = [dialogues[name] for name in self.players]
+        lengths = [
+            [len(of[seed_id].utterances) if seed_id in of else 0 for seed_id in self.seed_ids]
+            for of in self._dialogues
+        ]
+        shape = len(self.players), len(self.seed_ids)
+        self._length = np.array(lengths, dtype=np.intp).reshape(shape)
+        human = np.array([name == HUMAN for name in self.players])
+        self._wanted = np.where(human[:, None], np.minimum(self._length, turns), turns)
+
+    def seeds_of(self, i: int, j: int) -> npt.NDArray[np.intp]:
+        """Numbers of the seeds on which two players can be compared; see `shown_length`."""
+        shorter = np.minimum(self._length[i], self._length[j])
+        wanted = np.minimum(self._wanted[i], self._wanted[j])
+        return np.flatnonzero((shorter >= wanted) & (shorter > 0))
+
+    def comparable(self, i: int, j: int, seed: int) -> bool:
+        """Whether one seed is among them."""
+        return bool(np.isin(seed, self.seeds_of(i, j)))
+
+    def case(self, first: int, second: int, seed: int) -> Case:
+        """The question about two players on one of their seeds, in the order shown."""
+        seed_id = self.seed_ids[seed]
+        n = int(min(self._wanted[first, seed], self._wanted[second, seed]))
+        one, two = self._dialogues[first][seed_id], self._dialogues[second][seed_id]
+        return case(seed_id, one, two, n, self.turns)
+
+
 def case(seed_id: str, first: Dialogue, second: Dialogue, n: int, turns: int) -> Case:
     """The question which of two dialogues, cut to ``n`` utterances, is AI-involved."""
     return comparison("arena", protocol(turns), seed_id, first, second, n)
@@ -93,6 +137,8 @@ def comparison(
         choices=CHOICES,
         read=read,
         mirror=partial(comparison, prompt, protocol, seed_id, second, first, n),
+        schema=SCHEMA,
+        words=partial(verdict_words, meaning=_MEANING.get),
     )
 
 

@@ -7,11 +7,20 @@ from functools import partial
 
 from botchat import prompts
 from botchat.interfaces import Case, Shown
-from botchat.protocols.wording import conversation, read_choice, read_index
+from botchat.protocols.wording import (
+    choice_schema,
+    conversation,
+    read_choice,
+    read_index,
+    verdict_words,
+)
 from botchat.records import Dialogue
 
 PROTOCOL = "unieval"
 PROMPTS = ("unieval", "unieval_examples")
+SCHEMA = choice_schema(["No", "Yes"], index=True)
+
+_MEANING = {"yes": "yes", "no": "no"}
 
 
 def cases(dialogues: Iterable[Dialogue]) -> Iterator[Callable[[], Case]]:
@@ -39,6 +48,8 @@ def case(seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         ),
         choices=frozenset({"No", *map(str, range(1, n + 1))}),
         read=partial(read, n=n),
+        schema=SCHEMA,
+        words=partial(verdict_words, meaning=_MEANING.get, index=True),
     )
 
 
@@ -47,7 +58,7 @@ def read(text: str, n: int) -> tuple[str | None, str]:
 
     ``Yes`` without an index between 1 and ``n`` is no verdict: Pass@N could not be told from it.
     """
-    choice, why, rest = read_choice(text, {"yes": "yes", "no": "no"}.get)
+    choice, why, rest = read_choice(text, _MEANING.get)
     if choice == "no":
         return "No", why
     index = read_index(rest, n) if choice == "yes" else None

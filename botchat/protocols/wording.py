@@ -6,9 +6,11 @@ it. So a dialogue cannot break out of its frame, and only the last well-formed v
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 END = "<chat_end>"
 
@@ -55,11 +57,17 @@ _CHOICE = re.compile(
 _INDEX = re.compile(
     rf"\bindex{_MARKS}[:\uff1a=]{_MARKS}(?P<index>-?\d+|none|null|n/?a|[^\n;,}}]*)", re.IGNORECASE
 )
+_FENCE = re.compile(r"^```\w*\s*|\s*```$")
+_JSON_VALUE = re.compile(
+    # Inside a text of the object the quotation marks would be escaped.
+    r"(?<!\\)\"(?P<key>choice|index)\"\s*:\s*\"?(?P<value>[^\",}\n]*)",
+    re.IGNORECASE,
+)
 _REASON = re.compile(rf"\breason{_MARKS}[:\uff1a=]\s*(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
 
 
 def read_choice(text: str, meaning: Callable[[str], str | None]) -> tuple[str | None, str, str]:
-    """The last well-formed ``Choice: …`` of a reply.
+    """The last well-formed ``Choice: …`` of a reply, or the choice of a reply that is JSON.
 
     Args:
         text: what the judge said; bold, case, JSON fences and ``;`` for newlines are all taken.
@@ -67,15 +75,58 @@ def read_choice(text: str, meaning: Callable[[str], str | None]) -> tuple[str | 
 
     Returns:
         (verdict or ``None``, reason, the text from the verdict on). A later mention that is no
-        verdict, such as a repeated format line, does not undo an earlier one that is.
+        verdict, such as a repeated format line, does not undo an earlier one that is; in JSON only
+        the fields of the object count, whatever the reason quotes.
     """
-    verdict, rest = None, ""
-    for match in _CHOICE.finditer(text):
-        words = " ".join(re.sub(r"[^\w\s/]+", " ", match["choice"]).lower().split())
-        found = meaning(words)
-        if found is not None:
-            verdict, rest = found, text[match.start() :]
-    return verdict, reason(rest or text), rest
+    fields = _json_fields(text)
+    if "choice" in fields:
+        match = _CHOICE.search(f"choice: {fields['choice']}")
+        said = " ".join(str(fields.get("reason") or "").split())
+        return _verdict(match, meaning), said, f"index: {fields.get('index')}"
+    found = [match for match in _CHOICE.finditer(text) if _verdict(match, meaning) is not None]
+    rest = text[found[-1].start() :] if found else ""
+    return _verdict(found[-1] if found else None, meaning), reason(rest or text), rest
+
+
+def verdict_words(
+    text: str, meaning: Callable[[str], str | None], *, index: bool = False
+) -> list[tuple[int, int]]:
+    """Where the words stand that `read_choice` reads the verdict from: (start, end) in ``text``.
+
+    Args:
+        text: as there.
+        meaning: as there.
+        index: the index after the choice is a part of the verdict too.
+    """
+    fields = _json_fields(text)
+    if "choice" in fields:
+        values = {match["key"].lower(): match.span("value") for match in _JSON_VALUE.finditer(text)}
+        named = ("choice", "index") if index else ("choice",)
+        return [values[name] for name in named if name in values]
+    found = [match for match in _CHOICE.finditer(text) if _verdict(match, meaning) is not None]
+    if not found:
+        return []
+    start, end = found[-1].span("choice")
+    spans = [(start, end - len(text[start:end]) + len(text[start:end].rstrip()))]
+    after = _INDEX.search(text, end) if index else None
+    return spans if after is None else [*spans, after.span("index")]
+
+
+def choice_schema(choices: Sequence[str], *, index: bool = False) -> dict[str, Any]:
+    """JSON schema of a reply with one of ``choices``, perhaps an index, and a reason.
+
+    The fields are in the order in which the papers' formats have them.
+    """
+    fields: dict[str, Any] = {"choice": {"type": "string", "enum": list(choices)}}
+    if index:
+        fields["index"] = {"type": ["integer", "null"]}
+    fields["reason"] = {"type": "string"}
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
 
 
 def read_index(text: str, n: int) -> int | None:
@@ -92,3 +143,21 @@ def reason(text: str) -> str:
     match = _REASON.search(text)
     said = match["reason"] if match else text
     return " ".join(said.strip().lstrip('"`*').rstrip('"}`*').split())
+
+
+def _json_fields(text: str) -> dict[str, Any]:
+    """The fields of a reply that is one JSON object, fenced or not, by lower-case name."""
+    bare = _FENCE.sub("", text.strip())
+    if not bare.startswith("{"):
+        return {}
+    try:
+        fields = json.loads(bare)
+    except (ValueError, RecursionError):
+        return {}
+    return {name.lower(): value for name, value in fields.items()}
+
+
+def _verdict(match: re.Match[str] | None, meaning: Callable[[str], str | None]) -> str | None:
+    if match is None:
+        return None
+    return meaning(" ".join(re.sub(r"[^\w\s/]+", " ", match["choice"]).lower().split()))
