@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     from botchat.pipeline.judging import judge
     from botchat.pipeline.probing import probe
     from botchat.pipeline.publishing import leaderboard, rank_rates
+    from botchat.pipeline.sampling import judge_adaptively
     from botchat.pipeline.seeding import import_seeds
     from botchat.pipeline.session import Limits
     from botchat.pipeline.workspace import Workspace
+    from botchat.ratings.adaptive import AdaptiveSettings, Target
     from botchat.ratings.bradley_terry import fit as bradley_terry
     from botchat.ratings.comparisons import Comparisons
     from botchat.ratings.elo import bootstrap_elo as elo
 
 _HOMES = {
+    "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
     "Comparisons": "ratings.comparisons:Comparisons",
     "Limits": "pipeline.session:Limits",
+    "Target": "ratings.adaptive:Target",
     "Workspace": "pipeline.workspace:Workspace",
     "agree": "pipeline.agreeing:agree",
     "bench": "pipeline.benching:bench",
@@ -41,14 +45,17 @@ _HOMES = {
     "generate": "pipeline.generation:generate",
     "import_seeds": "pipeline.seeding:import_seeds",
     "judge": "pipeline.judging:judge",
+    "judge_adaptively": "pipeline.sampling:judge_adaptively",
     "leaderboard": "pipeline.publishing:leaderboard",
     "probe": "pipeline.probing:probe",
     "rank_rates": "pipeline.publishing:rank_rates",
 }
 
 __all__ = [
+    "AdaptiveSettings",
     "Comparisons",
     "Limits",
+    "Target",
     "Workspace",
     "agree",
     "bench",
@@ -57,6 +64,7 @@ __all__ = [
     "generate",
     "import_seeds",
     "judge",
+    "judge_adaptively",
     "leaderboard",
     "probe",
     "rank_rates",

@@ -27,7 +27,11 @@ def progress() -> Iterator[Meter]:
 
     console = Console(stderr=True)
     with Live(
-        get_renderable=lambda: Text(progress_line(meter), overflow="ellipsis", no_wrap=True),
+        get_renderable=lambda: Text(
+            "\n".join([progress_line(meter), *meter.notes.values()]),
+            overflow="ellipsis",
+            no_wrap=True,
+        ),
         console=console,
         transient=True,
         refresh_per_second=4,
@@ -41,10 +45,13 @@ def progress_line(meter: Meter, now: float | None = None) -> str:
     parts = [meter.label]
     if meter.total:
         parts.append(f"{meter.done}/{meter.total} ({100 * meter.done // meter.total} %)")
+    elif meter.done:
+        parts.append(str(meter.done))
     if meter.done and elapsed > 0:
         rate = meter.done / elapsed
         parts.append(f"{rate:.1f}/s")
-        parts.append(f"{_duration((meter.total - meter.done) / rate)} left")
+        if meter.total:
+            parts.append(f"{_duration((meter.total - meter.done) / rate)} left")
     if spent := spent_line(meter):
         parts.append(spent)
     if meter.batches:

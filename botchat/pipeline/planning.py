@@ -148,7 +148,7 @@ class PlanningSession(Session):
         """``level``: index into `LEVELS`."""
         super().__init__(workspace, seeds, ledger, Limits(), Meter())
         self.planned: dict[tuple[str, str], PlannedModel] = {}
-        self._level = level
+        self.level = level
         self._count = count
 
     def _model(self, resolved: ModelName, stage: str) -> ChatModel:
@@ -163,9 +163,9 @@ class PlanningSession(Session):
     def _expected(self, model: str, stage: str) -> Expected:
         recent = self._ledger.recent(model, stage, RECENT_CALLS)
         if len(recent) < ENOUGH_CALLS:
-            tokens = REPLY_TOKENS[stage][self._level]
+            tokens = REPLY_TOKENS[stage][self.level]
             return Expected(tokens, tokens)
-        factor = (0.5, 1.0, 2.0)[self._level]
+        factor = (0.5, 1.0, 2.0)[self.level]
         said = sum(self._count(reply.text) for _, reply in recent) / len(recent)
         billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
         counted = sum(prompt_tokens(messages, self._count) for messages, _ in recent)
@@ -176,7 +176,7 @@ class PlanningSession(Session):
 def plan(
     workspace: Workspace,
     seeds: Sequence[Seed],
-    walk: Callable[[Session, Length], Coroutine[Any, Any, None]],
+    walk: Callable[[PlanningSession, Length], Coroutine[Any, Any, None]],
 ) -> list[Planned]:
     """Walk through a stage at each level and add up what it would send.
 

@@ -35,6 +35,8 @@ class Meter:
     """Why calls were given up -> how many."""
     batches: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Batches that are waited for: id -> requests done, requests in all."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """What a step has found so far, a line each: protocol -> line."""
     started: float = field(default_factory=time.monotonic)
 
     def begin(self, label: str, total: int) -> None:
