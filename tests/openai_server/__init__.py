@@ -17,6 +17,7 @@ from tests.openai_server.gates import Gate
 from tests.openai_server.replies import (
     by_model,
     converse,
+    drawn,
     flaky,
     in_turn,
     judge,
@@ -38,6 +39,7 @@ __all__ = [
     "by_model",
     "completion",
     "converse",
+    "drawn",
     "faults",
     "flaky",
     "in_turn",

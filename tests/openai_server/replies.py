@@ -7,6 +7,7 @@ order, the number or the timing of its requests.
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import re
 from collections.abc import Iterable, Mapping
@@ -37,17 +38,39 @@ def talk(call: Call) -> Answer:
 
 
 def judge(call: Call) -> Answer:
-    """A verdict in the paper's format, one of those the prompt offers, drawn by its hash."""
+    """A verdict in the paper's format, one of those the prompt offers, drawn by its hash.
+
+    As JSON where a schema is asked for, with log-probabilities where these are.
+    """
+    return _judged(call, _digest(call))
+
+
+def drawn(call: Call) -> Answer:
+    """`judge` at a temperature: each ``seed`` draws another verdict."""
+    seed = str(call.body.get("seed", 0))
+    return _judged(call, hashlib.sha256(_digest(call) + seed.encode()).digest())
+
+
+def _judged(call: Call, digest: bytes) -> Answer:
     prompt = "\n".join(content_text(message.get("content")) for message in call.messages)
     offered = list(dict.fromkeys(_OFFERED.findall(prompt))) or ["Neither"]
-    digest = _digest(call)
     choice = offered[digest[0] % len(offered)]
-    reason = _REASONS[digest[1] % len(_REASONS)]
-    if "Yes" not in offered:
-        return text(f"Choice: {choice}; Reason: {reason}")
-    n_utterances = prompt.rpartition("Conversation:")[2].count("<chat_end>") or 1
-    index = 1 + digest[2] % n_utterances if choice == "Yes" else None
-    return text(f"Choice: {choice}\nIndex: {index}\nReason: {reason}")
+    said: dict[str, object] = {"choice": choice}
+    if "Yes" in offered:
+        n_utterances = prompt.rpartition("Conversation:")[2].count("<chat_end>") or 1
+        said["index"] = 1 + digest[2] % n_utterances if choice == "Yes" else None
+    said["reason"] = _REASONS[digest[1] % len(_REASONS)]
+    if call.body.get("response_format"):
+        reply = json.dumps(said)
+    elif "Yes" in offered:
+        reply = "\n".join(f"{name.capitalize()}: {value}" for name, value in said.items())
+    else:
+        reply = f"Choice: {choice}; Reason: {said['reason']}"
+    if not call.body.get("logprobs"):
+        return text(reply)
+    tokens = re.findall(r"\s*\w+|\s*[^\w\s]+", reply)
+    told = [(token.encode(), -(digest[3] + n) / 1024) for n, token in enumerate(tokens)]
+    return text(reply, logprobs=told)
 
 
 def in_turn(*steps: Step) -> Script:

@@ -180,3 +180,18 @@ def test_a_model_that_cannot_answer_at_all_ends_the_ruling_with_its_own_error():
     dead = Scripted([FatalModelError("no key")])
     with pytest.raises(FatalModelError, match="no key"):
         rule(panel(Scripted(choice("1")), dead), arena_case())
+
+
+def test_judges_of_earlier_runs_keep_their_digests():
+    """What was judged before replies had forms is not judged again."""
+    model = Scripted("", name="m")
+    found = {
+        name: build_panel(name, PRESETS[name], {"m": model}.__getitem__, "m").digest
+        for name in ("faireval-mec-bpc", "chateval-default", "mateval-sr")
+    }
+    assert found == {
+        "faireval-mec-bpc": "66a47612",
+        "chateval-default": "d2c1a864",
+        "mateval-sr": "e69f6f44",
+    }
+    assert SingleJudge("j", model, Sampling(0.0, 1024)).digest == "23030a0b"

@@ -60,12 +60,26 @@ def test_the_first_answer_stays(ledger):
         ({"model": "m"}, ASK, Sampling(temperature=None)),
         ({"model": "m"}, ASK, Sampling(max_tokens=5)),
         ({"model": "m"}, ASK, Sampling(sample=1)),
+        ({"model": "m"}, ASK, Sampling(schema={"type": "object"})),
+        ({"model": "m"}, ASK, Sampling(logprobs=0)),
+        ({"model": "m"}, ASK, Sampling(logprobs=1)),
     ],
 )
 def test_everything_that_decides_an_answer_is_in_the_key(identity, messages, sampling):
     """Another model, text, role or sampling is another call."""
     base = request_key(request_json({"model": "m"}, ASK, Sampling()))
     assert request_key(request_json(identity, messages, sampling)) != base
+
+
+def test_keys_of_earlier_ledgers_stay():
+    """Ledgers exported by 0.1.0 before replies had forms still answer every call they hold."""
+    assert request_json({"model": "m"}, ASK, Sampling(0.7, 50, 1)) == (
+        b'{"identity":{"model":"m"},"messages":[{"content":"hi","role":"user"}],'
+        b'"sampling":{"max_tokens":50,"sample":1,"temperature":0.7},"schema":1}'
+    )
+    assert request_key(request_json({"model": "m"}, ASK, Sampling())) == (
+        "4cafa403c22e4585b87ff22b5de86c9f7429f15128aa732b122eee10330db579"
+    )
 
 
 def test_the_key_does_not_depend_on_the_order_of_fields():

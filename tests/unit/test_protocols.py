@@ -210,3 +210,55 @@ def test_the_papers_wording_is_quoted_exactly():
     assert "(exact repetition or with the same meaning)" in prompts.text("unieval")
     for choice in ("Conversation 1", "Conversation 2", "Both", "Neither"):
         assert f'include "Choice: {choice}" in your response' in prompts.text("arena")
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict", "why"),
+    [
+        ('{"choice": "Both", "reason": "so"}', "both", "so"),
+        ('```json\n{"choice": "Conversation 2", "reason": "a\\nb"}\n```', "2", "a b"),
+        (
+            '{"reason": "Choice: Both; Reason: x", "choice": "Neither"}',
+            "neither",
+            "Choice: Both; Reason: x",
+        ),
+        (
+            '{"choice": "Neither", "reason": "he said \\"Choice: Both\\""}',
+            "neither",
+            'he said "Choice: Both"',
+        ),
+        ('{"choice": "Perhaps", "reason": "Choice: Both"}', None, "Choice: Both"),
+        ('{"choice": null, "reason": null}', None, ""),
+    ],
+)
+def test_a_reply_in_json_is_read_field_by_field(said, verdict, why):
+    """What a reason quotes is no verdict."""
+    assert arena.read(said) == (verdict, why)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ('{"choice": "Yes", "index": 4, "reason": "x"}', "4"),
+        ('{"index": 4, "choice": "Yes", "reason": "Index: 2"}', "4"),
+        ('{"choice": "Yes", "index": "4"}', "4"),
+        ('{"choice": "Yes", "index": null, "reason": "Index: 2"}', None),
+        ('{"choice": "Yes", "index": 9}', None),
+        ('{"choice": "Yes", "index": true}', None),
+        ('{"choice": "No", "index": 3}', "No"),
+        ("{" * 3000, None),
+    ],
+)
+def test_an_accusation_in_json_needs_its_index(said, verdict):
+    """The object's own index, within the dialogue."""
+    assert unieval.read(said, 8)[0] == verdict
+
+
+@pytest.mark.parametrize("schema", [arena.SCHEMA, unieval.SCHEMA])
+def test_schemas_are_as_strict_endpoints_want_them(schema):
+    """Every field required, no other allowed; the choices are the prompt's words."""
+    assert schema["required"] == list(schema["properties"])
+    assert schema["additionalProperties"] is False
+    prompt = prompts.text("arena" if schema is arena.SCHEMA else "unieval")
+    for word in schema["properties"]["choice"]["enum"]:
+        assert f"Choice: {word}" in prompt
