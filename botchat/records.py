@@ -127,8 +127,7 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     calls: tuple[str, ...] = ()
     """Ledger keys of every call the verdict rests on."""
     chosen: str = ""
-    """The adaptive design that asked for it, as ``adaptive:<digest>``; empty where a whole Arena
-    did, which asks every case."""
+    """``adaptive`` where an adaptive Arena chose the case; empty where every case is asked."""
     confidence: float | msgspec.UnsetType = msgspec.UNSET
     """Probability that the judge gave to its verdict's words; not written where it is not known."""
 

@@ -60,7 +60,7 @@ class Filing:
             protocol: of every case.
             answering: who is asked.
             signature: of what is judged now; what has another one is judged again.
-            chosen: the adaptive design that asks; empty where every case is asked.
+            chosen: of `botchat.records.Judgment`, for those that are made.
         """
         self.protocol, self.answering, self.signature = protocol, answering, signature
         self.path = workspace.judgments_path(seed_set, protocol, answering.name)

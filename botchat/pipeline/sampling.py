@@ -9,14 +9,14 @@ next batch would be another one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 
 from botchat import prompts
 from botchat.concurrency import together
 from botchat.errors import ConfigError, MissingError
 from botchat.generation import Length
-from botchat.interfaces import Judge, settings_digest
+from botchat.interfaces import Judge
 from botchat.pipeline import judging, planning
 from botchat.pipeline.filing import Filing
 from botchat.pipeline.rounds import Round, known_comparisons, on_board
@@ -265,8 +265,7 @@ class _Wanted:
         name = arena.protocol(n)
         asked = judging.Questions(name, (), prompts.digest(*arena.PROMPTS), 2, n)
         signature = asked.signature(self.seed_set, answering)
-        label = f"adaptive:{settings_digest(asdict(self.settings), added)}"
-        filing = Filing(self.workspace, self.seed_set, name, answering, signature, label)
+        filing = Filing(self.workspace, self.seed_set, name, answering, signature, "adaptive")
         field = arena.Field(self.seeds, players, n)
         if added is None:
             return Round(field, filing, self.settings, None, None)

@@ -133,9 +133,7 @@ def test_adaptively_chosen_comparisons_are_told_and_weighed() -> None:
     A verdict beyond the share of the whole that is said; the whole Arena says nothing of it.
     """
     some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 60, arena=(8,), unreadable=0.0)
-    said = [
-        msgspec.structs.replace(j, chosen="adaptive:0123abcd") for j in some.judgments["arena-n8"]
-    ]
+    said = [msgspec.structs.replace(j, chosen="adaptive") for j in some.judgments["arena-n8"]]
     whole = replace(some, judgments={"arena-n8": said}).board().arenas[8]
     assert "data:full|" in whole.standing.signature
     ends = {j.seed_id for j in said[:30]}
