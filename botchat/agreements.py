@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from botchat.health import SURENESS
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
 from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Codes, Grid
 from botchat.measures.statistics import Row
@@ -172,6 +173,9 @@ _JUDGES = [
     *_without_ends("kendall", "Kendall", "decimal"),
     *_without_ends("length_preference", "Prefers longer", "decimal"),
     *_without_ends("self_preference", "Prefers itself", "decimal"),
+    *(column for column in SURENESS if column.key != "confidence"),
+    *_without_ends("confidence", "Confidence", "rate"),
+    *_without_ends("overconfidence", "Overconfident", "decimal"),
     Column("accuracy_worst", "Accuracy, worst", "rate", detail=True),
     Column("accuracy_best", "Accuracy, best", "rate", detail=True),
     *PRICE,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec import UnsetType
 
+from botchat.judges.samples import stability
 from botchat.measures import lengths
 from botchat.protocols import rates
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
@@ -24,6 +26,7 @@ def judge_health(
     pairwise: Mapping[str, Verdicts],
     dialogues: Mapping[str, Mapping[str, Dialogue]],
     signatures: Sequence[str],
+    sureness: Mapping[str, Row],
 ) -> Table:
     """What a judge's own verdicts say about it, protocol by protocol.
 
@@ -32,11 +35,14 @@ def judge_health(
         pairwise: protocol on pairs -> its verdicts.
         dialogues: of everybody judged in pairs, ``human`` among them.
         signatures: of the verdicts.
+        sureness: protocol -> `sureness` of its judgments, where they are at hand.
     """
     words = _Words(dialogues)
     rows = [_single(protocol, judgments) for protocol, judgments in single.items()]
     rows += [_pairwise(protocol, verdicts, words) for protocol, verdicts in pairwise.items()]
+    rows = [{**row, **sureness.get(row["protocol"], {})} for row in rows]
     rows.sort(key=lambda row: row["protocol"])
+    known = {key for row in rows for key in row}
     return table(
         "judge",
         "The judge",
@@ -50,6 +56,7 @@ def judge_health(
             Column("first_preferred", "First shown wins", "rate"),
             Column("longer_preferred", "Longer wins", "rate"),
             Column("false_alarms", "Humans accused", "rate"),
+            *(column for column in SURENESS if column.key in known),
         ],
         rows,
         signatures,
@@ -58,6 +65,28 @@ def judge_health(
         "the decided comparisons in which one dialogue has more words; also where the longer is "
         "the better one.",
     )
+
+
+SURENESS = (
+    Column("stable", "Samples all agree", "rate"),
+    Column("samples_agree", "Two samples agree", "rate"),
+    Column("confidence", "Confidence", "rate"),
+)
+"""Of judges that are sampled, or whose probabilities are known."""
+
+
+def sureness(judgments: Sequence[Judgment]) -> Row:
+    """`SURENESS` of a judge in one protocol, without what is not known.
+
+    ``stable``: cases whose samples are all the same; ``samples_agree``: the chance that two samples
+    of a case are; ``confidence``: mean probability given to the verdicts.
+    """
+    found: dict[str, float] = {}
+    if steady := stability(judgment.transcript for judgment in judgments):
+        found |= {"stable": steady.unanimous, "samples_agree": steady.agreement}
+    if known := [j.confidence for j in judgments if not isinstance(j.confidence, UnsetType)]:
+        found["confidence"] = sum(known) / len(known)
+    return found
 
 
 def longer_preferred(verdicts: Verdicts, words: _Words) -> Rate:

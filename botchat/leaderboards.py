@@ -16,7 +16,7 @@ from typing import Any
 from botchat import __version__, arenas, failings, standings, survival
 from botchat.arenas import from_comparisons
 from botchat.generation import human_dialogue
-from botchat.health import judge_health
+from botchat.health import judge_health, sureness
 from botchat.interfaces import settings_digest
 from botchat.measures.flagged import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
@@ -213,7 +213,17 @@ def build(
         flags_judge=_flags_judge(surveyed, single, signatures, flags_signature),
         lengths=length_table,
         judge_health=(
-            judge_health(single, pairwise, _with_human(dialogues, seeds), list(signatures.values()))
+            judge_health(
+                single,
+                pairwise,
+                _with_human(dialogues, seeds),
+                list(signatures.values()),
+                {
+                    protocol: sureness(made)
+                    for protocol, made in judgments.items()
+                    if not isinstance(made, Verdicts)
+                },
+            )
             if signatures
             else None
         ),

@@ -61,7 +61,9 @@ class Agreement:
     rows: tuple[Row, ...]
     """One a judge: ``judge``; ``n`` readable verdicts where people have one too; ``verdicts``
     readable and ``unreadable`` of all; `FIGURES`; ``accuracy_worst`` and ``accuracy_best``, with
-    every unreadable verdict taken as wrong or as right."""
+    every unreadable verdict taken as wrong or as right; where a judge's probabilities are known,
+    ``confidence``, their mean, and ``overconfidence``, by how much it is above the share of the
+    same verdicts that is right."""
     annotators: tuple[Row, ...]
     """The same for each person, against the majority of the others."""
     pairs: tuple[Row, ...]
@@ -185,6 +187,8 @@ class _Weigher:
         }
         for name, values in self._figures(judge, said, truth).items():
             row |= figure(name, values)
+        if judge in self._grid.confidence:
+            row |= self._calibration(self._grid.confidence[judge], said, truth)
         return row
 
     def pair(self, a: str, b: str, truth: Codes) -> Row:
@@ -279,6 +283,14 @@ class _Weigher:
             "length_preference": self._preference(said, truth, judged, self._longer),
             "self_preference": self._preference(said, truth, judged & both, self._own(judge)),
         }
+
+    def _calibration(self, confidence: Floats, said: Codes, truth: Codes) -> Row:
+        known = ~np.isnan(confidence)
+        judged = known & (said < UNREADABLE) & (truth < UNREADABLE)
+        right = (said == truth).astype(np.float64)
+        beyond = self._mean(self._item[judged], (confidence - right)[judged])
+        mean = self._mean(self._item[known], confidence[known])
+        return figure("confidence", mean) | figure("overconfidence", beyond)
 
     def _unreadable_rate(self, said: Codes) -> Floats:
         return self._share(said == UNREADABLE, said != ABSENT)

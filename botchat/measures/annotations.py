@@ -14,9 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UnsetType
 
 from botchat.errors import DataError
-from botchat.measures.statistics import Indices
+from botchat.measures.statistics import Floats, Indices
 from botchat.records import Judgment, Verdict, natural_key
 
 Codes: TypeAlias = npt.NDArray[np.int8]
@@ -45,6 +46,8 @@ class Annotation:
     judge: str
     verdict: str | None
     """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; ``None``: unreadable."""
+    confidence: float | None = None
+    """Probability that the judge gave to its verdict, where it is known."""
 
 
 def read_csv(text: str, where: str) -> list[Annotation]:
@@ -125,6 +128,7 @@ def from_judgments(judgments: Iterable[Judgment]) -> list[Annotation]:
             judgment.contestants[1] if len(judgment.contestants) > 1 else NOBODY,
             judgment.judge,
             _better(judgment.verdict, judgment),
+            None if isinstance(judgment.confidence, UnsetType) else judgment.confidence,
         )
         for judgment in judgments
     ]
@@ -154,6 +158,8 @@ class Grid:
     """Contestants in the order of column 0, shape (c, 2)."""
     said: Mapping[str, Codes]
     """Judge or person -> shape (c, 2): 1 the side shown first, -1 the second, or a code above."""
+    confidence: Mapping[str, Floats]
+    """Of those whose is known of any verdict -> shape (c, 2), nan where it is not."""
 
     @classmethod
     def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> Grid:
@@ -170,6 +176,7 @@ class Grid:
         comparisons: list[tuple[int, int, int]] = []
         names = dict.fromkeys(row.judge for row in rows)
         entries: dict[tuple[str, int, int], int] = {}
+        sure: dict[str, Floats] = {}
         for row in rows:
             place = places.get((row.item, row.first, row.second))
             if place is None:
@@ -192,6 +199,10 @@ class Grid:
         said = {name: np.full((len(comparisons), 2), ABSENT, np.int8) for name in names}
         for (name, comparison, order), code in entries.items():
             said[name][comparison, order] = code
+        for row in rows:
+            if row.confidence is not None:
+                known = sure.setdefault(row.judge, np.full((len(comparisons), 2), np.nan))
+                known[places[row.item, row.first, row.second]] = row.confidence
         table = np.array(comparisons, dtype=np.intp).reshape(-1, 3)
         return cls(
             people=tuple(name for name in names if is_person(name, truth_prefix)),
@@ -201,6 +212,7 @@ class Grid:
             item=table[:, 0],
             sides=table[:, 1:],
             said=said,
+            confidence=sure,
         )
 
     def seen_by(self, person: str) -> Codes:

@@ -15,6 +15,7 @@ from pathlib import Path
 from botchat import agreements
 from botchat.agreements import Findings
 from botchat.errors import ConfigError, DataError, MissingError
+from botchat.health import sureness
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
 from botchat.measures import accusations, lengths
 from botchat.measures.agreement import Agreement
@@ -183,7 +184,10 @@ def _findings(
     return Findings(
         subject=_subject(files, seed_set, protocol),
         truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
-        rows=tuple(row | costs.get(row["judge"], {}) for row in compared.rows),
+        rows=tuple(
+            {**sureness(judged.get(row["judge"], ())), **row, **costs.get(row["judge"], {})}
+            for row in compared.rows
+        ),
         annotators=compared.annotators,
         pairs=compared.pairs,
         groups=compared.groups,
@@ -192,12 +196,18 @@ def _findings(
         signature=signature(
             "agree",
             {"set": seed_set, "protocol": protocol, "files": "+".join(f.name for f in files)},
-            sorted((a.item, a.first, a.second, a.judge, a.verdict or "") for a in said),
+            sorted(map(_stated, said)),
             prefix,
             options,
         ),
         notes=tuple(_notes(stage, judged, compared, prefix)),
     )
+
+
+def _stated(one: Annotation) -> tuple[str | float, ...]:
+    """A verdict and, where it is known, its probability."""
+    sure = () if one.confidence is None else (one.confidence,)
+    return (one.item, one.first, one.second, one.judge, one.verdict or "", *sure)
 
 
 def _annotations(path: Path) -> list[Annotation]:
