@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from types import ModuleType
 from typing import Literal
 
 import msgspec
@@ -18,7 +19,7 @@ from botchat.judges.agents import SWAPPED, Agent, Talk, Talking, heard
 from botchat.judges.cascade import Cascade
 from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, mirrored
-from botchat.panels import PanelSettings
+from botchat.panels import AgentSettings, PanelSettings
 from botchat.records import Outcome, Turn, Verdict
 
 
@@ -137,6 +138,18 @@ def build_panel(
     )
 
 
+def wording(settings: PanelSettings) -> dict[str, str]:
+    """What a panel's agents are told, beside the question: title -> text.
+
+    Empty for a cascade, whose judges have words of their own.
+    """
+    if settings.strategy == "cascade":
+        return {}
+    roles = {f"role of {member.name}": _role(member) for member in settings.members}
+    spoken = {name.replace("_", " "): prompts.text(name) for name in _talks(settings).PROMPTS}
+    return {title: text for title, text in {**roles, **spoken}.items() if text}
+
+
 def _digest(settings: PanelSettings, agents: Sequence[Agent], served: ChatModel) -> str:
     """Of everything that decides a panel's verdicts: models by what they are, not by name."""
     how = msgspec.structs.replace(
@@ -148,8 +161,17 @@ def _digest(settings: PanelSettings, agents: Sequence[Agent], served: ChatModel)
         aggregation=settings.decides,
     )
     who = [(a.name, a.role, dict(a.model.identity), a.sampling.settings) for a in agents]
-    talks = debate if settings.is_debate else discussion if settings.is_discussion else ensemble
-    return settings_digest(how, who, dict(served.identity), prompts.digest(*talks.PROMPTS))
+    return settings_digest(
+        how, who, dict(served.identity), prompts.digest(*_talks(settings).PROMPTS)
+    )
+
+
+def _talks(settings: PanelSettings) -> ModuleType:
+    return debate if settings.is_debate else discussion if settings.is_discussion else ensemble
+
+
+def _role(member: AgentSettings) -> str:
+    return (prompts.text(f"roles/{member.role}") if member.role else member.text or "").strip()
 
 
 def _agents(
@@ -161,12 +183,11 @@ def _agents(
     for member in settings.members:
         if member.file is not None:
             raise ConfigError(f"panel {panel}: the role text {member.file} has not been read")
-        role = prompts.text(f"roles/{member.role}") if member.role else member.text or ""
         model = model_of(member.model or default_model or "")
         for sample in range(settings.samples):
             yield Agent(
                 f"{member.name} #{sample + 1}" if settings.samples > 1 else f"{member.name}",
-                role.strip(),
+                _role(member),
                 model,
                 Sampling(settings.temperature, settings.max_tokens, sample),
             )

@@ -116,7 +116,7 @@ def with_controls(
     for name in sorted(judged):
         found[name] = judged[name]
         if talks(judged[name]):
-            settings = _panel(workspace, name)
+            settings = panel_of(workspace, name)
             votes = settings is not None and settings.decides == "majority"
             scores: Literal["mean", "majority"] = "majority" if votes else "mean"
             found[f"{name}{BEFORE_TALK}"] = before_talk(judged[name], choices, scores)
@@ -165,7 +165,7 @@ def method(workspace: Workspace, judge: str) -> tuple[str, str]:
     """(model asked, how it is asked) of a judge by the name its judgments are filed under."""
     base = _bare(judge)
     how = judge[len(base) :]
-    if _panel(workspace, base) is None:
+    if panel_of(workspace, base) is None:
         return base, f"single{how}"
     name, _, model = base.partition("@")
     return model or own_name(workspace, base), f"{name}{how}"
@@ -174,7 +174,7 @@ def method(workspace: Workspace, judge: str) -> tuple[str, str]:
 def own_name(workspace: Workspace, judge: str) -> str:
     """The contestant that a judge is itself: its model, where it has but one."""
     base = _bare(judge)
-    settings = _panel(workspace, base)
+    settings = panel_of(workspace, base)
     if settings is not None:
         models = {member.model for member in settings.members if member.model}
         named = models.pop() if len(models) == 1 else ""
@@ -205,7 +205,7 @@ def _expense(calls: Collection[str], bills: Mapping[str, Bill], verdicts: int) -
     }
 
 
-def _panel(workspace: Workspace, judge: str) -> PanelSettings | None:
+def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
     """The settings of a panel by the name its judgments are filed under."""
     name = judge.partition("@")[0]
     return workspace.config.panels.get(name) or PRESETS.get(name)

@@ -11,8 +11,8 @@ from botchat import leaderboards, store
 from botchat.errors import DataError, MissingError
 from botchat.pipeline import reading, reporting
 from botchat.pipeline.running import Meter
-from botchat.pipeline.spreading import spread
 from botchat.pipeline.workspace import Workspace
+from botchat.processes import spread
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rates import comparisons_from_rates
 from botchat.tables import records, to_csv, to_json, to_markdown
@@ -76,8 +76,8 @@ def leaderboard(
     for chart, made in zip(charts, spread(_rendered, range(len(charts)), charts), strict=True):
         chart.keep(*made)
         _write_chart(folder, chart)
-        meter.done += 1
-    page = reporting.write_page(found, [(board, charts)], folder, meter)
+        meter.advance()
+    page = reporting.write_page(workspace, found, [(board, charts)], folder, meter)
     return Published(
         rows=leaderboards.rows_for_people(board.main),
         lines=[

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat import store
+from botchat import agreements, store
 from botchat.errors import ConfigError, MissingError
+from botchat.interfaces import settings_digest
 from botchat.leaderboards import Board
+from botchat.pipeline import agreeing
+from botchat.pipeline.comparing import panel_of
 from botchat.pipeline.reading import Read, read
 from botchat.pipeline.running import Meter
 from botchat.pipeline.workspace import Workspace
@@ -16,6 +19,7 @@ from botchat.ratings.elo import EloSettings
 
 if TYPE_CHECKING:
     from botchat.plots import Chart
+    from botchat.report import Beside, Prompt
 
 MOST_TOLD_MB = 200
 """Judgments that `botchat leaderboard` packs beside its page; `botchat report` packs any number.
@@ -70,19 +74,28 @@ def report(
     for judge in found.judged:
         board = found.board(judge, elo)
         shown.append((board, plots.draw(board)))
-        meter.done += 1
-    return write_page(found, shown, workspace.out(seed_set) if out is None else out, meter)
+        meter.advance()
+    return write_page(
+        workspace, found, shown, workspace.out(seed_set) if out is None else out, meter
+    )
 
 
 def write_page(
-    found: Read, shown: Sequence[tuple[Board, Sequence[Chart]]], folder: Path, meter: Meter
+    workspace: Workspace,
+    found: Read,
+    shown: Sequence[tuple[Board, Sequence[Chart]]],
+    folder: Path,
+    meter: Meter,
 ) -> Path:
     """Write the page of some boards with their figures, and its chunks; the page's path.
 
     What is in columns has no reasons to tell: such a page has samples only.
     """
     from botchat import report as pages
-    from botchat.report import archive, comparison, transcripts
+    from botchat.report import archive, transcripts
+
+    compared = _compared(workspace, found, meter) if len(shown) > 1 else []
+    panels = [part for board, _ in shown for part in _panel_prompts(workspace, board.judge)]
 
     views = [
         pages.View(
@@ -104,11 +117,37 @@ def write_page(
             store.write_atomic(folder / name, text.encode())
         for path in _left_over(folder, chunks.files):
             path.unlink(missing_ok=True)
-    boards = [board for board, _ in shown]
-    compared = comparison.compare(boards, judged) if len(boards) > 1 else []
     page = folder / "index.html"
-    store.write_atomic(page, pages.render(views, chunks, compared).encode())
+    store.write_atomic(page, pages.render(views, chunks, compared, panels).encode())
     return page
+
+
+def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
+    """What the judges say beside each other, a protocol each."""
+    from botchat import report as pages
+    from botchat.plots import agreement as figures
+
+    meter.begin("compare judges", 0)
+    return [
+        pages.Beside(
+            findings.subject,
+            findings.notes,
+            [part for part in agreements.tables(findings) if part.name != "rankings"],
+            figures.draw(findings),
+        )
+        for findings in agreeing.beside_each_other(workspace, found)
+    ]
+
+
+def _panel_prompts(workspace: Workspace, judge: str) -> list[Prompt]:
+    """Roles and prompts of a judge that is a panel, as its settings are now."""
+    from botchat import report as pages
+    from botchat.judges.panel import wording
+
+    settings = panel_of(workspace, judge)
+    told = wording(settings) if settings else {}
+    texts = [f"{title}\n\n{text}" for title, text in told.items()]
+    return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []
 
 
 def plot(

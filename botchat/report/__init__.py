@@ -21,14 +21,19 @@ from jinja2 import Environment, StrictUndefined
 
 from botchat import __version__, prompts
 from botchat.leaderboards import Board
-from botchat.protocols import arena, gteval, unieval
+from botchat.protocols import arena, diagnosis, gteval, unieval
+from botchat.report.comparison import ranks
 from botchat.report.figures import inline
+from botchat.report.glance import glance
 from botchat.report.transcripts import Sample
-from botchat.tables import Table, cells, headline, labels
+from botchat.tables import Column, Table, cells, headline, labels
 
 if TYPE_CHECKING:
     from botchat.plots import Chart
     from botchat.report.archive import Archive
+
+JUDGE_HEALTH = "judge-health"
+"""Name of the figure that is about the judge, not about those it judges."""
 
 LOW_COVERAGE = 0.95
 """Below this a coverage is marked."""
@@ -47,9 +52,42 @@ class View:
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     """By contestant, for readers without JavaScript (`botchat.report.transcripts.pick`)."""
 
+    @property
+    def about_models(self) -> list[Chart]:
+        """The figures without the judge's own."""
+        return [chart for chart in self.charts if chart.name != JUDGE_HEALTH]
+
+    @property
+    def about_judge(self) -> list[Chart]:
+        """The judge's own."""
+        return [chart for chart in self.charts if chart.name == JUDGE_HEALTH]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What several judges say beside each other in one protocol, as `botchat agree` has it."""
+
+    subject: str
+    notes: Sequence[str]
+    tables: Sequence[Table]
+    """The most important first; it is shown, the others are folded."""
+    charts: Sequence[Chart]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The wording of something that was asked, in full."""
+
+    title: str
+    digest: str
+    texts: Sequence[str]
+
 
 def render(
-    views: Sequence[View], archive: Archive | None = None, compared: Sequence[Table] = ()
+    views: Sequence[View],
+    archive: Archive | None = None,
+    compared: Sequence[Beside] = (),
+    panels: Sequence[Prompt] = (),
 ) -> str:
     """The page as HTML text; the same arguments give the same bytes.
 
@@ -57,12 +95,13 @@ def render(
         views: of at least one judge, all on one seed set; the first is shown first.
         archive: the chunks that will lie beside the page, judges in the order of ``views``;
             without one there are samples only, and no labelling.
-        compared: what tells the judges apart (`botchat.report.comparison.compare`).
+        compared: what tells the judges apart, a protocol each.
+        panels: roles and prompts of judges that are panels.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.globals.update(shown=_shown, columns=headline, inline=inline)
+    environment.globals.update(shown=_shown, columns=_columns, inline=inline, glance=glance)
     files = resources.files("botchat.report")
     script = "\n".join(files.joinpath(name).read_text("utf-8") for name in SCRIPTS)
     boards = [view.board for view in views]
@@ -78,10 +117,11 @@ def render(
     return page.render(
         views=views,
         seed_set=boards[0].seed_set,
+        ranks=ranks(boards) if len(boards) > 1 else None,
         compared=compared,
         style=files.joinpath("page.css").read_text("utf-8"),
         signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
-        prompts=_prompts(boards),
+        prompts=[*_prompts(boards), *panels],
         about=about,
         about_json=_inert(about),
         script=script,
@@ -114,14 +154,7 @@ def _inert(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-@dataclass(frozen=True)
-class _Prompt:
-    title: str
-    digest: str
-    texts: list[str]
-
-
-def _prompts(boards: Sequence[Board]) -> list[_Prompt]:
+def _prompts(boards: Sequence[Board]) -> list[Prompt]:
     """The wording of what was asked, in full."""
     asked: list[tuple[str, tuple[str, ...]]] = [("dialogue generation", ("generation",))]
     if any(board.unieval for board in boards):
@@ -130,8 +163,10 @@ def _prompts(boards: Sequence[Board]) -> list[_Prompt]:
         asked.append(("Arena", arena.PROMPTS))
     if any(board.gteval for board in boards):
         asked.append(("GTEval", gteval.PROMPTS))
+    if any(board.diagnosis for board in boards):
+        asked.append(("diagnosis", diagnosis.PROMPTS))
     return [
-        _Prompt(title, prompts.digest(*names), [prompts.text(name) for name in names])
+        Prompt(title, prompts.digest(*names), [prompts.text(name) for name in names])
         for title, names in asked
     ]
 
@@ -143,30 +178,44 @@ class _Cell:
     """The whole name, where ``text`` is not."""
     kind: str
     """CSS class."""
-    interval: str = ""
+    below: str = ""
+    """A word on the number, in small type: its interval, or what it is made of."""
+
+
+_WHY = {"flagged": "why"}
+"""Columns -> the one in words that stands below them."""
+
+
+def _columns(table: Table) -> list[Column]:
+    """The columns that people read."""
+    return [column for column in headline(table) if column.key not in _WHY.values()]
 
 
 def _shown(table: Table) -> list[list[_Cell]]:
     """Rows as people read them."""
-    columns = headline(table)
+    texts = zip(headline(table), zip(*cells(table), strict=True), strict=bool(len(table.frame)))
     rows: list[list[_Cell]] = [[] for _ in range(len(table.frame))]
-    texts = list(zip(*cells(table), strict=True))
-    for column, full in zip(columns, texts, strict=bool(rows)):
+    kept = {column.key for column in _columns(table)}
+    for column, full in texts:
+        if column.key not in kept:
+            continue
         short = labels(full) if column.kind == "name" else full
         covered = column.key.startswith("coverage")
-        ends = _intervals(table, column.key)
+        below = _below(table, column.key)
         for i, (row, text, name) in enumerate(zip(rows, short, full, strict=True)):
             low = covered and table.frame[column.key].iloc[i] < LOW_COVERAGE
             kind = "low" if low else column.kind
-            row.append(_Cell(text, "" if text == name else name, kind, ends[i]))
+            row.append(_Cell(text, "" if text == name else name, kind, below[i]))
     return rows
 
 
-def _intervals(table: Table, key: str) -> list[str]:
-    """The ends of a rating's interval, where they are details of the table."""
+def _below(table: Table, key: str) -> list[str]:
+    """What explains the numbers of a column, where a detail of the table does."""
+    there = {column.key for column in table.columns}
+    if _WHY.get(key) in there:
+        return ["" if pd.isna(said) else said for said in table.frame[_WHY[key]]]
     ends = [key.replace("bt_", f"bt_{end}_", 1) for end in ("low", "high")]
-    details = {column.key for column in table.columns if column.detail}
-    if not key.startswith("bt_n") or not details.issuperset(ends):
+    if not key.startswith("bt_n") or not there.issuperset(ends):
         return [""] * len(table.frame)
     pairs = zip(*(table.frame[end].tolist() for end in ends), strict=True)
     return ["" if pd.isna(low) else f"{low:.0f} to {high:.0f}" for low, high in pairs]

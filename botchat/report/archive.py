@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from botchat.measures.dialogue_flags import Thresholds, fit_thresholds, flags
+from botchat.protocols.diagnosis import ERRORS, Report, reports
+from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
 from botchat.protocols.gteval import PROTOCOL as GTEVAL
 from botchat.protocols.unieval import PROTOCOL as UNIEVAL
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, natural_key
@@ -60,8 +62,8 @@ def build(
     """
     ordered = sorted(seeds, key=lambda seed: natural_key(seed.id))
     contestants = sorted(dialogues)
-    judged = {judge: shown_protocols(by_protocol) for judge, by_protocol in judged.items()}
     filed = _Filed(ordered, contestants, judged)
+    diagnosed = _Diagnosed(ordered, contestants, dialogues, judged)
     limits = fit_thresholds(seed.utterances for seed in ordered)
     chunks: dict[str, Any] = {}
     marks: dict[str, list[int]] = {name: [] for name in contestants}
@@ -71,7 +73,13 @@ def build(
             told = [_dialogue(dialogues[name].get(seed.id), limits) for name in contestants]
             for name, one in zip(contestants, told, strict=True):
                 marks[name].append(-1 if one is None else len(one["flags"]))
-            chunk.append({"dialogues": told, "verdicts": filed.verdicts[seed.id]})
+            chunk.append(
+                {
+                    "dialogues": told,
+                    "verdicts": filed.verdicts[seed.id],
+                    "diagnoses": diagnosed.by_seed[seed.id],
+                }
+            )
         chunks[f"seeds-{first // SEEDS}"] = chunk
     chunks["index"] = {
         "seeds": [[seed.id, _opening(seed.utterances[0])] for seed in ordered],
@@ -82,6 +90,8 @@ def build(
         "signatures": filed.signatures,
         "unieval": filed.unieval,
         "pairs": filed.pairs,
+        "diagnosed": diagnosed.errors,
+        "error_types": ERRORS,
         "flags": [marks[name] for name in contestants],
         "limits": list(asdict(limits).items()),
         "per_chunk": SEEDS,
@@ -93,21 +103,18 @@ def build(
     )
 
 
-def shown_protocols(
-    by_protocol: Mapping[str, Sequence[Judgment]],
-) -> dict[str, Sequence[Judgment]]:
-    """Those of a judge's judgments that the page shows: UniEval, Arena and GTEval."""
-    return {name: made for name, made in by_protocol.items() if _SHOWN.fullmatch(name)}
-
-
 class _Filed:
     """Judgments by seed, and as short codes for lists."""
 
     def __init__(self, seeds: Sequence[Seed], contestants: Sequence[str], judged: Judged) -> None:
         place = {seed.id: i for i, seed in enumerate(seeds)}
         number = {name: i for i, name in enumerate(contestants)}
+        shown_of = {
+            judge: {name: made for name, made in by.items() if _SHOWN.fullmatch(name)}
+            for judge, by in judged.items()
+        }
         self.protocols = sorted(
-            {protocol for by in judged.values() for protocol in by}, key=_protocol_order
+            {protocol for by in shown_of.values() for protocol in by}, key=_protocol_order
         )
         self.verdicts: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
         self.signatures: dict[str, str] = {}
@@ -116,7 +123,7 @@ class _Filed:
         self.pairs: list[dict[str, dict[str, str]]] = []
         """Of each judge: protocol -> contestants in the order shown -> one code a seed."""
         self.count = 0
-        for who, by_protocol in enumerate(judged.values()):
+        for who, by_protocol in enumerate(shown_of.values()):
             single: dict[int, list[int]] = {}
             pairs: dict[str, dict[str, list[str]]] = {}
             for protocol, made in sorted(by_protocol.items()):
@@ -157,6 +164,49 @@ class _Filed:
             row.append(judgment.outcome)
             row.append([[t.speaker, t.text, t.verdict, t.outcome] for t in judgment.transcript])
         return row
+
+
+class _Diagnosed:
+    """What judges found wrong, where, by seed; and how many errors for lists."""
+
+    def __init__(
+        self,
+        seeds: Sequence[Seed],
+        contestants: Sequence[str],
+        dialogues: Mapping[str, Mapping[str, Dialogue]],
+        judged: Judged,
+    ) -> None:
+        place = {seed.id: i for i, seed in enumerate(seeds)}
+        self.by_seed: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
+        """Judge, contestant, score, reports: who reports, and its errors."""
+        self.errors: list[dict[int, list[int]]] = []
+        """Of each judge: contestant -> by seed: points lost, -1 unreadable or not diagnosed."""
+        for who, by_protocol in enumerate(judged.values()):
+            lost: dict[int, list[int]] = {}
+            for judgment in sorted(by_protocol.get(DIAGNOSIS, ()), key=lambda one: one.contestants):
+                (name,) = judgment.contestants
+                dialogue = dialogues.get(name, {}).get(judgment.seed_id)
+                if dialogue is None or judgment.seed_id not in place:
+                    continue
+                at, number = place[judgment.seed_id], contestants.index(name)
+                told = reports(judgment, dialogue.utterances)
+                self.by_seed[judgment.seed_id].append(
+                    [who, number, judgment.verdict, [[by, _errors(r)] for by, r in told.items()]]
+                )
+                if judgment.verdict is not None:
+                    # A panel's mean score has decimals; the list has room for whole points.
+                    points = -round(float(judgment.verdict))
+                    lost.setdefault(number, [-1] * len(seeds))[at] = points
+            self.errors.append(lost)
+
+
+def _errors(report: Report) -> list[list[Any]]:
+    """Type, utterance or none, quote, whether it was found, explanation."""
+    return [
+        [answer.type, error.utterance, error.quote, error.evidence, error.explanation]
+        for answer in report.answers
+        for error in answer.errors
+    ]
 
 
 def _dialogue(dialogue: Dialogue | None, limits: Thresholds) -> dict[str, Any] | None:

@@ -27,7 +27,38 @@ botchat.dialogues = (() => {
     return shown;
   };
 
-  // options: limits, accused (index), by (who accuses), reason, others (index -> judges), human
+  const EVIDENCE = { elsewhere: "said in another utterance", "not found": "not in the dialogue" };
+
+  // One error of a diagnosis: its type, the words quoted, whether they were said, and why.
+  const error = (index, by, [type, at, quote, evidence, why]) =>
+    el(
+      "p",
+      { class: "error" },
+      el("b", null, index.error_types[type] || type),
+      quote ? [": ", el("q", { dir: "auto" }, quote)] : null,
+      EVIDENCE[evidence] ? el("span", { class: "unfound" }, ` (this quote is ${EVIDENCE[evidence]})`) : null,
+      why ? el("span", { dir: "auto" }, ` – ${why}`) : null,
+      by ? [" · ", named(by)] : null,
+    );
+
+  // Errors by utterance, 0 for those that name none; who found them where that is not the judge.
+  const diagnosed = (index, content, a) => {
+    const found = { scores: [], at: {} };
+    for (const [who, contestant, score, told] of content.diagnoses) {
+      if (contestant !== a) continue;
+      found.scores.push([who, score]);
+      for (const [speaker, errors] of told) {
+        const by = told.length > 1 ? speaker : who === chosen.judge ? "" : index.judges[who];
+        for (const one of errors) {
+          const at = one[1] || 0;
+          (found.at[at] = found.at[at] || []).push(error(index, by, one));
+        }
+      }
+    }
+    return found;
+  };
+
+  // options: limits, errors (index -> nodes), accused (index), by (who accuses), reason, others (index -> judges), human
   const utterance = (dialogue, i, options) => {
     const index = i + 1;
     const accused = index === options.accused;
@@ -64,6 +95,7 @@ botchat.dialogues = (() => {
         accused && options.reason
           ? el("p", { class: "reason", dir: "auto" }, el("b", null, named(options.by), ": "), options.reason)
           : null,
+        (options.errors && options.errors[index]) || null,
       ),
       marks.length ? el("ul", { class: "flags", "aria-label": "Flags" }, marks) : null,
     );
@@ -101,8 +133,10 @@ botchat.dialogues = (() => {
       }
     }
     const accused = mine && mine[3] && mine[3] !== "No" ? Number(mine[3]) : 0;
+    const diagnosis = diagnosed(index, content, a);
     const options = {
       limits: Object.fromEntries(index.limits),
+      errors: diagnosis.at,
       accused,
       by: index.judges[chosen.judge],
       reason: mine ? mine[4] : "",
@@ -125,8 +159,14 @@ botchat.dialogues = (() => {
         el("span", { class: `badge ${kind}` }, said),
         " by ",
         named(index.judges[chosen.judge]),
+        diagnosis.scores.map(([who, score]) => [
+          " · ",
+          el("span", { class: "badge none" }, score === null ? "diagnosis unreadable" : `diagnosis ${score}`),
+          who === chosen.judge ? null : [" by ", named(index.judges[who])],
+        ]),
       ),
       el("ol", null, dialogue.said.map((_, i) => utterance(dialogue, i, options))),
+      diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", null, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
       dialogue.stopped ? el("p", { class: "warning" }, `Stopped early: ${dialogue.stopped}`) : null,
       mine && !accused && mine[4]
         ? el("p", { class: "reason", dir: "auto" }, el("b", null, named(options.by), ": "), mine[4])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from botchat.plots import Chart
 
 
-def inline(chart: Chart, number: int = 0) -> Markup:
+def inline(chart: Chart, number: int | str = 0) -> Markup:
     """A figure as an element of the page.
 
     Without the parts that are for documents of their own (prolog, metadata, a style sheet that

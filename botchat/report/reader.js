@@ -35,7 +35,7 @@
 
     const filters = () =>
       state.view === "unieval"
-        ? [["", "All verdicts"], ["lose", "Accused"], ["win", "Taken for human"], ["none", "Unreadable or not judged"], ["flagged", "Flagged"]]
+        ? [["", "All verdicts"], ["lose", "Accused"], ["win", "Taken for human"], ["none", "Unreadable or not judged"], ["flagged", "Flagged"], ...(index.diagnosed.some((by) => Object.keys(by).length) ? [["diagnosed", "Diagnosed errors"]] : [])]
         : [["", "All verdicts"], ["win", `${one.value} wins`], ["lose", `${two.value} wins`], ["tie", "Tie"], ["split", "Depends on the order"], ["none", "Unreadable"]];
 
     const opponents = () => {
@@ -75,8 +75,10 @@
         const row = index.unieval[chosen.judge] && index.unieval[chosen.judge][a];
         const code = row ? row[at] : -2;
         const kind = code < 0 ? "none" : code ? "lose" : "win";
+        const lost = (by) => (by[a] ? Math.max(0, by[a][at]) : 0);
+        const errors = Math.max(...index.diagnosed.map(lost));
         const said = code === -2 ? "not judged" : code === -1 ? "unreadable" : code ? `accused at ${code}` : "human";
-        return { at, kind, said, marks };
+        return { at, kind, said, marks, errors };
       }
       const b = byName.get(two.value);
       const codes = (index.pairs[chosen.judge] || {})[state.view] || {};
@@ -91,7 +93,8 @@
     };
 
     const matches = (found) => {
-      if (state.filter === "flagged" ? !found.marks : state.filter && found.kind !== state.filter) return false;
+      const has = { flagged: found.marks, diagnosed: found.errors };
+      if (state.filter && !(state.filter in has ? has[state.filter] : found.kind === state.filter)) return false;
       if (!state.term) return true;
       const [id, opening] = index.seeds[found.at];
       if (`${id} ${opening}`.toLowerCase().includes(state.term)) return true;
@@ -125,6 +128,7 @@
               el("span", { class: "id" }, named(index.seeds[each.at][0])),
               el("span", { class: `badge ${each.kind}` }, each.said),
               each.marks ? el("span", { class: "marks", title: "flags" }, `⚑ ${each.marks}`) : null,
+              each.errors ? el("span", { class: "marks", title: "points lost in the diagnosis" }, `−${each.errors}`) : null,
               el("span", { class: "opening", dir: "auto" }, index.seeds[each.at][1]),
             ),
           ),

@@ -317,7 +317,7 @@ def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
         assert len(shown) == 5
         assert all(row.is_displayed() for row in shown)
         figures = browser.driver.find_elements("css selector", "figure svg")
-        assert len(figures) == 9
+        assert len(figures) == 11
         assert browser.driver.find_element("css selector", "#transcripts details").is_displayed()
     finally:
         browser.command("Emulation.setScriptExecutionDisabled", {"value": False})

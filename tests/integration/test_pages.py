@@ -81,7 +81,7 @@ def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
     assert png.read_bytes().startswith(PNG)
     with pytest.raises(ConfigError, match=r"\.svg or \.png"):
         plot(workspace, SAMPLE, "success-rates", tmp_path / "one.pdf")
-    with pytest.raises(MissingError, match="there are: success-rates, "):
+    with pytest.raises(MissingError, match="there are: survival, success-rates, "):
         plot(workspace, SAMPLE, "elo", tmp_path / "one.svg")
 
 

@@ -16,10 +16,12 @@ import msgspec
 import pytest
 
 from botchat import plots
+from botchat.protocols.diagnosis import ERRORS, Answer, Error, Report, as_text
 from botchat.records import HUMAN, Utterance
 from botchat.report import View, by_contestant, render
 from botchat.report.archive import Archive, build
-from botchat.report.comparison import compare
+from botchat.report.comparison import ranks
+from botchat.report.glance import glance
 from botchat.report.transcripts import LONGEST, Sample, pick
 from tests.boards import Made, judgment, made
 
@@ -152,7 +154,7 @@ def test_everything_is_on_the_page(html: str) -> None:
     page = Page(html)
     said = " ".join(" ".join(page.texts).split())
     tags = [tag for tag, _ in page.elements]
-    assert tags.count("figure") == tags.count("figcaption") == 9
+    assert tags.count("figure") == tags.count("figcaption") == 11
     for words in ("made-up", "judged by", "best", "good", "poor", HUMAN, "UniEval", "GTEval"):
         assert words in said
     assert "Ranked by Elo @16" in said
@@ -315,29 +317,93 @@ def test_facts_of_a_dialogue_are_kept() -> None:
 def test_protocols_that_the_page_does_not_show_are_passed_over() -> None:
     """Judgments of another protocol change nothing."""
     records = made({"a": 0.9, "b": 0.2}, 4)
-    other = {**records.judgments, "diagnosis": [judgment("diagnosis", "S-1", ("a",), "x: 3, 5")]}
+    other = {**records.judgments, "probe": [judgment("probe", "S-1", ("a",), "3")]}
     one, two = ({"rules": records.judgments}, {"rules": other})
     assert build(records.seeds, records.dialogues, one) == build(
         records.seeds, records.dialogues, two
     )
 
 
-def test_judges_are_compared_on_what_both_could_read() -> None:
-    """Ranks stand side by side; equal verdicts agree, unreadable ones do not count."""
+def test_a_diagnosis_stands_beside_its_dialogue() -> None:
+    """Score, and every error with utterance, quote and explanation; quotes are checked again."""
+    records = made({"a": 0.9}, 2)
+    said = records.dialogues["a"]["S-1"].utterances[2]
+    given = Report(
+        tuple(
+            Answer(type_, type_ == "repetition", errors if type_ == "repetition" else ())
+            for type_ in ERRORS
+            for errors in [
+                (
+                    Error(3, said, "found", "twice"),
+                    Error(4, "nobody said so", "found", ""),
+                    Error(None, "", "none", "all of it"),
+                )
+            ]
+        )
+    )
+    one = msgspec.structs.replace(
+        judgment("diagnosis", "S-1", ("a",), "-3"), reason=as_text(given), judge="j"
+    )
+    two = judgment("diagnosis", "S-2", ("a",), None)
+    archive = build(records.seeds, records.dialogues, {"j": {"diagnosis": [one, two]}})
+    chunk: Any = unpacked(archive, "seeds-0")
+    at = archive_place(archive, "a")
+    assert chunk[0]["diagnoses"] == [
+        [0, at, "-3", [["j", [
+            ["repetition", 3, said, "found", "twice"],
+            ["repetition", 4, "nobody said so", "not found", ""],
+            ["repetition", None, "", "none", "all of it"],
+        ]]]]
+    ]  # fmt: skip
+    assert chunk[1]["diagnoses"] == [[0, at, None, []]]
+    index: Any = unpacked(archive, "index")
+    assert index["diagnosed"] == [{str(at): [3, -1]}]
+
+
+def archive_place(archive: Archive, name: str) -> int:
+    """Number of a contestant."""
+    index: Any = unpacked(archive, "index")
+    return int(index["contestants"].index(name))
+
+
+def test_contestants_have_a_rank_by_every_judge() -> None:
+    """Side by side, with the number that it is by."""
     records = made({"a": 0.9, "b": 0.2}, 12, unreadable=0)
-    other = {
-        protocol: [
-            msgspec.structs.replace(j, judge="other", verdict=None if i % 2 else j.verdict)
-            for i, j in enumerate(said)
-        ]
-        for protocol, said in records.judgments.items()
-    }
     board = records.board()
-    ranks, agreement = compare([board, board], {"rules": records.judgments, "other": other})
-    assert list(ranks.frame["model"]) == list(board.main.frame["model"])
-    assert set(agreement.frame["same"]) == {1.0}
-    unieval = agreement.frame.set_index("protocol").loc["unieval"]
-    assert unieval["common"] == (len(records.judgments["unieval"]) + 1) // 2
+    found = ranks([board, dataclasses.replace(board, judge="other")])
+    assert list(found.frame["model"]) == list(board.main.frame["model"])
+    assert found.frame["rank_0"].dropna().tolist() == found.frame["rank_1"].dropna().tolist()
+    assert [c.heading for c in found.columns][1:3] == ["Rank by rules", "Elo @16"]
+
+
+def test_the_first_screen_answers_what_a_reader_asks() -> None:
+    """Who is best and how sure, where dialogues break, how close to people, is the judge good."""
+    board = made({"best<b>": 0.95, "poor": 0.05}, 40, unreadable=0).board()
+    facts = {fact.question: str(fact.answer) for fact in glance(board)}
+    assert facts["Who is best?"].startswith("<bdi>best&lt;b&gt;</bdi> (")
+    assert "95 % interval" in facts["Who is best?"]
+    assert "clearly better than the other one at N = 16." in facts["Who is best?"]
+    assert "<bdi>poor</bdi>’s dialogues are accused by utterance" in facts[
+        "Where do dialogues break?"
+    ]  # fmt: skip
+    assert "comparisons with the human dialogue" in facts["How close to people?"]
+    assert "same in both orders" in facts["Is the judge any good?"]
+
+
+def test_the_first_screen_does_not_name_a_winner_where_there_is_none() -> None:
+    """Models that nobody can tell apart are named together; without an Arena it is UniEval's."""
+    plain = made(dict.fromkeys("abcd", 0.5), 8, unreadable=0)
+    said = {fact.question: str(fact.answer) for fact in glance(plain.board())}
+    assert (
+        "</bdi>: no model is clearly better than these at N = 16. Ahead is" in said["Who is best?"]
+    )
+    alone = Made(plain.seeds, plain.dialogues, {"unieval": plain.judgments["unieval"]})
+    said = {fact.question: str(fact.answer) for fact in glance(alone.board())}
+    assert list(said) == [
+        "Who lasts longest?", "Where do dialogues break?", "Is the judge any good?",
+    ]  # fmt: skip
+    assert " of 8 dialogues pass as human for 16 utterances." in said["Who lasts longest?"]
+    assert glance(Made(plain.seeds, plain.dialogues, {}).board()) == []
 
 
 def test_every_judge_has_a_part_of_one_page() -> None:

@@ -1,0 +1,127 @@
+"""What a reader wants to know first, in a sentence each: who is best, how sure is that, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from markupsafe import Markup
+
+from botchat.leaderboards import Board
+from botchat.records import HUMAN
+from botchat.tables import Table, elided
+
+_LONGEST = 60
+"""Columns of a name in a sentence."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One answer, and where it comes from."""
+
+    question: str
+    answer: Markup
+    part: str
+    """Id of the part of the page that says more."""
+
+
+def glance(board: Board) -> list[Fact]:
+    """The answers that the board has numbers for."""
+    found = (_best(board), _breaking(board), _beside_people(board), _judge(board))
+    return [fact for fact in found if fact is not None]
+
+
+def _best(board: Board) -> Fact | None:
+    for n, arena in board.arenas.items():
+        frame = arena.standing.frame.dropna(subset="bt").sort_values("bt", ascending=False)
+        if frame.empty:
+            continue
+        best = frame[frame["bt_group"] == 1]
+        first = best.iloc[0]
+        rating = f"{first['bt']:.0f} points"
+        if not pd.isna(first["bt_low"]):
+            rating += f", 95 % interval {first['bt_low']:.0f} to {first['bt_high']:.0f}"
+        others = len(frame) - len(best)
+        if len(best) == 1:
+            said = Markup("{} ({}), clearly better than {} at N = {}.").format(
+                _name(first["model"]),
+                rating,
+                "the other one" if others == 1 else f"all {others} others",
+                n,
+            )
+        else:
+            said = Markup("{}: no model is clearly better than these at N = {}. Ahead is {} ({}).")
+            said = said.format(_listed(best["model"].tolist()), n, _name(first["model"]), rating)
+        return Fact("Who is best?", said, "leaderboard")
+    if board.unieval is not None:
+        key = next(c.key for c in board.unieval.columns if c.key.startswith("success"))
+        frame = _models(board.unieval).dropna(subset=key)
+        if len(frame):
+            row = frame.iloc[0]
+            said = Markup("{}: {:.1f} % of {:,} dialogues pass as human for {} utterances.").format(
+                _name(row["model"]),
+                100 * row[key],
+                row[key.replace("success", "readable")],
+                key.removeprefix("success_n"),
+            )
+            return Fact("Who lasts longest?", said, "leaderboard")
+    return None
+
+
+def _breaking(board: Board) -> Fact | None:
+    if board.survival is None or not len(frame := _models(board.survival)):
+        return None
+    parts = [_half(row) for _, row in (frame.iloc[[0, -1]] if len(frame) > 1 else frame).iterrows()]
+    said = Markup("; ").join(parts)
+    said = Markup("{}{}.").format(said[:1].upper(), said[1:])
+    return Fact("Where do dialogues break?", said, "figures")
+
+
+def _half(row: pd.Series) -> Markup:
+    name = _name(row["model"])
+    if pd.isna(row["half"]):
+        share = 100 * row["accused"] / row["dialogues"]
+        return Markup("{:.0f} % of {}’s dialogues are ever accused").format(share, name)
+    return Markup("half of {}’s dialogues are accused by utterance {}").format(name, row["half"])
+
+
+def _beside_people(board: Board) -> Fact | None:
+    if board.gteval is None or not len(frame := board.gteval.frame.dropna(subset="win_or_tie")):
+        return None
+    row = frame.iloc[0]
+    said = Markup("{} wins or ties in {:.1f} % of {:,} comparisons with the human dialogue.")
+    said = said.format(_name(row["model"]), 100 * row["win_or_tie"], row["readable"])
+    return Fact("How close to people?", said, "figures")
+
+
+def _judge(board: Board) -> Fact | None:
+    if board.judge_health is None:
+        return None
+    frame = board.judge_health.frame
+    parts = []
+    if frame["consistency"].notna().any():
+        worst = 100 * frame["consistency"].min()
+        parts.append(Markup("says the same in both orders for {:.0f} % of pairs").format(worst))
+    if frame["false_alarms"].notna().any():
+        alarms = 100 * frame["false_alarms"].max()
+        parts.append(Markup("accuses {:.1f} % of human dialogues").format(alarms))
+    unreadable = 100 * frame["unreadable"].sum() / frame["judged"].sum()
+    parts.append(Markup("leaves {:.1f} % of verdicts unreadable").format(unreadable))
+    said = Markup("{} {}.").format(_name(board.judge), Markup(", ").join(parts))
+    return Fact("Is the judge any good?", said, "judges")
+
+
+def _models(table: Table) -> pd.DataFrame:
+    return table.frame[table.frame["model"] != HUMAN]
+
+
+def _listed(names: Sequence[str]) -> Markup:
+    shown = [_name(name) for name in names[:3]]
+    if len(names) > len(shown):
+        shown.append(Markup("{} more").format(len(names) - len(shown)))
+    return Markup(", ").join(shown[:-1]) + Markup(" and ") + shown[-1]
+
+
+def _name(name: str) -> Markup:
+    return Markup("<bdi>{}</bdi>").format(elided(name, _LONGEST))
