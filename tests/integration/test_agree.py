@@ -113,6 +113,7 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
         *(f"{name}.csv" for name in ("judges", "groups", "pairs", "rankings")),
         *(f"agreement.{kind}" for kind in ("md", "json")),
         *(f"judges-against-each-other.{kind}" for kind in ("svg", "png")),
+        *(f"judges-health.{kind}" for kind in ("svg", "png")),
     }
     lines = (out / "judges.csv").read_text().splitlines()
     assert lines[-1] == f"# {found['signature']}"
