@@ -15,8 +15,14 @@ from botchat.pipeline.running import Meter
 
 
 @contextmanager
-def progress() -> Iterator[Meter]:
-    """A meter for a long step, shown as a line on stderr while that is a terminal."""
+def progress(*, by_steps: bool = False) -> Iterator[Meter]:
+    """A meter for a long step, shown as a line on stderr while that is a terminal.
+
+    Args:
+        by_steps: draw the line anew only when the meter is told of a step. Otherwise a thread does
+            it all the time, beside which nothing is spread over processes
+            (`botchat.processes.usable_cores`).
+    """
     meter = Meter()
     if not sys.stderr.isatty():
         yield meter
@@ -34,8 +40,11 @@ def progress() -> Iterator[Meter]:
         ),
         console=console,
         transient=True,
+        auto_refresh=not by_steps,
         refresh_per_second=4,
-    ):
+    ) as live:
+        if by_steps:
+            meter.watch = live.refresh
         yield meter
 
 

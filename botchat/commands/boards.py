@@ -29,7 +29,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     elif arguments.seeds is None:
         raise ConfigError("leaderboard needs --seeds SET, or --pairwise-rates FILE.csv")
     else:
-        with progress() as meter:
+        with progress(by_steps=True) as meter:
             board = publishing.leaderboard(
                 workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
             )
@@ -40,7 +40,7 @@ def report(arguments: argparse.Namespace) -> None:
     """Write a set's page."""
     from botchat.pipeline import reporting
 
-    with progress() as meter:
+    with progress(by_steps=True) as meter:
         page = reporting.report(
             workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, meter=meter
         )

@@ -31,11 +31,11 @@ def limits_of(arguments: argparse.Namespace) -> Any:
     return Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
 
 
-def progress() -> Any:
-    """A meter for a long step, shown on stderr."""
+def progress(*, by_steps: bool = False) -> Any:
+    """A meter for a long step, shown on stderr; see `botchat.display.progress`."""
     from botchat import display
 
-    return display.progress()
+    return display.progress(by_steps=by_steps)
 
 
 def spent(meter: Meter) -> Row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -80,15 +79,6 @@ def read(
     Raises:
         MissingError: no judgments, or none by a judge that is named.
     """
-    gc.disable()  # records do not refer in circles, and looking for that takes longer than reading
-    try:
-        return _read(workspace, seed_set, judges, in_columns)
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def _read(workspace: Workspace, seed_set: str, judges: Sequence[str], in_columns: bool) -> Read:
     seeds = workspace.seeds(seed_set)
     files = workspace.judgment_files(seed_set)
     if not files:

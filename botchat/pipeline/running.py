@@ -38,10 +38,18 @@ class Meter:
     notes: dict[str, str] = field(default_factory=dict)
     """What a step has found so far, a line each: protocol -> line."""
     started: float = field(default_factory=time.monotonic)
+    watch: Callable[[], None] = lambda: None
+    """Called when a step begins, and at each `advance`."""
 
     def begin(self, label: str, total: int) -> None:
         """Start counting a new step."""
         self.label, self.total, self.done, self.started = label, total, 0, time.monotonic()
+        self.watch()
+
+    def advance(self) -> None:
+        """One more is done."""
+        self.done += 1
+        self.watch()
 
     def count(self, reply: Reply, stored: bool) -> None:
         """Count one reply, or a call that was given up."""

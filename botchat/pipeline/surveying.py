@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from botchat.measures.dialogue_flags import Thresholds, fit_thresholds
 from botchat.measures.flagged import Measured, Survey, measure_all
-from botchat.pipeline.spreading import spread
+from botchat.processes import spread
 from botchat.records import Dialogue, Seed
 
 MOST = 9_000

@@ -5,28 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from botchat import store
-from botchat.interfaces import case_digest
-from botchat.pipeline.spreading import spread
+from botchat.interfaces import dialogue_digest, joint_digest
+from botchat.processes import spread
 from botchat.protocols.verdicts import Collected, Verdicts
-from botchat.records import Dialogue, Verdict
+from botchat.records import Dialogue, PairVerdict
 
 Dialogues = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""
-
-
-class _Line(msgspec.Struct, frozen=True, gc=False):
-    """What a board needs of a `botchat.records.Judgment` of a pair."""
-
-    seed_id: str
-    contestants: tuple[str, str]
-    verdict: Verdict | None
-    shown: int
-    case: str
-    signature: str
-    chosen: str = ""
 
 
 def read_columns(
@@ -50,23 +36,29 @@ def read_columns(
 
 def _read(dialogues: Dialogues, file: tuple[str, Path]) -> tuple[Verdicts, int]:
     protocol, path = file
-    collected, stale = Collected(), 0
-    for block in store.blocks(path, _Line):
+    digests, collected = _Digests(dialogues), Collected()
+    for block in store.blocks(path, PairVerdict):
+        known, current = [], []
         for line in block:
             first, second = line.contestants
-            one = dialogues.get(first, _NOTHING).get(line.seed_id)
-            other = dialogues.get(second, _NOTHING).get(line.seed_id)
-            if one is None or other is None:
-                continue
-            end = line.shown
-            shown = one.utterances[:end], other.utterances[:end]
-            if case_digest(protocol, *shown) == line.case:
-                collected.add(
-                    line.seed_id, line.contestants, line.verdict, end, line.chosen, line.signature
-                )
-            else:
-                stale += 1
-    return collected.verdicts(), stale
+            one = digests[first, line.seed_id, line.shown]
+            other = digests[second, line.seed_id, line.shown]
+            if one is not None and other is not None:
+                known.append(line)
+                current.append(joint_digest(protocol, one, other) == line.case)
+        collected.add(known, current)
+    return collected.verdicts()
 
 
-_NOTHING: Mapping[str, Dialogue] = {}
+class _Digests(dict[tuple[str, str, int], str | None]):
+    """Contestant, seed id and utterances shown -> digest of that dialogue, if it is there."""
+
+    def __init__(self, dialogues: Dialogues) -> None:
+        super().__init__()
+        self._dialogues = dialogues
+
+    def __missing__(self, key: tuple[str, str, int]) -> str | None:
+        contestant, seed_id, end = key
+        dialogue = self._dialogues.get(contestant, {}).get(seed_id)
+        self[key] = None if dialogue is None else dialogue_digest(dialogue.utterances[:end])
+        return self[key]

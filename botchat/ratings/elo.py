@@ -11,23 +11,15 @@ tail is drawn and played, after checking on pilot shuffles that it suffices.
 
 from __future__ import annotations
 
-import ctypes
 import math
-import multiprocessing
-import os
-import signal
-import sys
-import threading
-import warnings
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from botchat import processes
 from botchat.errors import ConfigError
 from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices
 
@@ -40,7 +32,6 @@ _BLOCK = 2500
 _BLOCK_BYTES = 64 << 20
 _WORTH_A_PROCESS = 5_000_000
 """Games below which starting processes costs more than it saves."""
-_LINUX = sys.platform == "linux"
 
 
 @dataclass(frozen=True)
@@ -248,36 +239,21 @@ def _play_all(games: _Games, length: int, settings: EloSettings, workers: int) -
     """
     total = settings.runs * settings.shuffles
     blocks = _blocks(total, length * games.kind.itemsize, workers)
-    work = partial(_play_block, games, length, settings)
+    what = games, length, settings
     if workers == 1:
         if not _long_enough(games, length, settings):
             return None
-        return np.concatenate([work(block) for block in blocks])
-    context = multiprocessing.get_context("fork" if _LINUX else "spawn")
-    pool = ProcessPoolExecutor(workers, context, _follow_parent)
-    try:
-        with warnings.catch_warnings():
-            # Newer Pythons, and jax, warn of forking beside threads, which may hold locks just
-            # then. Our processes run numpy loops, which take none.
-            warnings.simplefilter("ignore")
-            pending = [pool.submit(work, block) for block in blocks]
+        return np.concatenate([_play_block(what, block) for block in blocks])
+    with processes.pool(workers, what) as submit:
+        pending = [submit(_play_block, block) for block in blocks]
         if not _long_enough(games, length, settings):
             return None
         return np.concatenate([done.result() for done in pending])
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
-def _follow_parent() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it: an orphan would keep inherited locks."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if _LINUX:
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-def _play_block(games: _Games, length: int, settings: EloSettings, block: range) -> Floats:
-    return _play(games, _draw(games, length, settings, block), settings)
+def _play_block(what: tuple[_Games, int, EloSettings], block: range) -> Floats:
+    games, _, settings = what
+    return _play(games, _draw(*what, block), settings)
 
 
 def _draw(
@@ -409,7 +385,4 @@ def _processes(asked: int | None, n_games: int) -> int:
         if asked < 1:
             raise ConfigError(f"{asked} workers: give at least 1")
         return asked
-    alone = threading.active_count() == 1 and not multiprocessing.current_process().daemon
-    if not _LINUX or not alone or n_games < _WORTH_A_PROCESS:
-        return 1
-    return len(os.sched_getaffinity(0))
+    return 1 if n_games < _WORTH_A_PROCESS else processes.usable_cores()

@@ -1,0 +1,137 @@
+"""Work on every core: in order, with its errors, and nothing left behind."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from botchat import processes
+from botchat.display import progress
+from botchat.errors import BotChatError, DataError
+
+SHARED = {"offset": 100}
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+
+
+def add(shared: dict[str, int], task: int) -> tuple[int, int]:
+    """The task beyond the offset, and who did it."""
+    return shared["offset"] + task, os.getpid()
+
+
+def refuse(shared: None, task: int) -> None:
+    """What a broken line of a file does."""
+    raise DataError(f"file:{task}: broken")
+
+
+def die(shared: None, task: int) -> None:
+    """What the kernel does where memory runs out."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def cores_here(shared: None, task: int) -> int:
+    """What a worker would spread over."""
+    return processes.usable_cores()
+
+
+@pytest.fixture(params=[1, 2])
+def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many cores as can be used."""
+    n: int = request.param
+    if n > 1 and sys.platform != "linux":
+        pytest.skip("processes are forked on Linux only")
+    monkeypatch.setattr(processes, "usable_cores", lambda: n)
+    return n
+
+
+def test_results_come_in_order(cores: int) -> None:
+    """Ten tasks on what is shared, done by this process alone or not by this one."""
+    found = processes.spread(add, range(10), SHARED)
+    assert [value for value, _ in found] == list(range(100, 110))
+    assert {pid == os.getpid() for _, pid in found} == {cores == 1}
+
+
+def test_errors_are_the_works_own(cores: int) -> None:
+    """Class and message of the first arrive as they were raised."""
+    with pytest.raises(DataError, match=r"^file:0: broken$"):
+        processes.spread(refuse, range(4), None)
+
+
+@linux
+def test_a_killed_process_is_said() -> None:
+    """One line, not a broken pool."""
+    with (
+        pytest.raises(BotChatError, match="was killed, perhaps because memory ran out"),
+        processes.pool(2, None) as submit,
+    ):
+        submit(die, 0).result()
+
+
+@linux
+def test_a_worker_starts_no_workers() -> None:
+    """It uses its own core alone."""
+    with processes.pool(2, None) as submit:
+        assert submit(cores_here, 0).result() == 1
+
+
+def test_beside_a_thread_nothing_is_forked() -> None:
+    """It may hold a lock just then."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert processes.usable_cores() == 1
+    finally:
+        done.set()
+        thread.join()
+
+
+@linux
+def test_workers_do_not_outlive_a_killed_parent() -> None:
+    """Its output ends only when everyone who inherited it is gone."""
+    program = """
+import os, time
+from botchat.processes import pool
+def wait(shared, task):
+    os.write(1, b"at work\\n")
+    time.sleep(600)
+with pool(2, None) as submit:
+    for done in [submit(wait, n) for n in range(2)]:
+        done.result()
+"""
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=root
+    ) as parent:
+        assert parent.stdout is not None
+        assert [parent.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
+        parent.kill()
+        rest, _ = parent.communicate(timeout=60)
+    assert rest == b""
+
+
+class Terminal(io.StringIO):
+    """Where progress is shown."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+def test_the_progress_of_a_leaderboard_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside one nothing would be spread; each step is drawn as it is made."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    before = threading.active_count()
+    with progress(by_steps=True) as meter:
+        meter.begin("draw figures", 3)
+        meter.advance()
+        assert threading.active_count() == before
+        assert "draw figures · 1/3" in terminal.getvalue()

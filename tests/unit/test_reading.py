@@ -1,0 +1,218 @@
+"""A set read from disk: in columns it gives the board that it gives in records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from botchat import leaderboards, store
+from botchat.errors import DataError
+from botchat.interfaces import case_digest
+from botchat.measures import flagged
+from botchat.pipeline import reading, surveying
+from botchat.pipeline.verdict_files import read_columns
+from botchat.pipeline.workspace import Workspace
+from botchat.protocols.verdicts import Verdicts
+from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict
+from tests.boards import QUICK, Made, made
+
+JUDGE = "rules"
+
+
+def current(records: Made, judgment: Judgment) -> Judgment:
+    """The judgment with the digest of what the dialogues are now."""
+    end = judgment.shown if len(judgment.contestants) > 1 else None
+    shown = (records.dialogues[c][judgment.seed_id].utterances[:end] for c in judgment.contestants)
+    return msgspec.structs.replace(judgment, case=case_digest(judgment.protocol, *shown))
+
+
+@pytest.fixture
+def records() -> Made:
+    """Three models on 24 seeds in every protocol, as judgments of the dialogues as they are."""
+    found = made({"good": 0.8, "fair": 0.5, "poor": 0.2}, 24, unreadable=0.1)
+    return Made(
+        found.seeds,
+        found.dialogues,
+        {
+            protocol: [current(found, judgment) for judgment in judgments]
+            for protocol, judgments in found.judgments.items()
+        },
+    )
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, records: Made) -> Workspace:
+    """The same on disk."""
+    there = Workspace(tmp_path)
+    there.write_seeds("set", records.seeds)
+    for name, dialogues in records.dialogues.items():
+        if name != HUMAN:
+            append(there.dialogues_path("set", name), *dialogues.values())
+    for protocol, judgments in records.judgments.items():
+        append(there.judgments_path("set", protocol, JUDGE), *judgments)
+    return there
+
+
+def append(path: Path, *lines: Dialogue | Judgment) -> None:
+    """Add lines to a stage file."""
+    with store.Appender[Dialogue | Judgment](path) as file:
+        for line in lines:
+            file.append(line)
+
+
+def board(workspace: Workspace, *, in_columns: bool) -> leaderboards.Board:
+    """The board of the judge."""
+    return reading.read(workspace, "set", [JUDGE], in_columns=in_columns).board(JUDGE, QUICK)
+
+
+def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
+    """The file of one protocol in columns, and how many of its judgments are stale."""
+    seeds = workspace.seeds("set")
+    human = {s.id: Dialogue(s.id, HUMAN, s.utterances, 2, (), "complete", "") for s in seeds}
+    dialogues = {HUMAN: human, **workspace.all_dialogues("set")}
+    path = workspace.judgments_path("set", protocol, JUDGE)
+    found, stale = read_columns({protocol: path}, dialogues)
+    return found[protocol], stale
+
+
+def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
+    """Every table, note and signature."""
+    by_rows, by_columns = (board(workspace, in_columns=one) for one in (False, True))
+    assert leaderboards.files(by_columns) == leaderboards.files(by_rows)
+    assert {"arena-n16", "gteval", "unieval"} <= {part.name for part in by_rows.tables}
+
+
+def test_the_board_is_the_same_after_changes(workspace: Workspace, records: Made) -> None:
+    """A dialogue made anew, one lost, and some cases judged again, in another way, twice."""
+    one, two, *_ = [s.id for s in records.seeds if len(s.utterances) >= 4]
+    old = records.dialogues["good"][one]
+    new = msgspec.structs.replace(old, utterances=(*old.utterances[:2], *["Yes, I do."] * 14))
+    append(workspace.dialogues_path("set", "good"), new)
+    kept = [d for seed_id, d in records.dialogues["poor"].items() if seed_id != two]
+    store.finish(workspace.dialogues_path("set", "poor"), kept, lambda dialogue: dialogue.seed_id)
+    anew = Made(records.seeds, {**records.dialogues, "good": {one: new}}, {})
+    for protocol in ("arena-n8", "arena-n16"):
+        again = next(
+            current(anew, msgspec.structs.replace(j, signature="another way"))
+            for j in records.judgments[protocol]
+            if j.seed_id == one and set(j.contestants) == {"good", "fair"}
+        )
+        append(
+            workspace.judgments_path("set", protocol, JUDGE),
+            *(msgspec.structs.replace(again, verdict=verdict) for verdict in ("1", "2")),
+        )
+    by_rows, by_columns = (board(workspace, in_columns=one) for one in (False, True))
+    assert leaderboards.files(by_columns) == leaderboards.files(by_rows)
+    assert any("dialogues that have changed since" in note for note in by_rows.notes)
+    assert any("made with 2 different settings" in note for note in by_rows.notes)
+
+
+def test_the_last_line_on_a_case_is_the_one_that_counts(
+    workspace: Workspace, records: Made
+) -> None:
+    """Its verdict and its signature, also where it is stale: then nothing on the case counts."""
+    first, second, *_ = records.judgments["arena-n8"]
+    before, _ = columns(workspace, "arena-n8")
+    append(
+        workspace.judgments_path("set", "arena-n8", JUDGE),
+        msgspec.structs.replace(first, verdict="2", signature="new"),
+        msgspec.structs.replace(second, case="of another dialogue"),
+    )
+    after, stale = columns(workspace, "arena-n8")
+    assert (len(after), stale) == (len(before) - 1, 1)
+    assert after.signatures["new"] == 1
+    assert sum(after.signatures.values()) == len(after)
+    place = [
+        i for i in range(len(after))
+        if after.seed_ids[after.seed[i]] == first.seed_id
+        and after.contestants[after.first[i]] == first.contestants[0]
+        and after.contestants[after.second[i]] == first.contestants[1]
+    ]  # fmt: skip
+    assert after.outcome[place].tolist() == [1.0]
+
+
+def test_judgments_of_who_is_not_there_are_passed_over(workspace: Workspace) -> None:
+    """Neither counted nor stale."""
+    before, _ = columns(workspace, "arena-n8")
+    workspace.dialogues_path("set", "poor").unlink()
+    after, stale = columns(workspace, "arena-n8")
+    assert (after.players, stale) == (["fair", "good"], 0)
+    assert len(after) == len(before) // 3
+
+
+def test_some_verdicts_keep_their_own_signatures() -> None:
+    """What is cut away is not told of any more."""
+    told = [
+        Judgment("arena-n8", f"S-{n}", ("a", "b"), "x", "1", "", 8, "", f"way {n % 2}")
+        for n in range(4)
+    ]
+    verdicts = Verdicts.of(told)
+    assert verdicts.signatures == {"way 0": 2, "way 1": 2}
+    assert verdicts.on(["S-0", "S-2"]).signatures == {"way 0": 2}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"seed_id":"S-1","contestants":["a"]}', r"rules-\w+\.jsonl:2: "),
+        (b'{"seed_id":"S-1",', r"rules-\w+\.jsonl:2: "),
+    ],
+)
+def test_a_line_that_is_no_judgment_is_named(
+    workspace: Workspace, records: Made, line: bytes, said: str
+) -> None:
+    """File and line, as everywhere."""
+    path = workspace.judgments_path("set", "arena-n8", JUDGE)
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([lines[0], line, *lines[1:]]))
+    with pytest.raises(DataError, match=said):
+        columns(workspace, "arena-n8")
+
+
+def test_a_verdict_out_of_the_set_stops_the_reading(workspace: Workspace, records: Made) -> None:
+    """It is never taken for a tie."""
+    wrong = msgspec.structs.replace(records.judgments["arena-n8"][0], verdict="perhaps")
+    append(workspace.judgments_path("set", "arena-n8", JUDGE), wrong)
+    with pytest.raises(DataError, match="'perhaps'"):
+        columns(workspace, "arena-n8")
+
+
+def test_columns_are_read_from_a_judgments_own_fields() -> None:
+    """A field that was renamed in one record and not in the other would be missed."""
+    of_judgment = {field.name: field.type for field in msgspec.structs.fields(Judgment)}
+    of_pair = {field.name: field.type for field in msgspec.structs.fields(PairVerdict)}
+    assert of_pair.keys() <= of_judgment.keys()
+    assert of_pair | {"contestants": of_judgment["contestants"]} == {
+        name: of_judgment[name] for name in of_pair
+    }
+
+
+def test_a_small_set_is_surveyed_whole(records: Made) -> None:
+    """As the measures themselves do it."""
+    ours = surveying.survey(records.seeds, records.dialogues, [8, 16])
+    whole = flagged.survey(records.seeds, records.dialogues, [8, 16])
+    assert ours.n_seeds == whole.n_seeds == len(records.seeds)
+    assert ours.thresholds == whole.thresholds
+    assert ours.measured.keys() == whole.measured.keys()
+    for name, found in ours.measured.items():
+        assert found.seed_ids == whole.measured[name].seed_ids
+        assert (found.first == whole.measured[name].first).all()
+
+
+def test_of_a_large_set_some_seeds_are_surveyed(
+    records: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same of every contestant, spread evenly, and the board says how many."""
+    monkeypatch.setattr(surveying, "MOST", 6 * len(records.dialogues) + 1)
+    found = surveying.survey(records.seeds, records.dialogues, [16])
+    spread = [seed.id for seed in records.seeds[::4]]
+    assert found.n_seeds == 6
+    for name in ("good", "fair", "poor"):
+        assert list(found.measured[name].seed_ids) == spread
+    built = leaderboards.build(
+        records.seeds, records.dialogues, records.judgments,
+        seed_set="set", judge=JUDGE, elo=QUICK, surveyed=found,
+    )  # fmt: skip
+    assert "Measured on 6 of 24 seeds, spread evenly." in built.flags.note
