@@ -161,6 +161,7 @@ _MEASURES = (
     Measure("consistency", "Same in both orders", "% of pairs"),
     Measure("ties", "Ties", "% of verdicts"),
     Measure("unreadable_rate", "Unreadable", "% of verdicts"),
+    Measure("stable", "Samples agree", "% of verdicts"),
     Measure("first_preferred", "First shown wins", "% of decided", neutral=0.5),
     Measure("longer_preferred", "Longer wins", "% of decided", neutral=0.5),
     Measure("false_alarms", "Humans accused", "% of dialogues"),

@@ -155,6 +155,7 @@ _MEASURES = (
     Measure("consistency", "Same in both orders", "% of pairs"),
     Measure("tie_rate", "Ties", "% of verdicts"),
     Measure("unreadable_rate", "Unreadable", "% of verdicts"),
+    Measure("stable", "Samples agree", "% of verdicts"),
     Measure("position_preference", "First shown wins", "% of decided", neutral=0.5),
     Measure("length_preference", "Prefers the longer", "points beyond truth", low=-1),
     Measure("detection_rate", "AI found", "% of dialogues"),

@@ -31,7 +31,7 @@ def dialogues() -> dict[str, dict[str, Dialogue]]:
 
 def health(said: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    (row,) = records(judge_health({}, {"arena-n8": Verdicts.of(said)}, dialogues(), ["x"]))
+    (row,) = records(judge_health({}, {"arena-n8": Verdicts.of(said)}, dialogues(), ["x"], {}))
     return row
 
 
