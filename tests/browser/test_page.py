@@ -12,13 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from botchat.pipeline.agreeing import agree
+from botchat.pipeline.comparing import Options
 from botchat.pipeline.publishing import leaderboard
+from botchat.pipeline.reading import read
 from botchat.pipeline.reporting import report
 from botchat.pipeline.workspace import Workspace
 from botchat.records import Judgment, Turn, Utterance, natural_key
 from botchat.report import View, render
 from botchat.report.archive import build
-from tests.boards import Made, judgment, made
+from tests.boards import QUICK, Made, judgment, made
 from tests.browser.conftest import Browser
 
 HOSTILE = (
@@ -129,7 +132,7 @@ def test_labels_become_a_judge(browser: Browser, demo_workspace: Workspace, tmp_
     root = tmp_path / "workspace"
     shutil.copytree(demo_workspace.root, root)
     workspace = Workspace(root)
-    page = report(workspace, "sample")
+    page = workspace.out("sample") / "index.html"
     browser.open(page)
     browser.run("localStorage.clear()")
     start_labelling(browser)
@@ -155,8 +158,19 @@ def test_labels_become_a_judge(browser: Browser, demo_workspace: Workspace, tmp_
     assert {label.judge for label in labels} == {"human:Amy"}
     board = leaderboard(workspace, "sample", "human:Amy", tmp_path / "out")
     assert not any("changed since" in line for line in board.lines)
+    found = agree(workspace, seed_set="sample", protocol="unieval", options=Options(20)).whole
+    assert {row["judge"]: row["n"] for row in found["rows"]} == {"human:Amy": 5, "rules": 200}
+    (pair,) = found["pairs"]
+    accused = {j.seed_id: j for j in labels}
+    rules = workspace.all_judgments("sample")["rules"]["unieval"]
+    same = [
+        (one.verdict == "No") == (accused[one.seed_id].verdict == "No")
+        for one in rules
+        if one.seed_id in accused and one.contestants == accused[one.seed_id].contestants
+    ]
+    assert (pair["n"], pair["agreement"]) == (5, sum(same) / 5)
 
-    browser.open(report(workspace, "sample"))
+    browser.open(report(workspace, "sample", elo=QUICK))
     browser.run("document.querySelectorAll('#switch input')[1].click()")
     shown = browser.driver.find_elements("css selector", "#leaderboard [data-judge]")
     assert [part.is_displayed() for part in shown] == [False, True]
@@ -164,10 +178,44 @@ def test_labels_become_a_judge(browser: Browser, demo_workspace: Workspace, tmp_
     assert "human:Amy" in browser.text("#judges")
 
 
-def start_labelling(browser: Browser) -> None:
-    """Begin as Amy, in UniEval."""
+def test_labels_of_pairs_are_people_to_agree_with(
+    browser: Browser, demo_workspace: Workspace, tmp_path: Path
+) -> None:
+    """Arena cases labelled by keyboard and exported: `agree` measures the judge against them."""
+    root = tmp_path / "workspace"
+    shutil.copytree(demo_workspace.root, root)
+    workspace = Workspace(root)
+    browser.open(workspace.out("sample") / "index.html")
+    browser.run("localStorage.clear()")
+    start_labelling(browser, "arena-n16")
+    for n, key in enumerate("12bn1", 1):
+        browser.press(key)
+        browser.until(lambda n=n: browser.text("#labelling .note").startswith(f"{n} labelled"))
+    shown = browser.text("#labelling .agreement")
+    browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
+    exported = browser.downloads / "arena-n16.human-amy.jsonl"
+    browser.until(exported.exists)
+    shutil.copy(exported, root / "judgments" / "sample" / "arena-n16" / exported.name)
+    labels = msgspec.json.Decoder(Judgment).decode_lines(exported.read_bytes())
+    assert [label.verdict for label in labels] == ["1", "2", "both", "neither", "1"]
+
+    found = agree(workspace, seed_set="sample", protocol="arena-n16", options=Options(20)).whole
+    assert found["truth"] == "people (human…)"
+    (row,) = found["rows"]
+    # What a person says of one order holds, mirrored, of the other, which the judge saw too.
+    assert (row["judge"], row["n"]) == ("rules", 10)
+    assert f"rules agrees with you in {round(5 * row['accuracy'])} of 5" in shown
+    board = read(workspace, "sample", ["human:Amy"]).board("human:Amy", QUICK)
+    assert board.arenas[16].comparisons.n == 5
+    page = report(workspace, "sample", elo=QUICK).read_text("utf-8")
+    assert "Judges against people (human…): arena-n16 on sample" in page
+
+
+def start_labelling(browser: Browser, protocol: str = "unieval") -> None:
+    """Begin as Amy."""
     browser.run("document.querySelector('#labelling button').click()")
     browser.text("#labeller + label")
+    browser.run("document.querySelector('#labelled-protocol').value = arguments[0]", protocol)
     browser.driver.find_element("id", "labeller").send_keys("Amy\n")
     browser.text("#labelling .stage h3")
 
