@@ -125,7 +125,7 @@ def _step(
 ) -> tuple[Floats, Floats]:
     """Posterior covariance of the strengths, shape (m, m), and the step to their mean, (m,)."""
     precision = _laplacian(slope**2 / total) + np.eye(len(strength)) / spread**2
-    known: Floats = np.linalg.inv(precision)
+    known = np.asarray(np.linalg.inv(precision))
     return known, np.asarray(
         known @ ((slope / total * residual).sum(axis=1) - strength / spread**2)
     )
