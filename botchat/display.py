@@ -33,11 +33,7 @@ def progress(*, by_steps: bool = False) -> Iterator[Meter]:
 
     console = Console(stderr=True)
     with Live(
-        get_renderable=lambda: Text(
-            "\n".join([progress_line(meter), *meter.notes.values()]),
-            overflow="ellipsis",
-            no_wrap=True,
-        ),
+        get_renderable=lambda: Text(progress_text(meter), overflow="ellipsis", no_wrap=True),
         console=console,
         transient=True,
         auto_refresh=not by_steps,
@@ -46,6 +42,11 @@ def progress(*, by_steps: bool = False) -> Iterator[Meter]:
         if by_steps:
             meter.watch = live.refresh
         yield meter
+
+
+def progress_text(meter: Meter) -> str:
+    """`progress_line`, and below it what the step has found so far."""
+    return "\n".join([progress_line(meter), *meter.notes.values()])
 
 
 def progress_line(meter: Meter, now: float | None = None) -> str:
