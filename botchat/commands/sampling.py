@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from botchat.commands.output import (
+    escalated,
     limits_of,
     progress,
     say_plan,
@@ -48,6 +49,7 @@ def judge(arguments: argparse.Namespace, settings: AdaptiveSettings) -> None:
             judge_model=arguments.judge_model,
             models=arguments.model,
             turns=arguments.turns,
+            samples=arguments.samples,
         )
         say_plan(arguments, planned)
         if not arguments.json:
@@ -63,6 +65,7 @@ def judge(arguments: argparse.Namespace, settings: AdaptiveSettings) -> None:
             judge_model=arguments.judge_model,
             models=arguments.model,
             turns=arguments.turns,
+            samples=arguments.samples,
             limits=limits_of(arguments),
             batch=arguments.batch,
             meter=meter,
@@ -72,7 +75,10 @@ def judge(arguments: argparse.Namespace, settings: AdaptiveSettings) -> None:
     else:
         for one in made:
             print_table(one.shown)
-            print("\n".join(one.lines), end="\n\n")
+            print("\n".join(one.lines))
+            if one.judged.escalations:
+                print(escalated(one.judged.escalations))
+            print()
         if line := spent_line(meter):
             print(line)
     unanswered(sum(one.judged.unanswered for one in made), "verdicts", meter)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from botchat.commands.output import (
     counts,
+    escalated,
     limits_of,
     progress,
     say,
@@ -16,10 +17,6 @@ from botchat.commands.output import (
     unanswered,
     workspace_of,
 )
-
-if TYPE_CHECKING:
-    from botchat.judges.cascade import Escalations
-    from botchat.judges.samples import Stability
 
 
 def generate(arguments: argparse.Namespace) -> None:
@@ -123,27 +120,10 @@ def judge(arguments: argparse.Namespace) -> None:
     if not arguments.json:
         for one in made:
             if one.escalations:
-                print(f"{one.protocol}: {_escalated(one.escalations)}")
+                print(f"{one.protocol}: {escalated(one.escalations)}")
             if one.stability:
-                print(f"{one.protocol}: {_steady(one.stability)}")
+                print(f"{one.protocol}: {one.stability}")
     unanswered(sum(one.unanswered for one in made), "verdicts", meter)
-
-
-def _escalated(account: Escalations) -> str:
-    """What a cascade did, in words."""
-    parts = [f"{account.accepted} of {account.n} verdicts are the cheap judge's"]
-    parts += [f"{n} went on ({cause})" for cause, n in account.causes.items()]
-    if account.checked:
-        parts.append(f"of {account.checked} checked the strong judge agreed on {account.agreed}")
-    return "; ".join(parts)
-
-
-def _steady(found: Stability) -> str:
-    """How far a judge's samples agree, in words."""
-    return (
-        f"the samples of {100 * found.unanimous:.1f} % of {found.n} cases all agree; two samples "
-        f"of a case agree with a chance of {100 * found.agreement:.1f} %"
-    )
 
 
 def probe(arguments: argparse.Namespace) -> None:

@@ -65,6 +65,13 @@ class Stability:
     """Mean over them of the share of pairs of answers that are the same: the chance that a judge
     asked again says the same again, 0 to 1."""
 
+    def __str__(self) -> str:
+        """In words."""
+        return (
+            f"the samples of {100 * self.unanimous:.1f} % of {self.n} cases all agree; two samples "
+            f"of a case agree with a chance of {100 * self.agreement:.1f} %"
+        )
+
 
 def stability(transcripts: Iterable[Sequence[Turn]]) -> Stability | None:
     """Of all agents that were sampled, each order of showing by itself; ``None`` if none was.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,7 @@ class Sampled:
             "warning": state.warning,
             "ratings": self.rows,
             "placed": self.placed,
+            **({"stability": asdict(judged.stability)} if judged.stability else {}),
         }
 
     @property
@@ -132,6 +133,9 @@ class Sampled:
                 f"place {placed['place']} of {placed['of']}, {' and '.join(beside)}"
             )
             said += [_beyond(placed)] if len(beside) == 1 else []
+        said += (
+            [f"{self.judged.protocol}: {self.judged.stability}"] if self.judged.stability else []
+        )
         return [*said, *([f"Warning: {state.warning}"] if state.warning else [])]
 
     @property

@@ -50,6 +50,7 @@ def judge_adaptively(
     judge_model: str | None = None,
     models: Sequence[str] = (),
     turns: Sequence[int] = (),
+    samples: int = 1,
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
@@ -70,6 +71,7 @@ def judge_adaptively(
         judge_model: model of a panel's agents that name none.
         models: contestants; empty: all there are, with ``add`` all that are on the board.
         turns: N of the Arena; empty: botchat.toml's, as far as dialogues and boards reach.
+        samples: how often a single judge is asked about each case; the majority decides.
         limits: what the run may cost.
         batch: send every call through its endpoint's Batch API.
         meter: told of the progress, and how the ranking stands.
@@ -86,7 +88,7 @@ def judge_adaptively(
     async def run() -> list[Sampled]:
         stops = Stops()
         async with opened as session:
-            rounds = wanted.rounds(session.judge(judge_name, judge_model))
+            rounds = wanted.rounds(session.judge(judge_name, judge_model, samples))
             # A target may be reached any time: only a budget is a total.
             session.meter.begin("judge", (wanted.settings.budget or 0) * len(rounds))
             results = await together(one.run(stops, session.meter) for one in rounds)
@@ -110,6 +112,7 @@ def plan_adaptively(
     judge_model: str | None = None,
     models: Sequence[str] = (),
     turns: Sequence[int] = (),
+    samples: int = 1,
 ) -> list[planning.Planned]:
     """What `judge_adaptively` with these arguments would send.
 
@@ -120,7 +123,7 @@ def plan_adaptively(
 
     async def walk(session: planning.PlanningSession, _length: Length) -> None:
         most = session.level == len(planning.LEVELS) - 1
-        for one in wanted.rounds(session.judge(judge_name, judge_model)):
+        for one in wanted.rounds(session.judge(judge_name, judge_model, samples)):
             await one.foresee(most=most)
 
     return planning.plan(workspace, wanted.seeds, walk)
