@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botchat.errors import BotChatError
 
 if TYPE_CHECKING:
+    from botchat.judges.cascade import Escalations
     from botchat.pipeline.planning import Planned
     from botchat.pipeline.publishing import Published
     from botchat.pipeline.running import Meter
@@ -51,6 +52,15 @@ def spent(meter: Meter) -> Row:
 def counts(by_kind: dict[str, int]) -> str:
     """Counts in words."""
     return ", ".join(f"{n} {what}" for what, n in by_kind.items()) or "-"
+
+
+def escalated(account: Escalations) -> str:
+    """What a cascade did, in words."""
+    parts = [f"{account.accepted} of {account.n} verdicts are the cheap judge's"]
+    parts += [f"{n} went on ({cause})" for cause, n in account.causes.items()]
+    if account.checked:
+        parts.append(f"of {account.checked} checked the strong judge agreed on {account.agreed}")
+    return "; ".join(parts)
 
 
 def say_plan(arguments: argparse.Namespace, planned: Sequence[Planned]) -> None:

@@ -116,10 +116,9 @@ class Sampled:
         said = [
             f"Arena at N = {self.turns}: {state.made:,} of {state.population:,} comparisons{scope} "
             f"made, {100 * self.saved:.1f} % saved; {state.finished or 'not finished'}",
-            f"With {100 * target.confidence:g} % confidence, at most {_pairs(state.swaps)}{scope} "
-            f"more than {target.gap:g} Elo apart on the whole Arena "
-            f"{'is' if state.swaps == 1 else 'are'} in the wrong order "
-            f"(at most {target.swaps}: {_percent(state.probability)})",
+            f"With {100 * target.confidence:g} % confidence, {_pairs(state.swaps)}{scope} more than "
+            f"{target.gap:g} Elo apart on the whole Arena {'are' if state.swaps > 1 else 'is'} in "
+            f"the wrong order (at most {target.swaps}: {_percent(state.probability)})",
         ]
         placed = self.placed
         if placed is not None:
@@ -155,7 +154,7 @@ class Sampled:
 
 
 def _pairs(n: int) -> str:
-    return f"{n} pair" if n == 1 else f"{n} pairs"
+    return {0: "no pair", 1: "at most 1 pair"}.get(n, f"at most {n} pairs")
 
 
 def _percent(probability: float) -> str:
