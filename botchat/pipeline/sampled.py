@@ -105,6 +105,7 @@ class Sampled:
             "warning": state.warning,
             "ratings": self.rows,
             "placed": self.placed,
+            **({"escalations": asdict(judged.escalations)} if judged.escalations else {}),
             **({"stability": asdict(judged.stability)} if judged.stability else {}),
         }
 
