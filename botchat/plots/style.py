@@ -207,7 +207,13 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
     fonts = [FONT, *(name for name in _FALLBACKS if name in fontManager.get_font_names())]
     with styled(), mpl.rc_context({"font.sans-serif": fonts}), _drawable(figure, fonts):
         figure.savefig(
-            buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": "BotChat"}
+            buffer,
+            format="png",
+            dpi=dpi,
+            facecolor="white",
+            metadata={"Software": "BotChat"},
+            # As small as the usual 6, in half the time.
+            pil_kwargs={"compress_level": 4},
         )
     return buffer.getvalue()
 

@@ -18,7 +18,7 @@ from statistics import NormalDist
 import numpy as np
 
 from botchat.errors import ConfigError
-from botchat.ratings.comparisons import Comparisons, Floats, Indices
+from botchat.ratings.comparisons import Comparisons, Floats, Indices, distinct
 from botchat.ratings.maximum_likelihood import (
     curvature,
     has_maximum,
@@ -179,7 +179,7 @@ def scores_by_cluster(comparisons: Comparisons, cluster: Indices, residual: Floa
     ``residual``: weighted outcome minus expectation of each comparison's first model.
     """
     m = len(comparisons.models)
-    labels, cluster = np.unique(cluster, return_inverse=True)
+    labels, cluster = distinct(cluster)
     size = len(labels) * m
     gained = sums(cluster * m + comparisons.first, residual, size)
     lost = sums(cluster * m + comparisons.second, residual, size)
@@ -233,7 +233,7 @@ def _resampled(
     """Batches of resampled tables: games and score, shape (batch, m, m) each."""
     m = len(comparisons.models)
     low, high, scored = comparisons.oriented()
-    pairs, pair = np.unique(low * m + high, return_inverse=True)
+    pairs, pair = distinct(low * m + high)
     low, high = pairs // m, pairs % m
     weight = weights(comparisons, settings.tie_weight)
     if comparisons.cluster is None:
@@ -268,7 +268,7 @@ def _draw_outcomes(pair: Indices, scored: Floats, tie_weight: float) -> _Draw:
 
 def _draw_seeds(pair: Indices, seed: Indices, weight: Floats, won: Floats) -> _Draw:
     """Resample seeds, each with all its comparisons."""
-    seeds, seed = np.unique(seed, return_inverse=True)
+    seeds, seed = distinct(seed)
     n, n_pairs = len(seeds), pair.max() + 1
     place = seed * n_pairs + pair
     games, score = (sums(place, values, n * n_pairs).reshape(n, -1) for values in (weight, won))

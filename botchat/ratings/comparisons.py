@@ -122,6 +122,18 @@ def together(models: tuple[str, ...], parts: Sequence[Comparisons]) -> Compariso
     )
 
 
+def distinct(labels: Indices) -> tuple[Indices, Indices]:
+    """Distinct labels, ascending, and the place of each label among them, shape (n,).
+
+    As ``numpy.unique`` has it; without its sorting where labels, 0 and up, are small numbers.
+    """
+    if labels.max(initial=0) > 4 * len(labels):
+        found, place = np.unique(labels, return_inverse=True)
+        return found, place
+    there = np.bincount(labels) > 0
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[labels]
+
+
 def _numbered(labels: Iterable[str]) -> Indices:
     seen: dict[str, int] = {}
     return np.array([seen.setdefault(label, len(seen)) for label in labels], dtype=np.intp)

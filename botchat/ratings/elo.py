@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from botchat import processes
 from botchat.errors import ConfigError
-from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices
+from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
 
 _TOLERANCE = 1e-6
 """Elo by which a pilot's end may miss that of a longer tail. The first guess aims at a tenth: on
@@ -167,7 +167,7 @@ class _Games:
         winner = np.where(ahead, comparisons.first, comparisons.second)
         loser = np.where(ahead, comparisons.second, comparisons.first)
         key = (winner * m + loser) * 2 + (comparisons.outcome != TIE)
-        kinds, kind = np.unique(key, return_inverse=True)
+        kinds, kind = distinct(key)
         ordered, decided = np.divmod(kinds, 2)
         low, high, _ = comparisons.oriented()
         pair = low * m + high

@@ -13,7 +13,7 @@ from botchat.ratings.bradley_terry import (
     fit,
     scores_by_cluster,
 )
-from botchat.ratings.comparisons import Comparisons, Flags, Floats, Indices
+from botchat.ratings.comparisons import Comparisons, Flags, Floats, Indices, distinct
 from botchat.ratings.maximum_likelihood import (
     curvature,
     has_maximum,
@@ -87,7 +87,7 @@ def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
     low, high, scored = comparisons.oriented()
     weight = weights(comparisons, result.settings.tie_weight)
     residual = weight * (scored - score_rate(theta[low] - theta[high]))
-    pairs, pair = np.unique(low * m + high, return_inverse=True)
+    pairs, pair = distinct(low * m + high)
     low, high = pairs // m, pairs % m
     games, total = sums(pair, weight), sums(pair, residual)
     expected = score_rate(theta[low] - theta[high])
@@ -100,8 +100,8 @@ def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
         shared = own * _of_difference(bread, low, high)
         spread = result.unclustered
     else:
-        seed = np.unique(comparisons.cluster, return_inverse=True)[1]
-        cells, cell = np.unique(seed * len(pairs) + pair, return_inverse=True)
+        seed = distinct(comparisons.cluster)[1]
+        cells, cell = distinct(seed * len(pairs) + pair)
         in_cell, of_pair = sums(cell, residual), cells % len(pairs)
         signed = np.where(comparisons.first < comparisons.second, residual, -residual)
         moves = scores_by_cluster(comparisons, seed, signed) @ bread

@@ -21,7 +21,7 @@ from botchat.ratings.bradley_terry import (
     ranks,
     scores_by_cluster,
 )
-from botchat.ratings.comparisons import Comparisons, Flags, Floats
+from botchat.ratings.comparisons import Comparisons, Flags, Floats, distinct
 from botchat.ratings.maximum_likelihood import (
     score_rate,
     sums,
@@ -167,7 +167,7 @@ class _Design:
         if self.comparisons.cluster is None:
             return np.empty((0, len(self.comparisons.models) + self.style.shape[1]))
         models = scores_by_cluster(self.comparisons, self.comparisons.cluster, residual)
-        seed = np.unique(self.comparisons.cluster, return_inverse=True)[1]
+        seed = distinct(self.comparisons.cluster)[1]
         style = [sums(seed, residual * feature, len(models)) for feature in self.style.T]
         return np.column_stack([models, *style])
 

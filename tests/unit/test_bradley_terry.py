@@ -17,7 +17,7 @@ from botchat.ratings.bradley_terry import (
     bootstrap,
     fit,
 )
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.ratings.misfit import pair_fit, tie_sensitivity
 from botchat.ratings.rates import comparisons_from_rates
 
@@ -320,6 +320,14 @@ def test_no_residual_where_ratings_must_follow():
     found = pair_fit(chain, fit(chain))
     assert found.residual.tolist() == [0, 0]
     assert math.isnan(found.misfit)
+
+
+@given(st.lists(st.integers(0, 12) | st.integers(0, 10**12), max_size=30))
+def test_distinct_labels_are_what_numpy_finds(labels):
+    """Small numbers, which are counted, and large ones, which are sorted."""
+    values = np.array(labels, dtype=np.intp)
+    for ours, theirs in zip(distinct(values), np.unique(values, return_inverse=True), strict=True):
+        assert ours.tolist() == theirs.tolist()
 
 
 @pytest.mark.parametrize(
