@@ -31,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="botchat: %(message)s", level=logging.WARNING, stream=sys.stderr)
     # What a second Ctrl-C leaves behind is nobody's news.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    # A script's background job is born deaf to Ctrl-C, and would be to a kill that becomes one.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # A polite kill ends a run like Ctrl-C does: replies in flight are stored first.
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     try:

@@ -158,6 +158,21 @@ class Workspace:
         """Default folder of a set's tables and figures."""
         return self.root / "leaderboards" / seed_set
 
+    def writer(self) -> str | None:
+        """The process that writes to this workspace, and its command; ``None``: nobody does."""
+        try:
+            said = self._lock_holder.read_text("utf-8").strip()
+        except OSError:
+            return None
+        here = re.match(rf"process (\d+) on {re.escape(socket.gethostname())}:", said)
+        if here is not None and not _alive(int(here[1])):
+            return None  # killed before it could take its name away
+        return said
+
+    @property
+    def _lock_holder(self) -> Path:
+        return self.hidden / "lock-holder"
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only writer.
@@ -167,7 +182,7 @@ class Workspace:
         """
         store.make_folder(self.hidden)
         lock = filelock.FileLock(self.hidden / "lock")
-        holder = self.hidden / "lock-holder"
+        holder = self._lock_holder
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
@@ -214,6 +229,18 @@ def judgment_order(judgment: Judgment) -> tuple[object, ...]:
 def dialogue_order(dialogue: Dialogue) -> tuple[object, ...]:
     """Canonical order of a generations file."""
     return natural_key(dialogue.seed_id)
+
+
+def _alive(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there the question would be a Ctrl-C
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # somebody else's
+    return True
 
 
 def _holder(path: Path) -> str:

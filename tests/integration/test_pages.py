@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from botchat.cli import main
 from botchat.errors import ConfigError, MissingError
+from botchat.pipeline.following import state
 from botchat.pipeline.generation import generate
 from botchat.pipeline.judging import judge
 from botchat.pipeline.reporting import plot, report
-from botchat.pipeline.viewing import Server, live, serve
+from botchat.pipeline.viewing import Server, serve
 from botchat.pipeline.workspace import SAMPLE, Workspace
+from botchat.report.live import render
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -120,22 +129,81 @@ def test_view_answers_its_own_machine_only(server: Server) -> None:
 
 
 def test_the_live_page_follows_a_run(server: Server, workspace: Workspace) -> None:
-    """Progress, calls and the newest dialogue, renewed by the browser itself."""
+    """Who is at work, progress, calls and the newest, renewed by the browser itself."""
     status, headers, text = get(server, "/live")
     assert status == 200
     assert headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert 'http-equiv="refresh"' in text
-    assert "3 of 40 dialogues" in text
-    assert "unieval by rules" in text
-    assert "calls, $0.0000" in text
-    assert "bot:eliza · sample-3" in text
+    assert "No run at the moment." in text
+    assert 'value="3" max="40" aria-label="bot:eliza"' in text
+    assert "3 of 40" in text
+    # Two bots' three dialogues and the set's forty.
+    assert 'value="46" max="46" aria-label="unieval by rules"' in text
+    assert "84 calls," in text
+    assert "$0.0000" in text
+    assert "sample-3" in text
+    assert f'<a href="/{SAMPLE}/">Leaderboard</a>' in text
+    with workspace.locked():
+        assert "Running: <bdi>process " in get(server, "/live")[2]
+        assert server.url.endswith("/live")
+    assert server.url.endswith(f"/{SAMPLE}/")
+
+
+def test_the_live_page_bears_what_is_half_written(workspace: Workspace) -> None:
+    """A line that is being written is not there yet; one that is no record is passed over."""
     path = workspace.dialogues_path(SAMPLE, "bot:parrot")
     whole = path.read_bytes()
     try:
-        path.write_bytes(whole[:-30])  # a line that is being written
-        assert "bot:eliza · sample-3" in live(workspace, SAMPLE)
+        path.write_bytes(whole[:-30])
+        found = state(workspace, SAMPLE)
+        assert {one.name: one.done for one in found.dialogues} == {"bot:eliza": 3, "bot:parrot": 2}
+        assert ("bot:parrot", "sample-2") in {(one.contestant, one.seed_id) for one in found.said}
+        path.write_bytes(b"{}\n")
+        assert [one.name for one in state(workspace, SAMPLE).dialogues] == ["bot:eliza"]
     finally:
         path.write_bytes(whole)
+
+
+def test_the_live_page_shows_hostile_text_as_text(workspace: Workspace) -> None:
+    """Names, utterances and reasons cannot end their element."""
+    attack = "</p><script>alert(1)</script>"
+    found = state(workspace, SAMPLE)
+    said = [msgspec.structs.replace(found.said[0], model=attack, utterances=(attack, attack))]
+    ruled = [msgspec.structs.replace(found.ruled[0], judge=attack, reason=attack, verdict=attack)]
+    text = render(replace(found, running=attack, said=said, ruled=ruled))
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") == 7
+
+
+def test_a_run_that_was_killed_is_not_going_on(workspace: Workspace) -> None:
+    """A name left behind by a process that is gone is nobody's; another machine's is believed."""
+    left = workspace.hidden / "lock-holder"
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
+    try:
+        left.write_text(f"process {int(gone.stdout)} on {socket.gethostname()}: botchat judge\n")
+        assert workspace.writer() is None
+        left.write_text("process 1 on elsewhere: botchat judge\n")
+        assert workspace.writer() == "process 1 on elsewhere: botchat judge"
+    finally:
+        left.unlink()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_kill_ends_what_a_script_left_in_the_background(workspace: Workspace) -> None:
+    """Such a process ignores Ctrl-C from birth; `kill` ends it all the same, and cleanly."""
+    command = [sys.executable, "-m", "botchat", "view", "--seeds", SAMPLE, "--no-browser"]
+    with subprocess.Popen(
+        [*command, "--dir", str(workspace.root)],
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    ) as viewing:
+        assert viewing.stdout is not None
+        try:
+            assert viewing.stdout.readline().startswith(b"http://127.0.0.1:")
+            viewing.terminate()
+            assert viewing.wait(timeout=60) == 0
+        finally:
+            viewing.kill()
 
 
 def test_view_of_a_set_that_is_not_there(workspace: Workspace) -> None:
