@@ -170,13 +170,14 @@ class _Games:
         kinds, kind = distinct(key)
         ordered, decided = np.divmod(kinds, 2)
         low, high, _ = comparisons.oriented()
-        pair = low * m + high
-        _, counts = np.unique(pair, return_counts=True)
+        _, seen, pair = np.unique(low * m + high, return_index=True, return_inverse=True)
+        # Numbered as they come: names of models do not decide what is drawn.
+        pair = np.argsort(np.argsort(seen))[pair]
         return cls(
             m,
             kind.astype(np.min_scalar_type(len(kinds))),
             np.argsort(pair, kind="stable"),
-            np.concatenate([[0], np.cumsum(counts)]),
+            np.concatenate([[0], np.cumsum(np.bincount(pair))]),
             ordered // m,
             ordered % m,
             decided.astype(np.float64),

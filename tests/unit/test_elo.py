@@ -115,7 +115,12 @@ def test_conserves_points(data):
 @given(rows)
 def test_relabelling_permutes_ratings(data):
     """Other names for the models change nothing but the names."""
-    s = EloSettings(shuffles=9, runs=2)
+    for s in (EloSettings(shuffles=9, runs=2), EloSettings(shuffles=9, runs=2, per_pair=5)):
+        check_relabelling(data, s)
+
+
+def check_relabelling(data, s):
+    """The same comparisons under other names have the same ratings."""
     plain = bootstrap_elo(Comparisons.of(data), s)
     names = dict(zip("abcdefghij", "zyxwvutsrq", strict=True))
     other = bootstrap_elo(Comparisons.of([(names[a], names[b], o) for a, b, o in data]), s)
@@ -264,6 +269,9 @@ def test_every_pair_is_drawn_alike():
     drawn = engine._end_of_alike(games, 30_000)(np.random.default_rng(0))
     share = np.bincount(drawn, minlength=8) / len(drawn)
     np.testing.assert_allclose(share, [1 / 15] * 5 + [1 / 3, 1 / 6, 1 / 6], atol=0.01)
+    split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), workers=2)
+    whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), workers=1)
+    assert np.array_equal(split.run_ratings, whole.run_ratings)
     shorter = engine._end_of_alike(games, 100)(np.random.default_rng(0))
     assert np.array_equal(shorter, drawn[-100:])
 
