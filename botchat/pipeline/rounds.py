@@ -13,7 +13,7 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Case
 from botchat.pipeline.filing import UNANSWERED, Filing
 from botchat.pipeline.running import Meter, Stops, work_through
-from botchat.pipeline.sampled import Sampled
+from botchat.pipeline.sampled import Sampled, pairs
 from botchat.protocols.arena import Field
 from botchat.protocols.verdicts import outcome
 from botchat.ratings.adaptive import ELO, AdaptiveSettings, Asked, Sampler, Target
@@ -40,8 +40,15 @@ class Round:
     """What the others' ratings then rest on."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be sampled before anything is asked."""
+        """Refuse what cannot be sampled, or says nothing, before anything is asked."""
         self._sampler(self.settings)
+        target, m = self.settings.target, len(self.field.players)
+        n_pairs = pairs(m, self.added)
+        if target is not None and target.swaps >= n_pairs:
+            raise ConfigError(
+                f"the Arena at N = {self.field.turns}: a target of {target.swaps} swaps says "
+                f"nothing of {m} models: {n_pairs} pairs are asked; give --target swaps=0"
+            )
 
     async def run(self, stops: Stops, meter: Meter) -> Sampled:
         """Ask until the target is reached or the budget used.

@@ -15,6 +15,10 @@ Row = dict[str, Any]
 _TOP = 5
 """Models that a line of progress names."""
 
+_MANY = 0.05
+"""Share of the pairs that a target had better not allow in the wrong order; of 14 models 2 are
+2 %."""
+
 _WIDE = 1.96
 """Standard errors on each side of a 95 % interval."""
 
@@ -136,6 +140,12 @@ class Sampled:
         said += (
             [f"{self.judged.protocol}: {self.judged.stability}"] if self.judged.stability else []
         )
+        n_pairs = pairs(len(self.models), self.added)
+        if target.swaps > _MANY * n_pairs and state.finished == "target reached":
+            said.append(
+                f"Warning: the target allows {target.swaps} of {n_pairs} pairs in the wrong order; "
+                "so few models need --target swaps=0"
+            )
         return [*said, *([f"Warning: {state.warning}"] if state.warning else [])]
 
     @property
@@ -152,6 +162,11 @@ class Sampled:
             f"({100 * self.saved:.1f} % saved) · up to {state.swaps} swaps "
             f"(at most {target.swaps}: {_percent(state.probability)}) · {top}{more}"
         )
+
+
+def pairs(n_models: int, added: str | None) -> int:
+    """Pairs of models that a run asks about."""
+    return n_models * (n_models - 1) // 2 if added is None else n_models - 1
 
 
 def _pairs(n: int) -> str:

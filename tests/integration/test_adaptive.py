@@ -25,8 +25,8 @@ from tests.integration.test_runs import stage_files, start
 from tests.openai_server import Server, faults, text
 from tests.openai_server.batches import BatchServer
 
-SKILLS = {"ada": 0.8, "bob": 0.6, "cleo": 0.5, "dan": 0.2}
-N_SEEDS = 30
+SKILLS = {"ada": 0.9, "bob": 0.65, "cleo": 0.4, "dan": 0.1}
+N_SEEDS = 20
 POPULATION = 6 * 2 * N_SEEDS
 ADAPTIVE = ["judge", "arena", "--seeds", "small", "--judge", "umpire", "--adaptive"]
 WHOLE = ADAPTIVE[:-1]
@@ -119,7 +119,7 @@ def test_what_is_asked_is_sent_and_enough_for_the_ranking(finished, server, caps
     folder, files, calls = finished
     row, found = told(capsys, folder, *SURE)
     made = judgments(folder)
-    assert row["made"] == row["cases"] == len(made) == calls < POPULATION / 2
+    assert row["made"] == row["cases"] == len(made) == calls < POPULATION
     assert row["population"] == POPULATION
     assert row["saved"] == pytest.approx(1 - calls / POPULATION, abs=1e-4)
     assert row["stopped"] == "target reached"
@@ -152,25 +152,21 @@ def test_a_whole_run_keeps_all_of_it(finished, server, tmp_path, capsys):
     assert (row["new"], server.n_received - before) == (0, 0)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_killed_anywhere_it_asks_the_same(finished, tmp_path, seed):
-    """SIGKILL at a random request: resumed to the same bytes, and nothing is paid twice."""
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_killed_anywhere_it_asks_the_same(finished, server, tmp_path, end):
+    """Ended at a random request: resumed to the same bytes, and nothing is paid twice."""
     _, files, calls = finished
-    with Server(umpire) as server:
-        # Keys have the server's address in them, the stage files only as far as keys go.
-        whole = workspace(tmp_path / "whole", server)
-        run(whole, *SURE)
-        folder = workspace(tmp_path / "w", server)
-        before = server.n_received
-        process = start(folder, SURE)
-        server.wait_for(before + random.Random(seed).randrange(2, calls))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        server.wait_idle()
-        run(folder, *SURE)
-        assert server.n_received - before <= calls + 4
-        assert stage_files(folder) == stage_files(whole)
-    assert len(stage_files(whole)) == len(files)
+    folder = workspace(tmp_path / "w", server)
+    before = server.n_received
+    process = start(folder, SURE)
+    server.wait_for(before + random.Random(end).randrange(2, calls))
+    process.send_signal(end)
+    process.communicate()
+    server.wait_idle()
+    run(folder, *SURE)
+    lost = 4 if end == signal.SIGKILL else 0  # in flight; an interrupt waits for these
+    assert calls <= server.n_received - before <= calls + lost
+    assert stage_files(folder) == files
 
 
 def test_stopped_by_a_limit_it_goes_on_to_the_same_bytes(finished, server, tmp_path, capsys):
@@ -219,12 +215,12 @@ def test_a_budget_is_kept_and_can_be_raised(server, tmp_path, capsys):
     folder = workspace(tmp_path / "w", server)
     budget = [*ADAPTIVE, "--seed", "7", "--budget"]
     before = server.n_received
-    row, _ = told(capsys, folder, *budget, "77")
-    assert (row["made"], row["stopped"]) == (77, "budget used")
-    assert server.n_received - before == 77
-    row, _ = told(capsys, folder, *budget, "150")
-    assert row["made"] == 150
-    assert row["new"] <= 150 - 30  # a batch that the first budget cut short may be another one
+    row, _ = told(capsys, folder, *budget, "60")
+    assert (row["made"], row["stopped"]) == (60, "budget used")
+    assert server.n_received - before == 60
+    row, _ = told(capsys, folder, *budget, "100")
+    assert row["made"] == 100
+    assert row["new"] <= 100 - 20  # a batch that the first budget cut short may be another one
     row, _ = told(capsys, folder, *budget, "5000")
     assert (row["made"], row["stopped"], row["saved"]) == (POPULATION, "everything compared", 0)
     assert server.n_received - before == POPULATION
@@ -255,7 +251,7 @@ def test_each_n_is_asked_for_itself(server, tmp_path, capsys):
 
 def test_a_model_is_placed_with_few_calls(server, tmp_path, capsys):
     """--add: only comparisons with it; its place; the others' verdicts stay; the board takes it."""
-    folder = workspace(tmp_path / "w", server, n_seeds=60)
+    folder = workspace(tmp_path / "w", server, n_seeds=40)
     run(folder, *WHOLE)
     before = {(j.seed_id, j.contestants): j for j in judgments(folder)}
     compete(folder, "eve")
@@ -263,7 +259,7 @@ def test_a_model_is_placed_with_few_calls(server, tmp_path, capsys):
     add = [*WHOLE, "--add", "eve", "--budget", "100"]
     row, _ = told(capsys, folder, *add)
     assert server.n_received - sent == row["made"] == row["new"] == 100
-    assert row["population"] == 4 * 2 * 60
+    assert row["population"] == 4 * 2 * 40
     placed = row["placed"]
     assert (placed["model"], placed["of"]) == ("eve", 5)
     assert placed["place"] in (2, 3)
@@ -278,7 +274,7 @@ def test_a_model_is_placed_with_few_calls(server, tmp_path, capsys):
     board = reading.read(Workspace(folder), "small").board(
         "umpire", EloSettings(shuffles=10, runs=1)
     )
-    assert any("; 100 of 820 were chosen adaptively" in note for note in board.notes)
+    assert any("; 100 of 580 were chosen adaptively" in note for note in board.notes)
 
 
 def test_a_model_beyond_the_others_is_told_as_such(server, tmp_path, capsys):
@@ -385,6 +381,10 @@ def test_the_function_gives_what_the_command_gives(finished, server, tmp_path):
         (["--adaptive", "--seed", "-1"], "seed -1: give at least 0"),
         (["--adaptive", "--control"], "--control does not go with --adaptive"),
         (["--adaptive", "--model", "ada"], "at least two contestants; there is ada"),
+        (
+            ["--adaptive", "--model", "ada", "--model", "bob"],
+            "a target of 2 swaps says nothing of 2 models: 1 pairs are asked; give --target swaps",
+        ),
         (["--adaptive", "--turns", "9"], "no two dialogues of one seed have 9 utterances"),
         (["--adaptive", "--judge", "rules", "--batch"], "--batch: rules is on no endpoint"),
         (["--add", "zoe"], "no dialogues of 'zoe' on the set 'small'"),

@@ -180,7 +180,11 @@ def test_the_ranking_in_words(tmp_path):
         "Arena at N = 8: 40 of 400 comparisons made, 90.0 % saved; target reached",
         "With 95 % confidence, at most 1 pair more than 10 Elo apart on the whole Arena is in the "
         "wrong order (at most 2: 96 %)",
+        "Warning: the target allows 2 of 3 pairs in the wrong order; so few models need "
+        "--target swaps=0",
     ]
+    many = sampled(tmp_path, {f"m{i}": i for i in range(10)})
+    assert not any("Warning" in line for line in many.lines)
     assert found.progress == (
         "N = 8: 40 of 400 (90.0 % saved) · up to 1 swaps (at most 2: 96 %) · "
         "b 1100 ± 20, c 1000 ± 20, a 900 ± 20"
