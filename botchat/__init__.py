@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from botchat.pipeline.sampling import judge_adaptively
     from botchat.pipeline.seeding import import_seeds
     from botchat.pipeline.session import Limits
+    from botchat.pipeline.simulating import simulate
     from botchat.pipeline.workspace import Workspace
     from botchat.ratings.adaptive import AdaptiveSettings, Target
     from botchat.ratings.bradley_terry import fit as bradley_terry
@@ -49,6 +50,7 @@ _HOMES = {
     "leaderboard": "pipeline.publishing:leaderboard",
     "probe": "pipeline.probing:probe",
     "rank_rates": "pipeline.publishing:rank_rates",
+    "simulate": "pipeline.simulating:simulate",
 }
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "leaderboard",
     "probe",
     "rank_rates",
+    "simulate",
 ]
 
 

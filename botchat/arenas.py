@@ -41,7 +41,7 @@ def from_verdicts(
     readable = made.only(made.readable)
     if not len(readable):
         return None
-    comparisons = _comparisons(readable)
+    comparisons = comparisons_of(readable)
     pairs = list(combinations(verdicts.players, 2))
     design = _design(made, pairs, 2 * len(set(seed_ids)))
     elo = _as_designed(elo, design)
@@ -112,7 +112,8 @@ def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
     return replace(elo, per_pair=design.expected) if design.uneven else elo
 
 
-def _comparisons(readable: Verdicts) -> Comparisons:
+def comparisons_of(readable: Verdicts) -> Comparisons:
+    """Readable verdicts as comparisons of the players, by name, with their seeds."""
     players = readable.players
     place = {name: i for i, name in enumerate(players)}
     # Contestants that only unreadable verdicts name have no place, and none is asked for.

@@ -180,6 +180,43 @@ def _parser() -> argparse.ArgumentParser:
     board.add_argument("--shuffles", type=int, default=1000, help="Elo shuffles a run (1000)")
     board.add_argument("--runs", type=int, default=10, help="Elo runs that are averaged (10)")
 
+    simulate = _command(
+        commands, "simulate", boards.simulate, "what an adaptive Arena would cost and find"
+    )
+    simulate.add_argument(
+        "--rates", type=Path, metavar="CSV", help="truth: a table as of leaderboard"
+    )
+    simulate.add_argument(
+        "--per-pair", type=int, metavar="N", help="comparisons a pair of that table (444)"
+    )
+    simulate.add_argument("--seeds", metavar="SET", help="truth: the finished Arena of this set")
+    simulate.add_argument("--judge", metavar="JUDGE", help="by whom (needed if there are two)")
+    simulate.add_argument("--turns", type=int, metavar="N", help="at N (needed if there are two)")
+    simulate.add_argument(
+        "--gap", type=float, default=10.0, help="pairs more than so many Elo apart count (10)"
+    )
+    simulate.add_argument(
+        "--swaps", type=int, default=2, help="of these, at most so many in the wrong order (2)"
+    )
+    simulate.add_argument("--confidence", type=float, default=0.95, help="this surely (0.95)")
+    simulate.add_argument(
+        "--budget",
+        type=int,
+        action="append",
+        default=[],
+        metavar="K",
+        help="repeatable; each design with K comparisons, too",
+    )
+    simulate.add_argument(
+        "--add",
+        nargs="?",
+        const="all",
+        metavar="MODEL",
+        help="instead, place this model, or each in turn, on the board of the others (K: 400)",
+    )
+    simulate.add_argument("--runs", type=int, default=200, help="of each design (200)")
+    simulate.add_argument("--seed", type=int, default=0, help="of all runs (0)")
+
     page = _command(
         commands, "report", boards.report, "write a set's page alone, of one or more judges"
     )

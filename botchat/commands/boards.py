@@ -1,4 +1,4 @@
-"""Commands that show results: demo, leaderboard, report, plot, view."""
+"""Commands that show results: demo, leaderboard, simulate, report, plot, view."""
 
 from __future__ import annotations
 
@@ -34,6 +34,31 @@ def leaderboard(arguments: argparse.Namespace) -> None:
                 workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
             )
     show_board(arguments, board)
+
+
+def simulate(arguments: argparse.Namespace) -> None:
+    """Say what a part of a full board would have cost and found."""
+    from botchat.pipeline import simulating
+    from botchat.ratings.adaptive import Target
+
+    with progress() as meter:
+        found = simulating.simulate(
+            workspace_of(arguments),
+            rates=arguments.rates,
+            per_pair=arguments.per_pair,
+            seed_set=arguments.seeds,
+            judge=arguments.judge,
+            turns=arguments.turns,
+            target=Target(arguments.gap, arguments.swaps, arguments.confidence),
+            budgets=arguments.budget,
+            add=arguments.add,
+            runs=arguments.runs,
+            seed=arguments.seed,
+            meter=meter,
+        )
+    say(arguments, {"rows": found.rows, "note": found.note}, found.shown)
+    if not arguments.json:
+        print(found.note)
 
 
 def report(arguments: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ from botchat.pipeline import reading, reporting
 from botchat.pipeline.running import Meter
 from botchat.pipeline.workspace import Workspace
 from botchat.processes import spread
+from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rates import comparisons_from_rates
 from botchat.tables import records, to_csv, to_json, to_markdown
@@ -106,14 +107,8 @@ def rank_rates(
         elo: how it is rated; default: the paper's way.
         out: folder to write tables and figures to; ``None`` writes nothing.
     """
-    try:
-        text = path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        raise MissingError(f"no file {path}; name a csv of pairwise rates") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
     per_pair = PER_PAIR if per_pair is None else per_pair
-    comparisons = comparisons_from_rates(text, per_pair, str(path))
+    comparisons = read_rates(path, per_pair)
     board = leaderboards.from_comparisons(comparisons, path.stem, per_pair, elo)
     lines = [board.standing.note, board.standing.signature]
     if out is not None:
@@ -133,6 +128,21 @@ def rank_rates(
     if out is not None:
         store.write_atomic(out / f"{board.standing.name}.json", to_json(whole).encode())
     return Published(leaderboards.rows_for_people(board.standing), lines, whole, out)
+
+
+def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
+    """Comparisons that a csv of pairwise rates stands for, ``per_pair`` (444) of each pair.
+
+    Raises:
+        MissingError, DataError, ConfigError: no such file, a table that is none, no such number.
+    """
+    try:
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise MissingError(f"no file {path}; name a csv of pairwise rates") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 
 
 def elo_settings(shuffles: int, runs: int, seed: int) -> EloSettings:

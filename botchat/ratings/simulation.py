@@ -1,0 +1,134 @@
+"""What a design would have cost and found, had it been used on a board that is known in full.
+
+The judge is what the board recorded, the truth its Bradley-Terry ratings (and, beside them, its
+Elo). Neither seeds nor judge are drawn anew: the numbers say how well a part of a board stands for
+the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from botchat.measures.statistics import kendall
+from botchat.ratings.adaptive import AdaptiveSettings, Sampler
+from botchat.ratings.bradley_terry import fit
+from botchat.ratings.comparisons import Comparisons, Floats, Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Every comparison of a full board.
+
+    ``outcome``: of model i shown before model j on each of s seeds, shape (m, m, s); nan where
+    there is none. ``dealt``: a pair's outcomes were recorded without seed and order, as in a rate
+    table; every run deals them to the pair's seeds and orders at random, so that a seed tells
+    nothing of the other order or of other pairs.
+    """
+
+    models: tuple[str, ...]
+    outcome: Floats
+    dealt: bool
+
+    @classmethod
+    def of(cls, comparisons: Comparisons) -> Population:
+        """From comparisons; at most one for each seed and order where seeds are known.
+
+        Raises:
+            MissingError: there is no comparison.
+        """
+        comparisons.need_some()
+        m, first, second = len(comparisons.models), comparisons.first, comparisons.second
+        seed, outcome = comparisons.cluster, comparisons.outcome
+        if seed is None:
+            low, high, outcome = comparisons.oriented()
+            pair = low * m + high
+            order = np.argsort(pair, kind="stable")
+            pair, outcome = pair[order], outcome[order]
+            seed, swapped = np.divmod(np.arange(len(pair)) - np.searchsorted(pair, pair), 2)
+            low, high = pair // m, pair % m
+            first, second = np.where(swapped, high, low), np.where(swapped, low, high)
+            outcome = np.where(swapped, 1 - outcome, outcome)
+        cells = np.full((m, m, int(seed.max()) + 1), np.nan)
+        cells[first, second, seed] = outcome
+        return cls(comparisons.models, cells, comparisons.cluster is None)
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """All of them, with seeds."""
+        first, second, seed = np.nonzero(~np.isnan(self.outcome))
+        return Comparisons(self.models, first, second, self.outcome[first, second, seed], seed)
+
+    @cached_property
+    def truth(self) -> Floats:
+        """The full board's Bradley-Terry ratings, shape (m,)."""
+        return fit(self.comparisons).rating
+
+    def seeds_of(self, i: int, j: int) -> Indices:
+        """Seeds on which two models were compared in one order at least."""
+        return np.flatnonzero(~np.isnan(self.outcome[i, j]) | ~np.isnan(self.outcome[j, i]))
+
+    def deal(self, rng: np.random.Generator) -> Population:
+        """The same comparisons; of each pair in another order, where their order is made up."""
+        if not self.dealt:
+            return self
+        low, high = np.triu_indices(len(self.models), 1)
+        cells = np.concatenate([self.outcome[low, high], 1 - self.outcome[high, low]], axis=1)
+        one, other = np.split(rng.permuted(cells, axis=1), 2, axis=1)
+        outcome = self.outcome.copy()
+        outcome[low, high], outcome[high, low] = one, 1 - other
+        return replace(self, outcome=outcome)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One simulated run: comparisons made, and how many there are to make.
+
+    ``rating``: as estimated, shape (m,). ``stated``: probability it gave its target at the end.
+    """
+
+    calls: int
+    population: int
+    rating: Floats
+    stated: float
+
+
+def simulate(
+    population: Population, settings: AdaptiveSettings, run: int, added: int | None = None
+) -> Run:
+    """Run a design on a population; the same ``settings.seed`` and ``run`` give the same again.
+
+    Args:
+        population: what can be compared, and what comes out.
+        settings: the design, where it stops, and the seed of all runs.
+        run: its number.
+        added: a model to place on the full board of the others.
+    """
+    rng = np.random.default_rng([settings.seed, run])
+    population = population.deal(rng)
+    known = None
+    if added is not None:
+        board = population.outcome.copy()
+        board[added] = board[:, added] = np.nan
+        known = replace(population, outcome=board).comparisons
+    settings = replace(settings, seed=int(rng.integers(1 << 32)))
+    sampler = Sampler(population.models, population.seeds_of, settings, known, added)
+    while (asked := sampler.ask()) is not None:
+        sampler.tell(population.outcome[asked.first, asked.second, asked.seed])
+    state = sampler.state
+    return Run(state.made, state.population, state.rating, state.probability)
+
+
+def swaps(ratings: Floats, truth: Floats, gap: float) -> Indices:
+    """Pairs more than ``gap`` apart in truth that ratings, shape (n, m), have not in that order."""
+    low, high = np.triu_indices(len(truth), 1)
+    apart = truth[low] - truth[high]
+    wrong = (ratings[:, low] - ratings[:, high]) * np.sign(apart) <= 0
+    return np.asarray((wrong & (np.abs(apart) > gap)).sum(axis=1))
+
+
+def order_kept(ratings: Floats, truth: Floats) -> Floats:
+    """Kendall's tau-b of ratings, shape (n, m), with the truth; shape (n,)."""
+    return kendall(ratings, np.broadcast_to(truth, ratings.shape))
