@@ -7,6 +7,7 @@ import contextlib
 import math
 import random
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -164,7 +165,7 @@ class Endpoint:
         self._free_at = 0.0
         self._shrunk_at = 0.0
         self._stopped = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
     async def slot(self, tokens: float = 0.0) -> AsyncIterator[None]:
@@ -226,20 +227,28 @@ class Endpoint:
         self._free_at = max(self._free_at, now + pause_s)
 
     async def _acquire(self) -> None:
-        while self.in_flight >= int(self.limit):
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                self._waiting.remove(turn)
-                self._wake()  # a turn given to a caller that is gone goes to the next one
-                raise
-            self._waiting.remove(turn)
-        self.in_flight += 1
+        if self._stopped.is_set():
+            raise asyncio.CancelledError
+        if not self._waiting and self.in_flight < int(self.limit):
+            self.in_flight += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                with contextlib.suppress(ValueError):
+                    self._waiting.remove(turn)
+            else:  # a place given to a caller that is gone goes to the next one
+                self.in_flight -= 1
+                self._wake()
+            raise
 
     def _wake(self) -> None:
-        free = int(self.limit) - self.in_flight
-        for turn in self._waiting[: max(0, free)]:
+        """Give free places to those who have waited longest; newcomers queue behind them."""
+        while self._waiting and self.in_flight < int(self.limit):
+            turn = self._waiting.popleft()
             if not turn.done():
+                self.in_flight += 1
                 turn.set_result(None)

@@ -204,6 +204,7 @@ def test_an_error_body_that_echoes_the_key_leaves_no_trace(tmp_path, caplog):
         per_request(faults.error(500, f"bad key {KEY}"), text(f"you sent {KEY}"))
     ) as server:
         asked = ask(server, tmp_path)
+        assert server.n_received == 2
     assert asked.reply.text == "you sent [key]"
     assert KEY not in caplog.text
     for path in tmp_path.iterdir():
@@ -217,7 +218,7 @@ def test_a_body_is_read_no_further_than_the_cap(tmp_path, fault, monkeypatch):
     with Server(per_request(fault, text("fine"))) as server:
         asked = ask(server, tmp_path)
         assert asked.reply.text == "fine"
-        assert asked.failed_attempts == 1
+        assert (server.n_received, asked.failed_attempts) == (2, 1)
 
 
 def test_a_hanging_server_is_cut_at_the_deadline(tmp_path):
@@ -227,7 +228,7 @@ def test_a_hanging_server_is_cut_at_the_deadline(tmp_path):
         asked = ask(server, tmp_path, timeout_s=0.2)
         gate.open()
         assert asked.reply.text == "fine"
-        assert asked.failed_attempts == 1
+        assert (server.n_received, asked.failed_attempts) == (2, 1)
 
 
 def test_a_slow_drip_is_cut_at_the_deadline(tmp_path):
@@ -235,7 +236,7 @@ def test_a_slow_drip_is_cut_at_the_deadline(tmp_path):
     with Server(per_request(faults.slow_drip(0.02), text("fine"))) as server:
         asked = ask(server, tmp_path, timeout_s=0.2)
         assert asked.reply.text == "fine"
-        assert asked.failed_attempts == 1
+        assert (server.n_received, asked.failed_attempts) == (2, 1)
 
 
 @pytest.mark.parametrize("wording", ["openai", "vllm", "llama.cpp"])
@@ -316,11 +317,55 @@ def test_a_late_duplicate_is_not_taken_for_the_next_reply(tmp_path):
 
     with Server(script) as server:
         asked = ask(server, tmp_path, *requests)
+        assert server.n_received == 3
     assert [reply.text for reply in asked.replies] == [
         "to the first",
         "to request 1",
         "to request 2",
     ]
+
+
+def test_replies_out_of_order_go_each_to_its_own_request(tmp_path):
+    """Eight calls in flight, answered last first and late: none gets another's reply."""
+    gates = [Gate() for _ in range(8)]
+
+    def script(call):
+        n = int(call.messages[-1]["content"])
+        return text(f"to request {n}").held(gates[n])
+
+    async def run(server):
+        ledger = Ledger(tmp_path / "l.sqlite3")
+        connection = Connection(server.url, lambda: KEY)
+        entry = ModelSettings(model="m", base_url=server.url)
+        model = RecordedModel(
+            OpenAIModel("m", entry, connection, {}), ledger, stage="test", endpoint=Endpoint(8)
+        )
+        asked = [
+            asyncio.create_task(model.chat([Message(role="user", content=str(n))], Sampling()))
+            for n in range(8)
+        ]
+        await server.until(8)
+        for n in reversed(range(8)):
+            gates[n].open()
+            await asked[n]
+        replies = [(await task).text for task in asked]
+        stored = [ledger.get((await task).key).text for task in asked]
+        await connection.close()
+        ledger.close()
+        return replies, stored
+
+    with Server(script) as server:
+        replies, stored = asyncio.run(run(server))
+        assert server.n_received == 8
+    assert replies == stored == [f"to request {n}" for n in range(8)]
+
+
+def test_the_first_answer_counts_whatever_a_second_would_be(tmp_path):
+    """An endpoint that would answer otherwise the second time is not asked a second time."""
+    with Server(per_request(text("first"), text("second"))) as server:
+        said = [ask(server, tmp_path, ASK, ASK).replies for _ in range(2)]
+        assert server.n_received == 1
+    assert [[reply.text for reply in replies] for replies in said] == [["first"] * 2] * 2
 
 
 def test_a_login_in_the_url_is_sent_but_never_shown(tmp_path, monkeypatch):

@@ -253,9 +253,7 @@ def test_a_flaky_server_costs_attempts_but_no_answers(tmp_path, finished, monkey
     from botchat.models.limits import Retry
 
     monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=30, first_s=0.0))
-    kinds = ["500", "reset", "html", "no-choices"]
-    known = [kind for kind in faults.TRANSIENT if kind in kinds] or list(faults.TRANSIENT)
-    with Server(flaky(0.1, seed=3, kinds=known)) as server:
+    with Server(flaky(0.1, seed=3)) as server:
         folder = workspace(tmp_path / "w", server)
         run(folder)
         assert {n: len(b) for n, b in stage_files(folder).items()} == {
