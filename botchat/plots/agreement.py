@@ -112,10 +112,12 @@ def _cost(found: Findings, key: str) -> Chart:
         if row.get(key) is not None and (ends := _agreement(found, row, by_truth)) is not None
     ]
     against = f"Agreement with {found.truth}" if by_truth else "Agreement with the other judges"
-    heading = Heading(title, f"{found.subject} · {len(prices)} judges", [found.signature])
+    n = max(row["n" if by_truth else "verdicts"] for row in found.rows)
+    counts = f"{len(prices)} judges, up to {n:,} verdicts each"
+    heading = Heading(title, f"{found.subject} · {counts}", [found.signature])
     caption = (
-        f"{against} over the cost of a verdict, {len(prices)} judges; bars are 95 % intervals. "
-        "Lines lead from a control to its panel."
+        f"{against} over the cost of a verdict; bars are 95 % intervals. Lines lead from a control "
+        f"to its panel. {counts}."
     )
     shown = "Accuracy (%)" if by_truth else "Agreement with the others (%)"
     figure = cost_against_agreement(prices, _COSTS[key], shown, heading)

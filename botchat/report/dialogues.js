@@ -35,7 +35,7 @@ botchat.dialogues = (() => {
       "p",
       { class: "error" },
       el("b", null, index.error_types[type] || type),
-      quote ? [": ", el("q", { dir: "auto" }, quote)] : null,
+      quote ? [": ", el("span", { class: "quote", dir: "auto" }, `“${quote}”`)] : null,
       EVIDENCE[evidence] ? el("span", { class: "unfound" }, ` (this quote is ${EVIDENCE[evidence]})`) : null,
       why ? el("span", { dir: "auto" }, ` – ${why}`) : null,
       by ? [" · ", named(by)] : null,

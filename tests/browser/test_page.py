@@ -18,6 +18,7 @@ from botchat.pipeline.publishing import leaderboard
 from botchat.pipeline.reading import read
 from botchat.pipeline.reporting import report
 from botchat.pipeline.workspace import Workspace
+from botchat.protocols.diagnosis import ERRORS
 from botchat.records import Judgment, Turn, Utterance, natural_key
 from botchat.report import View, render
 from botchat.report.archive import build
@@ -265,6 +266,38 @@ def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) 
     folded.find_element("css selector", "summary").click()
     turns = [e.text for e in folded.find_elements("css selector", ".turn")]
     assert turns == ["critic · votes 3\nIt is <b>stiff</b>.", "author\nSo it is."]
+
+
+def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: Path) -> None:
+    """Type, quote and explanation; a quote that nobody said is marked; the list filters by them."""
+    records = made({"m": 0.5}, 2)
+    said = records.dialogues["m"]["S-1"].utterances[2].split(".")[0]
+    reason = "\n".join(
+        f"{name}? " + (f'Yes\n- Utterance 3: "{said}" - again\n- Utterance 4: "<i>made up</i>" - x'
+        if name == "Repetition" else "No")
+        for name in ERRORS.values()
+    )  # fmt: skip
+    verdict = msgspec.structs.replace(judgment("diagnosis", "S-1", ("m",), "-2"), reason=reason)
+    page = write_page(
+        Made(records.seeds, records.dialogues, {**records.judgments, "diagnosis": [verdict]}),
+        tmp_path,
+    )
+    browser.open(page, "#view=unieval&a=m&seed=S-1")
+    assert "diagnosis -2" in browser.text(".reading .verdict")
+    bubbles = browser.driver.find_elements("css selector", ".reading > ol > li .bubble")
+    found = {at: b.find_elements("css selector", ".error") for at, b in enumerate(bubbles, 1)}
+    assert {at: len(errors) for at, errors in found.items() if errors} == {3: 1, 4: 1}
+    assert found[3][0].text == f"Repetition: “{said}” – again"
+    assert (
+        found[4][0].text == "Repetition: “<i>made up</i>” (this quote is not in the dialogue) – x"
+    )
+    browser.run(
+        "const s = document.querySelector('#reader [aria-label=Verdict]');"
+        "s.value = 'diagnosed'; s.dispatchEvent(new Event('change'))"
+    )
+    shown = browser.driver.find_elements("css selector", ".cases .id")
+    assert [one.text for one in shown] == ["S-1"]
+    assert browser.complaints() == []
 
 
 def write_page(records: Made, folder: Path, judge: str = "rules") -> Path:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from markupsafe import escape
 
-from botchat import store
+from botchat import prompts, store
 from botchat.cli import main
 from botchat.pipeline.workspace import dialogue_order
 from botchat.records import Dialogue, Judgment, Seed
@@ -308,6 +309,25 @@ def test_without_the_ledger_prices_are_unknown_and_not_nothing(judged, tmp_path,
         None,
         None,
     )
+
+
+def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, capsys):
+    """Cost against agreement, judge against judge, the talk; what panels were told in full."""
+    found = agreed(capsys, judged, "gteval", "--resamples", "1000")
+    where = ["--seeds", "small", "--dir", str(judged), "--out", str(tmp_path)]
+    assert main(["report", *where]) == 0
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert "gteval on small: judges beside each other" in page
+    for figure in ("What agreement costs", "Judges against each other", "The judges themselves"):
+        assert f'aria-label="{figure}"' in page
+    assert found["signature"] in page
+    assert "What the talk changed" in page
+    assert escape(prompts.text("roles/critic").splitlines()[0]) in page
+    alone = tmp_path / "alone"
+    assert main(["report", *where[:-1], str(alone), "--judge", found["rows"][0]["judge"]]) == 0
+    page = (alone / "index.html").read_text("utf-8")
+    assert "judges beside each other" not in page
+    assert "How right one judge is, it cannot say itself." in page
 
 
 def test_unieval_gives_detection_index_and_false_alarms(judged, capsys):
