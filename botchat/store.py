@@ -176,13 +176,22 @@ def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> bool:
     for record in sorted(records, key=order):
         encode(record, buffer, -1)
         buffer += b"\n"
-    if path.exists() and path.read_bytes() == buffer:
+    if _holds(path, buffer):
         return False
-    write_atomic(path, bytes(buffer))
+    write_atomic(path, buffer)
     return True
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def _holds(path: Path, data: bytearray) -> bool:
+    """Whether a file is there and holds just that, without reading it as a whole."""
+    if not path.exists() or path.stat().st_size != len(data):
+        return False
+    with path.open("rb") as file, memoryview(data) as view:
+        parts = range(0, len(data), _BLOCK)
+        return all(file.read(_BLOCK) == view[start : start + _BLOCK] for start in parts)
+
+
+def write_atomic(path: Path, data: bytes | bytearray) -> None:
     """Write a file so that readers see the old or the new content, never a part.
 
     Raises:
