@@ -15,6 +15,8 @@ from typing import Any
 
 from botchat import __version__, arenas, failings, standings, survival
 from botchat.arenas import from_comparisons
+from botchat.coverage import coverage
+from botchat.coverage import notes as coverage_notes
 from botchat.generation import human_dialogue
 from botchat.health import judge_health, sureness
 from botchat.interfaces import settings_digest
@@ -157,7 +159,8 @@ def build(
     made_with = dict(sorted(made_with.items()))
     signatures = {protocol: _signature(counts) for protocol, counts in made_with.items()}
     turns = turns_judged(pairwise)
-    surveyed = surveyed or survey(seeds, _with_human(dialogues, seeds), turns)
+    everyone = _with_human(dialogues, seeds)
+    surveyed = surveyed or survey(seeds, everyone, turns)
     seed_ids = [seed.id for seed in eligible(seeds)]
     rated = {}
     for n in turns:
@@ -195,6 +198,7 @@ def build(
         **({GTEVAL: gteval} if gteval else {}),
         **({DIAGNOSIS: diagnosed} if diagnosed else {}),
     }
+    covered = coverage(parts, seeds, everyone, single, pairwise, list(signatures.values()))
     digest = settings_digest(asdict(surveyed.thresholds))
     flags_signature = f"botchat:{__version__}|flags|set:{seed_set}|thresholds:{digest}"
     flags = failings.flags(surveyed, len(seeds), flags_signature)
@@ -216,7 +220,7 @@ def build(
             judge_health(
                 single,
                 pairwise,
-                _with_human(dialogues, seeds),
+                everyone,
                 list(signatures.values()),
                 {
                     protocol: sureness(made)
@@ -227,13 +231,13 @@ def build(
             if signatures
             else None
         ),
-        coverage=standings.coverage(parts, list(signatures.values())) if parts else None,
+        coverage=covered,
         utterance_lengths=measured,
         human_lengths=tuple(len(seed.utterances) for seed in seeds),
         seeds_signature=(
             f"botchat:{__version__}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(seed_ids)}"
         ),
-        notes=tuple(_notes(made_with, rated, turns, seed_set, judge)),
+        notes=(*_notes(made_with, rated, turns, seed_set, judge), *coverage_notes(covered)),
     )
 
 

@@ -291,34 +291,6 @@ def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:
     )
 
 
-def coverage(parts: Mapping[str, Table], signatures: Sequence[str]) -> Table:
-    """Readable and missing verdicts of every contestant in every protocol.
-
-    Args:
-        parts: protocol -> its table; of UniEval the largest N is told.
-        signatures: of the judgments.
-    """
-    rows: list[Row] = []
-    for protocol, part in parts.items():
-        suffix = next(c.key for c in part.columns if c.key.startswith("coverage"))[8:]
-        for row in part.frame.to_dict("records"):
-            rows.append(
-                {
-                    "protocol": protocol,
-                    "model": row["model"],
-                    **{key: row[f"{key}{suffix}"] for key in ("readable", "missing", "coverage")},
-                }
-            )
-    return table(
-        "coverage",
-        "Coverage",
-        [Column("protocol", "Protocol", "name"), MODEL, *_covered_columns(detail=False)],
-        rows,
-        signatures,
-        "Missing: not judged, no readable verdict, or a dialogue that stopped too early.",
-    )
-
-
 def descending(rows: Iterable[Row], keys: Sequence[str]) -> list[Row]:
     """Rows by the first key, highest first, then by the next; missing values last, then by name."""
 

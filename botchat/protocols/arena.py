@@ -101,9 +101,15 @@ class Field:
 
     def seeds_of(self, i: int, j: int) -> npt.NDArray[np.intp]:
         """Numbers of the seeds on which two players can be compared; see `shown_length`."""
+        absent, short = self.obstacles(i, j)
+        return np.flatnonzero(~(absent | short))
+
+    def obstacles(self, i: int, j: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Seeds on which a dialogue of either of two players is absent, and is too short."""
         shorter = np.minimum(self._length[i], self._length[j])
         wanted = np.minimum(self._wanted[i], self._wanted[j])
-        return np.flatnonzero((shorter >= wanted) & (shorter > 0))
+        absent = shorter == 0
+        return absent, ~absent & (shorter < wanted)
 
     def comparable(self, i: int, j: int, seed: int) -> bool:
         """Whether one seed is among them."""

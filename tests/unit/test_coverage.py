@@ -1,0 +1,149 @@
+"""Coverage: every case without a readable verdict is counted once, by what it lacks first."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botchat.coverage import Gaps, of_pairs, of_single
+from botchat.protocols.verdicts import Verdicts
+from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.tables import records
+from tests.boards import Made, judgment
+
+MODELS = ("a", "b", "c")
+
+
+def dialogue(model: str, seed_id: str, n: int) -> Dialogue:
+    """A dialogue of ``n`` utterances."""
+    lines = tuple(f"Line {i} of {model}." for i in range(n))
+    return Dialogue(seed_id, model, lines, 2, (), "complete", "")
+
+
+def seeds_of(*lengths: int) -> list[Seed]:
+    """A set with human dialogues of these lengths: ``S-0``, ``S-1`` ..."""
+    return [Seed(f"S-{i}", tuple(f"Line {k}." for k in range(n))) for i, n in enumerate(lengths)]
+
+
+def with_human(seeds: list[Seed], **models: dict[str, int]) -> dict[str, dict[str, Dialogue]]:
+    """Dialogues of models, given as seed id -> length, and of people."""
+    lengths = {HUMAN: {seed.id: len(seed.utterances) for seed in seeds}, **models}
+    return {
+        name: {seed_id: dialogue(name, seed_id, n) for seed_id, n in of.items()}
+        for name, of in lengths.items()
+    }
+
+
+def test_each_way_to_be_missing_in_unieval() -> None:
+    """No dialogue, one that stopped before N unaccused, one not judged, one answer unreadable."""
+    seeds = seeds_of(2, 2, 2, 2, 2, 2)
+    dialogues = with_human(seeds, a={"S-1": 6, "S-2": 16, "S-3": 16, "S-4": 6, "S-5": 16})
+    said = {"S-1": "No", "S-3": None, "S-4": "5", "S-5": "No"}
+    made = [judgment("unieval", seed_id, ("a",), verdict) for seed_id, verdict in said.items()]
+    assert of_single(seeds, dialogues, made, 16) == {"a": Gaps(1, 1, 1, 1)}
+    assert of_single(seeds, dialogues, made) == {"a": Gaps(1, 0, 1, 1)}
+
+
+def test_each_way_to_be_missing_in_the_arena() -> None:
+    """Both contestants carry what one of them lacks, in both orders unless one was judged."""
+    seeds = seeds_of(4, 4, 4, 4, 3)
+    dialogues = with_human(
+        seeds,
+        a={"S-1": 16, "S-2": 16, "S-3": 16, "S-4": 16},
+        b={"S-0": 16, "S-1": 9, "S-2": 16, "S-3": 16, "S-4": 16},
+    )
+    made = Verdicts.of(
+        [
+            judgment("arena-n16", "S-2", ("a", "b"), "1"),
+            judgment("arena-n16", "S-3", ("a", "b"), "both"),
+            judgment("arena-n16", "S-3", ("b", "a"), None),
+        ]
+    )
+    lacking = Gaps(no_dialogue=2, too_short=2, not_judged=1, unreadable=1)
+    assert of_pairs(seeds, dialogues, made, 16) == {"a": lacking, "b": lacking}
+
+
+def test_beside_people_a_model_needs_their_length_only() -> None:
+    """GTEval cuts to the human dialogue; people lack nothing of their own."""
+    seeds = seeds_of(4, 9, 5)
+    dialogues = with_human(seeds, a={"S-0": 6, "S-1": 6, "S-2": 6}, b={"S-0": 6})
+    made = Verdicts.of(
+        [
+            judgment("gteval", "S-0", ("a", HUMAN), "1", 4),
+            judgment("gteval", "S-0", (HUMAN, "b"), None, 4),
+        ]
+    )
+    assert of_pairs(seeds, dialogues, made) == {
+        "a": Gaps(no_dialogue=0, too_short=2, not_judged=3, unreadable=0),
+        "b": Gaps(no_dialogue=4, too_short=0, not_judged=1, unreadable=1),
+    }
+
+
+@st.composite
+def unfinished(draw: st.DrawFn) -> Made:
+    """Some dialogues of three models, some shorter than the others, and some of the verdicts."""
+    seeds = seeds_of(*draw(st.lists(st.sampled_from([2, 3, 4, 6]), min_size=1, max_size=4)))
+    lengths = st.sampled_from([None, 3, 8, 16])
+    drawn = {name: {seed.id: draw(lengths) for seed in seeds} for name in MODELS}
+    dialogues = with_human(
+        seeds, **{name: {i: n for i, n in of.items() if n} for name, of in drawn.items()}
+    )
+
+    def some(cases: list[tuple[str, str, tuple[str, ...], int]], said: list[str]) -> list[Judgment]:
+        verdict = st.sampled_from(["not judged", None, *said])
+        made = [(case, draw(verdict)) for case in cases]
+        return [judgment(*case[:3], v, case[3]) for case, v in made if v != "not judged"]
+
+    def there(names: tuple[str, ...], seed: Seed, n: int) -> bool:
+        of = [dialogues[name].get(seed.id) for name in names]
+        return all(d is not None and len(d.utterances) >= n for d in of)
+
+    singles = [
+        ("unieval", seed.id, (name,), 16) for seed in seeds for name in MODELS
+        if seed.id in dialogues[name]
+    ]  # fmt: skip
+    pairs = [(x, y) for x in MODELS for y in MODELS if x != y]
+    pairs += [pair for x in MODELS for pair in ((x, HUMAN), (HUMAN, x))]
+    by_protocol: dict[str, list[Judgment]] = {"unieval": some(singles, ["No", "4", "9"])}
+    for protocol, of_people in (("arena-n8", False), ("gteval", True)):
+        cases = [
+            (protocol, seed.id, pair, n)
+            for seed in seeds if len(seed.utterances) >= 4
+            for pair in pairs if (HUMAN in pair) == of_people
+            for n in [len(seed.utterances) if of_people else 8]
+            if there(pair, seed, n)
+        ]  # fmt: skip
+        by_protocol[protocol] = some(cases, ["1", "2", "both"])
+    return Made(seeds, dialogues, by_protocol)
+
+
+@given(unfinished())
+@settings(max_examples=25)
+def test_what_is_missing_is_counted_by_what_it_lacks(made: Made) -> None:
+    """On every row of the coverage table, whatever was not made, judged or read."""
+    covered = made.board().coverage
+    if covered is None:
+        return
+    for row in records(covered):
+        lacks = [row[key] for key in ("no_dialogue", "too_short", "not_judged", "unreadable")]
+        assert sum(lacks) == row["missing"]
+
+
+def test_a_board_says_what_it_lacks() -> None:
+    """One sentence a protocol, with every case counted once; none where nothing is missing."""
+    seeds = seeds_of(4, 4)
+    dialogues = with_human(seeds, a={"S-0": 8, "S-1": 8}, b={"S-0": 8})
+    judged = [judgment("arena-n8", "S-0", pair, "1", 8) for pair in (("a", "b"), ("b", "a"))]
+    single = [judgment("unieval", i, ("a",), v, 8) for i, v in (("S-0", "No"), ("S-1", "7"))]
+    found = Made(seeds, dialogues, {"arena-n8": judged, "unieval": single}).board()
+    assert [note for note in found.notes if "cases" in note] == [
+        "arena-n8: 2 of 4 cases have no readable verdict: 2 not generated."
+    ]
+
+
+def test_gaps_add_up() -> None:
+    """Kind by kind."""
+    both = Gaps(1, 2, 3, 4) + Gaps(10, 20, 30, 40)
+    assert (astuple(both), both.total) == ((11, 22, 33, 44), 110)
