@@ -1,9 +1,9 @@
 """Which comparisons to make next, and when enough were made (adaptive Arena).
 
-Every pair of models gets a few comparisons; then those pairs get more whose order is least certain.
-It ends when draws from the posterior of the full board's ratings (`botchat.ratings.full_board`)
-say that at most ``swaps`` pairs more than ``gap`` Elo apart are in the wrong order, with the
-confidence asked.
+Every pair of models gets a few comparisons; then those get more that tell most about orders that
+are probably wrong. It ends when draws from the posterior of the full board's ratings
+(`botchat.ratings.full_board`) say that at most ``swaps`` pairs more than ``gap`` Elo apart are in
+the wrong order, with the confidence asked.
 
 What is asked depends on the models, their seeds, the settings and the outcomes told, and on
 nothing else: an interrupted run goes on by asking and telling again what is stored.
@@ -30,7 +30,7 @@ ELO = 400 / math.log(10)
 
 _ENOUGH_FOR_A_START = 30
 """Comparisons for each model; every one is also another model's."""
-_LEAST_BATCH, _BATCHES = 50, 20
+_LEAST_BATCH, _BATCHES = 50, 40
 _SURE = 5.0
 """Standard errors beyond which no draw will have a pair in the wrong order."""
 _FAR = 400.0
@@ -67,7 +67,7 @@ class AdaptiveSettings:
     ``target``: when to stop; None: only the budget stops. ``budget``: comparisons in all, those of
     earlier runs included. ``design``: ``adaptive``, or ``uniform``: pairs in equal turn, with the
     same stop. ``first``: comparisons a pair to begin with. ``batch``: comparisons asked at once;
-    None: 1/20 of those made, at least 50. ``uniform``: share of comparisons after the first that
+    None: 1/40 of those made, at least 50. ``uniform``: share of comparisons after the first that
     go to pairs in equal turn. ``audits``: share that shows a seed in its other order.
     ``draws``: from the posterior. ``seed``: of everything random.
     Raises `ConfigError` for values out of range.
@@ -241,9 +241,10 @@ class Sampler:
         target = self._settings.target or Target()
         comparisons = together(self.models, self._told)
         board = full_board.estimate(comparisons, self._population)
-        wrong = _wrong(board, self._low, self._high, target.gap, self._normals)
+        low, high = self._low, self._high
+        counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
         made, population = int(self._made.sum()), int(2 * self._n_seeds.sum())
-        probability = float((wrong.counts <= target.swaps).mean())
+        probability = float((counts <= target.swaps).mean())
         finished = ""
         if made == population:
             finished = "everything compared"
@@ -256,12 +257,15 @@ class Sampler:
             population,
             rating=1000 + ELO * board.strength,
             error=ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0)),
-            swaps=int(np.quantile(wrong.counts, target.confidence, method="inverted_cdf")),
+            swaps=int(np.quantile(counts, target.confidence, method="inverted_cdf")),
             probability=probability,
             finished=finished,
             warning=self._warning(comparisons, board.strength),
         )
-        return _Look(state, wrong.rate)
+        variance = board.variance
+        weight = np.zeros_like(variance)
+        weight[low, high] = weight[high, low] = doubt / variance[low, high]
+        return _Look(state, np.maximum(board.next.gains(weight)[low, high], 0))
 
     @property
     def _made(self) -> Indices:
@@ -293,9 +297,9 @@ class Sampler:
             size = min(size, settings.budget - made)
         rng = self._rng(1, made)
         chosen = np.zeros_like(left)
-        doubt = np.where(left > 0, self._looked.wrong, 0)
-        if made >= self._first and settings.design == "adaptive" and doubt.any():
-            wanted = (1 - settings.uniform) * size * doubt / doubt.sum()
+        gain = np.where(left > 0, self._looked.gain, 0)
+        if made >= self._first and settings.design == "adaptive" and gain.any():
+            wanted = _levelled(gain, self._made, (1 - settings.uniform) * size)
             chosen = np.minimum(_rounded(wanted, rng), left)
         # The others in equal turn.
         turn = self._made + chosen + rng.random(len(left))
@@ -352,41 +356,49 @@ class Sampler:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What one look at the data says. ``wrong``: how surely each pair asked is misplaced."""
+    """What one look at the data says. ``gain``: what one more comparison of each pair is worth."""
 
     state: State
-    wrong: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class _Wrong:
-    """``counts``: pairs in the wrong order, of each draw. ``rate``: how often, of each pair."""
-
-    counts: Indices
-    rate: Floats
+    gain: Floats
 
 
 def _wrong(
     board: full_board.FullBoard, low: Indices, high: Indices, gap: float, normals: Floats
-) -> _Wrong:
-    """Pairs that draws of the full board have in the other order, more than ``gap`` Elo apart."""
+) -> tuple[Indices, Floats]:
+    """Pairs in the wrong order and more than ``gap`` logits apart, by draws of the full board.
+
+    Returns how many pairs, of each draw, and how often, of each pair.
+    """
     values, vectors = np.linalg.eigh(board.covariance)
     root = vectors * np.sqrt(np.maximum(values, 0))
     ahead = board.strength[low] - board.strength[high]
-    variance = np.diag(board.covariance)
-    spread = variance[low] + variance[high] - 2 * board.covariance[low, high]
-    doubtful = np.flatnonzero(np.abs(ahead) + gap / ELO < _SURE * np.sqrt(np.maximum(spread, 0)))
+    error = np.sqrt(np.maximum(board.variance[low, high], 0))
+    doubtful = np.flatnonzero(np.abs(ahead) + gap < _SURE * error)
     better = np.where(ahead >= 0, low, high)[doubtful]
     worse = np.where(ahead >= 0, high, low)[doubtful]
-    counts = np.zeros(len(normals), dtype=np.intp)
-    rate = np.zeros(len(low))
+    counts, rate = np.zeros(len(normals), dtype=np.intp), np.zeros(len(low))
     chunk = max(1, _CHUNK // max(1, len(doubtful)))
     for begin in range(0, len(normals), chunk):
-        drawn = board.strength + normals[begin : begin + chunk] @ root.T
-        wrong = drawn[:, worse] - drawn[:, better] > gap / ELO
-        counts[begin : begin + chunk] = wrong.sum(axis=1)
-        rate[doubtful] += wrong.sum(axis=0)
-    return _Wrong(counts, rate / len(normals))
+        drawn = board.strength[:, None] + root @ normals[begin : begin + chunk].T
+        wrong = drawn[worse] - drawn[better] > gap
+        counts[begin : begin + chunk] = np.count_nonzero(wrong, axis=0)
+        rate[doubtful] += np.count_nonzero(wrong, axis=1)
+    return counts, rate / len(normals)
+
+
+def _levelled(gain: Floats, made: Indices, size: float) -> Floats:
+    """Comparisons a pair that use ``size`` best, if each pair's gain falls with its square.
+
+    After k more of n a pair's gain is about gain · (n / (n + k))²: all pairs that get any are
+    brought down to the same gain.
+    """
+    order = np.argsort(-gain, kind="stable")
+    root, there = np.sqrt(gain[order]), made[order] + 1.0
+    level = np.cumsum(there * root) / (np.cumsum(there) + size)
+    wanted = np.zeros(len(gain))
+    # The level is highest where exactly those above it take part.
+    wanted[order] = there * np.maximum(root / level.max() - 1, 0)
+    return wanted
 
 
 def _rounded(wanted: Floats, rng: np.random.Generator) -> Indices:

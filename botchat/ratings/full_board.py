@@ -9,7 +9,8 @@ seen of it plus what was not, and that is predicted:
   error on the logit scale whose spread is estimated from the pairs (as a random-effects
   meta-analysis does it). So a pair is shrunk to the ratings the more, the less was seen of it;
 - outcomes scatter about the rate by the Bernoulli variance times a dispersion (ties make it less
-  than 1), estimated for every model; the two orders of one seed are correlated;
+  than 1), estimated of each pair and shrunk to that of its models; the two orders of one seed are
+  correlated;
 - the strengths themselves have a normal prior whose spread is estimated.
 
 Pairs draw their seeds each in an order of its own, so what the seeds share moves the full board and
@@ -31,7 +32,7 @@ import numpy as np
 from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
 from botchat.ratings.maximum_likelihood import curvature, maximise, score_rate, tables
 
-_MISFITS = np.array([0.0, 0.03, 0.06, 0.09, 0.12, 0.16, 0.2, 0.25, 0.32, 0.4, 0.55, 0.8])
+_MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.22, 0.3, 0.45, 0.7])
 """Logits; standard deviations of a pair about Bradley-Terry that are weighed against each other."""
 _USUAL_MISFIT = 0.15
 """Scale of the half-Cauchy prior on them: BotChat's published tables have 0.08 and 0.16."""
@@ -40,9 +41,10 @@ _USUAL_SPREAD = 0.7
 _PRIOR = 2.0
 _USUAL_AGREEMENT, _PRIOR_AUDITS = 0.3, 10.0
 """Correlation of a seed's two orders before any audit, and how many audits that is worth."""
-_PRIOR_FREEDOM = 10.0
-"""Degrees of freedom that the dispersion of all outcomes is worth beside a model's own."""
-_ROUNDS = 4
+_OF_ALL, _OF_MODELS = 10.0, 20.0
+"""Degrees of freedom that the dispersion of all outcomes is worth beside a model's own, and that
+of its models beside a pair's own."""
+_ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +53,48 @@ class FullBoard:
 
     ``strength``: shape (m,). ``covariance``: of what is not known of it, shape (m, m); 0 where the
     board is full. ``misfit``: standard deviation of pairs about Bradley-Terry, in logits.
-    ``dispersion``: variance of an outcome over Bernoulli's, of each model, shape (m,).
-    ``agreement``: correlation of the two orders of a seed.
+    ``agreement``: correlation of the two orders of a seed. ``next``: what is expected of the next
+    comparison of each pair.
     """
 
     strength: Floats
     covariance: Floats
     misfit: float
-    dispersion: Floats
     agreement: float
+    next: Next
+
+    @property
+    def variance(self) -> Floats:
+        """Of the difference of every two models, shape (m, m)."""
+        return _differences(self.covariance)
+
+
+@dataclass(frozen=True, eq=False)
+class Next:
+    """How the next outcome of a pair (i, j) goes with the strengths on the full board.
+
+    ``variance``: of the outcome. Its covariance with the strengths is (e_i - e_j), as ``common``
+    times what ``by_strength`` makes of it, plus ``own`` times what ``by_pair`` makes of it: by what
+    the models have in common with other pairs, and by what is the pair's own. Shapes (m, m).
+    """
+
+    by_strength: Floats
+    by_pair: Floats
+    common: Floats
+    own: Floats
+    variance: Floats
+
+    def gains(self, weight: Floats) -> Floats:
+        """How far one comparison of each pair would lower the weighted variances of differences.
+
+        ``weight``: of the difference of every two models, shape (m, m); symmetric, as the result.
+        """
+        form = _laplacian(weight)
+        cross = self.by_strength.T @ form @ self.by_pair
+        gain = self.common**2 * _differences(self.by_strength.T @ form @ self.by_strength)
+        gain += self.own**2 * _differences(self.by_pair.T @ form @ self.by_pair)
+        gain += self.common * self.own * _differences(cross + cross.T)
+        return np.asarray(gain / self.variance)
 
 
 def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
@@ -84,8 +119,7 @@ def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
     for _ in range(_ROUNDS):
         expected = score_rate(strength[:, None] - strength[None, :])
         slope = expected * (1 - expected)
-        dispersion = _dispersion(games, rate, decided, slope)
-        variance = (dispersion[:, None] + dispersion[None, :]) / 2 * slope
+        variance = _dispersion(games, rate, decided, slope) * slope
         around = expected.ravel()[pair]
         agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
         error = variance * (games + 2 * agreement * doubled)
@@ -109,15 +143,33 @@ def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
     strength = strength - strength.mean()
     flat = np.linalg.inv(curvature(population[None], strength[None], np.array([False]))[0])
     flat = flat - flat.mean(axis=0)
-    moves = flat @ _laplacian(unseen * (1 - kept) * slope)
-    noise = (unseen * misfit * slope) ** 2 * (1 - kept) + unseen * (1 + agreement) * variance
-    covariance = moves @ known @ moves.T + flat @ _laplacian(noise) @ flat.T
-    return FullBoard(strength, covariance, misfit, dispersion, agreement)
+    common, own = (1 - kept) * slope, (1 - kept) * (misfit * slope) ** 2
+    moved = flat @ _laplacian(unseen * common)
+    noise = unseen**2 * own + unseen * (1 + agreement) * variance
+    return FullBoard(
+        strength,
+        moved @ known @ moved.T + flat @ _laplacian(noise) @ flat.T,
+        misfit,
+        agreement,
+        Next(
+            moved @ known,
+            flat,
+            common,
+            unseen * own + (1 + agreement) * variance,
+            common**2 * _differences(known) + own + variance,
+        ),
+    )
 
 
 def _laplacian(weight: Floats) -> Floats:
     """Sum over pairs of weight · (e_i - e_j)(e_i - e_j)', of a symmetric (m, m) table."""
     return np.asarray(np.diag(weight.sum(axis=1)) - weight)
+
+
+def _differences(form: Floats) -> Floats:
+    """(e_i - e_j)' form (e_i - e_j) of every two models, shape (m, m)."""
+    own = np.diag(form)
+    return np.asarray(own[:, None] + own[None, :] - 2 * form)
 
 
 def _step(
@@ -132,17 +184,19 @@ def _step(
 
 
 def _dispersion(games: Floats, rate: Floats, decided: Floats, slope: Floats) -> Floats:
-    """Variance of outcomes over Bernoulli's for each model, shape (m,), shrunk to that of all.
+    """Variance of each pair's outcomes over Bernoulli's, shape (m, m).
 
-    From the scatter of a pair's outcomes about their own mean, so misfit does not enter.
+    From the scatter about a pair's own mean, so that misfit does not enter.
     """
-    scatter = np.maximum(decided / 4 - games * (rate - TIE) ** 2, 0).sum(axis=1)
-    freedom = (np.maximum(games - 1, 0) * slope).sum(axis=1)
-    typical = slope.mean()
+    scatter = np.maximum(decided / 4 - games * (rate - TIE) ** 2, 0)
+    freedom = np.maximum(games - 1, 0) * slope
+    typical = float(slope.mean())
     # One Bernoulli outcome for a start: with nothing seen the dispersion is 1.
-    overall = (scatter.sum() + typical) / (freedom.sum() + typical)
-    prior = _PRIOR_FREEDOM * typical
-    return np.asarray((scatter + prior * overall) / (freedom + prior))
+    of_all = (scatter.sum() + typical) / (freedom.sum() + typical)
+    of_model = scatter.sum(axis=1) + _OF_ALL * typical * of_all
+    of_model /= freedom.sum(axis=1) + _OF_ALL * typical
+    of_models = (of_model[:, None] + of_model[None, :]) / 2
+    return np.asarray((scatter + _OF_MODELS * slope * of_models) / (freedom + _OF_MODELS * slope))
 
 
 def _agreement(products: Floats, variance: Floats) -> float:
@@ -157,14 +211,14 @@ def _misfit(
 ) -> float:
     """Root of the mean square misfit, over `_MISFITS` weighed by restricted likelihood."""
     likelihood = np.empty(len(_MISFITS))
-    of_pair = np.triu(np.isfinite(error), 1)
+    seen = np.triu(np.isfinite(error), 1)
     for i, misfit in enumerate(_MISFITS):
         total = error + (misfit * slope) ** 2
         known, step = _step(residual, total, slope, strength, spread)
         left = residual - slope * (step[:, None] - step[None, :])
         after = strength + step
         likelihood[i] = np.linalg.slogdet(known)[1] - after @ after / spread**2
-        likelihood[i] -= (np.log(total[of_pair]) + left[of_pair] ** 2 / total[of_pair]).sum()
+        likelihood[i] -= (np.log(total[seen]) + left[seen] ** 2 / total[seen]).sum()
     weight = np.exp((likelihood - likelihood.max()) / 2)
     weight *= np.gradient(_MISFITS) / (1 + (_MISFITS / _USUAL_MISFIT) ** 2)
     return math.sqrt(float(weight @ _MISFITS**2 / weight.sum()))
