@@ -89,13 +89,15 @@ class Filing:
     def stored(self, case: Case) -> Judgment | None:
         """A judgment that answers this very question, and is final."""
         found = self._have.get((case.seed_id, case.contestants))
-        current = (
-            found is not None
-            and found.case == case.digest
-            and found.signature == self.signature
-            and found.outcome not in UNANSWERED
+        return found if found is not None and self.holds(found, case.digest) else None
+
+    def holds(self, judgment: Judgment, digest: str) -> bool:
+        """Whether a judgment is a final answer to the case of that digest, as it is asked now."""
+        return (
+            judgment.case == digest
+            and judgment.signature == self.signature
+            and judgment.outcome not in UNANSWERED
         )
-        return found if current else None
 
     async def settle(self, case: Case) -> Judgment:
         """What is stored, or ask and store."""

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Case
+from botchat.interfaces import Case, case_digest
 from botchat.pipeline.filing import UNANSWERED, Filing
 from botchat.pipeline.running import Meter, Stops, work_through
 from botchat.pipeline.sampled import Sampled, pairs
@@ -156,21 +156,27 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
     """What the stage file says about the players as their dialogues are now, but for ``added``."""
     place = {name: i for i, name in enumerate(field.players) if name != added}
     number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
-    rows = []
+    first, second, outcomes, seeds = [], [], [], []
     for judgment in filing.judgments:
         one, two = (place.get(name) for name in judgment.contestants)
         seed, said = number.get(judgment.seed_id), outcome(judgment.verdict)
         if one is None or two is None or seed is None or said is None:
             continue
-        if field.comparable(one, two, seed) and filing.stored(field.case(one, two, seed)):
-            rows.append((one, two, said, seed))
-    first, second, outcomes, seeds = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+        if (shown := field.shown(one, two, seed)) is None:
+            continue
+        a, b, n = shown
+        digest = case_digest(filing.protocol, a.utterances[:n], b.utterances[:n])
+        if filing.holds(judgment, digest):
+            first.append(one)
+            second.append(two)
+            outcomes.append(said)
+            seeds.append(seed)
     return Comparisons(
         field.players,
-        first.astype(np.intp),
-        second.astype(np.intp),
-        outcomes,
-        seeds.astype(np.intp),
+        np.array(first, dtype=np.intp),
+        np.array(second, dtype=np.intp),
+        np.array(outcomes, dtype=np.float64),
+        np.array(seeds, dtype=np.intp),
     )
 
 

@@ -121,9 +121,9 @@ class Sampled:
         said = [
             f"Arena at N = {self.turns}: {state.made:,} of {state.population:,} comparisons{scope} "
             f"made, {100 * self.saved:.1f} % saved; {state.finished or 'not finished'}",
-            f"With {100 * target.confidence:g} % confidence, {_pairs(state.swaps)}{scope} more than "
-            f"{target.gap:g} Elo apart on the whole Arena {'are' if state.swaps > 1 else 'is'} in "
-            f"the wrong order (at most {target.swaps}: {_percent(state.probability)})",
+            f"With {100 * target.confidence:g} % confidence, {_pairs(state.swaps)}{scope} more "
+            f"than {target.gap:g} Elo apart on the whole Arena "
+            f"{'are' if state.swaps > 1 else 'is'} in the wrong order (at most {target.swaps}: {_percent(state.probability)})",
         ]
         placed = self.placed
         if placed is not None:

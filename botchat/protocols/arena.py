@@ -111,16 +111,18 @@ class Field:
         absent = shorter == 0
         return absent, ~absent & (shorter < wanted)
 
-    def comparable(self, i: int, j: int, seed: int) -> bool:
-        """Whether one seed is among them."""
-        return bool(np.isin(seed, self.seeds_of(i, j)))
+    def shown(self, first: int, second: int, seed: int) -> tuple[Dialogue, Dialogue, int] | None:
+        """The dialogues of two players on a seed, and how much of them a case shows."""
+        one, two = (self._dialogues[player].get(self.seed_ids[seed]) for player in (first, second))
+        n = shown_length(one, two, self.turns) if one and two else None
+        return (one, two, n) if one and two and n else None
 
     def case(self, first: int, second: int, seed: int) -> Case:
-        """The question about two players on one of their seeds, in the order shown."""
-        seed_id = self.seed_ids[seed]
-        n = int(min(self._wanted[first, seed], self._wanted[second, seed]))
-        one, two = self._dialogues[first][seed_id], self._dialogues[second][seed_id]
-        return case(seed_id, one, two, n, self.turns)
+        """The question about two players on one of their `seeds_of`, in the order shown."""
+        shown = self.shown(first, second, seed)
+        if shown is None:
+            raise ValueError(f"{self.players[first]} and {self.players[second]} have no case here")
+        return case(self.seed_ids[seed], *shown, self.turns)
 
 
 def case(seed_id: str, first: Dialogue, second: Dialogue, n: int, turns: int) -> Case:

@@ -61,7 +61,7 @@ def test_the_field_has_the_cases_of_the_whole_arena(humans, lengths, turns, with
     assert sorted((c.seed_id, c.contestants, c.digest, c.prompt) for c in made) == sorted(key)
     for i, j in permutations(range(len(field.players)), 2):
         there = set(field.seeds_of(i, j).tolist())
-        assert there == {s for s in range(len(field.seed_ids)) if field.comparable(i, j, s)}
+        assert there == {s for s in range(len(field.seed_ids)) if field.shown(i, j, s)}
 
 
 class Teller:
