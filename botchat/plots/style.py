@@ -230,7 +230,9 @@ def _drawable(figure: Figure, fonts: Sequence[str]) -> Iterator[None]:
         if list(map(shown, names)) != names:
             axis.set_ticklabels([elided(shown(name), LABEL_COLUMNS) for name in names])
     for text, said in texts.items():
-        text.set_text(shown(said))
+        # In a plot there is room for a label; lines of the heading have been broken to fit.
+        beside = text.axes is not None and shown(said) != said
+        text.set_text(elided(shown(said), LABEL_COLUMNS) if beside else shown(said))
     yield
     for axis, names in ticks.items():
         if list(map(shown, names)) != names:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from botchat import plots
-from botchat.leaderboards import from_comparisons
+from botchat.arenas import from_comparisons
 from botchat.plots import charts, style
 from botchat.plots.style import Heading
 from botchat.ratings.comparisons import Comparisons
@@ -24,12 +24,21 @@ NAMES = {
     "long": "an-organisation/a-model-with-a-very-long-name-that-goes-on-instruct-preview-{:02d}",
     "script": "модель {} <b>$x_1$</b>",
 }
+SCRIPTS = (
+    "通义千问-{}B-对话",
+    "نموذج عربي {}",
+    "大規模言語モデル {}",
+    "한국어 모델 {}",
+    "🤖👩‍🚀 {}",
+    "मॉडल {}",
+)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(k: int, name: str = "an-organisation/some-model-instruct-{}") -> list[plots.Chart]:
-    """Every figure of a board of ``k`` models."""
-    skills = {name.format(i): 1 - (i + 0.5) / k for i in range(k)}
+def drawn(k: int, *names: str) -> list[plots.Chart]:
+    """Every figure of a board of ``k`` models, named by these in turn."""
+    names = names or ("an-organisation/some-model-instruct-{}",)
+    skills = {names[i % len(names)].format(i): 1 - (i + 0.5) / k for i in range(k)}
     return plots.draw(made(skills, 8, unreadable=0.1).board())
 
 
@@ -54,13 +63,20 @@ def boxes(texts: Sequence[Text]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("k", "name"), [(1, "bot-{}"), (3, "bot-{}"), (14, NAMES["script"]), (40, NAMES["long"])]
+    ("k", "names"),
+    [(1, ["bot-{}"]), (3, ["bot-{}"]), (14, [NAMES["script"], *SCRIPTS]), (40, [NAMES["long"]])],
 )
-def test_nothing_is_cut_and_nothing_overlaps(k: int, name: str) -> None:
-    """Every text lies inside its figure and over no other text, with 3 models and with 40."""
-    for chart in drawn(k, name):
-        texts = visible(chart.figure)
-        found = boxes(texts)
+def test_nothing_is_cut_and_nothing_overlaps(k: int, names: list[str]) -> None:
+    """Every text lies inside its figure and over no other text, with 3 models and with 40.
+
+    Also where no font has the characters of a name and each takes the room of its number.
+    """
+    found_charts = drawn(k, *names)
+    assert {chart.name for chart in found_charts} >= {"survival", "success-rates", "judge-health"}
+    for chart in found_charts:
+        with style._drawable(chart.figure, [style.FONT]):
+            texts = visible(chart.figure)
+            found = boxes(texts)
         width, height = chart.figure.canvas.get_width_height()
         inside = (found >= 0).all(axis=1) & (found[:, 2] <= width) & (found[:, 3] <= height)
         cut = [text.get_text() for text, ok in zip(texts, inside, strict=True) if not ok]
