@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,11 +42,7 @@ def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
     """
     rows = [_row(name, found) for name, found in survey.measured.items()]
     rows.sort(key=lambda row: (math.isnan(row["flagged"]), row["flagged"], row["model"]))
-    part = (
-        f" Measured on {survey.n_seeds:,} of {n_seeds:,} seeds, spread evenly."
-        if survey.n_seeds < n_seeds
-        else ""
-    )
+    part = "".join(f" {note}" for note in notes(survey, n_seeds))
     return table(
         "flags",
         "Flags: why dialogues fail",
@@ -58,6 +54,15 @@ def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
         "Repeated: word 4-grams said before; growth: length of the second half over the first; the "
         f"other measures are means over dialogues.{part}",
     )
+
+
+def notes(survey: Survey, n_seeds: int) -> Iterator[str]:
+    """A sentence where not all of a set was measured."""
+    if survey.n_seeds < n_seeds:
+        yield (
+            f"Flags and style are measured on {survey.n_seeds:,} of {n_seeds:,} seeds, "
+            "spread evenly."
+        )
 
 
 def agreement(

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from botchat import __version__, arenas, failings, standings, survival
-from botchat.arenas import from_comparisons
 from botchat.coverage import coverage
 from botchat.coverage import notes as coverage_notes
 from botchat.generation import human_dialogue
@@ -45,21 +44,6 @@ from botchat.tables import (
     to_json,
     to_markdown,
 )
-
-__all__ = [
-    "Arena",
-    "Board",
-    "Table",
-    "as_json",
-    "build",
-    "files",
-    "from_comparisons",
-    "records",
-    "rows_for_people",
-    "to_csv",
-    "to_json",
-    "to_markdown",
-]
 
 Dialogues = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""
@@ -237,7 +221,11 @@ def build(
         seeds_signature=(
             f"botchat:{__version__}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(seed_ids)}"
         ),
-        notes=(*_notes(made_with, rated, turns, seed_set, judge), *coverage_notes(covered)),
+        notes=(
+            *_notes(made_with, rated, turns, seed_set, judge),
+            *failings.notes(surveyed, len(seeds)),
+            *coverage_notes(covered),
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from botchat import leaderboards, store
+from botchat import arenas, leaderboards, store
 from botchat.errors import DataError, MissingError
 from botchat.pipeline import reading, reporting
 from botchat.pipeline.running import Meter
@@ -109,7 +109,7 @@ def rank_rates(
     """
     per_pair = PER_PAIR if per_pair is None else per_pair
     comparisons = read_rates(path, per_pair)
-    board = leaderboards.from_comparisons(comparisons, path.stem, per_pair, elo)
+    board = arenas.from_comparisons(comparisons, path.stem, per_pair, elo)
     lines = [board.standing.note, board.standing.signature]
     if out is not None:
         from botchat import plots

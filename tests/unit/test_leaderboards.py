@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from botchat.arenas import from_comparisons
 from botchat.errors import DataError
-from botchat.leaderboards import Board, as_json, build, files, from_comparisons, rows_for_people
+from botchat.leaderboards import Board, as_json, build, files, rows_for_people
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rates import comparisons_from_rates

@@ -215,4 +215,6 @@ def test_of_a_large_set_some_seeds_are_surveyed(
         records.seeds, records.dialogues, records.judgments,
         seed_set="set", judge=JUDGE, elo=QUICK, surveyed=found,
     )  # fmt: skip
-    assert "Measured on 6 of 24 seeds, spread evenly." in built.flags.note
+    said = "Flags and style are measured on 6 of 24 seeds, spread evenly."
+    assert said in built.flags.note
+    assert said in built.notes
