@@ -12,7 +12,7 @@ def demo(arguments: argparse.Namespace) -> None:
     """Run everything offline and show the board."""
     from botchat.pipeline import demo as everything
 
-    with progress() as meter:
+    with progress(arguments) as meter:
         board = everything.demo(workspace_of(arguments), meter)
     show_board(arguments, board)
 
@@ -29,7 +29,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     elif arguments.seeds is None:
         raise ConfigError("leaderboard needs --seeds SET, or --pairwise-rates FILE.csv")
     else:
-        with progress(by_steps=True) as meter:
+        with progress(arguments, by_steps=True) as meter:
             board = publishing.leaderboard(
                 workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
             )
@@ -41,7 +41,7 @@ def simulate(arguments: argparse.Namespace) -> None:
     from botchat.pipeline import simulating
     from botchat.ratings.adaptive import Target
 
-    with progress() as meter:
+    with progress(arguments) as meter:
         found = simulating.simulate(
             workspace_of(arguments),
             rates=arguments.rates,
@@ -65,7 +65,7 @@ def report(arguments: argparse.Namespace) -> None:
     """Write a set's page."""
     from botchat.pipeline import reporting
 
-    with progress(by_steps=True) as meter:
+    with progress(arguments, by_steps=True) as meter:
         page = reporting.report(
             workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, meter=meter
         )

@@ -46,7 +46,7 @@ def bench(arguments: argparse.Namespace) -> None:
         )
         say_plan(arguments, planned)
         return
-    with progress() as meter:
+    with progress(arguments) as meter:
         found = benching.bench(
             workspace_of(arguments),
             arguments.benchmark,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from botchat.errors import BotChatError
+from botchat.errors import BotChatError, LimitReached
 
 if TYPE_CHECKING:
     from botchat.judges.cascade import Escalations
@@ -32,11 +33,21 @@ def limits_of(arguments: argparse.Namespace) -> Any:
     return Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
 
 
-def progress(*, by_steps: bool = False) -> Any:
-    """A meter for a long step, shown on stderr; see `botchat.display.progress`."""
+@contextmanager
+def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
+    """A meter for a long step, shown on stderr; see `botchat.display.progress`.
+
+    A run that a limit stops still says with ``--json`` what it took; its rows are in the files.
+    """
     from botchat import display
 
-    return display.progress(by_steps=by_steps)
+    with display.progress(by_steps=by_steps) as meter:
+        try:
+            yield meter
+        except LimitReached as limit:
+            if arguments.json:
+                display.print_json({**spent(meter), "stopped": str(limit)})
+            raise
 
 
 def spent(meter: Meter) -> Row:

@@ -55,7 +55,7 @@ def judge(arguments: argparse.Namespace, settings: AdaptiveSettings) -> None:
         if not arguments.json:
             print(sampling.PLANNED)
         return
-    with progress() as meter:
+    with progress(arguments) as meter:
         made = sampling.judge_adaptively(
             workspace_of(arguments),
             arguments.seeds,

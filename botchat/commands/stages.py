@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from botchat.commands.output import (
     counts,
@@ -34,7 +33,7 @@ def generate(arguments: argparse.Namespace) -> None:
         )
         say_plan(arguments, planned)
         return
-    with progress() as meter:
+    with progress(arguments) as meter:
         made = generation.generate(
             workspace_of(arguments),
             arguments.seeds,
@@ -84,7 +83,7 @@ def judge(arguments: argparse.Namespace) -> None:
         )
         say_plan(arguments, planned)
         return
-    with progress() as meter:
+    with progress(arguments) as meter:
         made = judging.judge(
             workspace_of(arguments),
             arguments.protocol,
@@ -141,7 +140,7 @@ def probe(arguments: argparse.Namespace) -> None:
         )
         say_plan(arguments, planned)
         return
-    with progress() as meter:
+    with progress(arguments) as meter:
         made = probing.probe(
             workspace_of(arguments),
             arguments.seeds,

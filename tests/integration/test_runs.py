@@ -226,9 +226,12 @@ def test_a_limit_stops_cleanly_and_the_next_run_goes_on(tmp_path, capsys):
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server)
         command = [*next(commands()), "--dir", str(folder)]
-        assert main([*command, "--max-calls", "100"]) == 3
-        assert "--max-calls 100" in capsys.readouterr().err
+        assert main([*command, "--max-calls", "100", "--json"]) == 3
+        said = capsys.readouterr()
+        assert "--max-calls 100" in said.err
         assert server.n_received == 100
+        done = json.loads(said.out)
+        assert (done["calls"], done["stopped"]) == (100, said.err.removeprefix("botchat: ").strip())
         assert main(command) == 0
         assert server.n_received == 60 * 6
 
