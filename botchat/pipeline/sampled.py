@@ -123,7 +123,8 @@ class Sampled:
             f"made, {100 * self.saved:.1f} % saved; {state.finished or 'not finished'}",
             f"With {100 * target.confidence:g} % confidence, {_pairs(state.swaps)}{scope} more "
             f"than {target.gap:g} Elo apart on the whole Arena "
-            f"{'are' if state.swaps > 1 else 'is'} in the wrong order (at most {target.swaps}: {_percent(state.probability)})",
+            f"{'are' if state.swaps > 1 else 'is'} in the wrong order "
+            f"(at most {target.swaps}: {_percent(state.probability)})",
         ]
         placed = self.placed
         if placed is not None:

@@ -264,7 +264,9 @@ class Sampler:
         )
         variance = board.variance
         weight = np.zeros_like(variance)
-        weight[low, high] = weight[high, low] = doubt / variance[low, high]
+        # Where everything was compared neither is left.
+        told = np.divide(doubt, variance[low, high], out=np.zeros_like(doubt), where=doubt > 0)
+        weight[low, high] = weight[high, low] = told
         return _Look(state, np.maximum(board.next.gains(weight)[low, high], 0))
 
     @property
