@@ -33,6 +33,7 @@ from botchat import store
 from botchat.config import ModelSettings
 from botchat.interfaces import Sampling
 from botchat.ledger import Ledger
+from botchat.ledger_accounts import stats
 from botchat.models.limits import Endpoint
 from botchat.models.openai_api import Connection, OpenAIModel
 from botchat.models.recorded import RecordedModel
@@ -82,7 +83,7 @@ def harness(url, n_calls, in_flight):
                 assert reply.outcome == "ok", reply
 
             await spread(n_calls, in_flight, call)
-            assert sum(row.calls for row in ledger.stats()) == n_calls
+            assert sum(row.calls for row in stats(ledger)) == n_calls
             await connection.close()
             ledger.close()
 

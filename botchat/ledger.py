@@ -17,6 +17,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,33 +98,6 @@ class StoredCall(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class ModelStats:
-    """What one model has cost so far in one stage. ``cost_usd`` counts known prices only."""
-
-    model: str
-    stage: str
-    calls: int
-    failed_attempts: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    cost_usd: float | None
-    unpriced_calls: int
-    latency_s: float
-    outcomes: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """What one call took; ``None`` where the endpoint did not count or the price is unknown."""
-
-    tokens: int | None
-    """Of prompt and completion."""
-    cost_usd: float | None
-    latency_s: float
-
-
-@dataclass(frozen=True)
 class NotedBatch:
     """A batch that was sent, or was about to be when its process died."""
 
@@ -194,8 +168,9 @@ class Ledger:
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of a call, or ``None`` if it was never answered."""
-        row = self._db.execute(f"SELECT {_ANSWER} FROM calls WHERE key=?", (key,)).fetchone()
-        return None if row is None else _reply(key, row)
+        with self._reading():
+            row = self._db.execute(f"SELECT {_ANSWER} FROM calls WHERE key=?", (key,)).fetchone()
+            return None if row is None else _reply(key, row)
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
@@ -210,10 +185,9 @@ class Ledger:
 
     def quirks(self, identity: Mapping[str, Any]) -> dict[str, Any]:
         """What was learnt about an endpoint's model in earlier runs."""
-        row = self._db.execute(
-            "SELECT value FROM quirks WHERE identity=?", (_identity_key(identity),)
-        ).fetchone()
-        return {} if row is None else json.loads(row[0])
+        sql = "SELECT value FROM quirks WHERE identity=?"
+        found = self.select(sql, _identity_key(identity))
+        return json.loads(found[0][0]) if found else {}
 
     def set_quirks(self, identity: Mapping[str, Any], value: Mapping[str, Any]) -> None:
         """Remember what an endpoint's model refuses, so that it is asked only once."""
@@ -245,12 +219,11 @@ class Ledger:
         """The noted batches that may still answer some of the calls ``keys``."""
         by_tag: dict[str, set[str]] = {}
         for key in keys:
-            for (tag,) in self._db.execute("SELECT tag FROM batched WHERE key=?", (key,)):
+            for (tag,) in self.select("SELECT tag FROM batched WHERE key=?", key):
                 by_tag.setdefault(tag, set()).add(key)
-        rows = self._db.execute("SELECT tag, id, sent FROM batches ORDER BY at").fetchall()
         return [
             NotedBatch(tag, id, json.loads(sent), frozenset(by_tag[tag]))
-            for tag, id, sent in rows
+            for tag, id, sent in self.select("SELECT tag, id, sent FROM batches ORDER BY at")
             if tag in by_tag
         ]
 
@@ -260,89 +233,42 @@ class Ledger:
 
     def n_batched(self, since: float) -> int:
         """Unanswered calls in batches noted after ``since`` (seconds of the epoch)."""
-        (n,) = self._db.execute(
+        ((n,),) = self.select(
             "SELECT count(*) FROM batched JOIN batches USING (tag) WHERE at > ?"
             " AND NOT EXISTS (SELECT 1 FROM calls WHERE key=batched.key)",
-            (since,),
-        ).fetchone()
+            since,
+        )
         return int(n)
+
+    def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What a query finds.
+
+        Raises:
+            DataError: the file is damaged.
+        """
+        with self._reading():
+            return self._db.execute(sql, values).fetchall()
 
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
         """The last ``n`` answers of known size of a model in a stage, with their messages."""
-        rows = self._db.execute(
-            f"SELECT key, request, {_ANSWER} FROM calls WHERE model=? AND stage=?"
-            " AND prompt_tokens IS NOT NULL AND completion_tokens IS NOT NULL"
-            " ORDER BY at DESC LIMIT ?",
-            (model, stage, n),
-        )
-        return [
-            (json.loads(zlib.decompress(request))["messages"], _reply(key, tuple(answer)))
-            for key, request, *answer in rows
-        ]
-
-    def bills(self, keys: Iterable[str]) -> dict[str, Bill]:
-        """What each of the calls ``keys`` took, as far as they are here.
-
-        A failed call of which the endpoint counted no tokens is taken to have cost nothing.
-        """
-        rows = self._db.execute(
-            "SELECT key, outcome IN ('ok', 'truncated'), prompt_tokens, completion_tokens,"
-            " cost_usd, latency_s FROM calls WHERE key IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(keys)),),
-        )
-        found = {}
-        for key, usable, prompt, completion, cost, latency in rows:
-            if prompt is None and completion is None and not usable:
-                found[key] = Bill(0, 0.0, latency)
-            else:
-                known = prompt is not None and completion is not None
-                found[key] = Bill(prompt + completion if known else None, cost, latency)
-        return found
-
-    def stats(self) -> list[ModelStats]:
-        """Calls, tokens, money and outcomes by model and stage, sorted by name."""
-        failed = dict(
-            self._db.execute("SELECT model, count(*) FROM attempts GROUP BY model").fetchall()
-        )
-        outcomes: dict[tuple[str, str], dict[str, int]] = {}
-        for model, stage, outcome, n in self._db.execute(
-            "SELECT model, stage, outcome, count(*) FROM calls GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-        ):
-            outcomes.setdefault((model, stage), {})[outcome] = n
-        rows = self._db.execute(
-            "SELECT model, stage, count(*), coalesce(sum(prompt_tokens), 0),"
-            " coalesce(sum(completion_tokens), 0), coalesce(sum(cached_tokens), 0),"
-            " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s)"
-            " FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
-        ).fetchall()
-        result = [
-            ModelStats(
-                model=model,
-                stage=stage,
-                calls=calls,
-                # Attempts are counted by model; shown once, beside its first stage.
-                failed_attempts=failed.pop(model, 0),
-                prompt_tokens=prompt,
-                completion_tokens=completion,
-                cached_tokens=cached,
-                cost_usd=cost,
-                unpriced_calls=unpriced,
-                latency_s=latency,
-                outcomes=outcomes[model, stage],
+        with self._reading():
+            rows = self._db.execute(
+                f"SELECT key, request, {_ANSWER} FROM calls WHERE model=? AND stage=?"
+                " AND prompt_tokens IS NOT NULL AND completion_tokens IS NOT NULL"
+                " ORDER BY at DESC LIMIT ?",
+                (model, stage, n),
             )
-            for model, stage, calls, prompt, completion, cached, cost, unpriced, latency in rows
-        ]
-        result += [
-            ModelStats(model, "", 0, n, 0, 0, 0, None, 0, 0.0, {})
-            for model, n in sorted(failed.items())
-        ]
-        return result
+            return [
+                (json.loads(zlib.decompress(request))["messages"], _reply(key, tuple(answer)))
+                for key, request, *answer in rows
+            ]
 
     def stored(self) -> Iterator[StoredCall]:
         """Every call, by key."""
         columns = ", ".join(StoredCall.__struct_fields__)
-        for row in self._db.execute(f"SELECT {columns} FROM calls ORDER BY key"):
-            yield _stored(row)
+        with self._reading():
+            for row in self._db.execute(f"SELECT {columns} FROM calls ORDER BY key"):
+                yield _stored(row)
 
     def add(self, calls: Iterable[StoredCall]) -> tuple[int, int]:
         """Take in calls of another ledger, all or none: (added, already here).
@@ -382,6 +308,17 @@ class Ledger:
         except sqlite3.Error as error:
             self._rollback()
             raise self._failed(error) from None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Whatever is read here may be damaged."""
+        try:
+            yield
+        except (sqlite3.Error, zlib.error, ValueError) as error:
+            raise DataError(
+                f"cannot read the ledger {self.path}: {error}; if it is damaged, move it away and "
+                "bring back what was exported, with: botchat ledger import FILE"
+            ) from None
 
     def _failed(self, error: sqlite3.Error) -> BotChatError:
         return BotChatError(

@@ -9,6 +9,7 @@ from typing import Any
 from botchat import ledger_archive
 from botchat.errors import MissingError
 from botchat.ledger import Ledger
+from botchat.ledger_accounts import stats
 from botchat.pipeline.workspace import Workspace
 
 
@@ -16,7 +17,7 @@ def stats_rows(workspace: Workspace) -> list[dict[str, Any]]:
     """Calls, tokens, money and outcomes by model and stage. Unknown cost is ``None``."""
     ledger = _existing(workspace)
     try:
-        return [asdict(stats) for stats in ledger.stats()]
+        return [asdict(one) for one in stats(ledger)]
     finally:
         ledger.close()
 

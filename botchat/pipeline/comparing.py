@@ -13,7 +13,8 @@ from botchat.errors import ConfigError
 from botchat.interfaces import settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
-from botchat.ledger import Bill, Ledger
+from botchat.ledger import Ledger
+from botchat.ledger_accounts import Bill, bills
 from botchat.measures.agreement import Agreement, compare
 from botchat.measures.annotations import Annotation
 from botchat.measures.statistics import Row
@@ -133,14 +134,14 @@ def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> 
         name: {call for judgment in made for call in judgment.calls}
         for name, made in judged.items()
     }
-    bills: dict[str, Bill] = {}
+    paid: dict[str, Bill] = {}
     if workspace.ledger_path.exists():
         ledger = Ledger(workspace.ledger_path, readonly=True)
         try:
-            bills = ledger.bills(set().union(*by_judge.values()))
+            paid = bills(ledger, set().union(*by_judge.values()))
         finally:
             ledger.close()
-    return {name: _expense(by_judge[name], bills, len(judged[name])) for name in judged}
+    return {name: _expense(by_judge[name], paid, len(judged[name])) for name in judged}
 
 
 def signature(
@@ -189,8 +190,8 @@ def _bare(judge: str) -> str:
     return asked_once(judge.removesuffix(BEFORE_TALK).removesuffix(CALL_MATCHED))
 
 
-def _expense(calls: Collection[str], bills: Mapping[str, Bill], verdicts: int) -> Row:
-    found = [bills[call] for call in calls if call in bills]
+def _expense(calls: Collection[str], paid: Mapping[str, Bill], verdicts: int) -> Row:
+    found = [paid[call] for call in calls if call in paid]
     whole = len(found) == len(calls)
 
     def mean(values: Sequence[float | None]) -> float | None:

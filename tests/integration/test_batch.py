@@ -17,6 +17,7 @@ from botchat import display
 from botchat.cli import main
 from botchat.errors import BotChatError
 from botchat.ledger import Ledger
+from botchat.ledger_accounts import stats
 from botchat.models import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline.running import Meter
@@ -534,7 +535,7 @@ def test_a_call_in_a_batch_costs_half(tmp_path):
             )
             assert run(folder, *flags) == 0
             ledger = Ledger(folder / ".botchat" / "ledger.sqlite3", readonly=True)
-            spent.append(ledger.stats()[0].cost_usd)
+            spent.append(stats(ledger)[0].cost_usd)
             ledger.close()
     assert spent[1] == pytest.approx(spent[0] / 2)
 

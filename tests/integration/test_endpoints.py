@@ -12,6 +12,7 @@ from botchat.config import ModelSettings
 from botchat.errors import FatalModelError
 from botchat.interfaces import Message, Sampling, Usage
 from botchat.ledger import Ledger
+from botchat.ledger_accounts import stats
 from botchat.models import openai_api, transport
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.openai_api import Connection, OpenAIModel
@@ -30,18 +31,18 @@ class Asked:
     def __init__(self, replies, ledger, model):
         self.replies = replies
         self.reply = replies[0]
-        self.stats = ledger.stats()
+        self.stats = stats(ledger)
         self.quirks = ledger.quirks(model.identity)
 
     @property
     def failed_attempts(self):
         """Attempts that brought no answer."""
-        return sum(stats.failed_attempts for stats in self.stats)
+        return sum(one.failed_attempts for one in self.stats)
 
     @property
     def stored(self):
         """Answers in the ledger."""
-        return sum(stats.calls for stats in self.stats)
+        return sum(one.calls for one in self.stats)
 
 
 def ask(

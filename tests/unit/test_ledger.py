@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from botchat.errors import DataError
 from botchat.interfaces import Reply, Sampling, Usage
-from botchat.ledger import Bill, Ledger, request_json, request_key
+from botchat.ledger import Ledger, request_json, request_key
+from botchat.ledger_accounts import Bill, bills, stats
 from botchat.ledger_archive import export, import_
 
 ASK = [{"role": "user", "content": "hi"}]
@@ -95,7 +96,7 @@ def test_accounts_keep_unknown_prices_unknown(ledger):
     put(ledger, messages=[{"role": "user", "content": "2"}], usage=Usage(10, 5, 4))
     put(ledger, model="n", outcome="refused")
     ledger.add_attempt("k", Reply("transport", detail="HTTP 500", status=500), model="m")
-    first, second = ledger.stats()
+    first, second = stats(ledger)
     assert (first.model, first.calls, first.prompt_tokens, first.cached_tokens) == ("m", 2, 20, 4)
     assert (first.cost_usd, first.unpriced_calls, first.failed_attempts) == (0.25, 1, 1)
     assert (second.cost_usd, second.outcomes) == (None, {"refused": 1})
@@ -126,7 +127,7 @@ def test_an_edited_request_is_not_imported(ledger, tmp_path):
     other = Ledger(tmp_path / "other.sqlite3")
     with pytest.raises(DataError, match=r"calls\.jsonl:2: the request does not match"):
         import_(other, path)
-    assert other.stats() == []
+    assert stats(other) == []
     other.close()
 
 
@@ -139,8 +140,36 @@ def test_a_cut_archive_is_one_line(ledger, tmp_path):
     other = Ledger(tmp_path / "other.sqlite3")
     with pytest.raises(DataError, match="cannot read"):
         import_(other, path)
-    assert other.stats() == []
+    assert stats(other) == []
     other.close()
+
+
+@pytest.mark.parametrize("keep", [3 * 4096, 0.5, 0.9])
+def test_a_damaged_ledger_is_one_line(tmp_path, keep):
+    """Overwritten or cut anywhere: what is asked of it says so, and how to get its calls back."""
+    path = tmp_path / "l.sqlite3"
+    ledger = Ledger(path)
+    keys = [
+        put(
+            ledger, "long " * 2000, messages=[{"role": "user", "content": str(n)}], raw=str(n) * 999
+        )
+        for n in range(200)
+    ]
+    ledger.close()
+    data = path.read_bytes()
+    kept = data[: keep if isinstance(keep, int) else int(keep * len(data))]
+    for damaged in (kept.ljust(len(data), b"Z"), kept):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match="ledger") as caught:  # noqa: PT012 - wherever it shows
+            broken = Ledger(path)
+            try:
+                for key in keys:
+                    broken.get(key)
+                stats(broken)
+                export(broken, tmp_path / "out.jsonl")
+            finally:
+                broken.close()
+        assert "\n" not in str(caught.value)
 
 
 def test_something_else_is_not_a_ledger(tmp_path):
@@ -164,10 +193,10 @@ def test_the_bills_of_many_calls_at_once(ledger):
     unpriced = put(ledger, model="other", usage=Usage(3, 2), latency_s=0.5)
     uncounted = put(ledger, model="silent")
     refused = put(ledger, "", model="small", outcome="overflow", latency_s=0.25)
-    assert ledger.bills([one, unpriced, uncounted, refused, "0" * 64]) == {
+    assert bills(ledger, [one, unpriced, uncounted, refused, "0" * 64]) == {
         one: Bill(34, 0.5, 1.5),
         unpriced: Bill(5, None, 0.5),
         uncounted: Bill(None, None, 0.0),
         refused: Bill(0, 0.0, 0.25),
     }
-    assert ledger.bills([]) == {}
+    assert bills(ledger, []) == {}
