@@ -723,15 +723,18 @@ def test_transformers_serve_completes_a_small_run(weights_folder, tmp_path, monk
     with transformers_serve(weights_folder) as url:
         (served / "botchat.toml").write_text(
             f'[models.tiny]\nbase_url = "{url}/v1"\nmodel = "{weights_folder}"\nmax_tokens = 12\n'
+            '[judges.strict]\nmodel = "tiny"\nmax_tokens = 12\nstructured = true\nlogprobs = 2\n'
         )
         assert main([*generate, "tiny", "--dir", str(served)]) == 0
-        judge = ["judge", "unieval", "--seeds", "small", "--judge", "tiny"]
-        assert main([*judge, "--dir", str(served)]) == 0
+        # Whatever it thinks of a schema and of log-probabilities, it answers.
+        for name in ("tiny", "strict"):
+            judge = ["judge", "unieval", "--seeds", "small", "--judge", name]
+            assert main([*judge, "--dir", str(served)]) == 0
     monkeypatch.setattr("botchat.models.transformers_local.LONGEST_REPLY", 12)
     assert main([*generate, f"hf:{weights_folder}", "--dir", str(local)]) == 0
     by_server, here = stored_dialogues(served), stored_dialogues(local)
     assert len(here) == 4
     for key in ("utterances", "status"):
         assert [made[key] for made in by_server] == [made[key] for made in here]
-    (judgments,) = (served / "judgments").rglob("*.jsonl")
-    assert judgments.read_bytes().count(b"\n") >= 4
+    judged = [path.read_bytes() for path in (served / "judgments").rglob("*.jsonl")]
+    assert [data.count(b"\n") for data in judged] == [4 + 4] * 2
