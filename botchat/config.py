@@ -47,6 +47,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     base_url: str = OPENAI_URL
     api_key_env: str | None = None
     """Environment variable that holds the key; ``None``: see `api_key`."""
+    api_key_file: str | None = None
+    """File that holds nothing but the key, relative to ``botchat.toml``."""
     context_window: Positive | None = None
     temperature: Price | None = 0.0
     """Paper §4.1: 0 where applicable; ``"none"`` leaves it out of the request."""
@@ -179,6 +181,9 @@ def load(path: Path) -> Config:
             sections[section] = _entry(path, source, section, table, kind)
     for name, model in sections["models"].items():
         _check_model(path, source, name, model)
+        if model.api_key_file is not None:
+            key_file = str(path.parent / model.api_key_file)
+            sections["models"][name] = msgspec.structs.replace(model, api_key_file=key_file)
     sections["panels"] = {
         name: _read_roles(path, source, name, panel) for name, panel in sections["panels"].items()
     }
@@ -229,13 +234,15 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
 def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str | None:
     """The key for an endpoint, or ``None`` if it is to be asked without one.
 
-    The variable named by ``api_key_env`` (for OpenAI itself: ``OPENAI_API_KEY``); elsewhere
-    ``BOTCHAT_API_KEY`` if set; else ``OPENAI_API_KEY``, but only for ``OPENAI_BASE_URL`` and for
-    this machine: a key is never sent to a host it was not meant for.
+    What is in ``api_key_file``, or in the variable named by ``api_key_env`` (for OpenAI itself:
+    ``OPENAI_API_KEY``); elsewhere ``BOTCHAT_API_KEY`` if set; else ``OPENAI_API_KEY``, but only for
+    ``OPENAI_BASE_URL`` and for this machine: a key is never sent to a host it was not meant for.
 
     Raises:
-        ConfigError: a key is required and not set; names the variable.
+        ConfigError: a key is required and not set; names the variable or file.
     """
+    if settings.api_key_file is not None:
+        return _checked_key(_key_in(settings.api_key_file, settings.model), "its api_key_file")
     named = settings.api_key_env
     if named is None and _host(settings.base_url) == _host(OPENAI_URL):
         named = "OPENAI_API_KEY"
@@ -253,6 +260,22 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     if _host(settings.base_url) in ours:
         return env.get("OPENAI_API_KEY", "").strip() or None
     return None
+
+
+def _key_in(file: str, model: str) -> str:
+    # Its name is not told: who has put the key itself there must not find it in a log.
+    try:
+        key = Path(file).read_text("utf-8").strip()
+    except OSError as error:
+        raise ConfigError(
+            f"no key for {model}: its api_key_file cannot be read ({error.strerror}); the path is "
+            "relative to botchat.toml"
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"no key for {model}: its api_key_file is not text") from None
+    if not key:
+        raise ConfigError(f"no key for {model}: its api_key_file is empty; put the key into it")
+    return key
 
 
 def _checked_key(key: str, variable: str) -> str:
@@ -342,6 +365,11 @@ def _check_model(path: Path, source: str, name: str, model: ModelSettings) -> No
         raise ConfigError(
             f"{path}:{_line_of(source, key)}: {key}: this is not the name of an environment "
             "variable; put the key itself into one, and its name here"
+        )
+    if model.api_key_env is not None and model.api_key_file is not None:
+        key = f"{table}.api_key_file"
+        raise ConfigError(
+            f"{path}:{_line_of(source, key)}: {key}: the key is in api_key_env already; keep one"
         )
     if taken := sorted({"model", "messages", "stream"} & set(model.extra)):
         key = f"{table}.extra"

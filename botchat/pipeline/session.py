@@ -282,7 +282,7 @@ class Session:
         from botchat.models.transport import MAX_BODY
 
         settings = resolved.settings
-        place = (settings.base_url, settings.api_key_env)
+        place = (settings.base_url, settings.api_key_env or settings.api_key_file)
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
             self._servers[place] = (

@@ -271,6 +271,25 @@ def test_a_flaky_server_costs_attempts_but_no_answers(tmp_path, finished, monkey
     assert server.n_received == finished["calls"] + failed
 
 
+@pytest.mark.opt_in
+@pytest.mark.skipif("BOTCHAT_LONG_TESTS" not in os.environ, reason="set BOTCHAT_LONG_TESTS to 1")
+def test_a_thousand_dialogues_through_a_flaky_server(tmp_path, capsys):
+    """1,000 x 14 turns, a tenth of all attempts fails in every passing way: each call paid once."""
+    with Server(flaky(0.1, seed=5)) as server:
+        folder = workspace(tmp_path / "w", server, n_seeds=1000)
+        settings = folder / "botchat.toml"
+        settings.write_text(settings.read_text().replace(f"= {IN_FLIGHT}\n", "= 256\n"))
+        command = ["generate", "--seeds", "small", "--model", "alpha", "--json"]
+        assert main([*command, "--dir", str(folder)]) == 0
+        (made,) = json.loads(capsys.readouterr().out)["rows"]
+        assert (made["complete"], made["stopped"]) == (1000, {})
+        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["calls"] == 14_000
+    assert server.n_received == 14_000 + row["failed_attempts"]
+    assert row["failed_attempts"] == pytest.approx(14_000 / 9, rel=0.1)
+
+
 def test_one_broken_model_does_not_stop_the_others(tmp_path, capsys):
     """A model that is unknown to the server stops at once; the others finish; exit 1 names it."""
     with Server(by_model({"beta": faults.model_not_found("beta")})) as server:
@@ -373,6 +392,24 @@ def test_a_wrong_key_is_one_line_without_the_key(tmp_path, capsys, monkeypatch):
     for path in folder.rglob("*"):
         if path.is_file():
             assert KEY.encode() not in path.read_bytes()
+
+
+def test_a_key_from_a_file_is_sent_and_left_nowhere_else(tmp_path, capsys, monkeypatch):
+    """The server gets it; no other byte of the workspace or of the output has it."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with Server(converse, api_key=KEY) as server:
+        folder = workspace(tmp_path / "w", server, n_seeds=2, api_key_file="the.key")
+        (folder / "the.key").write_text(f"{KEY}\n")
+        assert main([*next(commands()), "--dir", str(folder)]) == 0
+    printed = capsys.readouterr()
+    assert KEY not in printed.out + printed.err
+    holding = [path.name for path in folder.rglob("*") if path.is_file() and has_key(path)]
+    assert holding == ["the.key"]
+
+
+def has_key(path):
+    """Whether a file holds the canary."""
+    return KEY.encode() in path.read_bytes()
 
 
 def test_a_malformed_settings_file_is_named_with_its_line(tmp_path, capsys):

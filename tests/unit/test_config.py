@@ -103,6 +103,27 @@ def test_a_key_goes_only_where_it_was_meant_to_go():
     assert api_key(named, env | {"E_KEY": " k "}) == "k"
 
 
+def test_a_key_may_stand_in_a_file_beside_the_settings(tmp_path):
+    """Relative to botchat.toml; what is wrong with it is one line that does not tell its name."""
+    path = tmp_path / "botchat.toml"
+    path.write_text('[models.m]\nmodel = "m"\napi_key_file = "sk-secret"\n')
+    settings = load(path).models["m"]
+    with pytest.raises(ConfigError, match="api_key_file cannot be read") as caught:
+        api_key(settings, {"OPENAI_API_KEY": "other"})
+    assert "sk-secret" not in str(caught.value)
+    for content, said in ((b" \n", "is empty"), (b"\xff", "is not text"), (b"a b", "no key can")):
+        (tmp_path / "sk-secret").write_bytes(content)
+        with pytest.raises(ConfigError, match=said):
+            api_key(settings, {})
+    (tmp_path / "sk-secret").write_text("sk-canary\n")
+    assert api_key(settings, {"OPENAI_API_KEY": "other"}) == "sk-canary"
+    path.write_text('[models.m]\nmodel = "m"\napi_key_env = "K"\napi_key_file = "k"\n')
+    with pytest.raises(
+        ConfigError, match=r"botchat\.toml:4: models\.m\.api_key_file: the key is in"
+    ):
+        load(path)
+
+
 def test_a_missing_key_names_its_variable():
     """OpenAI without a key, or a named variable that is not set, is one clear line."""
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
