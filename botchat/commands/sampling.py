@@ -14,6 +14,7 @@ from botchat.commands.output import (
     unanswered,
     workspace_of,
 )
+from botchat.errors import LimitReached
 
 if TYPE_CHECKING:
     from botchat.ratings.adaptive import AdaptiveSettings
@@ -55,21 +56,26 @@ def judge(arguments: argparse.Namespace, settings: AdaptiveSettings) -> None:
         if not arguments.json:
             print(sampling.PLANNED)
         return
-    with progress(arguments) as meter:
-        made = sampling.judge_adaptively(
-            workspace_of(arguments),
-            arguments.seeds,
-            arguments.judge,
-            settings,
-            add=arguments.add,
-            judge_model=arguments.judge_model,
-            models=arguments.model,
-            turns=arguments.turns,
-            samples=arguments.samples,
-            limits=limits_of(arguments),
-            batch=arguments.batch,
-            meter=meter,
-        )
+    try:
+        with progress(arguments) as meter:
+            made = sampling.judge_adaptively(
+                workspace_of(arguments),
+                arguments.seeds,
+                arguments.judge,
+                settings,
+                add=arguments.add,
+                judge_model=arguments.judge_model,
+                models=arguments.model,
+                turns=arguments.turns,
+                samples=arguments.samples,
+                limits=limits_of(arguments),
+                batch=arguments.batch,
+                meter=meter,
+            )
+    except LimitReached:
+        for line in () if arguments.json else meter.notes.values():
+            print(line)
+        raise
     if arguments.json:
         print_json({"rows": [one.json for one in made], **spent(meter)})
     else:

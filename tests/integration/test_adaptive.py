@@ -180,7 +180,9 @@ def test_stopped_by_a_limit_it_goes_on_to_the_same_bytes(finished, server, tmp_p
         codes.append(main([*SURE, "--max-calls", str(rng.randrange(1, 30)), "--dir", str(folder)]))
     assert codes[-1] == 0
     assert len(codes) > 2
-    assert "the same command goes on from here" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "the same command goes on from here" in said.err
+    assert re.search(r"N = 4: \d+ of 240 \(.* saved\) · up to \d swaps .* ada \d+ ± \d+", said.out)
     assert server.n_received - before == calls
     assert stage_files(folder) == files
 
