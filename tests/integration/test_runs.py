@@ -290,6 +290,33 @@ def test_a_thousand_dialogues_through_a_flaky_server(tmp_path, capsys):
     assert row["failed_attempts"] == pytest.approx(14_000 / 9, rel=0.1)
 
 
+def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeypatch):
+    """[endpoints]: every call of every model and stage takes one request and its tokens."""
+    from botchat.models import limits
+
+    taken = {}
+
+    class Noted(limits.Rate):
+        def wait_s(self, amount, now):
+            taken.setdefault((id(self), self.per_minute), []).append(amount)
+            return super().wait_s(amount, now)
+
+    monkeypatch.setattr(limits, "Rate", Noted)
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server, n_seeds=3)
+        with (folder / "botchat.toml").open("a") as file:
+            file.write(
+                f'[endpoints.here]\nbase_url = "{server.url}"\n'
+                "requests_per_minute = 1000000\ntokens_per_minute = 1e9\n"
+            )
+        assert main([*next(commands()), "--dir", str(folder)]) == 0
+        n_calls = server.n_received
+    requests, tokens = (taken[key] for key in sorted(taken, key=lambda key: key[1]))
+    assert requests == [1] * n_calls
+    assert len(tokens) == n_calls > 0
+    assert min(tokens) > 50
+
+
 def test_one_broken_model_does_not_stop_the_others(tmp_path, capsys):
     """A model that is unknown to the server stops at once; the others finish; exit 1 names it."""
     with Server(by_model({"beta": faults.model_not_found("beta")})) as server:

@@ -126,6 +126,38 @@ def test_a_pause_asked_of_one_call_holds_every_other(monkeypatch):
     assert pauses == [7.0]
 
 
+@pytest.mark.parametrize("capacity", [3, 10, 40])
+def test_the_capacity_of_a_server_is_found_and_used(monkeypatch, capacity):
+    """A server that refuses what is beyond: few refusals, and most of its places in use."""
+    now = [0.0]
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
+
+    async def run():
+        endpoint = Endpoint(most=64)
+        there, found = 0, []
+
+        async def worker():
+            nonlocal there
+            while len(found) < 6000:
+                async with endpoint.slot():
+                    there += 1
+                    refused = there > capacity
+                    found.append((there, refused))
+                    now[0] += 0.5 / capacity  # a call takes half a second
+                    for _ in range(2):
+                        await asyncio.sleep(0)
+                    there -= 1
+                said = Reply("transport", status=429, retry_after_s=0.0) if refused else Reply("ok")
+                endpoint.learn(said)
+
+        await asyncio.gather(*(worker() for _ in range(64)))
+        return found[1000:]
+
+    found = asyncio.run(run())
+    assert sum(refused for _, refused in found) < 0.2 * len(found)
+    assert sum(there for there, _ in found) > 0.4 * capacity * len(found)
+
+
 def test_overload_halves_the_concurrency_once_for_one_burst():
     """Ten refusals of one burst count as one sign of overload; one call always stays possible."""
 
