@@ -10,10 +10,7 @@ from markupsafe import Markup
 
 from botchat.leaderboards import Board
 from botchat.records import HUMAN
-from botchat.tables import Table, elided
-
-_LONGEST = 60
-"""Columns of a name in a sentence."""
+from botchat.tables import LABEL_COLUMNS, Table, elided
 
 
 @dataclass(frozen=True)
@@ -42,17 +39,14 @@ def _best(board: Board) -> Fact | None:
         rating = f"{first['bt']:.0f} points"
         if not pd.isna(first["bt_low"]):
             rating += f", 95 % interval {first['bt_low']:.0f} to {first['bt_high']:.0f}"
-        others = len(frame) - len(best)
+        others = len(frame) - 1
         if len(best) == 1:
-            said = Markup("{} ({}), clearly better than {} at N = {}.").format(
-                _name(first["model"]),
-                rating,
-                "the other one" if others == 1 else f"all {others} others",
-                n,
-            )
+            whom = "the other one" if others == 1 else f"all {others} others"
+            said = Markup("{} ({}), clearly better than {} at N = {}.")
         else:
-            said = Markup("{}: no model is clearly better than these at N = {}. Ahead is {} ({}).")
-            said = said.format(_listed(best["model"].tolist()), n, _name(first["model"]), rating)
+            whom = _listed([name for name in best["model"] if name != first["model"]])
+            said = Markup("{} is ahead ({}), but not clearly better than {} at N = {}.")
+        said = said.format(_name(first["model"]), rating, whom, n)
         return Fact("Who is best?", said, "leaderboard")
     if board.unieval is not None:
         key = next(c.key for c in board.unieval.columns if c.key.startswith("success"))
@@ -120,8 +114,9 @@ def _listed(names: Sequence[str]) -> Markup:
     shown = [_name(name) for name in names[:3]]
     if len(names) > len(shown):
         shown.append(Markup("{} more").format(len(names) - len(shown)))
-    return Markup(", ").join(shown[:-1]) + Markup(" and ") + shown[-1]
+    *most, last = shown
+    return Markup("{} and {}").format(Markup(", ").join(most), last) if most else last
 
 
 def _name(name: str) -> Markup:
-    return Markup("<bdi>{}</bdi>").format(elided(name, _LONGEST))
+    return Markup("<bdi>{}</bdi>").format(elided(name, LABEL_COLUMNS))
