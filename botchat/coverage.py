@@ -179,23 +179,22 @@ def coverage(
 
 
 def notes(covered: Table | None) -> Iterator[str]:
-    """A sentence on each protocol of a `coverage` that lacks something."""
+    """A sentence on the protocols of a `coverage` that lack something."""
     if covered is None:
         return
+    said = []
     for protocol, rows in covered.frame.groupby("protocol", sort=False):
         # A case of two contestants stands with both; in GTEval with the model alone.
         contestants = 2 if str(protocol).startswith("arena") else 1
         sums = {
             key: int(rows[key].sum()) // contestants for key in ("readable", "missing", *_REASONS)
         }
-        if sums["missing"]:
-            listed = (
-                f"{sums[key]:,} {said.lower()}" for key, said in _REASONS.items() if sums[key]
-            )
-            yield (
-                f"{protocol}: {sums['missing']:,} of {sums['readable'] + sums['missing']:,} cases "
-                f"have no readable verdict: {', '.join(listed)}."
-            )
+        reasons = [f"{sums[key]:,} {name.lower()}" for key, name in _REASONS.items() if sums[key]]
+        if reasons:
+            total = sums["readable"] + sums["missing"]
+            said.append(f"{protocol} {sums['missing']:,} of {total:,} ({', '.join(reasons)})")
+    if said:
+        yield f"Cases without a readable verdict: {'; '.join(said)}."
 
 
 _REASONS = {

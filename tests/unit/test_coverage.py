@@ -132,14 +132,16 @@ def test_what_is_missing_is_counted_by_what_it_lacks(made: Made) -> None:
 
 
 def test_a_board_says_what_it_lacks() -> None:
-    """One sentence a protocol, with every case counted once; none where nothing is missing."""
+    """In one sentence, every case counted once; protocols that lack nothing are not in it."""
     seeds = seeds_of(4, 4)
     dialogues = with_human(seeds, a={"S-0": 8, "S-1": 8}, b={"S-0": 8})
     judged = [judgment("arena-n8", "S-0", pair, "1", 8) for pair in (("a", "b"), ("b", "a"))]
     single = [judgment("unieval", i, ("a",), v, 8) for i, v in (("S-0", "No"), ("S-1", "7"))]
-    found = Made(seeds, dialogues, {"arena-n8": judged, "unieval": single}).board()
-    assert [note for note in found.notes if "cases" in note] == [
-        "arena-n8: 2 of 4 cases have no readable verdict: 2 not generated."
+    beside = [judgment("gteval", "S-0", ("a", HUMAN), None, 4)]
+    made = {"arena-n8": judged, "unieval": single, "gteval": beside}
+    assert [note for note in Made(seeds, dialogues, made).board().notes if "Cases" in note] == [
+        "Cases without a readable verdict: arena-n8 2 of 4 (2 not generated); "
+        "gteval 4 of 4 (3 not judged, 1 unreadable)."
     ]
 
 
