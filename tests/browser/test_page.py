@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import threading
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from botchat.pipeline.comparing import Options
 from botchat.pipeline.publishing import leaderboard
 from botchat.pipeline.reading import read
 from botchat.pipeline.reporting import report
+from botchat.pipeline.viewing import serve
 from botchat.pipeline.workspace import Workspace
 from botchat.protocols.diagnosis import ERRORS
 from botchat.records import Judgment, Turn, Utterance, natural_key
@@ -359,6 +361,29 @@ def test_the_policy_stops_what_is_planted(browser: Browser, page: Path, tmp_path
         "document.body.append(s); setTimeout(() => done('nothing'), 5000);"
     )
     assert answer.startswith("script-src")
+
+
+def test_the_served_pages_work(browser: Browser, demo_workspace: Workspace) -> None:
+    """Over loopback the chunks load, the live page fits a phone, and nothing else is asked for."""
+    with serve(demo_workspace, "sample") as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            browser.driver.get("about:blank")
+            browser.complaints()
+            browser.requests()
+            browser.driver.get(f"{server.url}#view=unieval&a=bot:eliza&seed=sample-3")
+            assert "sample-3" in browser.text(".reading h3")
+            browser.driver.get(server.url.replace("/sample/", "/live"))
+            assert "bot:eliza" in browser.text("main tbody th")
+            root = server.url.removesuffix("sample/")
+            asked = {url for url in browser.requests() if url != "about:blank"}
+            assert all(url.startswith((f"{root}sample/", f"{root}live")) for url in asked), asked
+            assert browser.complaints() == []
+            browser.driver.get("about:blank")
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.mark.parametrize("dark", [False, True])
