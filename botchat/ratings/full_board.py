@@ -5,12 +5,16 @@ Bradley-Terry ratings (`botchat.ratings.bradley_terry`) are what is estimated he
 made, perhaps more of some pairs than of others. Each pair's score on the full board is what was
 seen of it plus what was not, and that is predicted:
 
-- a pair's rate is Bradley-Terry's at the models' strengths, off by a misfit of its own: a normal
-  error on the logit scale whose spread is estimated from the pairs (as a random-effects
-  meta-analysis does it). So a pair is shrunk to the ratings the more, the less was seen of it;
-- outcomes scatter about the rate by the Bernoulli variance times a dispersion (ties make it less
-  than 1), estimated of each pair and shrunk to that of its models; the two orders of one seed are
-  correlated;
+- a pair's expected score is Bradley-Terry's at the models' strengths, drawn towards ½ by the root
+  of the share of comparisons that are no ties. (Not drawn at all it would be Bradley-Terry on
+  scores, drawn by the whole share a model in which ties fall anywhere; the root leaves a half to a
+  fifth of the variance that pairs have about Bradley-Terry on BotChat's published tables.) The
+  share is estimated for each pair, shrunk to that of its models;
+- a pair is off that by a misfit of its own: a normal error on the logit scale whose spread is
+  estimated from the pairs, as in a random-effects meta-analysis. So a pair is shrunk to the
+  strengths the more, the less was seen of it;
+- outcomes scatter as wins, ties and losses at that score and share do; the two orders of one seed
+  are correlated;
 - the strengths themselves have a normal prior whose spread is estimated.
 
 Pairs draw their seeds each in an order of its own, so what the seeds share moves the full board and
@@ -35,15 +39,16 @@ from botchat.ratings.maximum_likelihood import curvature, maximise, score_rate, 
 _MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.22, 0.3, 0.45, 0.7])
 """Logits; standard deviations of a pair about Bradley-Terry that are weighed against each other."""
 _USUAL_MISFIT = 0.15
-"""Scale of the half-Cauchy prior on them: BotChat's published tables have 0.08 and 0.16."""
+"""Scale of the half-Cauchy prior on them: BotChat's published tables have about 0.1."""
 _USUAL_SPREAD = 0.7
 """Logits; standard deviation of strengths before any comparison, worth `_PRIOR` models."""
 _PRIOR = 2.0
 _USUAL_AGREEMENT, _PRIOR_AUDITS = 0.3, 10.0
 """Correlation of a seed's two orders before any audit, and how many audits that is worth."""
 _OF_ALL, _OF_MODELS = 10.0, 20.0
-"""Degrees of freedom that the dispersion of all outcomes is worth beside a model's own, and that
-of its models beside a pair's own."""
+"""Comparisons that the share decided of all is worth beside a model's own, and that of its models
+beside a pair's own."""
+_LEAST_DECIDED = 0.02
 _ROUNDS = 3
 
 
@@ -115,11 +120,10 @@ def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
     doubled = np.bincount(pair, minlength=m * m).reshape(m, m)
     doubled = np.asarray(doubled + doubled.T, dtype=np.float64)
 
+    share = _decided(games, decided)
     strength, spread = np.zeros(m), _USUAL_SPREAD
     for _ in range(_ROUNDS):
-        expected = score_rate(strength[:, None] - strength[None, :])
-        slope = expected * (1 - expected)
-        variance = _dispersion(games, rate, decided, slope) * slope
+        expected, slope, variance = _rates(strength, share)
         around = expected.ravel()[pair]
         agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
         error = variance * (games + 2 * agreement * doubled)
@@ -133,17 +137,18 @@ def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
         moment = float(strength @ strength + np.trace(known))
         spread = math.sqrt((moment + _PRIOR * _USUAL_SPREAD**2) / (m + _PRIOR))
 
-    expected = score_rate(strength[:, None] - strength[None, :])
+    expected, slope, variance = _rates(strength, share)
     residual = np.where(seen, rate - expected, 0.0)
-    kept = (misfit * slope) ** 2 / total  # share of a pair's residual that is its own
+    own = (misfit * slope) ** 2
+    kept = own / (error + own)  # the share of a pair's residual that is no noise
     # The other order of a seed that was seen in one is known in part.
-    unseen = population - games - agreement * (games - 2 * doubled)
+    unseen = np.maximum(population - games - agreement * (games - 2 * doubled), 0)
     filled = population * expected + (population - unseen * (1 - kept)) * residual
     strength = maximise(population[None], filled[None])[0]
     strength = strength - strength.mean()
     flat = np.linalg.inv(curvature(population[None], strength[None], np.array([False]))[0])
     flat = flat - flat.mean(axis=0)
-    common, own = (1 - kept) * slope, (1 - kept) * (misfit * slope) ** 2
+    common, own = (1 - kept) * slope, (1 - kept) * own
     moved = flat @ _laplacian(unseen * common)
     noise = unseen**2 * own + unseen * (1 + agreement) * variance
     return FullBoard(
@@ -162,8 +167,8 @@ def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
 
 
 def _laplacian(weight: Floats) -> Floats:
-    """Sum over pairs of weight · (e_i - e_j)(e_i - e_j)', of a symmetric (m, m) table."""
-    return np.asarray(np.diag(weight.sum(axis=1)) - weight)
+    """Sum over pairs of weight · (e_i - e_j)(e_i - e_j)', of symmetric tables (..., m, m)."""
+    return np.asarray(weight.sum(axis=-1)[..., None] * np.eye(weight.shape[-1]) - weight)
 
 
 def _differences(form: Floats) -> Floats:
@@ -175,28 +180,35 @@ def _differences(form: Floats) -> Floats:
 def _step(
     residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float
 ) -> tuple[Floats, Floats]:
-    """Posterior covariance of the strengths, shape (m, m), and the step to their mean, (m,)."""
+    """Posterior covariance of the strengths, shape (..., m, m), and the step to their mean.
+
+    ``total``: variance of each pair's residual, shape (..., m, m).
+    """
     precision = _laplacian(slope**2 / total) + np.eye(len(strength)) / spread**2
     known = np.asarray(np.linalg.inv(precision))
-    return known, np.asarray(
-        known @ ((slope / total * residual).sum(axis=1) - strength / spread**2)
-    )
+    pull = (slope / total * residual).sum(axis=-1) - strength / spread**2
+    return known, np.asarray((known @ pull[..., None])[..., 0])
 
 
-def _dispersion(games: Floats, rate: Floats, decided: Floats, slope: Floats) -> Floats:
-    """Variance of each pair's outcomes over Bernoulli's, shape (m, m).
+def _decided(games: Floats, decided: Floats) -> Floats:
+    """Share of comparisons that are no ties, of each pair, shape (m, m).
 
-    From the scatter about a pair's own mean, so that misfit does not enter.
+    A pair's is shrunk to the product of what its models have in all their pairs.
     """
-    scatter = np.maximum(decided / 4 - games * (rate - TIE) ** 2, 0)
-    freedom = np.maximum(games - 1, 0) * slope
-    typical = float(slope.mean())
-    # One Bernoulli outcome for a start: with nothing seen the dispersion is 1.
-    of_all = (scatter.sum() + typical) / (freedom.sum() + typical)
-    of_model = scatter.sum(axis=1) + _OF_ALL * typical * of_all
-    of_model /= freedom.sum(axis=1) + _OF_ALL * typical
-    of_models = (of_model[:, None] + of_model[None, :]) / 2
-    return np.asarray((scatter + _OF_MODELS * slope * of_models) / (freedom + _OF_MODELS * slope))
+    of_all = (decided.sum() + 1) / (games.sum() + 1)
+    of_model = decided.sum(axis=1) + _OF_ALL * of_all
+    of_model /= games.sum(axis=1) + _OF_ALL
+    of_models = of_model[:, None] * of_model[None, :] / of_all
+    share = (decided + _OF_MODELS * of_models) / (games + _OF_MODELS)
+    return np.asarray(np.clip(share, _LEAST_DECIDED, 1))
+
+
+def _rates(strength: Floats, share: Floats) -> tuple[Floats, Floats, Floats]:
+    """Expected score, its slope in the strengths' difference and its variance, shape (m, m)."""
+    rate = score_rate(strength[:, None] - strength[None, :])
+    root = np.sqrt(share)
+    slope = rate * (1 - rate)
+    return TIE + root * (rate - TIE), root * slope, share * slope
 
 
 def _agreement(products: Floats, variance: Floats) -> float:
@@ -210,15 +222,13 @@ def _misfit(
     residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float
 ) -> float:
     """Root of the mean square misfit, over `_MISFITS` weighed by restricted likelihood."""
-    likelihood = np.empty(len(_MISFITS))
+    total = error + (_MISFITS[:, None, None] * slope) ** 2
+    known, step = _step(residual, total, slope, strength, spread)
+    left = residual - slope * (step[:, :, None] - step[:, None, :])
     seen = np.triu(np.isfinite(error), 1)
-    for i, misfit in enumerate(_MISFITS):
-        total = error + (misfit * slope) ** 2
-        known, step = _step(residual, total, slope, strength, spread)
-        left = residual - slope * (step[:, None] - step[None, :])
-        after = strength + step
-        likelihood[i] = np.linalg.slogdet(known)[1] - after @ after / spread**2
-        likelihood[i] -= (np.log(total[seen]) + left[seen] ** 2 / total[seen]).sum()
+    left, total = left[:, seen], total[:, seen]
+    likelihood = np.linalg.slogdet(known)[1] - ((strength + step) ** 2).sum(axis=1) / spread**2
+    likelihood -= (np.log(total) + left**2 / total).sum(axis=1)
     weight = np.exp((likelihood - likelihood.max()) / 2)
     weight *= np.gradient(_MISFITS) / (1 + (_MISFITS / _USUAL_MISFIT) ** 2)
     return math.sqrt(float(weight @ _MISFITS**2 / weight.sum()))
