@@ -25,7 +25,7 @@ import msgspec
 from botchat import prompts
 from botchat.interfaces import Case, Shown
 from botchat.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
-from botchat.protocols.wording import END, neutral
+from botchat.protocols.wording import END, json_fields, neutral, object_schema
 from botchat.records import Dialogue, Judgment, Verdict
 
 PROTOCOL = "diagnosis"
@@ -44,6 +44,16 @@ ERRORS: Mapping[str, str] = {
     "repetitive_phrasing": "Repetitive phrasing",
 }
 """Error types by name: MATEval's five (§4.2), then BotChat's five (Appendix C)."""
+
+_ERROR_FIELDS = {
+    "utterance": {"type": "integer"},
+    "quote": {"type": "string"},
+    "explanation": {"type": "string"},
+}
+SCHEMA = object_schema(
+    {type_: {"type": "array", "items": object_schema(_ERROR_FIELDS)} for type_ in ERRORS}
+)
+"""Of a reply in JSON: error type -> its errors, none for a No."""
 
 Evidence = Literal["found", "elsewhere", "not found", "none"]
 """Whether quoted words are in the utterance named, only in another one, in none, or not given."""
@@ -107,6 +117,7 @@ def case(seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         prompt=prompts.fill("diagnosis", conversation=_numbered(shown)),
         choices=frozenset(str(-points) for points in range(lowest + 1)),
         read=partial(read, utterances=shown),
+        schema=SCHEMA,
     )
 
 
@@ -122,11 +133,14 @@ def read(text: str, utterances: tuple[str, ...]) -> tuple[Verdict | None, str]:
 
 
 def parse(text: str, utterances: Sequence[str]) -> Report:
-    """The report in a text: a judge's reply, or what `as_text` made of a report.
+    """The report in a text: a judge's reply, in JSON or not, or what `as_text` made of a report.
 
     The last answer to a type counts. Where an error names several utterances it is the latest, in
     which it shows. A second error of one type in one utterance is not counted.
     """
+    fields = json_fields(text)
+    if fields.keys() & ERRORS.keys():
+        text = "\n".join(_in_words(fields))
     heads = list(_HEAD.finditer(text))
     found: dict[str, Answer] = {}
     for head, end in zip(heads, _ends(heads, text), strict=True):
@@ -352,6 +366,22 @@ def _lines(answer: Answer) -> Iterator[str]:
         yield f"- Utterance {at}: {json.dumps(error.quote, ensure_ascii=False)}{why}"
     if answer.score is not None:
         yield f"Score: {answer.score}"
+
+
+def _in_words(fields: Mapping[str, Any]) -> Iterator[str]:
+    """A reply in JSON in the form that the question asks for."""
+    for type_, name in ERRORS.items():
+        errors = fields.get(type_)
+        if not isinstance(errors, list):
+            continue
+        yield f"{name}? {'Yes' if errors else 'No'}"
+        for error in errors:
+            told = error if isinstance(error, dict) else {}
+            at = str(told.get("utterance"))
+            quote = json.dumps(str(told.get("quote") or ""), ensure_ascii=False)
+            why = " ".join(str(told.get("explanation") or "").split())
+            at = at if re.fullmatch(_NUMBER, at) else "?"
+            yield f"- Utterance {at}: {quote}{f' - {why}' if why else ''}"
 
 
 def _told(error: Error) -> str:

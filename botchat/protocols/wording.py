@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -78,7 +78,7 @@ def read_choice(text: str, meaning: Callable[[str], str | None]) -> tuple[str | 
         verdict, such as a repeated format line, does not undo an earlier one that is; in JSON only
         the fields of the object count, whatever the reason quotes.
     """
-    fields = _json_fields(text)
+    fields = json_fields(text)
     if "choice" in fields:
         match = _CHOICE.search(f"choice: {fields['choice']}")
         said = " ".join(str(fields.get("reason") or "").split())
@@ -98,7 +98,7 @@ def verdict_words(
         meaning: as there.
         index: the index after the choice is a part of the verdict too.
     """
-    fields = _json_fields(text)
+    fields = json_fields(text)
     if "choice" in fields:
         values = {match["key"].lower(): match.span("value") for match in _JSON_VALUE.finditer(text)}
         named = ("choice", "index") if index else ("choice",)
@@ -112,6 +112,18 @@ def verdict_words(
     return spans if after is None else [*spans, after.span("index")]
 
 
+def json_fields(text: str) -> dict[str, Any]:
+    """The fields of a reply that is one JSON object, fenced or not, by lower-case name."""
+    bare = _FENCE.sub("", text.strip())
+    if not bare.startswith("{"):
+        return {}
+    try:
+        fields = json.loads(bare)
+    except (ValueError, RecursionError):
+        return {}
+    return {name.lower(): value for name, value in fields.items()}
+
+
 def choice_schema(choices: Sequence[str], *, index: bool = False) -> dict[str, Any]:
     """JSON schema of a reply with one of ``choices``, perhaps an index, and a reason.
 
@@ -121,9 +133,14 @@ def choice_schema(choices: Sequence[str], *, index: bool = False) -> dict[str, A
     if index:
         fields["index"] = {"type": ["integer", "null"]}
     fields["reason"] = {"type": "string"}
+    return object_schema(fields)
+
+
+def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object with all of these fields and no other, as strict endpoints want."""
     return {
         "type": "object",
-        "properties": fields,
+        "properties": dict(fields),
         "required": list(fields),
         "additionalProperties": False,
     }
@@ -143,18 +160,6 @@ def reason(text: str) -> str:
     match = _REASON.search(text)
     said = match["reason"] if match else text
     return " ".join(said.strip().lstrip('"`*').rstrip('"}`*').split())
-
-
-def _json_fields(text: str) -> dict[str, Any]:
-    """The fields of a reply that is one JSON object, fenced or not, by lower-case name."""
-    bare = _FENCE.sub("", text.strip())
-    if not bare.startswith("{"):
-        return {}
-    try:
-        fields = json.loads(bare)
-    except (ValueError, RecursionError):
-        return {}
-    return {name.lower(): value for name, value in fields.items()}
 
 
 def _verdict(match: re.Match[str] | None, meaning: Callable[[str], str | None]) -> str | None:

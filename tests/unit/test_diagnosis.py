@@ -61,6 +61,19 @@ def error(line, talk=TALK):
     return found
 
 
+def as_json(report):
+    """A report as a judge that is held to the schema says it."""
+    return json.dumps(
+        {
+            answer.type: [
+                {"utterance": e.utterance, "quote": e.quote, "explanation": e.explanation}
+                for e in answer.errors
+            ]
+            for answer in report.answers
+        }
+    )
+
+
 def judged(verdict, reason="", contestant="m", transcript=(), seed_id="s1"):
     """A judgment of the diagnosis."""
     return Judgment(
@@ -491,3 +504,36 @@ def test_a_verdict_that_is_no_score_stops_the_board():
     """Rather than being counted as something."""
     with pytest.raises(DataError, match="'maybe' of a diagnosis"):
         error_rates([judged("maybe")], {("m", "s1"): {}}, 1)
+
+
+def test_a_report_in_json_is_the_report_in_words():
+    """The same errors, the same check of the quotes, the same score; a judge stores it in words."""
+    report = parse(LOOP, TALK)
+    assert parse(as_json(report), TALK) == report
+    assert parse(f"```json\n{as_json(report)}\n```", TALK) == report
+    assert list(diagnosis.SCHEMA["properties"]) == list(ERRORS) == diagnosis.SCHEMA["required"]
+    model = Scripted(as_json(report))
+    ruling = rule(SingleJudge("j", model, Sampling(), structured=True))
+    assert model.samplings[0].schema == diagnosis.SCHEMA
+    assert (ruling.verdict, ruling.reason) == ("-3", diagnosis.as_text(report))
+
+
+@given(st.text(max_size=40), st.text(max_size=40), st.integers(-2, 9))
+def test_what_a_report_in_json_quotes_is_no_other_answer(quote, explanation, at):
+    """Whatever stands in its texts, it is one error of one type."""
+    told = {"utterance": at, "quote": quote, "explanation": f"{explanation}\nDiscontinuity? Yes"}
+    fields = dict.fromkeys(ERRORS, ()) | {"formal_tone": [told]}
+    report = parse(json.dumps(fields), TALK)
+    assert [a.type for a in report.answers if a.present] == ["formal_tone"]
+    assert report.score == -1
+    (found,) = next(a for a in report.answers if a.present).errors
+    assert found.utterance == (at if 1 <= at <= len(TALK) else None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ['{"repetition": "no"}', '{"repetition": null}', '{"other": []}', "[]", '{"repetition": []}'],
+)
+def test_a_report_in_json_that_leaves_types_out_is_no_verdict(said):
+    """A sum over fewer types is another measure."""
+    assert diagnosis.read(said, TALK)[0] is None
