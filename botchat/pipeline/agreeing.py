@@ -100,19 +100,19 @@ def agree(
     return publish(found, agreements.tables(found), agreements.as_json(found), out)
 
 
-def beside_each_other(workspace: Workspace, found: Read) -> list[Findings]:
-    """What `agree` finds of the judges of a set, one protocol after the other.
+def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
+    """What `agree` finds of the judges of a set: protocol -> findings.
 
     Protocols that fewer than two have judged, or people alone, are left out.
     """
-    compared = []
+    compared = {}
     for protocol in _protocols(found):
         stage = _of_protocol(found, protocol)
         names = list(stage.judged)
         judges = [name for name in names if not is_person(name, HUMAN)]
         if len(names) > 1 and (judges or protocol in _KNOWN):
-            compared.append(
-                _findings(workspace, stage, [], names, seed_set=found.seed_set, protocol=protocol)
+            compared[protocol] = _findings(
+                workspace, stage, [], names, seed_set=found.seed_set, protocol=protocol
             )
     return compared
 

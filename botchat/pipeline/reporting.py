@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,7 +136,7 @@ def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
             [part for part in agreements.tables(findings) if part.name != "rankings"],
             figures.draw(findings),
         )
-        for findings in agreeing.beside_each_other(workspace, found)
+        for findings in agreeing.beside_each_other(workspace, found).values()
     ]
 
 
@@ -160,23 +161,54 @@ def plot(
 ) -> Path:
     """Write one figure, as svg or png by the ending of ``out``; its path.
 
+    Those of judges beside each other take the protocol: ``cost-against-agreement-gteval``.
+
     Raises:
         ConfigError: an ending that is neither, or several judges and none named.
         MissingError: no such figure of these judgments; says which there are.
     """
-    from botchat import plots
+    from botchat.plots import agreement as figures
 
     kind = out.suffix.lower()
     if kind not in (".svg", ".png"):
         raise ConfigError(f"--out {out}: a figure is written as .svg or .png")
-    chosen = only_judge(workspace, seed_set, judge)
-    found = read(workspace, seed_set, [chosen] if chosen else [])
-    charts = {chart.name: chart for chart in plots.draw(found.board(next(iter(found.judged)), elo))}
+    charts = {
+        chart.name: chart
+        for chart in (
+            _of_judges(workspace, seed_set)
+            if judge is None and name.startswith(figures.NAMES)
+            else _of_board(workspace, seed_set, judge, elo)
+        )
+    }
     if name not in charts:
-        raise MissingError(f"no figure {name!r} of {seed_set}; there are: {', '.join(charts)}")
+        there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
+        raise MissingError(f"no figure {name!r} of {seed_set}; there are: {there}")
     chart = charts[name]
     store.write_atomic(out, chart.svg.encode() if kind == ".svg" else chart.png)
     return out
+
+
+def _of_board(
+    workspace: Workspace, seed_set: str, judge: str | None, elo: EloSettings | None
+) -> list[Chart]:
+    """The figures of one judge's board."""
+    from botchat import plots
+
+    chosen = only_judge(workspace, seed_set, judge)
+    found = read(workspace, seed_set, [chosen] if chosen else [])
+    return plots.draw(found.board(next(iter(found.judged)), elo))
+
+
+def _of_judges(workspace: Workspace, seed_set: str) -> list[Chart]:
+    """The figures of all judges beside each other, their protocol in the name."""
+    from botchat.plots import agreement as figures
+
+    compared = agreeing.beside_each_other(workspace, read(workspace, seed_set))
+    return [
+        replace(chart, name=f"{chart.name}-{protocol}")
+        for protocol, findings in compared.items()
+        for chart in figures.draw(findings)
+    ]
 
 
 def _left_over(folder: Path, files: Mapping[str, str]) -> Iterator[Path]:

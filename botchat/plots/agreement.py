@@ -48,6 +48,10 @@ class Price:
     """The panel whose control this is."""
 
 
+NAMES = ("cost-against-agreement", "judges-against-each-other", "judges-health")
+"""Of the figures."""
+
+
 def draw(found: Findings) -> list[Chart]:
     """The figures that the findings have the numbers for."""
     drawn = []
@@ -121,7 +125,7 @@ def _cost(found: Findings, key: str) -> Chart:
     )
     shown = "Accuracy (%)" if by_truth else "Agreement with the others (%)"
     figure = cost_against_agreement(prices, _COSTS[key], shown, heading)
-    return Chart("cost-against-agreement", title, caption, figure)
+    return Chart(NAMES[0], title, caption, figure)
 
 
 def _matrix(found: Findings) -> Chart:
@@ -138,7 +142,7 @@ def _matrix(found: Findings) -> Chart:
         f"Up to {n:,} verdicts a pair."
     )
     figure = charts.squares(parts, "row and column", heading)
-    return Chart("judges-against-each-other", title, caption, figure)
+    return Chart(NAMES[1], title, caption, figure)
 
 
 def _health(found: Findings) -> Chart:
@@ -150,7 +154,7 @@ def _health(found: Findings) -> Chart:
         "How steady and how readable each judge is, and what it prefers; lines are 95 % intervals. "
         f"First shown wins: 50 is no preference. {n:,} verdicts."
     )
-    return Chart("judges-health", title, caption, health(rows, _MEASURES, heading))
+    return Chart(NAMES[2], title, caption, health(rows, _MEASURES, heading))
 
 
 _MEASURES = (

@@ -323,6 +323,11 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     assert found["signature"] in page
     assert "What the talk changed" in page
     assert escape(prompts.text("roles/critic").splitlines()[0]) in page
+    plot = ["plot", "cost-against-agreement-gteval", *where[:-1]]
+    assert main([*plot, str(tmp_path / "cost.svg")]) == 0
+    assert "What agreement costs" in (tmp_path / "cost.svg").read_text("utf-8")
+    assert main(["plot", "judges-health-arena-n8", *where[:-1], str(tmp_path / "x.svg")]) == 1
+    assert "there are: cost-against-agreement-gteval, judges-against" in capsys.readouterr().err
     alone = tmp_path / "alone"
     assert main(["report", *where[:-1], str(alone), "--judge", found["rows"][0]["judge"]]) == 0
     page = (alone / "index.html").read_text("utf-8")

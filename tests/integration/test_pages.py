@@ -92,6 +92,8 @@ def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
         plot(workspace, SAMPLE, "success-rates", tmp_path / "one.pdf")
     with pytest.raises(MissingError, match="there are: survival, success-rates, "):
         plot(workspace, SAMPLE, "elo", tmp_path / "one.svg")
+    with pytest.raises(MissingError, match="fewer than two judges"):
+        plot(workspace, SAMPLE, "judges-health-unieval", tmp_path / "one.svg")
 
 
 def test_the_commands_say_what_they_made(
