@@ -27,7 +27,7 @@ from botchat.protocols.probes import wilson
 from botchat.ratings import simulation
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.ratings.comparisons import Comparisons, Floats
-from botchat.ratings.elo import bootstrap_elo
+from botchat.ratings.elo import EloSettings, bootstrap_elo
 from botchat.ratings.simulation import Population, Run
 
 ALL = "all"
@@ -82,6 +82,7 @@ def simulate(
     add: str | None = None,
     runs: int = 200,
     seed: int = 0,
+    elo: EloSettings | None = None,
     workers: int | None = None,
     meter: Meter | None = None,
 ) -> Simulated:
@@ -100,6 +101,7 @@ def simulate(
             ``budgets``, by default after 400 comparisons.
         runs: of each design.
         seed: of all of them.
+        elo: of the full board, beside Bradley-Terry; default: the paper's way.
         workers: processes; default: one a core.
         meter: told of the progress.
 
@@ -121,7 +123,7 @@ def simulate(
         raise ConfigError("--add needs a board of at least two other models")
     trials = _trials(population.models, target, budgets, add, seed)
     meter.begin("rate the full board", 0)
-    truths = population.truth, bootstrap_elo(comparisons).rating
+    truths = population.truth, bootstrap_elo(comparisons, elo).rating
     meter.begin("simulate", len(trials) * runs)
     done: list[Run] = []
     tasks = (

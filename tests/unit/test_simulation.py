@@ -14,9 +14,11 @@ from botchat.ratings import simulation
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import EloSettings
 from botchat.ratings.rates import comparisons_from_rates
 from botchat.ratings.simulation import Population
 
+QUICK = EloSettings(shuffles=50, runs=1)
 TABLE = Path(__file__).resolve().parents[2] / "leaderboards" / "botchat-2023" / "arena_n8.csv"
 SMALL = """model_a,model_b,win_rate,win_or_tie_rate
 a,b,0.5,0.8
@@ -89,7 +91,15 @@ def test_processes_change_no_digit(tmp_path):
     path = tmp_path / "small.csv"
     path.write_text(SMALL, "utf-8")
     found = [
-        simulate(rates=path, per_pair=60, target=Target(20, 0), budgets=[90], runs=2, workers=n)
+        simulate(
+            rates=path,
+            per_pair=60,
+            target=Target(20, 0),
+            budgets=[90],
+            runs=2,
+            elo=QUICK,
+            workers=n,
+        )
         for n in (1, 2)
     ]
     assert found[0].rows == found[1].rows
@@ -110,7 +120,7 @@ def test_processes_change_no_digit(tmp_path):
 
 def test_the_published_table_needs_less_than_a_tenth():
     """BotChat's N = 8 Arena: the default target takes below 8 % of 40,404, uniformly far more."""
-    found = simulate(rates=TABLE, per_pair=444, runs=3, workers=1)
+    found = simulate(rates=TABLE, per_pair=444, runs=3, elo=QUICK, workers=1)
     by_design = {row["design"]: row for row in found.rows}
     adaptive, uniform = by_design["adaptive"], by_design["uniform"]
     assert by_design["full"]["calls_mean"] == 40_404
@@ -126,7 +136,14 @@ def test_every_model_placed_in_turn(tmp_path):
     path = tmp_path / "small.csv"
     path.write_text(SMALL, "utf-8")
     found = simulate(
-        rates=path, per_pair=200, target=Target(20, 0), budgets=[150], add="all", runs=2, workers=1
+        rates=path,
+        per_pair=200,
+        target=Target(20, 0),
+        budgets=[150],
+        add="all",
+        runs=2,
+        elo=QUICK,
+        workers=1,
     )
     *rows, over_all = found.rows
     assert [row["added"] for row in rows] == ["a", "b", "c", "d"]
