@@ -304,7 +304,8 @@ def _read(utterances: tuple[str, ...]) -> _Reading:
 
 def _text(raw: str) -> _Text:
     low = raw.lower().replace("\u2019", "'")
-    sentences = [english.WORD.findall(sentence) for sentence in english.SENTENCE_END.split(low)]
+    find = (english.ASCII_WORD if low.isascii() else english.WORD).findall
+    sentences = [find(sentence) for sentence in english.SENTENCE_END.split(low)]
     words = list(chain.from_iterable(sentences)) if len(sentences) > 1 else sentences[0]
     apostrophed = [word for word in words if "'" in word] if "'" in low else []
     parts = [part for word in apostrophed for part in word.split("'")]

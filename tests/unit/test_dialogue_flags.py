@@ -35,6 +35,12 @@ def test_words_are_counted_with_their_apostrophes():
     assert shown("words", "Don't, it\u2019s 3.5 o'clock!", "你好, Ann", "", "...") == [5, 3, 0, 0]
 
 
+@given(st.text(st.characters(max_codepoint=127)).map(str.lower))
+def test_words_of_ascii_are_the_same_words(text: str):
+    """The quicker pattern finds what the general one does."""
+    assert english.ASCII_WORD.findall(text) == english.WORD.findall(text)
+
+
 def test_exact_repeat_counts_words_times_earlier_occurrences():
     """Case and punctuation do not matter; utterances without words repeat by their signs."""
     lines = ("Move it.", "Why?", "MOVE IT!", "move it", "Why?", "👍", "👍", "👍")
