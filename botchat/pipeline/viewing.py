@@ -12,11 +12,10 @@ from urllib.parse import quote
 from botchat.errors import BotChatError, MissingError
 from botchat.pipeline.following import state
 from botchat.pipeline.workspace import Workspace
-from botchat.report.live import render
+from botchat.report.live import policy, render
 
 HOST = "127.0.0.1"
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -96,7 +95,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         page = render(state(self.server.workspace, self.server.seed_set)).encode()
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Security-Policy", _POLICY)
+        self.send_header("Content-Security-Policy", policy())
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()
         return io.BytesIO(page)

@@ -9,6 +9,7 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined
 
 from botchat.records import Dialogue, Judgment
+from botchat.report import script_digest
 
 SECONDS = 5
 """Between two looks."""
@@ -60,8 +61,16 @@ class State:
     """Newest first."""
 
 
+def policy() -> str:
+    """What the browser lets the page do: its own script, which asks for the page again."""
+    return (
+        f"default-src 'none'; script-src {script_digest(_script())}; connect-src 'self'; "
+        "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    )
+
+
 def render(state: State) -> str:
-    """The page as HTML text, without any script; the browser asks for it again by itself."""
+    """The page as HTML text; without scripts the browser asks for it again as a whole."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -73,7 +82,13 @@ def render(state: State) -> str:
         seconds=SECONDS,
         longest=_LONGEST,
         style=files.joinpath("page.css").read_text("utf-8"),
+        script=_script(),
     )
+
+
+def _script() -> str:
+    text = resources.files("botchat.report").joinpath("live.js").read_text("utf-8")
+    return text.replace("SECONDS", str(SECONDS))
 
 
 def _money(calls: Sequence[Calls]) -> str:

@@ -22,7 +22,7 @@ from botchat.pipeline.viewing import serve
 from botchat.pipeline.workspace import Workspace
 from botchat.protocols.diagnosis import ERRORS
 from botchat.records import Judgment, Turn, Utterance, natural_key
-from botchat.report import View, render
+from botchat.report import View, live, render
 from botchat.report.archive import build
 from tests.boards import QUICK, Made, judgment, made
 from tests.browser.conftest import Browser
@@ -363,8 +363,11 @@ def test_the_policy_stops_what_is_planted(browser: Browser, page: Path, tmp_path
     assert answer.startswith("script-src")
 
 
-def test_the_served_pages_work(browser: Browser, demo_workspace: Workspace) -> None:
-    """Over loopback the chunks load, the live page fits a phone, and nothing else is asked for."""
+def test_the_served_pages_work(
+    browser: Browser, demo_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over loopback the chunks load, the live page renews itself, and nothing else is asked for."""
+    monkeypatch.setattr(live, "SECONDS", 0.05)
     with serve(demo_workspace, "sample") as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -376,6 +379,10 @@ def test_the_served_pages_work(browser: Browser, demo_workspace: Workspace) -> N
             assert "sample-3" in browser.text(".reading h3")
             browser.driver.get(server.url.replace("/sample/", "/live"))
             assert "bot:eliza" in browser.text("main tbody th")
+            assert "No run" in browser.text("header .lead")
+            with demo_workspace.locked():
+                browser.until(lambda: "Running" in browser.text("header .lead"))
+            assert serious_faults(browser) == []
             root = server.url.removesuffix("sample/")
             asked = {url for url in browser.requests() if url != "about:blank"}
             assert all(url.startswith((f"{root}sample/", f"{root}live")) for url in asked), asked
@@ -400,18 +407,23 @@ def test_the_page_fits_and_is_accessible(
         "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
     )
     assert wide <= room
+    serious = serious_faults(browser)
+    assert serious == [], json.dumps(serious, indent=1)
+
+
+def serious_faults(browser: Browser) -> list[dict[str, Any]]:
+    """What axe finds in the page that is shown."""
     if importlib.util.find_spec("axe_core_python") is None:
         pytest.skip("axe-core-python is not installed")
     browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
     found = browser.driver.execute_async_script(
         "const done = arguments[0]; axe.run(document).then(done)"
     )
-    serious = [
+    return [
         {"rule": one["id"], "at": [node["html"][:200] for node in one["nodes"][:3]]}
         for one in found["violations"]
         if one["impact"] in ("serious", "critical")
     ]
-    assert serious == [], json.dumps(serious, indent=1)
 
 
 def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
