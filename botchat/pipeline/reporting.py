@@ -129,6 +129,7 @@ def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
     from botchat.plots import agreement as figures
 
     meter.begin("compare judges", 0)
+    compared = agreeing.beside_each_other(workspace, found).values()
     return [
         pages.Beside(
             findings.subject,
@@ -136,7 +137,8 @@ def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
             [part for part in agreements.tables(findings) if part.name != "rankings"],
             figures.draw(findings),
         )
-        for findings in agreeing.beside_each_other(workspace, found).values()
+        # Where the truth is known, agreement says most.
+        for findings in sorted(compared, key=lambda findings: not findings.truth)
     ]
 
 
