@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from botchat import prompts
 from botchat.config import _entry
 from botchat.errors import ConfigError
-from botchat.judges.panel import build_panel
+from botchat.judges.panel import build_panel, wording
 from botchat.panels import (
     PRESETS,
     ROLES,
@@ -283,3 +283,19 @@ def test_a_hostile_dialogue_changes_no_verdict_of_agents_that_ignore_it(name, sa
     assert ruling.reason == plain.reason
     assert len(models["m"].prompts) == 2 * calls
     assert any(prompt.startswith(case.prompt) for prompt in models["m"].prompts)
+
+
+def test_what_a_panel_is_told_can_be_read():
+    """Roles and prompts of its own strategy, in full; nothing where it has no words of its own."""
+    told = wording(PRESETS["chateval-default"])
+    assert told["role of Critic"] == prompts.text("roles/critic").strip()
+    assert told["debate"] == prompts.text("debate")
+    assert not any(title.startswith("discussion") for title in told)
+    assert "discussion report" in wording(PRESETS["mateval-sr"])
+    own = PanelSettings(
+        strategy="ensemble",
+        agents=(AgentSettings(name="Teacher", text="You are Teacher."), "critic"),
+    )
+    assert wording(own)["role of Teacher"] == "You are Teacher."
+    cascade = PanelSettings(strategy="cascade", cheap="a", strong="b", calibration=0.1)
+    assert wording(cascade) == {}
