@@ -421,6 +421,37 @@ def test_a_wrong_key_is_one_line_without_the_key(tmp_path, capsys, monkeypatch):
             assert KEY.encode() not in path.read_bytes()
 
 
+def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
+    """Paths, device names, other scripts, 300 characters, NUL: a file each, all in their folder."""
+    names = [
+        "../x",
+        "a/b",
+        "A/B",
+        "CON",
+        "con",
+        ".",
+        "x" * 300,
+        "x" * 301,
+        "模型",
+        "模型二",
+        "a\0b",
+    ]
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server, n_seeds=1)
+        models = [f"{server.url}#{name}" for name in names]
+        flags = [part for model in models for part in ("--model", model)]
+        command = ["generate", "--seeds", "small", "--turns", "3", *flags]
+        assert main([*command, "--dir", str(folder)]) == 0
+        assert server.n_by_model == dict.fromkeys(names, 1)
+    made = {
+        path.name.lower(): path for path in folder.rglob("*.jsonl") if "seeds" not in path.parts
+    }
+    assert {path.parent for path in made.values()} == {folder / "generations" / "small"}
+    stored = {path: store.read(path, Dialogue) for path in made.values()}
+    assert sorted(one.model for (one,) in stored.values()) == sorted(models)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["w"]
+
+
 def test_a_key_from_a_file_is_sent_and_left_nowhere_else(tmp_path, capsys, monkeypatch):
     """The server gets it; no other byte of the workspace or of the output has it."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
