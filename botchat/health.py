@@ -111,8 +111,8 @@ class _Words:
         totals = np.zeros(
             (len(verdicts.contestants), len(verdicts.seed_ids), longest + 1), dtype=np.intp
         )
-        there = np.unique(np.stack([side, verdicts.seed]), axis=1)
-        for who, seed in there.T.tolist():
+        there = np.bincount(side * totals.shape[1] + verdicts.seed, minlength=totals[..., 0].size)
+        for who, seed in np.argwhere(there.reshape(totals.shape[:2])).tolist():
             counts = self._of(verdicts.contestants[who], verdicts.seed_ids[seed])[:longest]
             totals[who, seed, 1 : len(counts) + 1] = np.cumsum(counts)
             totals[who, seed, len(counts) + 1 :] = sum(counts)

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
 
 from botchat.measures import lengths
 from botchat.records import HUMAN, Dialogue, Utterance
@@ -133,6 +135,12 @@ def test_the_file_is_the_one_that_tiktoken_looks_for() -> None:
 def test_words(text: str, n: int) -> None:
     """Runs of letters and digits; each Chinese or Japanese character is one."""
     assert lengths.words(text) == n
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_words_of_ascii_are_the_same_words(text: str) -> None:
+    """The quicker pattern finds what the general one does."""
+    assert lengths._ASCII_WORD.findall(text) == lengths._WORD.findall(text)
 
 
 def test_seed_utterances_are_not_measured() -> None:
