@@ -11,12 +11,15 @@ from itertools import pairwise
 import msgspec
 import pytest
 
+from botchat import agreements
 from botchat.cli import main
 from botchat.interfaces import Message, Sampling
 from botchat.judges.samples import stability
 from botchat.ledger import Ledger
 from botchat.models import batch, batch_endpoint
 from botchat.models.limits import Retry
+from botchat.pipeline import agreeing, reading
+from botchat.pipeline.workspace import Workspace
 from botchat.protocols import arena, unieval
 from botchat.records import Judgment
 from tests.integration.test_endpoints import ask
@@ -370,37 +373,37 @@ def test_a_ledger_with_all_of_it_replays_to_the_same_bytes(tmp_path, capsys):
     assert stage_files(elsewhere) == stage_files(folder)
 
 
-def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path, capsys):
+def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
     """Shares of equal samples, mean probability, and how far that is above the share right."""
     with Server(drawn) as server:
         folder = prepared(tmp_path / "w", server)
         for name, *flags in (("open",), ("umpire", "--samples", "3"), ("plain",)):
             assert judge(folder, name, *flags, protocol="gteval") == 0
-        capsys.readouterr()
     made = judgments(folder, "open")
     known = sum(judgment.confidence for judgment in made) / len(made)
+    steady = stability(one.transcript for one in judgments(folder, "umpire (3 samples)"))
+    keys = ("stable", "samples_agree", "confidence")
+    there = reading.read(Workspace(folder), "small")
     health = {}
     for name in ("open", "umpire (3 samples)", "plain"):
-        command = ["leaderboard", "--seeds", "small", "--judge", name, "--json"]
-        assert main([*command, "--dir", str(folder), "--runs", "1", "--shuffles", "9"]) == 0
-        (health[name],) = told(capsys)["tables"]["judge"]["rows"]
-    assert health["open"]["confidence"] == pytest.approx(known, abs=1e-4)
-    steady = stability(one.transcript for one in judgments(folder, "umpire (3 samples)"))
-    assert health["umpire (3 samples)"]["stable"] == pytest.approx(steady.unanimous, abs=1e-4)
-    assert not {"stable", "samples_agree", "confidence"} & set(health["plain"])
-    agree = ["agree", "--seeds", "small", "--protocol", "gteval", "--resamples", "20", "--json"]
-    assert main([*agree, "--dir", str(folder)]) == 0
-    rows = {row["judge"]: row for row in told(capsys)["rows"]}
-    assert rows["open"]["confidence"] == pytest.approx(known, abs=1e-4)
-    over = known - rows["open"]["accuracy"]
-    assert rows["open"]["overconfidence"] == pytest.approx(over, abs=1e-4)
-    assert rows["umpire (3 samples)"]["samples_agree"] == pytest.approx(steady.agreement, abs=1e-4)
+        frame = there.board(name).judge_health.frame
+        health[name] = {key: frame[key].iloc[0] for key in keys if key in frame}
+    assert health["open"] == {"confidence": pytest.approx(known)}
+    assert health["umpire (3 samples)"] == {
+        "stable": pytest.approx(steady.unanimous),
+        "samples_agree": pytest.approx(steady.agreement),
+    }
+    assert health["plain"] == {}
+    found = agreeing.beside_each_other(Workspace(folder), there)["gteval"]
+    rows = {row["judge"]: row for row in found.rows}
+    assert rows["open"]["confidence"] == pytest.approx(known)
+    assert rows["open"]["overconfidence"] == pytest.approx(known - rows["open"]["accuracy"])
+    assert rows["umpire (3 samples)"]["samples_agree"] == pytest.approx(steady.agreement)
     assert rows["umpire (3 samples)"]["calls"] == 3
-    assert not {"stable", "samples_agree", "confidence", "overconfidence"} & set(rows["plain"])
-    assert main([*agree[:-1], "--dir", str(folder)]) == 0
-    said = capsys.readouterr().out
-    for heading in ("Samples all agree", "Two samples agree", "Confidence", "Overconfident"):
-        assert heading in said
+    assert not {*keys, "overconfidence"} & set(rows["plain"])
+    (shown,) = (part for part in agreements.tables(found) if part.name == "judges")
+    headings = {column.heading for column in shown.columns}
+    assert {"Samples all agree", "Two samples agree", "Confidence", "Overconfident"} <= headings
 
 
 def test_an_adaptive_arena_asks_its_judge_as_often_too(tmp_path, capsys):
