@@ -193,6 +193,7 @@ class Sampler:
         self._told: list[Comparisons] = [] if known is None else [known]
         self._open: Asked | None = None
         self._look: _Look | None = None
+        self._latent: full_board.Latent | None = None
 
     def ask(self) -> Asked | None:
         """The next batch of comparisons; None when finished.
@@ -240,7 +241,8 @@ class Sampler:
     def _judge(self) -> _Look:
         target = self._settings.target or Target()
         comparisons = together(self.models, self._told)
-        board = full_board.estimate(comparisons, self._population)
+        board = full_board.estimate(comparisons, self._population, self._latent)
+        self._latent = board.latent
         low, high = self._low, self._high
         counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
         made, population = int(self._made.sum()), int(2 * self._n_seeds.sum())

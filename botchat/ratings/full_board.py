@@ -5,16 +5,14 @@ Bradley-Terry ratings (`botchat.ratings.bradley_terry`) are what is estimated he
 made, perhaps more of some pairs than of others. Each pair's score on the full board is what was
 seen of it plus what was not, and that is predicted:
 
-- a pair's expected score is Bradley-Terry's at the models' strengths, drawn towards ½ by the root
-  of the share of comparisons that are no ties. (Not drawn at all it would be Bradley-Terry on
-  scores, drawn by the whole share a model in which ties fall anywhere; the root leaves a half to a
-  fifth of the variance that pairs have about Bradley-Terry on BotChat's published tables.) The
-  share is estimated for each pair, shrunk to that of its models;
-- a pair is off that by a misfit of its own: a normal error on the logit scale whose spread is
-  estimated from the pairs, as in a random-effects meta-analysis. So a pair is shrunk to the
+- wins, ties and losses follow Rao & Kupper (1967): it is a tie where the judge sees less of a
+  difference than a threshold. The threshold is the sum of two, one of each model, and every pair
+  may deviate from it. (Bradley-Terry on scores, with a tie as half a win, leaves four to nine times
+  the variance about it on BotChat's published tables: models that often tie move less.)
+- a pair's score is off that by a misfit of its own: a normal error on the logit scale whose spread
+  is estimated from the pairs, as in a random-effects meta-analysis. So a pair is shrunk to the
   strengths the more, the less was seen of it;
-- outcomes scatter as wins, ties and losses at that score and share do; the two orders of one seed
-  are correlated;
+- outcomes scatter about that as wins, ties and losses do; the two orders of a seed are correlated;
 - the strengths themselves have a normal prior whose spread is estimated.
 
 Pairs draw their seeds each in an order of its own, so what the seeds share moves the full board and
@@ -45,11 +43,18 @@ _USUAL_SPREAD = 0.7
 _PRIOR = 2.0
 _USUAL_AGREEMENT, _PRIOR_AUDITS = 0.3, 10.0
 """Correlation of a seed's two orders before any audit, and how many audits that is worth."""
-_OF_ALL, _OF_MODELS = 10.0, 20.0
-"""Comparisons that the share decided of all is worth beside a model's own, and that of its models
-beside a pair's own."""
-_LEAST_DECIDED = 0.02
-_ROUNDS = 3
+_USUAL_TIES = 0.4
+"""Share of ties before any comparison, worth one."""
+_THRESHOLD_SPREAD = 0.4
+"""Logits; standard deviation of the models' thresholds."""
+_OF_MODELS = 20.0
+"""Comparisons that the share of ties by the models is worth beside a pair's own."""
+_LEAST_THRESHOLD, _MOST_TIES = 0.01, 0.98
+_A_TIE = 0.05
+"""Tie of every pair that the first guess of strengths is made with."""
+_LONGEST_STEP = 4.0
+_ROUNDS, _CLOSE = 50, 3e-3
+"""Rounds at most, and logits between two of them that are close enough: half an Elo point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +64,7 @@ class FullBoard:
     ``strength``: shape (m,). ``covariance``: of what is not known of it, shape (m, m); 0 where the
     board is full. ``misfit``: standard deviation of pairs about Bradley-Terry, in logits.
     ``agreement``: correlation of the two orders of a seed. ``next``: what is expected of the next
-    comparison of each pair.
+    comparison of each pair. ``latent``: what the pairs were predicted with.
     """
 
     strength: Floats
@@ -67,11 +72,21 @@ class FullBoard:
     misfit: float
     agreement: float
     next: Next
+    latent: Latent
 
     @property
     def variance(self) -> Floats:
         """Of the difference of every two models, shape (m, m)."""
         return _differences(self.covariance)
+
+
+@dataclass(frozen=True, eq=False)
+class Latent:
+    """Strengths and tie thresholds in logits, shape (m,) each; ``spread``: of the strengths."""
+
+    strength: Floats
+    threshold: Floats
+    spread: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +117,16 @@ class Next:
         return np.asarray(gain / self.variance)
 
 
-def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
+def estimate(
+    comparisons: Comparisons, population: Floats, start: Latent | None = None
+) -> FullBoard:
     """Estimate the full board.
 
     Args:
         comparisons: those made and readable; ``cluster`` numbers their seeds.
         population: comparisons of every two models on the full board, shape (m, m), symmetric;
             it must connect all models.
+        start: of fewer comparisons, to be sooner there.
     """
     games, score = tables(comparisons, 1.0)
     decided, _ = tables(comparisons, 0.0)
@@ -120,10 +138,13 @@ def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
     doubled = np.bincount(pair, minlength=m * m).reshape(m, m)
     doubled = np.asarray(doubled + doubled.T, dtype=np.float64)
 
-    share = _decided(games, decided)
-    strength, spread = np.zeros(m), _USUAL_SPREAD
+    ties = games - decided
+    found = start or _first_guess(games, score, ties, population)
+    strength, threshold, spread = found.strength, found.threshold, found.spread
     for _ in range(_ROUNDS):
-        expected, slope, variance = _rates(strength, share)
+        apart = strength[:, None] - strength[None, :]
+        threshold = _thresholds(threshold, apart, games, ties)
+        expected, slope, variance = _rates(apart, threshold, games, ties)
         around = expected.ravel()[pair]
         agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
         error = variance * (games + 2 * agreement * doubled)
@@ -132,19 +153,23 @@ def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
         misfit = _misfit(residual, error, slope, strength, spread)
         total = error + (misfit * slope) ** 2
         known, step = _step(residual, total, slope, strength, spread)
-        strength = strength + step / max(1.0, np.ptp(step))
+        strength = strength + step / max(1.0, np.ptp(step) / _LONGEST_STEP)
         strength = strength - strength.mean()
         moment = float(strength @ strength + np.trace(known))
         spread = math.sqrt((moment + _PRIOR * _USUAL_SPREAD**2) / (m + _PRIOR))
+        if np.ptp(step) < _CLOSE:
+            break
+    latent = Latent(strength, threshold, spread)
 
-    expected, slope, variance = _rates(strength, share)
+    apart = strength[:, None] - strength[None, :]
+    expected, slope, variance = _rates(apart, threshold, games, ties)
     residual = np.where(seen, rate - expected, 0.0)
     own = (misfit * slope) ** 2
     kept = own / (error + own)  # the share of a pair's residual that is no noise
     # The other order of a seed that was seen in one is known in part.
     unseen = np.maximum(population - games - agreement * (games - 2 * doubled), 0)
     filled = population * expected + (population - unseen * (1 - kept)) * residual
-    strength = maximise(population[None], filled[None])[0]
+    strength = maximise(population[None], filled[None], strength[None])[0]
     strength = strength - strength.mean()
     flat = np.linalg.inv(curvature(population[None], strength[None], np.array([False]))[0])
     flat = flat - flat.mean(axis=0)
@@ -163,6 +188,7 @@ def estimate(comparisons: Comparisons, population: Floats) -> FullBoard:
             unseen * own + (1 + agreement) * variance,
             common**2 * _differences(known) + own + variance,
         ),
+        latent,
     )
 
 
@@ -190,25 +216,49 @@ def _step(
     return known, np.asarray((known @ pull[..., None])[..., 0])
 
 
-def _decided(games: Floats, decided: Floats) -> Floats:
-    """Share of comparisons that are no ties, of each pair, shape (m, m).
-
-    A pair's is shrunk to the product of what its models have in all their pairs.
-    """
-    of_all = (decided.sum() + 1) / (games.sum() + 1)
-    of_model = decided.sum(axis=1) + _OF_ALL * of_all
-    of_model /= games.sum(axis=1) + _OF_ALL
-    of_models = of_model[:, None] * of_model[None, :] / of_all
-    share = (decided + _OF_MODELS * of_models) / (games + _OF_MODELS)
-    return np.asarray(np.clip(share, _LEAST_DECIDED, 1))
+def _first_guess(games: Floats, score: Floats, ties: Floats, population: Floats) -> Latent:
+    """Bradley-Terry on scores; a threshold at which equals tie as often as all did."""
+    one = _A_TIE * (population > 0)
+    share = (ties.sum() + _USUAL_TIES) / (games.sum() + 1)
+    return Latent(
+        maximise((games + 2 * one)[None], (score + one)[None])[0],
+        np.full(len(games), np.arctanh(min(share, _MOST_TIES))),
+        _USUAL_SPREAD,
+    )
 
 
-def _rates(strength: Floats, share: Floats) -> tuple[Floats, Floats, Floats]:
-    """Expected score, its slope in the strengths' difference and its variance, shape (m, m)."""
-    rate = score_rate(strength[:, None] - strength[None, :])
-    root = np.sqrt(share)
-    slope = rate * (1 - rate)
-    return TIE + root * (rate - TIE), root * slope, share * slope
+def _thresholds(threshold: Floats, apart: Floats, games: Floats, ties: Floats) -> Floats:
+    """Thresholds of the models, shape (m,), one step of scoring nearer to the ties they had."""
+    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
+    rate = _tie_rate(apart, both)
+    slope = (np.cosh(apart) * np.cosh(both) + 1) / (np.cosh(apart) + np.cosh(both)) ** 2
+    weight = games * slope**2 / (rate * (1 - rate))
+    pull = (slope * (ties - games * rate) / (rate * (1 - rate))).sum(axis=1)
+    usual = threshold.mean()
+    prior = 1 / _THRESHOLD_SPREAD**2
+    precision = weight + np.diag(weight.sum(axis=1) + prior)
+    step = np.linalg.solve(precision, pull - prior * (threshold - usual))
+    return np.asarray(threshold + np.clip(step, -1, 1))
+
+
+def _rates(
+    apart: Floats, threshold: Floats, games: Floats, ties: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Expected score of each pair, its slope in the strengths and its variance, shape (m, m)."""
+    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
+    share = (ties + _OF_MODELS * _tie_rate(apart, both)) / (games + _OF_MODELS)
+    share = np.minimum(share, _MOST_TIES)
+    # The threshold at which the pair ties that often: a quadratic equation in its exponential.
+    level = share * np.cosh(apart)
+    own = np.log((level + np.sqrt(level**2 + 1 - share**2)) / (1 - share))
+    won, lost = score_rate(apart - own), score_rate(-apart - own)
+    slope = (won * (1 - won) + lost * (1 - lost)) / 2
+    return TIE + (won - lost) / 2, slope, (won + lost - (won - lost) ** 2) / 4
+
+
+def _tie_rate(apart: Floats, threshold: Floats) -> Floats:
+    """Share of ties at a difference and a threshold in logits (Rao & Kupper 1967)."""
+    return np.asarray(np.sinh(threshold) / (np.cosh(apart) + np.cosh(threshold)))
 
 
 def _agreement(products: Floats, variance: Floats) -> float:
