@@ -19,8 +19,10 @@ class Fact:
 
     question: str
     answer: Markup
+    figure: str
+    """Name of the figure that shows it."""
     part: str
-    """Id of the part of the page that says more."""
+    """Id of the part of the page that says more, where there is no such figure."""
 
 
 def glance(board: Board) -> list[Fact]:
@@ -47,7 +49,7 @@ def _best(board: Board) -> Fact | None:
             whom = _listed([name for name in best["model"] if name != first["model"]])
             said = Markup("{} is ahead ({}), but not clearly better than {} at N = {}.")
         said = said.format(_name(first["model"]), rating, whom, n)
-        return Fact("Who is best?", said, "leaderboard")
+        return Fact("Who is best?", said, "bradley-terry", "tables")
     if board.unieval is not None:
         key = next(c.key for c in board.unieval.columns if c.key.startswith("success"))
         frame = _models(board.unieval).dropna(subset=key)
@@ -59,7 +61,7 @@ def _best(board: Board) -> Fact | None:
                 row[key.replace("success", "readable")],
                 key.removeprefix("success_n"),
             )
-            return Fact("Who lasts longest?", said, "leaderboard")
+            return Fact("Who lasts longest?", said, "success-rates", "tables")
     return None
 
 
@@ -69,7 +71,7 @@ def _breaking(board: Board) -> Fact | None:
     parts = [_half(row) for _, row in (frame.iloc[[0, -1]] if len(frame) > 1 else frame).iterrows()]
     said = Markup("; ").join(parts)
     said = Markup("{}{}.").format(said[:1].upper(), said[1:])
-    return Fact("Where do dialogues break?", said, "figures")
+    return Fact("Where do dialogues break?", said, "survival", "tables")
 
 
 def _half(row: pd.Series) -> Markup:
@@ -86,7 +88,7 @@ def _beside_people(board: Board) -> Fact | None:
     row = frame.iloc[0]
     said = Markup("{} wins or ties in {:.1f} % of {:,} comparisons with the human dialogue.")
     said = said.format(_name(row["model"]), 100 * row["win_or_tie"], row["readable"])
-    return Fact("How close to people?", said, "figures")
+    return Fact("How close to people?", said, "gteval", "tables")
 
 
 def _judge(board: Board) -> Fact | None:
@@ -103,7 +105,7 @@ def _judge(board: Board) -> Fact | None:
     unreadable = 100 * frame["unreadable"].sum() / frame["judged"].sum()
     parts.append(Markup("leaves {:.1f} % of verdicts unreadable").format(unreadable))
     said = Markup("{} {}.").format(_name(board.judge), Markup(", ").join(parts))
-    return Fact("Is the judge any good?", said, "judges")
+    return Fact("Is the judge any good?", said, "judge-health", "judges")
 
 
 def _models(table: Table) -> pd.DataFrame:

@@ -162,6 +162,13 @@ def test_everything_is_on_the_page(html: str) -> None:
     assert 'aria-label="Bootstrap Elo in BotChat Arena"' in html
 
 
+def test_the_first_screen_leads_to_the_figures(html: str) -> None:
+    """Each answer to the figure that shows it."""
+    links = {value for name, value in Page(html).attributes() if name == "href"}
+    for figure in ("bradley-terry", "survival", "gteval", "judge-health"):
+        assert f"#figure-0-{figure}" in links
+
+
 def test_figures_take_the_pages_colours(html: str) -> None:
     """Ink, muted and grid of the figures are what the style sheet recolours for dark screens."""
     style = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)[0]
