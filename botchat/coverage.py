@@ -99,24 +99,27 @@ def of_pairs(
     seed = np.array([seed_number.get(i, -1) for i in verdicts.seed_ids], dtype=np.intp)
     player = np.array([names.index(name) if name in names else 0 for name in verdicts.contestants])
     made = verdicts.only(seed[verdicts.seed] >= 0)
-    key = player[made.first] * len(names) + player[made.second]
+    m, n = len(names), len(field.seed_ids)
+    key = player[made.first] * m + player[made.second]
     order = np.argsort(key, kind="stable")
-    begin = np.searchsorted(key[order], np.arange(len(names) ** 2 + 1))
+    begin = np.searchsorted(key[order], np.arange(m * m + 1))
+    unreadable = np.bincount(key[~made.readable], minlength=m * m)
     found = dict.fromkeys(names, Gaps())
-    for i, j in combinations(range(len(names)), 2):
+    for i, j in combinations(range(m), 2):
         if turns is None and HUMAN not in (names[i], names[j]):
             continue
         absent, short = field.obstacles(i, j)
-        for shown in (i * len(names) + j, j * len(names) + i):
-            rows = order[begin[shown] : begin[shown + 1]]
-            open_ = np.ones(len(field.seed_ids), dtype=bool)
-            open_[seed[made.seed[rows]]] = False
-            lacking = Gaps(
-                no_dialogue=int((open_ & absent).sum()),
-                too_short=int((open_ & short).sum()),
-                not_judged=int((open_ & ~absent & ~short).sum()),
-                unreadable=int(np.isnan(made.outcome[rows]).sum()),
-            )
+        for shown in (i * m + j, j * m + i):
+            lacking = Gaps(unreadable=int(unreadable[shown]))
+            judged = seed[made.seed[order[begin[shown] : begin[shown + 1]]]]
+            if len(judged) < n:
+                open_ = np.ones(n, dtype=bool)
+                open_[judged] = False
+                lacking += Gaps(
+                    no_dialogue=int((open_ & absent).sum()),
+                    too_short=int((open_ & short).sum()),
+                    not_judged=int((open_ & ~absent & ~short).sum()),
+                )
             found[names[i]] += lacking
             found[names[j]] += lacking
     if turns is None:
