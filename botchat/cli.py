@@ -119,13 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     judge.add_argument(
         "--turns", type=int, action="append", default=[], metavar="N", help="arena: N (8 and 16)"
     )
-    judge.add_argument(
-        "--samples",
-        type=int,
-        default=1,
-        metavar="K",
-        help="ask a single judge K times a case; the majority decides (1)",
-    )
+    _samples_flag(judge)
     judge.add_argument(
         "--control",
         action="store_true",
@@ -157,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument("--seeds", default="sample", metavar="SET", help="human dialogues (sample)")
     probe.add_argument("--judge", required=True, metavar="JUDGE", help="as of judge")
     probe.add_argument("--judge-model", metavar="MODEL", help="as of judge")
+    _samples_flag(probe)
     probe.add_argument("--limit", type=int, metavar="K", help="only the first K dialogues")
     probe.add_argument("--seed", type=int, default=0, help="of where the faults go (0)")
     _limits(probe)
@@ -271,6 +266,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--judge", metavar="JUDGE", help="as of judge (none: show who has judged)")
     bench.add_argument("--judge-model", metavar="MODEL", help="as of judge")
+    _samples_flag(bench)
     bench.add_argument("--control", action="store_true", help="as of judge")
     bench.add_argument(
         "--recorded", action="store_true", help="mateval: read upstream's recorded discussions"
@@ -307,6 +303,16 @@ def _command(
 
 def _seeds_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", required=True, metavar="SET", help="the seed set")
+
+
+def _samples_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=1,
+        metavar="K",
+        help="ask a single judge K times a case; the majority decides (1)",
+    )
 
 
 def _limits(parser: argparse.ArgumentParser) -> None:

@@ -42,6 +42,7 @@ def bench(arguments: argparse.Namespace) -> None:
             arguments.data,
             arguments.judge,
             judge_model=arguments.judge_model,
+            samples=arguments.samples,
             control=arguments.control,
         )
         say_plan(arguments, planned)
@@ -53,6 +54,7 @@ def bench(arguments: argparse.Namespace) -> None:
             arguments.data,
             arguments.judge,
             judge_model=arguments.judge_model,
+            samples=arguments.samples,
             from_recorded=arguments.recorded,
             control=arguments.control,
             out=arguments.out,

@@ -135,6 +135,7 @@ def probe(arguments: argparse.Namespace) -> None:
             arguments.seeds,
             arguments.judge,
             judge_model=arguments.judge_model,
+            samples=arguments.samples,
             limit=arguments.limit,
             rng_seed=arguments.seed,
         )
@@ -146,6 +147,7 @@ def probe(arguments: argparse.Namespace) -> None:
             arguments.seeds,
             arguments.judge,
             judge_model=arguments.judge_model,
+            samples=arguments.samples,
             limit=arguments.limit,
             rng_seed=arguments.seed,
             limits=limits_of(arguments),

@@ -56,6 +56,7 @@ def bench(
     judge_name: str | None = None,
     *,
     judge_model: str | None = None,
+    samples: int = 1,
     from_recorded: bool = False,
     control: bool = False,
     out: Path | None = None,
@@ -72,6 +73,7 @@ def bench(
         data: folder with upstream's files.
         judge_name: as of `botchat.pipeline.judging.judge`; ``None``: only show who has judged.
         judge_model: model of a panel's agents that name none.
+        samples: how often a single judge is asked about each case; the majority decides.
         from_recorded: MATEval: read upstream's recorded discussions and ask nobody.
         control: beside a panel, let a single judge vote that is asked as often.
         out: folder to write to; default ``leaderboards/bench-<benchmark>``, and none for recorded
@@ -91,7 +93,7 @@ def bench(
         return _recorded(_files(data), options, out)
     made = _made(benchmark, data)
     if judge_name is not None:
-        named = Named(judge_name, judge_model)
+        named = Named(judge_name, judge_model, samples)
         ask(
             workspace,
             made.name,
@@ -116,13 +118,14 @@ def plan_bench(
     judge_name: str | None,
     *,
     judge_model: str | None = None,
+    samples: int = 1,
     control: bool = False,
 ) -> list[planning.Planned]:
     """What `bench` with these arguments would send. Arguments and errors as there."""
     if judge_name is None:
         raise ConfigError("--plan needs a judge; name one with --judge")
     made = _made(benchmark, data)
-    named = Named(judge_name, judge_model)
+    named = Named(judge_name, judge_model, samples)
     return plan_ask(workspace, made.name, (), named, made.questions, control=control)
 
 

@@ -64,6 +64,7 @@ def probe(
     judge_name: str,
     *,
     judge_model: str | None = None,
+    samples: int = 1,
     limit: int | None = None,
     rng_seed: int = 0,
     limits: Limits | None = None,
@@ -77,6 +78,7 @@ def probe(
         seed_set: the set whose human dialogues are used: those that go on behind the ChatSEED.
         judge_name: as of `botchat.pipeline.judging.judge`.
         judge_model: model of a panel's agents that name none.
+        samples: how often a single judge is asked about each case; the majority decides.
         limit: only the first so many dialogues.
         rng_seed: decides where and how the faults are planted.
         limits: what the run may cost.
@@ -92,7 +94,7 @@ def probe(
         workspace,
         seed_set,
         whole,
-        Named(judge_name, judge_model),
+        Named(judge_name, judge_model, samples),
         [questions],
         limits=limits,
         batch=batch,
@@ -116,13 +118,16 @@ def plan_probe(
     judge_name: str,
     *,
     judge_model: str | None = None,
+    samples: int = 1,
     limit: int | None = None,
     rng_seed: int = 0,
 ) -> list[planning.Planned]:
     """What `probe` with these arguments would send."""
     whole, seeds, planted = _planted(workspace, seed_set, limit, rng_seed)
     asked = [_questions(seeds, planted)]
-    return judging.plan_ask(workspace, seed_set, whole, Named(judge_name, judge_model), asked)
+    return judging.plan_ask(
+        workspace, seed_set, whole, Named(judge_name, judge_model, samples), asked
+    )
 
 
 def _planted(

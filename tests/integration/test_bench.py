@@ -116,6 +116,20 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
     assert shown["rows"] == again["rows"]
 
 
+def test_a_judge_asked_several_times_is_a_row_of_its_own(faireval, tmp_path, capsys):
+    """`bench --samples`: K calls a case, as planned, beside the judge that is asked once."""
+    with Server(scorer) as server:
+        bench = ["bench", "faireval", "--data", faireval, "--judge", url(server), *QUICK]
+        place = ["--dir", tmp_path / "w"]
+        planned = said(capsys, *bench, "--samples", "3", "--plan", *place)["rows"]
+        found = said(capsys, *bench, "--samples", "3", *place)
+        assert server.n_received == found["calls"] == 3 * 12
+        assert {row["calls"] for row in planned} == {3 * 12}
+    (row,) = found["rows"]
+    assert (row["evaluator"], row["method"]) == (url(server), "single (3 samples)")
+    assert row["accuracy"] == pytest.approx(4 / 6)
+
+
 def debater(call):
     """Two referees: of question 0 and 1 they think the opposite before they have talked."""
     prompt = call.messages[-1]["content"]

@@ -18,7 +18,7 @@ from botchat.judges.samples import stability
 from botchat.ledger import Ledger
 from botchat.models import batch, batch_endpoint
 from botchat.models.limits import Retry
-from botchat.pipeline import agreeing, reading
+from botchat.pipeline import agreeing, comparing, reading
 from botchat.pipeline.workspace import Workspace
 from botchat.protocols import arena, unieval
 from botchat.records import Judgment
@@ -401,9 +401,30 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
     assert rows["umpire (3 samples)"]["samples_agree"] == pytest.approx(steady.agreement)
     assert rows["umpire (3 samples)"]["calls"] == 3
     assert not {*keys, "overconfidence"} & set(rows["plain"])
+    assert comparing.method(Workspace(folder), "umpire (3 samples)") == (
+        "umpire",
+        "single (3 samples)",
+    )
+    assert comparing.own_name(Workspace(folder), "umpire (3 samples)") == "umpire"
     (shown,) = (part for part in agreements.tables(found) if part.name == "judges")
     headings = {column.heading for column in shown.columns}
     assert {"Samples all agree", "Two samples agree", "Confidence", "Overconfident"} <= headings
+
+
+def test_a_probed_judge_may_be_sampled(tmp_path, capsys):
+    """`probe --samples`: K calls a planted dialogue, as planned; the judge is the sampled one."""
+    with Server(drawn) as server:
+        folder = prepared(tmp_path / "w", server, capsys)
+        flags = ["--seeds", "small", "--judge", "umpire", "--samples", "2", "--limit", "2"]
+        command = ["probe", *flags, "--json", "--dir", str(folder)]
+        assert main([*command, "--plan"]) == 0
+        planned = {row["level"]: row["calls"] for row in told(capsys)["rows"]}
+        before = server.n_received
+        assert main(command) == 0
+        made = told(capsys)
+        assert server.n_received - before == made["calls"] == planned["expected"]
+    assert made["judge"] == "umpire (2 samples)"
+    assert made["calls"] == 2 * len(judgments(folder, "umpire (2 samples)"))
 
 
 def test_an_adaptive_arena_asks_its_judge_as_often_too(tmp_path, capsys):
