@@ -138,13 +138,6 @@ class Workspace:
         """A stage file's judgments by seed id and contestants in the order shown."""
         return store.latest(store.read(path, Judgment), judgment_key)
 
-    def all_judgments(self, seed_set: str) -> dict[str, dict[str, list[Judgment]]]:
-        """Judge -> protocol -> judgments, for everything judged on a set."""
-        return {
-            judge: {protocol: list(self.judgments(path).values()) for protocol, path in of.items()}
-            for judge, of in self.judgment_files(seed_set).items()
-        }
-
     def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
         """Judge -> protocol -> stage file, for everything judged on a set; reads first lines."""
         found: dict[str, dict[str, Path]] = {}

@@ -85,7 +85,7 @@ def test_a_link_opens_one_dialogue_with_the_accused_utterance(
     browser: Browser, page: Path, demo_workspace: Workspace
 ) -> None:
     """The marked utterance is the judge's, with its reason, and is the only one."""
-    judged = demo_workspace.all_judgments("sample")["rules"]["unieval"]
+    judged = read(demo_workspace, "sample").judged["rules"]["unieval"]
     accused = next(j for j in judged if j.verdict not in ("No", None))
     (name,) = accused.contestants
     dialogue = demo_workspace.dialogues("sample", name)[accused.seed_id]
@@ -165,7 +165,7 @@ def test_labels_become_a_judge(browser: Browser, demo_workspace: Workspace, tmp_
     assert {row["judge"]: row["n"] for row in found["rows"]} == {"human:Amy": 5, "rules": 200}
     (pair,) = found["pairs"]
     accused = {j.seed_id: j for j in labels}
-    rules = workspace.all_judgments("sample")["rules"]["unieval"]
+    rules = read(workspace, "sample").judged["rules"]["unieval"]
     same = [
         (one.verdict == "No") == (accused[one.seed_id].verdict == "No")
         for one in rules
