@@ -72,8 +72,10 @@ class Browser:
         return str(self.until(lambda: self.run(script, selector)))
 
     def press(self, keys: str) -> None:
-        """Type at what has the focus."""
-        self.driver.switch_to.active_element.send_keys(keys)
+        """Type at what has the focus then, even if the page puts something new in its place."""
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.driver).send_keys(keys).perform()
 
     def complaints(self) -> list[str]:
         """What the console holds since the page was opened."""
