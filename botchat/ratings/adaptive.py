@@ -31,12 +31,14 @@ ELO = 400 / math.log(10)
 _ENOUGH_FOR_A_START = 30
 """Comparisons for each model; every one is also another model's."""
 _LEAST_BATCH, _BATCHES = 50, 40
+_LOOKS = 2
+"""Looks in a row at which the target must hold: the best of many looks would flatter."""
 _SURE = 5.0
 """Standard errors beyond which no draw will have a pair in the wrong order."""
 _FAR = 400.0
 """Elo; at this distance one model scores 1 of 11."""
-_CHUNK = 1 << 22
-"""Differences of drawn strengths held at once (32 MB)."""
+_CHUNK, _MOST_DRAWN, _LEAST_DRAWS = 1 << 22, 1 << 25, 200
+"""Differences of drawn strengths held at once (32 MB), and drawn at a look; draws for all that."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ class Sampler:
         self._open: Asked | None = None
         self._look: _Look | None = None
         self._latent: full_board.Latent | None = None
+        self._held = 0
 
     def ask(self) -> Asked | None:
         """The next batch of comparisons; None when finished.
@@ -203,7 +206,8 @@ class Sampler:
         """
         if self._open is not None:
             raise ValueError("the outcomes of the last batch have not been told")
-        if not self.state.finished:
+        made = int(self._made.sum())
+        if made < self._most(self._first) or not self.state.finished:
             self._open = self._questions(self._next_pairs())
         return self._open
 
@@ -242,15 +246,17 @@ class Sampler:
         target = self._settings.target or Target()
         comparisons = together(self.models, self._told)
         board = full_board.estimate(comparisons, self._population, self._latent)
-        self._latent = board.latent
         low, high = self._low, self._high
         counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
         made, population = int(self._made.sum()), int(2 * self._n_seeds.sum())
         probability = float((counts <= target.swaps).mean())
+        if made >= self._first:
+            self._latent = board.latent
+            self._held = self._held + 1 if probability >= target.confidence else 0
         finished = ""
         if made == population:
             finished = "everything compared"
-        elif made >= self._first and self._settings.target and probability >= target.confidence:
+        elif self._settings.target is not None and self._held >= _LOOKS:
             finished = "target reached"
         elif self._settings.budget is not None and made >= self._settings.budget:
             finished = "budget used"
@@ -282,6 +288,11 @@ class Sampler:
         placed = len(self.models) if self._added is None else 2
         return min(self._settings.first * len(self._low), _ENOUGH_FOR_A_START * placed)
 
+    def _most(self, wanted: int) -> int:
+        """As many as wanted in all, if there are and may be so many."""
+        most = min(wanted, int(2 * self._n_seeds.sum()))
+        return most if self._settings.budget is None else min(most, self._settings.budget)
+
     @cached_property
     def _normals(self) -> Floats:
         """The same at every look, so that looking again is no new chance of a lucky draw."""
@@ -295,14 +306,12 @@ class Sampler:
         made, settings = int(self._made.sum()), self._settings
         size = self._first - made if made < self._first else settings.batch
         size = max(_LEAST_BATCH, made // _BATCHES) if size is None else size
+        size = self._most(made + size) - made
         left = 2 * self._n_seeds - self._made
-        size = min(size, int(left.sum()))
-        if settings.budget is not None:
-            size = min(size, settings.budget - made)
         rng = self._rng(1, made)
         chosen = np.zeros_like(left)
-        gain = np.where(left > 0, self._looked.gain, 0)
-        if made >= self._first and settings.design == "adaptive" and gain.any():
+        if made >= self._first and settings.design == "adaptive":
+            gain = np.where(left > 0, self._looked.gain, 0)
             wanted = _levelled(gain, self._made, (1 - settings.uniform) * size)
             chosen = np.minimum(_rounded(wanted, rng), left)
         # The others in equal turn.
@@ -380,6 +389,8 @@ def _wrong(
     doubtful = np.flatnonzero(np.abs(ahead) + gap < _SURE * error)
     better = np.where(ahead >= 0, low, high)[doubtful]
     worse = np.where(ahead >= 0, high, low)[doubtful]
+    # Where pairs are many, their number in a draw is nearly the same in all.
+    normals = normals[: max(_LEAST_DRAWS, _MOST_DRAWN // max(1, len(doubtful)))]
     counts, rate = np.zeros(len(normals), dtype=np.intp), np.zeros(len(low))
     chunk = max(1, _CHUNK // max(1, len(doubtful)))
     for begin in range(0, len(normals), chunk):
@@ -396,6 +407,8 @@ def _levelled(gain: Floats, made: Indices, size: float) -> Floats:
     After k more of n a pair's gain is about gain · (n / (n + k))²: all pairs that get any are
     brought down to the same gain.
     """
+    if not gain.any():
+        return np.zeros(len(gain))
     order = np.argsort(-gain, kind="stable")
     root, there = np.sqrt(gain[order]), made[order] + 1.0
     level = np.cumsum(there * root) / (np.cumsum(there) + size)

@@ -82,11 +82,15 @@ class FullBoard:
 
 @dataclass(frozen=True, eq=False)
 class Latent:
-    """Strengths and tie thresholds in logits, shape (m,) each; ``spread``: of the strengths."""
+    """Strengths and tie thresholds, shape (m,) each; ``spread`` of strengths, ``misfit`` of pairs.
+
+    All in logits.
+    """
 
     strength: Floats
     threshold: Floats
     spread: float
+    misfit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +144,8 @@ def estimate(
 
     ties = games - decided
     found = start or _first_guess(games, score, ties, population)
-    strength, threshold, spread = found.strength, found.threshold, found.spread
+    strength, threshold = found.strength, found.threshold
+    spread, misfit = found.spread, found.misfit
     for _ in range(_ROUNDS):
         apart = strength[:, None] - strength[None, :]
         threshold = _thresholds(threshold, apart, games, ties)
@@ -150,16 +155,18 @@ def estimate(
         error = variance * (games + 2 * agreement * doubled)
         error = np.divide(error, games**2, out=np.full_like(error, np.inf), where=seen)
         residual = np.where(seen, rate - expected, 0.0)
-        misfit = _misfit(residual, error, slope, strength, spread)
-        total = error + (misfit * slope) ** 2
-        known, step = _step(residual, total, slope, strength, spread)
+        known, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread)
         strength = strength + step / max(1.0, np.ptp(step) / _LONGEST_STEP)
         strength = strength - strength.mean()
         moment = float(strength @ strength + np.trace(known))
         spread = math.sqrt((moment + _PRIOR * _USUAL_SPREAD**2) / (m + _PRIOR))
         if np.ptp(step) < _CLOSE:
             break
-    latent = Latent(strength, threshold, spread)
+    # Its estimate takes many inversions, and moves strengths little.
+    misfit = _misfit(residual, error, slope, strength, spread)
+    known, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread)
+    strength = strength + step
+    latent = Latent(strength, threshold, spread, misfit)
 
     apart = strength[:, None] - strength[None, :]
     expected, slope, variance = _rates(apart, threshold, games, ties)
@@ -224,6 +231,7 @@ def _first_guess(games: Floats, score: Floats, ties: Floats, population: Floats)
         maximise((games + 2 * one)[None], (score + one)[None])[0],
         np.full(len(games), np.arctanh(min(share, _MOST_TIES))),
         _USUAL_SPREAD,
+        _USUAL_MISFIT,
     )
 
 
