@@ -56,7 +56,7 @@ def simulate(arguments: argparse.Namespace) -> None:
             seed=arguments.seed,
             meter=meter,
         )
-    say(arguments, {"rows": found.rows, "note": found.note}, found.shown)
+    say(arguments, {"rows": found.rows}, found.shown)
     if not arguments.json:
         print(found.note)
 

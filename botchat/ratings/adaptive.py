@@ -68,10 +68,10 @@ class AdaptiveSettings:
 
     ``target``: when to stop; None: only the budget stops. ``budget``: comparisons in all, those of
     earlier runs included. ``design``: ``adaptive``, or ``uniform``: pairs in equal turn, with the
-    same stop. ``first``: comparisons a pair to begin with. ``batch``: comparisons asked at once;
-    None: 1/40 of those made, at least 50. ``uniform``: share of comparisons after the first that
-    go to pairs in equal turn. ``audits``: share that shows a seed in its other order.
-    ``draws``: from the posterior. ``seed``: of everything random.
+    same stop. ``first``: comparisons a pair to begin with, at most 60 a model. ``batch``:
+    comparisons asked at once; None: 1/40 of those made, at least 50. ``uniform``: share of those
+    after the first that go to pairs in equal turn. ``audits``: share that shows a seed in its
+    other order. ``draws``: from the posterior. ``seed``: of everything random.
     Raises `ConfigError` for values out of range.
     """
 
@@ -316,7 +316,7 @@ class Sampler:
             chosen = np.minimum(_rounded(wanted, rng), left)
         # The others in equal turn.
         turn = self._made + chosen + rng.random(len(left))
-        while missing := size - int(chosen.sum()):
+        while (missing := size - int(chosen.sum())) > 0:
             open_ = np.flatnonzero(chosen < left)
             turns = open_[np.argsort(turn[open_], kind="stable")[:missing]]
             chosen[turns] += 1
