@@ -30,7 +30,7 @@ ELO = 400 / math.log(10)
 
 _ENOUGH_FOR_A_START = 30
 """Comparisons for each model; every one is also another model's."""
-_LEAST_BATCH, _BATCHES = 50, 40
+_LEAST_BATCH, _BATCHES = 50, 80
 _LOOKS = 2
 """Looks in a row at which the target must hold: the best of many looks would flatter."""
 _SURE = 5.0
@@ -69,7 +69,7 @@ class AdaptiveSettings:
     ``target``: when to stop; None: only the budget stops. ``budget``: comparisons in all, those of
     earlier runs included. ``design``: ``adaptive``, or ``uniform``: pairs in equal turn, with the
     same stop. ``first``: comparisons a pair to begin with, at most 60 a model. ``batch``:
-    comparisons asked at once; None: 1/40 of those made, at least 50. ``uniform``: share of those
+    comparisons asked at once; None: 1/80 of those made, at least 50. ``uniform``: share of those
     after the first that go to pairs in equal turn. ``audits``: share that shows a seed in its
     other order. ``draws``: from the posterior. ``seed``: of everything random.
     Raises `ConfigError` for values out of range.
