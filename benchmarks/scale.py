@@ -1,0 +1,140 @@
+"""What an adaptive Arena takes with 14, 100 and 1,000 models: calls, time, memory.
+
+    python benchmarks/scale.py [--models 14 100 1000] [--seed 0]
+
+The models are made up. On every seed each has a quality: its strength (normal, standard deviation
+110 Elo), plus how well its dialogue came out there (shared by all its pairs), plus what this pair
+has of its own (misfit), plus what the judge makes of these two dialogues (shared by both orders)
+and of this order. The better one wins; where they are close, it is a tie. So verdicts on one seed
+hang together, and pairs do not follow one number a model. The truth is the Bradley-Terry fit of the
+whole board, every comparison of it, and every row is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import resource
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from botchat.ratings.adaptive import AdaptiveSettings, Sampler, Target
+from botchat.ratings.maximum_likelihood import maximise
+from botchat.ratings.simulation import order_kept, swaps
+
+LOGIT = 400 / math.log(10)
+N_SEEDS = 222
+STRENGTH, DIALOGUE, MISFIT, JUDGE, ORDER, TIE = 1.1, 0.8, 0.15, 0.8, 0.6, 0.9
+"""Standard deviations of the parts of a difference in quality, and below which one it is a tie; a
+judge's own taste makes the score's slope flatter than the strengths' would be."""
+TARGETS = {14: [(10, 2), (20, 0)], 100: [(20, 50)], 1000: [(20, 5000)]}
+"""Models -> (gap, swaps): nearly all pairs, all but 1 %."""
+MANY = 500
+
+
+@dataclass(frozen=True)
+class World:
+    """Made-up models and all verdicts on them, none of which is stored."""
+
+    quality: np.ndarray
+    """Of each model on each seed, shape (m, seeds)."""
+    misfit: np.ndarray
+    """Of each pair, shape (m, m), antisymmetric."""
+
+    @classmethod
+    def of(cls, m: int, seed: int) -> World:
+        """A world of m models."""
+        rng = np.random.default_rng([seed, m])
+        strength = rng.normal(0, STRENGTH, m)
+        misfit = np.triu(rng.normal(0, MISFIT, (m, m)), 1)
+        quality = strength[:, None] + rng.normal(0, DIALOGUE, (m, N_SEEDS))
+        return cls(quality, misfit - misfit.T)
+
+    def outcome(self, first: np.ndarray, second: np.ndarray, seed: np.ndarray) -> np.ndarray:
+        """1, ½ or 0 for ``first``; the same whenever it is asked."""
+        m = len(self.quality)
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        case = ((low * m + high) * N_SEEDS + seed).astype(np.uint64)
+        liked = JUDGE * noise(3 * case) * np.where(first < second, 1, -1)
+        shown = ORDER * noise(3 * case + np.where(first < second, 1, 2).astype(np.uint64))
+        edge = self.quality[first, seed] - self.quality[second, seed] + self.misfit[first, second]
+        edge = edge + liked + shown
+        return np.where(np.abs(edge) < TIE, 0.5, (edge > 0).astype(float))
+
+    def ratings(self) -> np.ndarray:
+        """Of the whole board, a model's pairs at a time."""
+        m = len(self.quality)
+        score = np.zeros((m, m))
+        for i in range(m):
+            j, seed = (part.ravel() for part in np.indices((m, N_SEEDS)))
+            there = j > i
+            j, seed = j[there], seed[there]
+            mine = np.full_like(j, i)
+            won = self.outcome(mine, j, seed) + 1 - self.outcome(j, mine, seed)
+            score[i] += np.bincount(j, won, m)
+            score[:, i] += np.where(np.arange(m) > i, 2 * N_SEEDS, 0) - np.bincount(j, won, m)
+        games = 2.0 * N_SEEDS * (1 - np.eye(m))
+        return 1000 + LOGIT * maximise(games[None], score[None])[0]
+
+
+def noise(key: np.ndarray) -> np.ndarray:
+    """Logistic noise of standard deviation 1 for every key (splitmix64)."""
+    z = (key + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    uniform = ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
+    return np.log(uniform / (1 - uniform)) * math.sqrt(3) / math.pi
+
+
+def run(m: int, target: Target, design: str, seed: int) -> str:
+    """One row of the table."""
+    world, all_seeds = World.of(m, seed), np.arange(N_SEEDS)
+    truth = world.ratings()
+    began, waited, looks = time.perf_counter(), 0.0, 0
+    names = [f"model-{i}" for i in range(m)]
+    # A look at 1,000 models takes seconds, so there are fewer.
+    batch = m * 10 if m >= MANY else None
+    settings = AdaptiveSettings(target, design=design, seed=seed, batch=batch)
+    sampler = Sampler(names, lambda *_: all_seeds, settings)
+    while (asked := sampler.ask()) is not None:
+        judging = time.perf_counter()
+        outcome = world.outcome(asked.first, asked.second, asked.seed)
+        waited += time.perf_counter() - judging
+        sampler.tell(outcome)
+        looks += 1
+    state = sampler.state
+    seconds = time.perf_counter() - began - waited
+    wrong = swaps(state.rating[None], truth, target.gap)[0]
+    tau = order_kept(state.rating[None], truth)[0]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        f"| {m:,} | {design} | {target.gap:g} | {target.swaps:,} | {state.made:,} "
+        f"| {100 * state.made / state.population:.2f} % | {2 * state.made / m:,.0f} | {wrong:,} "
+        f"| {tau:.3f} | {looks} | {seconds:,.1f} s | {memory:,.0f} MB |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--models", type=int, nargs="+", default=list(TARGETS))
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    print(
+        "| models | design | gap | swaps | calls | share | a model | wrong | tau | batches |",
+        end="",
+    )
+    print(" sampler | memory |\n" + "| ---: | --- " + "| ---: " * 10 + "|")
+    for m in arguments.models:
+        for gap, most in TARGETS[m]:
+            for design in ("adaptive", "uniform") if m < MANY else ("adaptive",):
+                # A process of its own: its peak of memory is its own too.
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    row = (m, Target(gap, most), design, arguments.seed)
+                    print(pool.apply(run, row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
