@@ -5,8 +5,9 @@ all comparisons, plays them once from equal ratings, and reports the median over
 the paper repeats that ten times and reports the mean.
 
 An update of size K pulls every rating towards the truth, so what came long ago is forgotten: with
-K = 32 and 14 models the last 4,200 games of a shuffle give its final ratings to 1e-6. Only that
-tail is drawn and played, after checking on pilot shuffles that it suffices.
+K = 32 and 14 models the last 3,800 games of a shuffle give its final ratings to 1e-6. Only that
+tail is drawn and played, from about where ratings settle, after checking on pilot shuffles that it
+suffices.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ import numpy.typing as npt
 from botchat import processes
 from botchat.errors import ConfigError
 from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
+from botchat.ratings.maximum_likelihood import maximise, tables
 
 _TOLERANCE = 1e-6
 """Elo by which a pilot's end may miss that of a longer tail. The first guess aims at a tenth: on
-the published tables pilots miss by 2e-7, the worst of 10,000 shuffles by 2e-6, medians by 1e-7."""
+the published tables pilots miss by 2e-7, the worst of 10,000 shuffles by 4e-6, medians by 3e-7."""
 _PILOTS = 16
 _BLOCK = 2500
 """Shuffles played side by side: enough to hide numpy's cost per call, few enough for the cache."""
@@ -148,11 +150,11 @@ class _Games:
     """Comparisons as kinds of game: (winner, loser, decided). A tie has decided = 0.
 
     ``kind``: the kind of each comparison, shape (n,). ``by_pair``: comparisons, sorted by pair,
-    shape (n,). ``begin``: where each pair's begin in it, and its length, shape (pairs + 1,). The
-    others: one entry a kind.
+    shape (n,). ``begin``: where each pair's begin in it, and its length, shape (pairs + 1,).
+    ``level``: logits about which ratings settle, shape (m,). The others: one entry a kind.
     """
 
-    n_models: int
+    level: Floats
     kind: npt.NDArray[np.unsignedinteger]
     by_pair: Indices
     begin: Indices
@@ -174,7 +176,7 @@ class _Games:
         # Numbered as they come: names of models do not decide what is drawn.
         pair = np.argsort(np.argsort(seen))[pair]
         return cls(
-            m,
+            maximise(*(table[None] for table in tables(comparisons, 1.0)))[0],
             kind.astype(np.min_scalar_type(len(kinds))),
             np.argsort(pair, kind="stable"),
             np.concatenate([[0], np.cumsum(np.bincount(pair))]),
@@ -182,6 +184,17 @@ class _Games:
             ordered % m,
             decided.astype(np.float64),
         )
+
+    def start(self, length: int, settings: EloSettings, width: int) -> Floats | None:
+        """Ratings before the last ``length`` games of shuffles, shape (width, m).
+
+        Before all games they are equal. What came before a tail is forgotten; it is forgotten
+        sooner where the tail begins near the ratings that it would have found.
+        """
+        if length == self.in_shuffle(settings):
+            return None
+        level = settings.init + settings.scale / math.log(10) * (self.level - self.level.mean())
+        return np.tile(level, (width, 1))
 
     def in_shuffle(self, settings: EloSettings) -> int:
         """Games of a whole shuffle."""
@@ -202,7 +215,7 @@ def _play(
     in a tie by K/2 (0 - tanh x). Ratings are kept in units of x, all shuffles in one flat array,
     and every step works in place: at this size a call costs as much as its arithmetic.
     """
-    width, m = kinds.shape[1], games.n_models
+    width, m = kinds.shape[1], len(games.level)
     unit = math.log(10) / (2 * settings.scale)
     step = settings.k / 2 * unit
     ratings = np.zeros(width * m) if start is None else ((start - settings.init) * unit).ravel()
@@ -253,8 +266,8 @@ def _play_all(games: _Games, length: int, settings: EloSettings, workers: int) -
 
 
 def _play_block(what: tuple[_Games, int, EloSettings], block: range) -> Floats:
-    games, _, settings = what
-    return _play(games, _draw(*what, block), settings)
+    games, length, settings = what
+    return _play(games, _draw(*what, block), settings, games.start(length, settings, len(block)))
 
 
 def _draw(
@@ -334,7 +347,7 @@ def _end_of_shuffle(n: int, length: int) -> Callable[[np.random.Generator], Indi
 
 
 def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings) -> int:
-    """Games after which equal starting ratings should be forgotten to within the tolerance.
+    """Games after which the ratings before them should be forgotten to within the tolerance.
 
     One game of i and j shrinks an error in their difference by the factor 1 - 2q with
     q = K ln10 / scale · E(1 - E). On average errors follow the weighted graph's Laplacian, and its
@@ -351,7 +364,9 @@ def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings
     weight = share * settings.k * math.log(10) / settings.scale * expected * (1 - expected)
     rates = np.linalg.eigvalsh(np.diag(weight.sum(axis=1)) - weight)
     rate = rates[rates > rates[-1] * 1e-9].min()
-    forgotten = math.ceil(math.log(10 * settings.scale / _TOLERANCE) / rate)
+    # Ratings that follow single games scatter about their level with this standard deviation.
+    scatter = math.sqrt(settings.k * settings.scale / (2 * math.log(10)))
+    forgotten = math.ceil(math.log(10 * scatter / _TOLERANCE) / rate)
     return _no_more_than_all(forgotten, drawn.in_shuffle(settings))
 
 
@@ -366,8 +381,10 @@ def _long_enough(games: _Games, length: int, settings: EloSettings) -> bool:
         return True
     first = settings.runs * settings.shuffles
     kinds = _draw(games, 2 * length, settings, range(first, first + _PILOTS))
-    before = _play(games, kinds[:length], settings)
-    starts = np.concatenate([before, np.full_like(before, settings.init)])
+    before = _play(games, kinds[:length], settings, games.start(2 * length, settings, _PILOTS))
+    start = games.start(length, settings, _PILOTS)
+    assert start is not None  # not all games
+    starts = np.concatenate([before, start])
     ends = _play(games, np.hstack([kinds[length:]] * 2), settings, starts)
     return bool(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max() < _TOLERANCE)
 
