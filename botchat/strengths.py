@@ -62,10 +62,12 @@ class Design:
         """What a reader must know of it."""
         if self.full:
             return f"Every pair was compared as often as there are cases: {self.expected:,} times."
+        least, most = min(self.made), max(self.made)
+        made = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         return (
-            f"Not every comparison was made: pairs have {min(self.made):,} to {max(self.made):,} "
-            f"of {self.expected:,}{self._how()}. Bradley–Terry weighs a pair by what it has; Elo "
-            f"and the rates {_ALIKE if self.uneven else _AS_IT_IS}."
+            f"Not every comparison was made: pairs have {made} of {self.expected:,}{self._how()}. "
+            "Bradley–Terry weighs a pair by what it has; Elo and the rates "
+            f"{_ALIKE if self.uneven else _AS_IT_IS}."
         )
 
     def _how(self) -> str:
