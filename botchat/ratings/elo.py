@@ -26,8 +26,8 @@ from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, 
 from botchat.ratings.maximum_likelihood import maximise, tables
 
 _TOLERANCE = 1e-6
-"""Elo by which a pilot's end may miss that of a longer tail. The first guess aims at a tenth: on
-the published tables pilots miss by 2e-7, the worst of 10,000 shuffles by 4e-6, medians by 3e-7."""
+"""Elo by which a pilot's end may miss that of a longer tail. On the published tables pilots miss by
+2e-7, the worst of 10,000 shuffles by 4e-6, medians by 3e-7."""
 _PILOTS = 16
 _BLOCK = 2500
 """Shuffles played side by side: enough to hide numpy's cost per call, few enough for the cache."""
@@ -113,9 +113,13 @@ def bootstrap_elo(
     comparisons.need_some()
     games = _Games.of(comparisons)
     length = _guess_length(comparisons, games, settings)
+    n_models = len(comparisons.models)
     n_processes = _processes(workers, length * settings.runs * settings.shuffles)
-    while (finals := _play_all(games, length, settings, n_processes)) is None:
-        length = _no_more_than_all(2 * length, games.in_shuffle(settings))
+    while isinstance(finals := _play_all(games, length, settings, n_processes), float):
+        # By what the miss asks for: a little where it is small, twice where nothing is forgotten.
+        more = math.log(n_models * finals / _TOLERANCE) / _to_forget(n_models, settings)
+        length = math.ceil(length * (1 + min(1, more)))
+        length = _no_more_than_all(length, games.in_shuffle(settings))
     finals = finals.reshape(settings.runs, settings.shuffles, -1)
     medians = np.median(finals, axis=1)
     one_run = np.full(len(comparisons.models), np.nan)
@@ -246,8 +250,8 @@ def _play(
     return settings.init + ratings.reshape(width, m) / unit
 
 
-def _play_all(games: _Games, length: int, settings: EloSettings, workers: int) -> Floats | None:
-    """Final ratings of all shuffles, shape (runs * shuffles, m); None if ``length`` is too short.
+def _play_all(games: _Games, length: int, settings: EloSettings, workers: int) -> Floats | float:
+    """Final ratings of all shuffles, shape (runs * shuffles, m); a pilot's miss if it is too great.
 
     The pilots play while other processes are already at work on the shuffles.
     """
@@ -255,13 +259,13 @@ def _play_all(games: _Games, length: int, settings: EloSettings, workers: int) -
     blocks = _blocks(total, length * games.kind.itemsize, workers)
     what = games, length, settings
     if workers == 1:
-        if not _long_enough(games, length, settings):
-            return None
+        if (miss := _miss(games, length, settings)) > _TOLERANCE:
+            return miss
         return np.concatenate([_play_block(what, block) for block in blocks])
     with processes.pool(workers, what) as submit:
         pending = [submit(_play_block, block) for block in blocks]
-        if not _long_enough(games, length, settings):
-            return None
+        if (miss := _miss(games, length, settings)) > _TOLERANCE:
+            return miss
         return np.concatenate([done.result() for done in pending])
 
 
@@ -364,10 +368,16 @@ def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings
     weight = share * settings.k * math.log(10) / settings.scale * expected * (1 - expected)
     rates = np.linalg.eigvalsh(np.diag(weight.sum(axis=1)) - weight)
     rate = rates[rates > rates[-1] * 1e-9].min()
-    # Ratings that follow single games scatter about their level with this standard deviation.
-    scatter = math.sqrt(settings.k * settings.scale / (2 * math.log(10)))
-    forgotten = math.ceil(math.log(10 * scatter / _TOLERANCE) / rate)
+    forgotten = math.ceil(_to_forget(m, settings) / rate)
     return _no_more_than_all(forgotten, drawn.in_shuffle(settings))
+
+
+def _to_forget(n_models: int, settings: EloSettings) -> float:
+    """Logarithm of the factor by which a start's error must shrink."""
+    # Ratings that follow single games scatter about their level with this standard deviation. The
+    # more models, the slower is the slowest of a shuffle.
+    scatter = math.sqrt(settings.k * settings.scale / (2 * math.log(10)))
+    return math.log(n_models * scatter / _TOLERANCE)
 
 
 def _no_more_than_all(length: int, n: int) -> int:
@@ -375,10 +385,13 @@ def _no_more_than_all(length: int, n: int) -> int:
     return n if 2 * length > n else length
 
 
-def _long_enough(games: _Games, length: int, settings: EloSettings) -> bool:
-    """Whether pilot shuffles end the same from their last ``length`` games as from twice that."""
+def _miss(games: _Games, length: int, settings: EloSettings) -> float:
+    """Greatest difference of pilot shuffles' ends from their last ``length`` games and twice that.
+
+    0 where that is all games.
+    """
     if length == games.in_shuffle(settings):
-        return True
+        return 0.0
     first = settings.runs * settings.shuffles
     kinds = _draw(games, 2 * length, settings, range(first, first + _PILOTS))
     before = _play(games, kinds[:length], settings, games.start(2 * length, settings, _PILOTS))
@@ -386,7 +399,7 @@ def _long_enough(games: _Games, length: int, settings: EloSettings) -> bool:
     assert start is not None  # not all games
     starts = np.concatenate([before, start])
     ends = _play(games, np.hstack([kinds[length:]] * 2), settings, starts)
-    return bool(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max() < _TOLERANCE)
+    return float(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max())
 
 
 def _blocks(total: int, bytes_each: int, workers: int) -> list[range]:

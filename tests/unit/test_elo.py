@@ -180,14 +180,15 @@ def test_playing_only_the_end_changes_nothing(monkeypatch):
     np.testing.assert_allclose(short.spread_low, whole.spread_low, rtol=0, atol=1e-6)
 
 
-def test_too_short_a_tail_is_doubled(monkeypatch):
-    """A tail that does not forget the start is noticed on pilot shuffles and doubled."""
+def test_too_short_a_tail_is_lengthened(monkeypatch):
+    """A tail that does not forget the start is noticed on pilot shuffles; what is played does."""
     comparisons, s = simulated(6, 2000), EloSettings(shuffles=4, runs=1)
     monkeypatch.setattr(engine, "_guess_length", lambda *_: 100)
-    for workers in (1, 2):
-        played = bootstrap_elo(comparisons, s, workers=workers).n_played
-        assert 1000 < played < len(comparisons)
-        assert math.log2(played / 100).is_integer()
+    one, two = (bootstrap_elo(comparisons, s, workers=workers) for workers in (1, 2))
+    assert 1000 < one.n_played == two.n_played < len(comparisons)
+    monkeypatch.setattr(engine, "_guess_length", lambda *_: len(comparisons))
+    whole = bootstrap_elo(comparisons, s)
+    np.testing.assert_allclose(one.run_ratings, whole.run_ratings, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(
