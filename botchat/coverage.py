@@ -36,11 +36,16 @@ class Gaps:
     @property
     def total(self) -> int:
         """All of them."""
-        return sum(astuple(self))
+        return self.no_dialogue + self.too_short + self.not_judged + self.unreadable
 
     def __add__(self, other: Gaps) -> Gaps:
         """Both together."""
-        return Gaps(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+        return Gaps(
+            self.no_dialogue + other.no_dialogue,
+            self.too_short + other.too_short,
+            self.not_judged + other.not_judged,
+            self.unreadable + other.unreadable,
+        )
 
 
 def of_single(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 from msgspec import UnsetType
@@ -91,7 +92,7 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
 
 def longer_preferred(verdicts: Verdicts, words: _Words) -> Rate:
     """Decided comparisons that the dialogue with more words wins; equal lengths are left out."""
-    first, second = (words.shown(verdicts, side) for side in (verdicts.first, verdicts.second))
+    first, second = words.shown(verdicts)
     decided = np.isin(verdicts.outcome, (0.0, 1.0)) & (first != second)
     won = (verdicts.outcome == 1) == (first > second)
     n = int(decided.sum())
@@ -105,27 +106,23 @@ class _Words:
         self._dialogues = dialogues
         self._counted: dict[tuple[str, str], list[int]] = {}
 
-    def shown(self, verdicts: Verdicts, side: Indices) -> Indices:
-        """Of the dialogues of one side, shape (n,)."""
-        longest = int(verdicts.shown.max(initial=0))
-        totals = np.zeros(
-            (len(verdicts.contestants), len(verdicts.seed_ids), longest + 1), dtype=np.intp
-        )
-        there = np.bincount(side * totals.shape[1] + verdicts.seed, minlength=totals[..., 0].size)
-        for who, seed in np.argwhere(there.reshape(totals.shape[:2])).tolist():
-            counts = self._of(verdicts.contestants[who], verdicts.seed_ids[seed])[:longest]
-            totals[who, seed, 1 : len(counts) + 1] = np.cumsum(counts)
-            totals[who, seed, len(counts) + 1 :] = sum(counts)
-        found: Indices = totals[side, verdicts.seed, verdicts.shown]
-        return found
+    def shown(self, verdicts: Verdicts) -> Indices:
+        """Of the first and of the second dialogue, shape (2, n)."""
+        n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
+        place = np.stack([verdicts.first, verdicts.second]) * n + verdicts.seed
+        totals = np.zeros((len(verdicts.contestants) * n, longest + 1), dtype=np.intp)
+        for there in np.flatnonzero(np.bincount(place.ravel(), minlength=len(totals))).tolist():
+            said = self._of(verdicts.contestants[there // n], verdicts.seed_ids[there % n])
+            totals[there] = said[: longest + 1] + said[-1:] * (longest + 1 - len(said))
+        return np.asarray(totals[place, verdicts.shown])
 
     def _of(self, contestant: str, seed_id: str) -> list[int]:
-        """Of each utterance."""
+        """Of the first 0, 1, 2, … utterances."""
         key = (contestant, seed_id)
         if key not in self._counted:
             dialogue = self._dialogues.get(contestant, {}).get(seed_id)
             said = dialogue.utterances if dialogue else ()
-            self._counted[key] = [lengths.words(text) for text in said]
+            self._counted[key] = list(accumulate(map(lengths.words, said), initial=0))
         return self._counted[key]
 
 

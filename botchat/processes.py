@@ -7,6 +7,7 @@ again, which for a large leaderboard takes half as much CPU time on top.
 from __future__ import annotations
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import signal
@@ -94,6 +95,8 @@ def _begin(shared: object) -> None:
     """Leave Ctrl-C to the parent, and do not outlive it: an orphan would keep inherited locks."""
     global _shared
     _shared = shared
+    # Looking for garbage in what was inherited would copy it, page by page.
+    gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if _LINUX:

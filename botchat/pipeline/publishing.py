@@ -150,8 +150,9 @@ def elo_settings(shuffles: int, runs: int, seed: int) -> EloSettings:
     return EloSettings(shuffles=shuffles, runs=runs, seed=seed)
 
 
-def _rendered(charts: Sequence[Chart], number: int) -> tuple[str, bytes]:
-    return charts[number].svg, charts[number].png
+def _rendered(charts: Sequence[Chart], number: int) -> tuple[str, bytes, float]:
+    chart = charts[number]
+    return chart.svg, chart.png, chart.width_in
 
 
 def _write_chart(folder: Path, chart: Chart) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from matplotlib.figure import Figure
 
@@ -26,9 +26,15 @@ class Chart:
     title: str
     caption: str
     """What it shows and from how many comparisons."""
-    figure: Figure
+    make: Callable[[], Figure]
+    """Draws it: not before it is needed, and by the process that needs it."""
 
-    @property
+    @cached_property
+    def figure(self) -> Figure:
+        """The figure itself."""
+        return self.make()
+
+    @cached_property
     def width_in(self) -> float:
         """Width in inches."""
         return float(self.figure.get_figwidth())
@@ -43,9 +49,9 @@ class Chart:
         """As a PNG."""
         return style.png(self.figure)
 
-    def keep(self, svg: str, png: bytes) -> None:
+    def keep(self, svg: str, png: bytes, width_in: float) -> None:
         """Take what another process has made of the figure."""
-        self.__dict__.update(svg=svg, png=png)
+        self.__dict__.update(svg=svg, png=png, width_in=width_in)
 
 
 def draw(board: Board) -> list[Chart]:
@@ -85,7 +91,7 @@ def _intervals(arena: Arena, where: str) -> Chart:
         "which is where the interval of the difference is above 0. "
         f"{_covered(arena)} comparisons."
     )
-    figure = charts.rating_intervals(fitted.dropna(subset="bt"), heading)
+    figure = partial(charts.rating_intervals, fitted.dropna(subset="bt"), heading)
     return Chart("bradley-terry", title, caption, figure)
 
 
@@ -101,7 +107,7 @@ def _ratings(arenas: Sequence[Arena], where: str) -> Chart:
         "Ratings from comparisons of two models' dialogues; the dashed line is where all start. "
         f"Comparisons: {'; '.join(parts)}."
     )
-    return Chart("elo", title, caption, charts.ratings(elo, arenas[0].elo.init, heading))
+    return Chart("elo", title, caption, partial(charts.ratings, elo, arenas[0].elo.init, heading))
 
 
 def _win_rates(arena: Arena, where: str) -> Chart:
@@ -113,7 +119,9 @@ def _win_rates(arena: Arena, where: str) -> Chart:
         f"{_covered(arena)} comparisons."
     )
     name = f"win-rates-n{arena.turns}" if arena.turns else "win-rates"
-    return Chart(name, title, caption, charts.win_rates(arena.win, arena.win_or_tie, heading))
+    return Chart(
+        name, title, caption, partial(charts.win_rates, arena.win, arena.win_or_tie, heading)
+    )
 
 
 def _success_rates(board: Board, unieval: Table) -> Chart:
@@ -126,7 +134,7 @@ def _success_rates(board: Board, unieval: Table) -> Chart:
     successes = unieval.frame.set_index("model").filter(regex=r"^success_n\d+$")
     rates = successes.rename(columns=lambda key: int(key.removeprefix("success_n")))
     heading = Heading(title, f"{_where(board)} · {counts} dialogues", unieval.signatures)
-    return Chart("success-rates", title, shown, charts.success_rates(rates, heading))
+    return Chart("success-rates", title, shown, partial(charts.success_rates, rates, heading))
 
 
 def _survival(board: Board, table: Table) -> Chart:
@@ -140,7 +148,7 @@ def _survival(board: Board, table: Table) -> Chart:
     )
     heading = Heading(title, f"{_where(board)} · {counts} dialogues", table.signatures)
     ordered = {name: board.curves[name] for name in table.frame["model"]}
-    return Chart("survival", title, shown, curves.survival(ordered, heading))
+    return Chart("survival", title, shown, partial(curves.survival, ordered, heading))
 
 
 def _judge_health(board: Board, table: Table) -> Chart:
@@ -154,7 +162,7 @@ def _judge_health(board: Board, table: Table) -> Chart:
     )
     heading = Heading(title, f"{_where(board)} · {counts} verdicts", table.signatures)
     rows = table.frame.set_index("protocol")
-    return Chart("judge-health", title, shown, health(rows, _MEASURES, heading))
+    return Chart("judge-health", title, shown, partial(health, rows, _MEASURES, heading))
 
 
 _MEASURES = (
@@ -179,7 +187,7 @@ def _at_human_length(board: Board, unieval: Table) -> Chart:
     keys = {f"{key}_human_length": key for key in ("success", "low", "high")}
     rates = unieval.frame.set_index("model")[list(keys)].rename(columns=keys)
     heading = Heading(title, f"{_where(board)} · {counts} dialogues", unieval.signatures)
-    figure = charts.success_at_human_length(rates, heading)
+    figure = partial(charts.success_at_human_length, rates, heading)
     return Chart("success-human-length", title, shown, figure)
 
 
@@ -193,7 +201,7 @@ def _against_human(board: Board, gteval: Table) -> Chart:
     heading = Heading(
         title, f"{_where(board)} · {counts} comparisons, both orders", gteval.signatures
     )
-    figure = charts.against_human(gteval.frame.set_index("model"), heading)
+    figure = partial(charts.against_human, gteval.frame.set_index("model"), heading)
     return Chart("gteval", title, shown, figure)
 
 
@@ -206,7 +214,7 @@ def _utterance_lengths(board: Board) -> Chart:
         f"dialogue starts with. {count:,} utterances."
     )
     heading = Heading(title, f"{board.seed_set} · {count:,} utterances", board.lengths.signatures)
-    figure = charts.utterance_lengths(measured.by_contestant, measured.unit, heading)
+    figure = partial(charts.utterance_lengths, measured.by_contestant, measured.unit, heading)
     return Chart("utterance-lengths", title, shown, figure)
 
 
@@ -222,7 +230,7 @@ def _human_lengths(board: Board) -> Chart:
         f"{board.seed_set} · {len(lengths):,} dialogues, {eligible:,} with {MIN_HUMAN} and more"
     )
     heading = Heading(title, subtitle, [board.seeds_signature])
-    return Chart("human-lengths", title, shown, charts.human_lengths(lengths, heading))
+    return Chart("human-lengths", title, shown, partial(charts.human_lengths, lengths, heading))
 
 
 def _where(board: Board) -> str:

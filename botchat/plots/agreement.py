@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -124,7 +125,7 @@ def _cost(found: Findings, key: str) -> Chart:
         f"to its panel. {counts}."
     )
     shown = "Accuracy (%)" if by_truth else "Agreement with the others (%)"
-    figure = cost_against_agreement(prices, _COSTS[key], shown, heading)
+    figure = partial(cost_against_agreement, prices, _COSTS[key], shown, heading)
     return Chart(NAMES[0], title, caption, figure)
 
 
@@ -141,7 +142,7 @@ def _matrix(found: Findings) -> Chart:
         "How often two judges give the same verdict, and Kendall's tau of the rankings they make. "
         f"Up to {n:,} verdicts a pair."
     )
-    figure = charts.squares(parts, "row and column", heading)
+    figure = partial(charts.squares, parts, "row and column", heading)
     return Chart(NAMES[1], title, caption, figure)
 
 
@@ -154,7 +155,7 @@ def _health(found: Findings) -> Chart:
         "How steady and how readable each judge is, and what it prefers; lines are 95 % intervals. "
         f"First shown wins: 50 is no preference. {n:,} verdicts."
     )
-    return Chart(NAMES[2], title, caption, health(rows, _MEASURES, heading))
+    return Chart(NAMES[2], title, caption, partial(health, rows, _MEASURES, heading))
 
 
 _MEASURES = (
