@@ -14,6 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from botchat.arenas import comparisons_of
+from botchat.coverage import of_pairs
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline.publishing import read_rates
 from botchat.pipeline.reading import read
@@ -32,6 +33,9 @@ from botchat.ratings.simulation import Population, Run
 
 ALL = "all"
 """``--add all``: every model in turn."""
+
+_UNFINISHED = 0.05
+"""Share of an Arena's comparisons that may be missing for it to stand for the whole."""
 
 Row = dict[str, Any]
 
@@ -259,7 +263,7 @@ def _over_models(rows: Sequence[Row]) -> list[Row]:
 def _finished(
     workspace: Workspace, seed_set: str, judge: str | None, turns: int | None
 ) -> Comparisons:
-    """The readable verdicts of one judge's Arena at one N."""
+    """The readable verdicts of one judge's whole Arena at one N."""
     chosen = only_judge(workspace, seed_set, judge)
     found = read(workspace, seed_set, [chosen] if chosen else [], in_columns=True)
     name = next(iter(found.judged))
@@ -279,4 +283,13 @@ def _finished(
         asked = "several Arenas" if turns is None else f"no Arena at N = {turns}"
         raise ConfigError(f"{asked} of {seed_set} by {name}: name one with --turns: {known}")
     made = arenas[wanted].on({seed.id for seed in eligible(found.seeds)})
+    n = int(wanted.removeprefix("arena-n"))
+    gaps = of_pairs(found.seeds, found.dialogues, made, n).values()
+    missing = sum(lacking.not_judged for lacking in gaps) // 2  # a comparison is on two accounts
+    if missing > _UNFINISHED * (missing + len(made)):
+        raise MissingError(
+            f"the Arena at N = {n} of {seed_set} by {name} is no truth to compare with: "
+            f"{missing:,} of {missing + len(made):,} comparisons are not judged; finish it with: "
+            f"botchat judge arena --seeds {seed_set} --judge {name} --turns {n}"
+        )
     return comparisons_of(made.only(made.readable))

@@ -130,5 +130,8 @@ def swaps(ratings: Floats, truth: Floats, gap: float) -> Indices:
 
 
 def order_kept(ratings: Floats, truth: Floats) -> Floats:
-    """Kendall's tau-b of ratings, shape (n, m), with the truth; shape (n,)."""
-    return kendall(ratings, np.broadcast_to(truth, ratings.shape))
+    """Kendall's tau-b of ratings, shape (n, m), with the truth; shape (n,).
+
+    0 where all are level in one of the two: no order, so none that agrees.
+    """
+    return np.nan_to_num(kendall(ratings, np.broadcast_to(truth, ratings.shape)))

@@ -61,6 +61,17 @@ def test_one_model_is_placed_on_the_board_of_the_others(finished, capsys):
     assert one == [row for row in rows if row["added"] == BOTS[1]]
 
 
+def test_an_unfinished_arena_is_no_truth(finished, capsys):
+    """What was asked adaptively is a part; the line says what is missing and how to get it."""
+    arena = ["judge", "arena", "--seeds", "sample", "--judge", "rules", "--turns", "6"]
+    assert main([*arena, "--adaptive", "--budget", "20", "--dir", finished]) == 0
+    capsys.readouterr()
+    assert main(["simulate", "--seeds", "sample", "--turns", "6", "--dir", finished]) == 1
+    err = capsys.readouterr().err
+    assert "40 of 60 comparisons are not judged" in err
+    assert "botchat judge arena --seeds sample --judge rules --turns 6" in err
+
+
 def test_people_get_a_table(tmp_path, capsys):
     """Without ``--json``: a line for each design, and what success means."""
     table = tmp_path / "rates.csv"
@@ -75,8 +86,8 @@ def test_people_get_a_table(tmp_path, capsys):
     ("flags", "said"),
     [
         (["--rates", "nowhere.csv"], "no file nowhere.csv"),
-        (["--seeds", "sample"], "several Arenas of sample by rules: name one with --turns: 4, 8"),
-        (["--seeds", "sample", "--turns", "6"], "no Arena at N = 6"),
+        (["--seeds", "sample"], "several Arenas of sample by rules: name one with --turns: 4, "),
+        (["--seeds", "sample", "--turns", "7"], "no Arena at N = 7"),
         ([], "either --rates FILE.csv or --seeds SET"),
         (["--seeds", "sample", "--turns", "8", "--confidence", "2"], "confidence 2.0"),
     ],

@@ -71,6 +71,7 @@ def test_swaps_count_pairs_beyond_the_gap():
     assert simulation.swaps(ratings, truth, 10).tolist() == [0, 2, 1, 1]
     assert simulation.swaps(ratings, truth, 45).tolist() == [0, 1, 1, 0]
     np.testing.assert_allclose(simulation.order_kept(ratings[:2], truth), [1, -1])
+    assert simulation.order_kept(np.zeros((1, len(truth))), truth) == [0]
 
 
 def test_a_run_is_its_number():
