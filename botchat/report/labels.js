@@ -126,6 +126,7 @@
     };
 
     const answer = (verdict) => {
+      if (!current) return;
       const { one, row, rows } = current;
       const judges = Object.fromEntries(rows.filter((other) => other[3] !== null).map((other) => [index.judges[other[0]], other[3]]));
       const name = id(one, protocol.value);
@@ -153,19 +154,24 @@
     };
 
     const skipped = new Set();
+    let turn = 0;
     const next = async () => {
-      report();
+      // What is pressed while a case is loaded is about none: it must not change the last answer.
+      current = null;
+      turn += 1;
+      const asked = turn;
       const one = queue.find((each) => !labels[id(each, protocol.value)] && !skipped.has(each));
-      if (!one) {
-        current = null;
+      if (one) {
+        const content = await seed(index, one.at);
+        if (asked !== turn) return;
+        const p = index.protocols.indexOf(protocol.value);
+        const rows = content.verdicts.filter((row) => sameCase(row, one.shown, p));
+        current = { one, row: rows[0], rows };
+        show(content);
+      } else {
         stage.replaceChildren(el("p", { class: "note" }, "No case is left in this protocol."));
-        return;
       }
-      const content = await seed(index, one.at);
-      const p = index.protocols.indexOf(protocol.value);
-      const rows = content.verdicts.filter((row) => sameCase(row, one.shown, p));
-      current = { one, row: rows[0], rows };
-      show(content);
+      report();
     };
 
     const choice = (label, keyName, verdict) =>
@@ -269,10 +275,12 @@
     };
     begin.addEventListener("click", restart);
     protocol.addEventListener("change", () => {
-      if (current) restart();
+      if (queue.length) restart();
     });
     who.addEventListener("input", () => {
       current = null;
+      queue = [];
+      turn += 1;
       stage.replaceChildren();
       agreement.replaceChildren();
       state.textContent = "";
