@@ -11,7 +11,8 @@ work in any language (a Chinese or Japanese character counts as a word).
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from functools import lru_cache
@@ -158,6 +159,15 @@ class DialogueMeasures:
     """Share of utterances with an emoji."""
 
 
+class Style(NamedTuple):
+    """Those numbers of `DialogueMeasures` that show how somebody talks."""
+
+    mean_words: float
+    repetition_rate: float
+    question_rate: float
+    formality: float
+
+
 def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
     """The 99th percentile of what human dialogues reach, but not less than the floors.
 
@@ -207,34 +217,49 @@ def first_flags(utterances: tuple[str, ...], thresholds: Thresholds) -> dict[str
     return first
 
 
-def measure(utterances: tuple[str, ...], end: int | None = None) -> DialogueMeasures:
-    """The numbers of what follows the ChatSEED of one dialogue, cut to ``end`` utterances."""
+def measure_style(utterances: tuple[str, ...], end: int | None = None) -> Style:
+    """The style of what follows the ChatSEED of one dialogue, cut to ``end`` utterances."""
     reading = _read(utterances)
     texts, shown = reading.texts[N_SEED:end], reading.values[N_SEED:end]
+    ngrams = reading.ngrams[N_SEED:end]
+    n = len(texts)
+    return Style(
+        mean_words=_ratio(sum([len(text.words) for text in texts]), n),
+        repetition_rate=_ratio(
+            sum([each[0] for each in ngrams]), sum([each[1] for each in ngrams])
+        ),
+        question_rate=_ratio(len([text for text in texts if text.question]), n),
+        formality=_ratio(sum([each.formality for each in shown]), n),
+    )
+
+
+def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
+    """The numbers of what follows the ChatSEED of one dialogue."""
+    reading = _read(utterances)
+    texts, shown = reading.texts[N_SEED:], reading.values[N_SEED:]
     n, half = len(texts), len(texts) // 2
     lengths = [len(text.words) for text in texts]
-    pairs = [pair for text in texts for pair in pairwise(text.words)]
+    n_words = sum(lengths)
+    pairs = set(chain.from_iterable([pairwise(text.words) for text in texts]))
+    style = measure_style(utterances)
     usual = int(_FLOORS.closing_chain)
-    chains = [each.closing_chain for each in reading.values[:end]]
+    chains = [each.closing_chain for each in reading.values]
     return DialogueMeasures(
         n_utterances=n,
-        mean_words=_ratio(sum(lengths), n),
+        mean_words=style.mean_words,
         length_growth=_ratio(sum(lengths[n - half :]), sum(lengths[:half])),
-        question_rate=_ratio(sum(text.question for text in texts), n),
-        distinct_2=_ratio(len(set(pairs)), len(pairs)),
-        exact_rate=_ratio(sum(each.exact_repeat > 0 for each in shown), n),
-        repetition_rate=_ratio(
-            sum(said for said, _ in reading.ngrams[N_SEED:end]),
-            sum(total for _, total in reading.ngrams[N_SEED:end]),
-        ),
-        max_overlap=max((each.overlap for each in shown), default=math.nan),
+        question_rate=style.question_rate,
+        distinct_2=_ratio(len(pairs), sum([length - 1 for length in lengths if length])),
+        exact_rate=_ratio(len([each for each in shown if each.exact_repeat]), n),
+        repetition_rate=style.repetition_rate,
+        max_overlap=max([each.overlap for each in shown], default=math.nan),
         closing_loop=chains.index(usual + 1) + 1 - usual if usual + 1 in chains else None,
-        ai_phrases=int(sum(each.ai_phrases for each in shown)),
-        formality=_ratio(sum(each.formality for each in shown), n),
-        contraction_share=_ratio(sum(text.contractions for text in texts), sum(lengths)),
-        long_word_share=_ratio(sum(text.long_words for text in texts), sum(lengths)),
-        layout_share=_ratio(sum(each.layout_marks > 0 for each in shown), n),
-        emoji_share=_ratio(sum(text.emoji for text in texts), n),
+        ai_phrases=int(sum([each.ai_phrases for each in shown])),
+        formality=style.formality,
+        contraction_share=_ratio(sum([text.contractions for text in texts]), n_words),
+        long_word_share=_ratio(sum([text.long_words for text in texts]), n_words),
+        layout_share=_ratio(len([each for each in shown if each.layout_marks]), n),
+        emoji_share=_ratio(len([text for text in texts if text.emoji]), n),
     )
 
 
@@ -246,23 +271,31 @@ _FLOORS = Thresholds()
 _limits = attrgetter(*Values._fields)
 
 
-class _Text(NamedTuple):
+class _Text:
     """One utterance read by itself."""
 
-    raw: str
-    low: str
-    sentences: list[list[str]]
-    words: list[str]
-    pieces: frozenset[str]
-    """``words``, and their parts between apostrophes."""
-    content: frozenset[str]
-    """Stems of the words that carry a subject or a courtesy."""
-    subject: frozenset[str]
-    """``content`` without courtesies."""
-    question: bool
-    contractions: int
-    long_words: int
-    emoji: bool
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+        self.low = low = raw.lower().replace("\u2019", "'")
+        find = (english.ASCII_WORD if low.isascii() else english.WORD).findall
+        self.sentences = each = [find(sentence) for sentence in english.SENTENCE_END.split(low)]
+        self.words = words = each[0] if len(each) == 1 else list(chain.from_iterable(each))
+        different = frozenset(words)
+        apostrophed = [word for word in words if "'" in word] if "'" in low else []
+        parts = [word.split("'") for word in apostrophed]
+        self.pieces = different.union(*parts) if parts else different
+        """``words``, and their parts between apostrophes."""
+        self.content = frozenset(map(english.content, different - english.FUNCTION)) - _NO_CONTENT
+        """Stems of the words that carry a subject or a courtesy."""
+        self.subject = self.content - english.COURTESY
+        """``content`` without courtesies."""
+        self.question = "?" in raw or "\uff1f" in raw
+        self.contractions = len(list(filter(english.CONTRACTION.fullmatch, apostrophed)))
+        self.long_words = len([word for word in words if len(word) >= _LONG_WORD])
+        self.emoji = not raw.isascii() and english.EMOJI.search(raw) is not None
+
+
+_NO_CONTENT = frozenset([""])
 
 
 class _Reading(NamedTuple):
@@ -274,70 +307,43 @@ class _Reading(NamedTuple):
     """0-based first utterance of the same words."""
     like: list[int]
     """0-based earlier utterance of greatest overlap; itself where there is none."""
-    runs: list[str]
+    runs: list[list[str]]
+    """Longest stretch of words said before."""
     ngrams: list[tuple[int, int]]
     """Word 4-grams said before, all word 4-grams."""
 
 
-@lru_cache(maxsize=16)  # so that flags() and measure() read a dialogue once between them
+@lru_cache(maxsize=1)  # so that flags() and measure() read a dialogue once between them
 def _read(utterances: tuple[str, ...]) -> _Reading:
-    texts = tuple(map(_text, utterances))
+    texts = tuple(map(_Text, utterances))
     repeats, first = _repeats(texts)
     overlaps, like = _overlaps(texts)
     runs, ngrams = _runs(texts)
     found = zip(
-        (len(english.AI.findall(text.low)) for text in texts),
+        [_ai_phrases(text) for text in texts],
         repeats,
         _closing_chains(texts),
-        map(_layout_marks, texts),
-        (len(text.words) for text in texts),
-        map(len, runs),
+        [_layout_marks(text.raw.strip()) for text in texts],
+        [len(text.words) for text in texts],
+        [len(run) for run in runs],
         overlaps,
         _drifts(texts),
-        map(_formality, texts),
+        [_formality(text) for text in texts],
         strict=True,
     )
-    return _Reading(
-        texts, tuple(map(Values._make, found)), first, like, list(map(" ".join, runs)), ngrams
-    )
-
-
-def _text(raw: str) -> _Text:
-    low = raw.lower().replace("\u2019", "'")
-    find = (english.ASCII_WORD if low.isascii() else english.WORD).findall
-    sentences = [find(sentence) for sentence in english.SENTENCE_END.split(low)]
-    words = list(chain.from_iterable(sentences)) if len(sentences) > 1 else sentences[0]
-    apostrophed = [word for word in words if "'" in word] if "'" in low else []
-    parts = [part for word in apostrophed for part in word.split("'")]
-    content = frozenset(map(english.content, words)) - _NO_CONTENT
-    return _Text(
-        raw=raw,
-        low=low,
-        sentences=sentences,
-        words=words,
-        pieces=frozenset(words + parts),
-        content=content,
-        subject=content - english.COURTESY,
-        question=english.QUESTION.search(raw) is not None,
-        contractions=sum(english.CONTRACTION.fullmatch(word) is not None for word in apostrophed),
-        long_words=sum(len(word) >= _LONG_WORD for word in words),
-        emoji=not raw.isascii() and english.EMOJI.search(raw) is not None,
-    )
-
-
-_NO_CONTENT = frozenset([""])
+    return _Reading(texts, tuple(map(Values._make, found)), first, like, runs, ngrams)
 
 
 def _repeats(texts: Iterable[_Text]) -> tuple[list[int], list[int]]:
     """Words of each utterance times earlier utterances of the same words; the first of them."""
-    times: Counter[tuple[str, ...]] = Counter()
-    made: dict[tuple[str, ...], int] = {}
+    made: dict[tuple[str, ...], list[int]] = {}
     repeats, first = [], []
     for at, text in enumerate(texts):
         key = tuple(text.words) or (text.raw.strip(),)
-        repeats.append(len(key) * times[key])
-        first.append(made.setdefault(key, at))
-        times[key] += 1
+        earlier = made.setdefault(key, [])
+        repeats.append(len(key) * len(earlier))
+        earlier.append(at)
+        first.append(earlier[0])
     return repeats, first
 
 
@@ -352,7 +358,7 @@ def _closing_chains(texts: Iterable[_Text]) -> list[int]:
     for text in texts:
         if text.question or not text.words:
             length = 0
-        elif english.CLOSING_WORDS & text.pieces and english.CLOSING.search(text.low):
+        elif not english.CLOSING_WORDS.isdisjoint(text.pieces) and english.CLOSING.search(text.low):
             courtesies = len(text.content) - len(text.subject)
             length = length + 1 if len(text.subject) <= max(1, courtesies / 2) else 0
         elif length:
@@ -361,9 +367,16 @@ def _closing_chains(texts: Iterable[_Text]) -> list[int]:
     return chains
 
 
-def _layout_marks(text: _Text) -> int:
-    stripped = text.raw.strip()
-    return len(english.LAYOUT.findall(stripped)) if english.LAYOUT_SIGN.search(stripped) else 0
+def _ai_phrases(text: _Text) -> int:
+    if english.AI_WORDS.isdisjoint(text.pieces) and not ("a.i." in text.low or "gpt" in text.low):
+        return 0
+    return len(english.AI.findall(text.low))
+
+
+def _layout_marks(raw: str) -> int:
+    if english.LAYOUT_SIGN.search(raw) or english.LAYOUT_START.match(raw):
+        return len(english.LAYOUT.findall(raw))
+    return 0
 
 
 def _runs(texts: Iterable[_Text]) -> tuple[list[list[str]], list[tuple[int, int]]]:
@@ -374,7 +387,9 @@ def _runs(texts: Iterable[_Text]) -> tuple[list[list[str]], list[tuple[int, int]
         longest: list[str] = []
         repeated = total = 0
         for words in text.sentences:
-            n = max(0, len(words) - _NGRAM + 1)
+            n = len(words) - _NGRAM + 1
+            if n <= 0:
+                continue
             total += n
             fresh = set(_ngrams(words))
             if len(fresh) == n and said.isdisjoint(fresh):
@@ -406,7 +421,12 @@ def _overlaps(texts: tuple[_Text, ...]) -> tuple[list[float], list[int]]:
     overlaps, like = [], []
     holders: dict[str, list[int]] = {}
     for at, text in enumerate(texts):
-        shared = Counter(chain.from_iterable(holders.get(stem, ()) for stem in text.content))
+        shared: dict[int, int] = {}
+        for stem in text.content:
+            earlier = holders.setdefault(stem, [])
+            for other in earlier:
+                shared[other] = shared.get(other, 0) + 1
+            earlier.append(at)
         best, whom = 0.0, at
         for other in sorted(shared):
             union = len(text.content) + len(texts[other].content) - shared[other]
@@ -415,33 +435,33 @@ def _overlaps(texts: tuple[_Text, ...]) -> tuple[list[float], list[int]]:
                 best, whom = index, other
         overlaps.append(best)
         like.append(whom)
-        for stem in text.content:
-            holders.setdefault(stem, []).append(at)
     return overlaps, like
 
 
-def _drifts(texts: tuple[_Text, ...]) -> list[int]:
+def _drifts(texts: Iterable[_Text]) -> list[int]:
     """Content words said without a link to the context, links taken off (see `Thresholds`)."""
     drifts, drift = [], 0
-    last: dict[str, int] = {}
-    for at, text in enumerate(texts):
-        if at:
-            links = sum(at - last.get(stem, -math.inf) <= NEAR_CONTEXT for stem in text.subject)
+    near: deque[frozenset[str]] = deque(maxlen=NEAR_CONTEXT)
+    for text in texts:
+        if near:
+            links = len(text.subject) - len(text.subject.difference(*near))
             step = -_DRIFT_LINK * links if links else min(len(text.subject), _DRIFT_CAP)
             drift = max(0, drift + step)
         drifts.append(drift)
-        last |= dict.fromkeys(text.subject, at)
+        near.append(text.subject)
     return drifts
 
 
 def _formality(text: _Text) -> float:
-    phrases = full_forms = 0
-    if english.FORMAL_WORDS & text.pieces:
-        phrases = len(english.FORMAL.findall(text.low))
-    if english.FULL_FORM_WORDS & text.pieces:
-        full_forms = len(english.FULL_FORM.findall(text.low))
+    phrases = _count(english.FORMAL, english.FORMAL_WORDS, text)
+    full_forms = _count(english.FULL_FORM, english.FULL_FORM_WORDS, text)
     marks = _FORMAL_PHRASE * phrases + text.long_words + full_forms - text.contractions
     return max(0.0, 100 * marks / (len(text.words) + _FORMAL_DAMPING))
+
+
+def _count(phrases: re.Pattern[str], signs: frozenset[str], text: _Text) -> int:
+    """How many phrases the text holds; none without one of their ``signs``."""
+    return 0 if signs.isdisjoint(text.pieces) else len(phrases.findall(text.low))
 
 
 def _evidence(reading: _Reading, criterion: str, at: int) -> str:
@@ -452,7 +472,7 @@ def _evidence(reading: _Reading, criterion: str, at: int) -> str:
         phrases = ", ".join(match[0] for match in english.FORMAL.finditer(text.low))
         return _quote(phrases or text.raw)
     if criterion == "verbatim_run":
-        return _quote(reading.runs[at])
+        return _quote(" ".join(reading.runs[at]))
     since = at + 2 - int(reading.values[at].closing_chain)
     where = {
         "exact_repeat": f" (as utterance {reading.first[at] + 1})",

@@ -11,11 +11,13 @@ import numpy as np
 
 from botchat.measures.dialogue_flags import (
     DialogueMeasures,
+    Style,
     Thresholds,
     Values,
     first_flags,
     fit_thresholds,
     measure,
+    measure_style,
 )
 from botchat.measures.statistics import Floats, Indices
 from botchat.records import Dialogue, Seed
@@ -94,11 +96,11 @@ def measure_all(
             continue
         flagged = first_flags(utterances, thresholds)
         seed_ids.append(seed_id)
-        measures.append([math.nan if value is None else value for value in _values(found)])
+        measures.append(_values(found))  # NumPy makes nan of None
         first.append([flagged.get(criterion, 0) for criterion in CRITERIA])
         for n, rows in style.items():
             whole = n >= len(utterances)
-            rows.append(style_of(found if whole else measure(utterances, n)))
+            rows.append(style_of(found if whole else measure_style(utterances, n)))
     return Measured(
         tuple(seed_ids),
         np.array(measures, dtype=np.float64).reshape(-1, len(MEASURES)),
@@ -107,7 +109,7 @@ def measure_all(
     )
 
 
-def style_of(found: DialogueMeasures) -> tuple[float, ...]:
+def style_of(found: Style | DialogueMeasures) -> tuple[float, ...]:
     """`STYLE` of a dialogue; 0 for what cannot be measured."""
     length = math.log1p(found.mean_words)
     shown = (length, found.repetition_rate, found.question_rate, found.formality)

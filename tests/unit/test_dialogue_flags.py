@@ -154,6 +154,45 @@ def test_ai_phrases_not_found_in_human_talk(text: str):
     assert shown("ai_phrases", text) == [0]
 
 
+def test_every_phrase_of_programs_has_a_sign():
+    """Texts without a word of `english.AI_WORDS` are not searched; no phrase is missed by that."""
+    making = ("created", "trained", "developed", "made", "built")
+    programs = (
+        "AI|A.I.|bot|chat-bot|chatbot|LLM|language model|artificial intelligence|virtual assistant"
+        "|digital agent|automated companion|computer program"
+    )
+    phrases = (
+        *(f"I am an {program}" for program in programs.split("|")),
+        *(f"I'm not a {being}" for being in ("human", "person")),
+        *(f"I don't have {kind} beliefs" for kind in ("personal", "physical", "real")),
+        *(f"I was {made} by OpenAI" for made in making),
+        *(f"I am {made} to listen" for made in ("programmed", "designed")),
+        *(f"I do not have {lack}" for lack in ("feelings", "emotions", "access to real-time news")),
+        *(f"I do not have the {skill} to feel" for skill in ("ability", "capacity")),
+        *(f"my {part}" for part in ("training data", "knowledge cutoff", "programming")),
+        *(f"I'm {name}" for name in ("ChatGPT", "GPT4", "gpt-3")),
+        "I cannot taste like humans",
+        "I can't have subjective experiences",
+        "I don't experience true feelings",
+    )
+    for phrase in phrases:
+        assert shown("ai_phrases", f"Well, {phrase}.") == [1], phrase
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("Ann as well as Tom, such as I", 5 + 5),
+        ("I'm here to help, I am here to listen", 5 - 1 + 5 + 1),
+        ("Is there anything else I can do", 5 + 1),
+        ("It's always worth it, feel free to go", 5 - 1 + 5),
+    ],
+)
+def test_formal_phrases_found(text: str, marks: int):
+    """Written connectives and assistants' phrases give 5 marks, also those of everyday words."""
+    assert shown("formality", text) == [pytest.approx(100 * marks / (len(text.split()) + 40))]
+
+
 def test_stem_equates_inflections():
     """Plural, past and progressive forms share a stem; different words do not."""
     for group in ("park parks parked parking", "plan plans planned planning", "story stories"):
