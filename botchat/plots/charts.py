@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.path import Path
 from numpy.typing import NDArray
 
 from botchat.plots.style import (
@@ -30,7 +31,11 @@ from botchat.plots.style import (
     SHADES,
     Heading,
     bare,
+    bars,
     label_inches,
+    name_columns,
+    name_rows,
+    right_of,
     sheet,
     styled,
 )
@@ -57,7 +62,7 @@ _MOST_WRITTEN = 40
 
 _HEAT = LinearSegmentedColormap.from_list(
     "heat", ["#f2f6fa", "#c6dbef", "#6baed6", "#2f7ebc", "#0b3d78"]
-)
+).with_extremes(bad=GRID)
 
 
 def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Heading) -> Figure:
@@ -74,9 +79,10 @@ def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Headin
         right = _COLUMN * len(elo) + 0.15
         figure, axes = _rows(models, heading, per_row=0.3, right=right, above=0.42)
         axes.axvline(init, color=MUTED, linewidth=0.8, linestyle=_DASHED)
-        for row, model in enumerate(models):
-            values = [by[model] for by in elo.values() if model in by]
-            axes.plot([min(values), max(values)], [row, row], color=GREY, linewidth=1.4)
+        found = [[by[model] for by in elo.values() if model in by] for model in models]
+        axes.hlines(
+            range(len(models)), [*map(min, found)], [*map(max, found)], color=GREY, linewidth=1.4
+        )
         for i, (name, by) in reversed(list(enumerate(elo.items()))):
             values = [by.get(model, math.nan) for model in models]
             axes.scatter(
@@ -110,9 +116,9 @@ def rating_intervals(fitted: pd.DataFrame, heading: Heading) -> Figure:
     with styled():
         right = 2 * _COLUMN + 0.15
         figure, axes = _rows(list(fitted.index), heading, per_row=0.3, right=right, above=0.42)
-        for row, (low, high) in enumerate(zip(fitted["bt_low"], fitted["bt_high"], strict=True)):
-            axes.plot([low, high], [row, row], color=BLUE, linewidth=2.2, solid_capstyle="butt")
-        axes.scatter(fitted["bt"], range(len(fitted)), s=36, color=SHADES[0], zorder=3)
+        rows = range(len(fitted))
+        axes.hlines(rows, fitted["bt_low"], fitted["bt_high"], color=BLUE, linewidth=2.2)
+        axes.scatter(fitted["bt"], rows, s=36, color=SHADES[0], zorder=3)
         _numbers(axes, 0, "rating", fitted["bt"].tolist(), "{:.0f}", bold=True)
         _numbers(axes, 1, "group", fitted["bt_group"].tolist(), "{:.0f}", bold=False)
         axes.set_xlabel("Bradley–Terry rating (points)")
@@ -172,15 +178,17 @@ def utterance_lengths(
             orientation="horizontal",
             widths=0.86,
             showextrema=False,
-            points=200,
         )
         bodies = cast("list[PolyCollection]", drawn["bodies"])
         for body, model in zip(bodies, models, strict=True):
             body.set(facecolor=ORANGE if model == HUMAN else BLUE, alpha=0.55, edgecolor="none")
-        for row, values in enumerate(logs):
-            low, middle, high = np.percentile(values, (25, 50, 75))
-            axes.plot([low, high], [row, row], color=INK, linewidth=2.2, solid_capstyle="butt")
-            axes.plot(middle, row, "o", color="white", markeredgecolor=INK, markersize=4.5)
+        quartiles = [np.percentile(values, (25, 50, 75)) for values in logs]
+        low, middle, high = np.transpose(quartiles)
+        axes.hlines(range(len(models)), low, high, color=INK, linewidth=2.2)
+        axes.scatter(
+            middle, range(len(models)), s=4.5**2, linewidth=1, zorder=3, color="white",
+            edgecolor=INK,
+        )  # fmt: skip
         means = [float(spoken[model].mean()) for model in models]
         _numbers(axes, 0, "mean", means, "{:,.1f}", bold=True)
         top = max(float(values.max()) for values in logs)
@@ -213,9 +221,8 @@ def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
         for i, n in enumerate(turns):
             y = np.arange(len(models)) - group / 2 + (i + 0.5) * each
             values = rates[n].to_numpy(dtype=float)
-            axes.barh(y, 100 * values, height=each * 0.9, color=_shade(i, len(turns)))
-            for row, value in zip(y, values, strict=True):
-                _beside(axes, row, 100 * value, 7 if per_bar > 0.1 else 5.5, bold=i == 0)
+            bars(axes, y, 0, 100 * values, height=each * 0.9, color=_shade(i, len(turns)))
+            _beside(axes, y, 100 * values, 100 * values, 7 if per_bar > 0.1 else 5.5, bold=i == 0)
         _percent(axes, "Success rate (% of dialogues)")
         legend(
             axes,
@@ -236,13 +243,13 @@ def success_at_human_length(rates: pd.DataFrame, heading: Heading) -> Figure:
     with styled():
         figure, axes = _rows(models, heading, per_row=0.3, right=0.6)
         colors = [ORANGE if model == HUMAN else BLUE for model in models]
-        axes.barh(range(len(models)), 100 * rates["success"], height=0.68, color=colors)
-        bounds = 100 * rates[["low", "high"]].to_numpy(dtype=float)
-        for row, (low, high) in enumerate(bounds):
-            if high - low >= 0.5:
-                axes.plot([low, high], [row, row], color=INK, linewidth=1.2)
-            value = 100 * float(rates["success"].iloc[row])
-            _beside(axes, row, value, 8.5, start=high if high - low >= 0.5 else value)
+        values, low, high = (
+            100 * rates[key].to_numpy(dtype=float) for key in ("success", "low", "high")
+        )
+        bars(axes, range(len(models)), 0, values, height=0.68, color=colors)
+        wide = high - low >= 0.5
+        axes.hlines(np.flatnonzero(wide), low[wide], high[wide], color=INK, linewidth=1.2)
+        _beside(axes, range(len(models)), values, np.where(wide, high, values), 8.5)
         _percent(axes, "Success rate (% of dialogues)")
     return figure
 
@@ -289,9 +296,8 @@ def squares(parts: Mapping[str, pd.DataFrame], below: str, heading: Heading) -> 
             bare(axes)
             axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
             _cells(axes, values, size - 1)
-            axes.xaxis.tick_top()
-            axes.set_xticks(range(n), shown, rotation=90, size=size)
-            axes.set_yticks(range(n), shown if stacked or i == 0 else [""] * n, size=size)
+            name_columns(axes, shown, size)
+            name_rows(axes, shown if stacked or i == 0 else [], size)
             axes.annotate(
                 title, (0, 1), (0, (name + 0.25) * 72), xycoords="axes fraction",
                 textcoords="offset points", weight="bold", size=10,
@@ -319,7 +325,7 @@ def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
         start = np.zeros(len(models))
         for key, color, ink in parts:
             values = 100 * rates[key].to_numpy(dtype=float)
-            axes.barh(y, values, left=start, height=0.74, color=color)
+            bars(axes, y, start, start + values, height=0.74, color=color)
             for row, value in enumerate(values):
                 if value >= 5:
                     x = start[row] + value / 2
@@ -351,7 +357,7 @@ def _rows(
     height = max(1, len(models)) * per_row
     figure, (axes,) = sheet(heading, [(_PLOT, height)], left=left, right=right, above=above)
     bare(axes, grid="x")
-    axes.set_yticks(range(len(models)), shown, size=size)
+    name_rows(axes, shown, size)
     axes.set_ylim(len(models) - 0.5, -0.5)
     return figure, axes
 
@@ -372,20 +378,21 @@ def _percent(axes: Axes, label: str, room: float = 1.06) -> None:
 
 def _beside(
     axes: Axes,
-    y: float,
-    value: float,
+    rows: Iterable[float],
+    values: Iterable[float],
+    ends: Iterable[float],
     size: float,
     *,
-    start: float | None = None,
     bold: bool = False,
 ) -> None:
-    """The value right of its bar."""
-    if not math.isnan(value):
-        axes.annotate(
-            f"{value:.1f}", (value if start is None else start, y), (3, 0),
-            textcoords="offset points", va="center_baseline", size=size,
-            weight="bold" if bold else "normal",
-        )  # fmt: skip
+    """Values right of where their bars end."""
+    place = right_of(axes, axes.transData, 3)
+    for row, value, end in zip(rows, values, ends, strict=True):
+        if not math.isnan(value):
+            axes.text(
+                end, row, f"{value:.1f}", size=size, va="center_baseline", transform=place,
+                weight="bold" if bold else "normal",
+            )  # fmt: skip
 
 
 def _numbers(
@@ -393,11 +400,12 @@ def _numbers(
 ) -> None:
     """A column of numbers right of the plot, one a row."""
     x = 1 + (_COLUMN * (column + 1) - 0.06) / _PLOT
+    place = axes.get_yaxis_transform()
     for row, value in enumerate(values):
         axes.text(
             x, row, "–" if math.isnan(value) else form.format(value), size=8.5, ha="right",
             va="center_baseline", weight="bold" if bold else "normal",
-            transform=axes.get_yaxis_transform(),
+            transform=place,
         )  # fmt: skip
     axes.annotate(
         name, (x, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", ha="right",
@@ -424,14 +432,16 @@ def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _cells(axes: Axes, values: NDArray[np.float64], size: float) -> None:
     """A square with its value for every pair; nothing for a model against itself."""
     pairs = [(row, column) for row, column in np.ndindex(values.shape) if row != column]
-    corners = 0.47 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
-    shown = [float(values[pair]) for pair in pairs]
-    squares = PolyCollection(
-        [corners + np.array((column, row)) for row, column in pairs],
-        facecolors=[GRID if math.isnan(value) else _HEAT(value / 100) for value in shown],
-        edgecolors="none",
-    )
-    axes.add_collection(squares, autolim=False)
+    shown = np.array([values[pair] for pair in pairs])
+    corners = 0.47 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
+    outlines = np.reshape(pairs, (-1, 1, 2))[..., ::-1] + corners
+    outline = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
+    # Thousands of squares: all that have the same colour are one path.
+    found, which = np.unique(shown.round(), return_inverse=True)
+    squares = [outlines[which == i] for i in range(len(found))]
+    paths = [Path(same.reshape(-1, 2), np.tile(outline, len(same))) for same in squares]
+    drawn = PathCollection(paths, facecolors=_HEAT(found / 100), edgecolors="none", snap=True)
+    axes.add_collection(drawn, autolim=False)
     if len(values) > _MOST_WRITTEN:
         return
     for (row, column), value in zip(pairs, shown, strict=True):

@@ -6,11 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from botchat.plots.style import BLUE, INK, MUTED, Heading, bare, label_inches, sheet, styled
+from botchat.plots.style import (
+    BLUE,
+    INK,
+    MUTED,
+    Heading,
+    bare,
+    bars,
+    label_inches,
+    name_rows,
+    right_of,
+    sheet,
+    styled,
+)
 from botchat.tables import labels
 
 _WIDTH, _ROW = 1.22, 0.3
@@ -58,7 +71,7 @@ def health(rows: pd.DataFrame, measures: Sequence[Measure], heading: Heading) ->
         )
         for i, (axes, measure) in enumerate(zip(panels, there, strict=True)):
             bare(axes, grid="x")
-            axes.set_yticks(range(len(rows)), shown if i == 0 else [""] * len(rows), size=9)
+            name_rows(axes, shown if i == 0 else [], 9)
             axes.set_ylim(len(rows) - 0.5, -0.5)
             axes.set_xlim(100 * measure.low, 100 * measure.high)
             middle = (measure.low + measure.high) / 2
@@ -73,19 +86,15 @@ def health(rows: pd.DataFrame, measures: Sequence[Measure], heading: Heading) ->
 
 
 def _bars(axes: Axes, rows: pd.DataFrame, measure: Measure) -> None:
+    at = range(len(rows))
+    values = 100 * rows[measure.key].to_numpy(dtype=float)
+    bars(axes, at, 100 * measure.neutral, values, height=0.6, color=BLUE)
     ends = [f"{measure.key}_{end}" for end in ("low", "high")]
-    for row, (_, values) in enumerate(rows.iterrows()):
-        value = float(values[measure.key])
-        if not math.isnan(value):
-            axes.barh(
-                row, 100 * (value - measure.neutral), left=100 * measure.neutral, height=0.6,
-                color=BLUE,
-            )  # fmt: skip
-            bounds = [float(values[end]) for end in ends if end in rows]
-            if len(bounds) == 2 and not any(map(math.isnan, bounds)):
-                axes.plot([100 * at for at in bounds], [row, row], color=INK, linewidth=1.1)
-        axes.annotate(
-            "–" if math.isnan(value) else f"{100 * value:.1f}", (1, row), (4, 0),
-            xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-            va="center_baseline", size=8.5,
-        )  # fmt: skip
+    if set(ends) <= set(rows):
+        low, high = (100 * rows[end].to_numpy(dtype=float) for end in ends)
+        known = np.flatnonzero(~np.isnan(values + low + high))
+        axes.hlines(known, low[known], high[known], color=INK, linewidth=1.1)
+    place = right_of(axes, axes.get_yaxis_transform(), 4)
+    for row, value in enumerate(values):
+        said = "–" if math.isnan(value) else f"{value:.1f}"
+        axes.text(1, row, said, transform=place, va="center_baseline", size=8.5)

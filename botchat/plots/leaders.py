@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 
 from botchat.plots.style import GREY, INK, label_inches
 
@@ -42,14 +43,16 @@ def name(
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     levels = [(y - low) / (high - low) for _, y in points]
     places = apart(levels, ROW / height)
-    for i, ((x, _), level, place, said) in enumerate(
-        zip(points, levels, places, names, strict=True)
-    ):
-        axes.plot(
-            [(x - left) / (right - left), 1, 1 + (_LINES - 0.06) / width], [level, level, place],
-            color=colors[i] if colors else GREY, linewidth=0.8, linestyle=(0, (1, 2)),
-            transform=axes.transAxes, clip_on=False, zorder=1,
-        )  # fmt: skip
+    lines = [
+        [((x - left) / (right - left), level), (1, level), (1 + (_LINES - 0.06) / width, place)]
+        for (x, _), level, place in zip(points, levels, places, strict=True)
+    ]
+    drawn = LineCollection(
+        lines, colors=colors or GREY, linewidths=0.8, linestyles=(0, (1, 2)),
+        transform=axes.transAxes, clip_on=False, zorder=1,
+    )  # fmt: skip
+    axes.add_collection(drawn, autolim=False)
+    for place, said in zip(places, names, strict=True):
         axes.text(
             1 + _LINES / width, place, said, size=_SIZE, va="center_baseline",
             transform=axes.transAxes, color=INK,

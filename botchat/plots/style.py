@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.text import Text
+from matplotlib.transforms import ScaledTranslation, Transform
+from numpy.typing import ArrayLike
 
 from botchat.tables import LABEL_COLUMNS, elided
 
@@ -57,12 +61,17 @@ _RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "botchat",
     "text.color": INK,
+    # At 160 dots an inch letters are as clear without, and drawn in two thirds of the time.
+    "text.hinting": "none",
     "text.parse_math": False,
     "xtick.color": MUTED,
     "xtick.labelcolor": INK,
     "ytick.color": MUTED,
     "ytick.labelcolor": INK,
 }
+
+_PAD = 5
+"""Between a plot and its labels, in points."""
 
 _EDGE = 0.15
 _LINE = 1.35
@@ -154,9 +163,50 @@ def sheet(
 def bare(axes: Axes, *, grid: str | None = None) -> None:
     """No frame and no tick marks; a light grid along one axis."""
     axes.spines[:].set_visible(False)
-    axes.tick_params(length=0, pad=5)
+    axes.tick_params(length=0, pad=_PAD)
     if grid:
         axes.grid(axis=grid, color=GRID, linewidth=0.7)  # type: ignore[arg-type]
+
+
+def name_rows(axes: Axes, names: Sequence[str], size: float) -> None:
+    """Names left of a plot, from row 0 on."""
+    # Where tick labels would be: each of those is five objects.
+    axes.set_yticks([])
+    place, va, ha = axes.get_yaxis_text1_transform(_PAD)
+    for row, name in enumerate(names):
+        axes.text(0, row, name, size=size, transform=place, va=va, ha=ha)
+
+
+def name_columns(axes: Axes, names: Sequence[str], size: float) -> None:
+    """Names above a plot, read upwards, from column 0 on."""
+    axes.set_xticks([])
+    place, va, ha = axes.get_xaxis_text2_transform(_PAD)
+    for column, name in enumerate(names):
+        axes.text(column, 1, name, size=size, transform=place, va=va, ha=ha, rotation=90)
+
+
+def bars(
+    axes: Axes,
+    rows: ArrayLike,
+    starts: ArrayLike,
+    ends: ArrayLike,
+    *,
+    height: float,
+    color: str | Sequence[str],
+) -> None:
+    """Bars along rows of a plot whose limits are set; none where a number is missing."""
+    y, left, right = np.broadcast_arrays(rows, starts, ends)
+    low, high = y - height / 2, y + height / 2
+    corners = np.array([(left, low), (right, low), (right, high), (left, high)], dtype=float)
+    drawn = PolyCollection(list(corners.transpose(2, 0, 1)), facecolors=color, edgecolors="none")
+    axes.add_collection(drawn, autolim=False)
+
+
+def right_of(axes: Axes, place: Transform, points: float) -> Transform:
+    """So many points to the right of a place in the figure of these axes."""
+    figure = axes.figure
+    assert figure is not None
+    return place + ScaledTranslation(points / 72, 0, figure.dpi_scale_trans)
 
 
 def wrapped(
@@ -187,8 +237,8 @@ def inches(text: str, size: float, bold: bool = False) -> float:
 
 def label_inches(names: Sequence[str], size: float) -> float:
     """Room for the widest of some `labels`."""
-    shown = (elided(_spelled(name, [_face("normal")]), LABEL_COLUMNS) for name in names)
-    return max(inches(label, size) for label in shown)
+    spelling = _spelling("".join(names), [FONT])
+    return max(inches(elided(name.translate(spelling), LABEL_COLUMNS), size) for name in names)
 
 
 def svg(figure: Figure) -> str:
@@ -212,8 +262,8 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
             dpi=dpi,
             facecolor="white",
             metadata={"Software": "BotChat"},
-            # As small as the usual 6, in half the time.
-            pil_kwargs={"compress_level": 4},
+            # A tenth larger than with the usual 6, in half the time.
+            pil_kwargs={"compress_level": 1},
         )
     return buffer.getvalue()
 
@@ -221,31 +271,28 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
 @contextmanager
 def _drawable(figure: Figure, fonts: Sequence[str]) -> Iterator[None]:
     """Replace what none of the fonts can draw, for as long as it lasts."""
-    faces = [get_font(findfont(FontProperties(family=name))) for name in fonts]
-    shown = partial(_spelled, faces=faces)
-    axes = [axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis)]
-    ticks = {axis: [tick.get_text() for tick in axis.get_ticklabels()] for axis in axes}
     texts = {text: text.get_text() for text in figure.findobj(Text)}
-    for axis, names in ticks.items():
-        if list(map(shown, names)) != names:
-            axis.set_ticklabels([elided(shown(name), LABEL_COLUMNS) for name in names])
-    for text, said in texts.items():
+    spelling = _spelling("".join(texts.values()), fonts)
+    spelled = {text: said.translate(spelling) for text, said in texts.items()}
+    changed = [text for text, said in texts.items() if said != spelled[text]]
+    for text in changed:
         # In a plot there is room for a label; lines of the heading have been broken to fit.
-        beside = text.axes is not None and shown(said) != said
-        text.set_text(elided(shown(said), LABEL_COLUMNS) if beside else shown(said))
+        beside = text.axes is not None
+        text.set_text(elided(spelled[text], LABEL_COLUMNS) if beside else spelled[text])
     yield
-    for axis, names in ticks.items():
-        if list(map(shown, names)) != names:
-            axis.set_ticklabels(names)
-    for text, said in texts.items():
-        text.set_text(said)
+    for text in changed:
+        text.set_text(texts[text])
 
 
-def _spelled(text: str, faces: Sequence[FT2Font]) -> str:
-    return "".join(
-        c if any(face.get_char_index(ord(c)) for face in faces) else f"\\u{ord(c):04x}"
-        for c in text
-    )
+def _spelling(chars: Iterable[str], fonts: Sequence[str]) -> dict[int, str]:
+    """What stands for the characters that none of the fonts has, as `str.translate` takes it."""
+    faces = [get_font(findfont(FontProperties(family=name))) for name in fonts]
+    codes = {ord(char) for char in chars}
+    return {
+        code: f"\\u{code:04x}"
+        for code in codes
+        if not any(face.get_char_index(code) for face in faces)
+    }
 
 
 @cache

@@ -62,6 +62,14 @@ def boxes(texts: Sequence[Text]) -> np.ndarray:
     return np.array([[box.x0 + 0.5, box.y0 + 0.5, box.x1 - 0.5, box.y1 - 0.5] for box in extents])
 
 
+def rows(figure: Figure) -> list[str]:
+    """What stands left of the first plot, from the top down."""
+    axes = figure.axes[0]
+    placed = [(text.get_window_extent(), text.get_text()) for text in axes.texts]
+    beside = [(-box.y0, said) for box, said in placed if box.x1 <= axes.bbox.x0]
+    return [said for _, said in sorted(beside)]
+
+
 @pytest.mark.parametrize(
     ("k", "names"),
     [(1, ["bot-{}"]), (3, ["bot-{}"]), (14, [NAMES["script"], *SCRIPTS]), (40, [NAMES["long"]])],
@@ -151,7 +159,7 @@ def test_bars_are_sorted_by_the_largest_n() -> None:
         {4: [0.9, 1.0, 0.8, 0.7], 16: [0.2, 0.1, np.nan, 0.5]}, index=["b", "c", "d", "a"]
     )
     figure = charts.success_rates(rates, Heading("T", "s", ["x"]))
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["a", "b", "c", "d"]
+    assert rows(figure) == ["a", "b", "c", "d"]
 
 
 def test_heatmap_holds_every_value() -> None:
@@ -159,16 +167,16 @@ def test_heatmap_holds_every_value() -> None:
     win = pd.DataFrame([[np.nan, 0.25, np.nan], [0.5, np.nan, 0.0], [np.nan, 1.0, np.nan]])
     win.index = win.columns = pd.Index(["a", "b", "c"])
     figure = charts.win_rates(win, win, Heading("T", "s", ["x"]))
-    for axes in figure.axes:
+    for axes, beside in zip(figure.axes, (["a", "b", "c"], []), strict=True):
         shown = [text.get_text() for text in axes.texts if "rate" not in text.get_text()]
-        assert sorted(shown) == ["0", "100", "25", "50", "–", "–"]
+        assert sorted(shown) == sorted(["0", "100", "25", "50", "–", "–", "a", "b", "c", *beside])
 
 
 def test_lengths_that_do_not_vary_have_a_violin() -> None:
     """A bot that always says one word, one that said a single thing, and one that said nothing."""
     found = {"same": np.full(50, 7), "once": np.array([3]), "silent": np.array([], dtype=int)}
     figure = charts.utterance_lengths(found, "words", Heading("T", "s", ["x"]))
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["once", "same"]
+    assert rows(figure) == ["once", "same"]
     assert figure.axes[0].get_xlabel().startswith("Words")
     assert visible(figure)
 
