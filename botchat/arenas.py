@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, permutations
 
 import numpy as np
@@ -14,50 +16,101 @@ from botchat.measures.statistics import Floats
 from botchat.protocols import rates
 from botchat.protocols.verdicts import Verdicts
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import EloSettings, bootstrap_elo
+from botchat.ratings.elo import Cases, EloResult, EloSettings, begin_elo, bootstrap_elo
 from botchat.standings import Arena
 from botchat.strengths import Design, Strengths
 
 
-def from_verdicts(
-    turns: int,
-    verdicts: Verdicts,
+def begin(
+    judged: Mapping[int, Verdicts],
     seed_ids: Collection[str],
-    signature: str,
+    signatures: Mapping[int, str],
     elo: EloSettings,
-    measured: Mapping[str, Measured],
-) -> Arena | None:
-    """The Arena at N, ``None`` if none of its verdicts is readable.
+    executor: Executor,
+) -> dict[int, Callable[[Mapping[str, Measured]], Arena]]:
+    """Begin to rate the Arena at each N that has a readable verdict.
 
     Args:
-        turns: N.
-        verdicts: of one judge.
+        judged: N -> verdicts of one judge.
         seed_ids: the seeds that count; every pair is expected on each, in both orders.
-        signature: how the verdicts were made.
+        signatures: N -> how the verdicts were made.
         elo: how they are rated.
-        measured: contestant -> its dialogues, for the style that they have at N.
+        executor: what plays the games.
+
+    Returns:
+        N -> function of the contestants' dialogues as measured, for the style that they have at N:
+        it waits for the ratings.
     """
-    made = verdicts.on(seed_ids)
-    readable = made.only(made.readable)
-    if not len(readable):
-        return None
-    comparisons = comparisons_of(readable)
-    pairs = list(combinations(verdicts.players, 2))
-    design = _design(made, pairs, 2 * len(set(seed_ids)))
-    elo = _as_designed(elo, design)
-    return standings.arena(
-        turns,
-        rates.tallies(made, pairs, seed_ids),
-        bootstrap_elo(comparisons, elo),
-        Strengths.of(
-            comparisons,
-            design,
-            _differences(readable, comparisons, measured, turns),
-            STYLE,
-        ),
-        f"{signature}|{elo_signature(elo)}",
-        f"arena-n{turns}",
-    )
+    parts = {n: _Part.of(verdicts, seed_ids) for n, verdicts in judged.items()}
+    parts = {n: part for n, part in parts.items() if len(part.comparisons)}
+    rated: dict[int, Callable[[], EloResult]] = {}
+    for alike in _alike(parts):
+        settings = _as_designed(elo, parts[alike[0]].design)
+        results = begin_elo([parts[n].cases for n in alike], settings, executor)
+        rated |= {n: partial(_one_of, results, i) for i, n in enumerate(alike)}
+
+    def finish(n: int, measured: Mapping[str, Measured]) -> Arena:
+        part = parts[n]
+        differences = _differences(part.readable, part.comparisons, measured, n)
+        strengths = Strengths.of(part.comparisons, part.design, differences, STYLE)
+        tallies = rates.tallies(part.made, part.pairs, seed_ids)
+        result = rated[n]()
+        signature = f"{signatures[n]}|{elo_signature(result.settings)}"
+        return standings.arena(n, tallies, result, strengths, signature, f"arena-n{n}")
+
+    return {n: partial(finish, n) for n in parts}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The verdicts of an Arena that count, and what is rated of them."""
+
+    made: Verdicts
+    readable: Verdicts
+    comparisons: Comparisons
+    pairs: Sequence[tuple[str, str]]
+    design: Design
+
+    @classmethod
+    def of(cls, verdicts: Verdicts, seed_ids: Collection[str]) -> _Part:
+        made = verdicts.on(seed_ids)
+        readable = made.only(made.readable)
+        pairs = list(combinations(verdicts.players, 2))
+        design = _design(made, pairs, 2 * len(set(seed_ids)))
+        return cls(made, readable, comparisons_of(readable), pairs, design)
+
+    @property
+    def cases(self) -> Cases:
+        """Shuffled are all that were judged, so that N's with the same have one order."""
+        return Cases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
+
+    def has_cases_of(self, other: _Part) -> bool:
+        mine, others = self.made, other.made
+        return (mine.seed_ids, mine.contestants) == (others.seed_ids, others.contestants) and all(
+            np.array_equal(getattr(mine, column), getattr(others, column))
+            for column in ("seed", "first", "second")
+        )
+
+
+def _alike(parts: Mapping[int, _Part]) -> list[list[int]]:
+    """N's in groups that can be shuffled as one."""
+    groups: list[list[int]] = []
+    for n, part in parts.items():
+        known = (
+            group
+            for group in groups
+            if not part.design.uneven and parts[group[0]].has_cases_of(part)
+        )
+        group = next(known, None)
+        if group is None:
+            groups.append([n])
+        else:
+            group.append(n)
+    return groups
+
+
+def _one_of(results: Callable[[], Sequence[EloResult]], number: int) -> EloResult:
+    return results()[number]
 
 
 def from_comparisons(

@@ -28,6 +28,8 @@ def entry() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     arguments = _parser().parse_args(argv)
+    # Matrices here are small: more threads of numpy's library only wait for each other, busily.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     logging.basicConfig(format="botchat: %(message)s", level=logging.WARNING, stream=sys.stderr)
     # What a second Ctrl-C leaves behind is nobody's news.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)

@@ -193,19 +193,19 @@ class Case:
 
 def case_digest(protocol: str, *dialogues: tuple[str, ...]) -> str:
     """Digest of a case that shows these utterances, in this order."""
-    return joint_digest(protocol, *map(dialogue_digest, dialogues))
+    return joint_digest(protocol.encode(), *map(dialogue_digest, dialogues)).hex()
 
 
-def joint_digest(protocol: str, *digests: str) -> str:
-    """The same from the `dialogue_digest` of each."""
-    return hashlib.sha256("\0".join((protocol, *digests)).encode()).hexdigest()[:16]
+def joint_digest(protocol: bytes, *digests: bytes) -> bytes:
+    """Its 8 bytes, from the `dialogue_digest` of each."""
+    return hashlib.sha256(b"\0".join((protocol, *digests))).digest()[:8]
 
 
 @lru_cache(maxsize=1 << 15)
-def dialogue_digest(utterances: tuple[str, ...]) -> str:
+def dialogue_digest(utterances: tuple[str, ...]) -> bytes:
     """Digest of what is shown of one dialogue; cached, as it meets every opponent twice."""
     joined = "".join(f"{len(text)}:{text}" for text in utterances)
-    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from botchat.health import judge_health, sureness
 from botchat.interfaces import settings_digest
 from botchat.measures.flagged import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
+from botchat.processes import HERE
 from botchat.protocols import error_rates, rates
 from botchat.protocols.arena import eligible
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
@@ -115,7 +117,8 @@ def build(
     seed_set: str,
     judge: str,
     elo: EloSettings | None = None,
-    surveyed: Survey | None = None,
+    surveyed: Callable[[], Survey] | None = None,
+    executor: Executor = HERE,
 ) -> Board:
     """Count, rate and rank.
 
@@ -128,8 +131,9 @@ def build(
         seed_set: name of the set.
         judge: name of the judge.
         elo: how the Arena is rated; default: the paper's way.
-        surveyed: what the dialogues show, ``human``'s among them, at each N of `turns_judged`;
-            default: measured here.
+        surveyed: tells what the dialogues show, ``human``'s among them, at each N of
+            `turns_judged`; default: measured here.
+        executor: what plays the games of Elo.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
@@ -144,16 +148,11 @@ def build(
     signatures = {protocol: _signature(counts) for protocol, counts in made_with.items()}
     turns = turns_judged(pairwise)
     everyone = _with_human(dialogues, seeds)
-    surveyed = surveyed or survey(seeds, everyone, turns)
     seed_ids = [seed.id for seed in eligible(seeds)]
-    rated = {}
-    for n in turns:
-        name = f"{_ARENA}{n}"
-        part = arenas.from_verdicts(
-            n, pairwise[name], seed_ids, signatures[name], elo, surveyed.measured
-        )
-        if part is not None:
-            rated[n] = part
+    names = {n: f"{_ARENA}{n}" for n in turns}
+    of_arenas = {n: pairwise[name] for n, name in names.items()}
+    signed = {n: signatures[name] for n, name in names.items()}
+    begun = arenas.begin(of_arenas, seed_ids, signed, elo, executor)
     unieval = gteval = survived = None
     curves = survival.curves(single.get(UNIEVAL, ()), dialogues)
     if UNIEVAL in single:
@@ -176,6 +175,14 @@ def build(
     length_table = standings.utterance_lengths(
         measured, f"botchat:{__version__}|lengths|set:{seed_set}|unit:{unit}"
     )
+    health = None
+    if signatures:
+        listed = {p: made for p, made in judgments.items() if not isinstance(made, Verdicts)}
+        sure = {protocol: sureness(made) for protocol, made in listed.items()}
+        health = judge_health(single, pairwise, everyone, list(signatures.values()), sure)
+    # What takes long was begun first, and is waited for last.
+    found = surveyed() if surveyed else survey(seeds, everyone, turns)
+    rated = {n: finish(found.measured) for n, finish in begun.items()}
     parts = {
         **{f"{_ARENA}{n}": part.standing for n, part in rated.items()},
         **({UNIEVAL: unieval} if unieval else {}),
@@ -183,9 +190,9 @@ def build(
         **({DIAGNOSIS: diagnosed} if diagnosed else {}),
     }
     covered = coverage(parts, seeds, everyone, single, pairwise, list(signatures.values()))
-    digest = settings_digest(asdict(surveyed.thresholds))
+    digest = settings_digest(asdict(found.thresholds))
     flags_signature = f"botchat:{__version__}|flags|set:{seed_set}|thresholds:{digest}"
-    flags = failings.flags(surveyed, len(seeds), flags_signature)
+    flags = failings.flags(found, len(seeds), flags_signature)
     return Board(
         seed_set=seed_set,
         judge=judge,
@@ -198,23 +205,9 @@ def build(
         diagnosis=diagnosed,
         diagnoses=diagnoses,
         flags=flags,
-        flags_judge=_flags_judge(surveyed, single, signatures, flags_signature),
+        flags_judge=_flags_judge(found, single, signatures, flags_signature),
         lengths=length_table,
-        judge_health=(
-            judge_health(
-                single,
-                pairwise,
-                everyone,
-                list(signatures.values()),
-                {
-                    protocol: sureness(made)
-                    for protocol, made in judgments.items()
-                    if not isinstance(made, Verdicts)
-                },
-            )
-            if signatures
-            else None
-        ),
+        judge_health=health,
         coverage=covered,
         utterance_lengths=measured,
         human_lengths=tuple(len(seed.utterances) for seed in seeds),
@@ -223,7 +216,7 @@ def build(
         ),
         notes=(
             *_notes(made_with, rated, turns, seed_set, judge),
-            *failings.notes(surveyed, len(seeds)),
+            *failings.notes(found, len(seeds)),
             *coverage_notes(covered),
         ),
     )

@@ -23,7 +23,8 @@ from botchat.errors import BotChatError, DataError
 
 log = logging.getLogger("botchat")
 
-_BLOCK = 1 << 24
+_BLOCK = 1 << 18
+"""Bytes read at once: what is made of them stays in a processor's cache."""
 
 R = TypeVar("R", bound=msgspec.Struct)
 K = TypeVar("K")

@@ -12,7 +12,7 @@ from botchat.errors import DataError, MissingError
 from botchat.pipeline import reading, reporting
 from botchat.pipeline.running import Meter
 from botchat.pipeline.workspace import Workspace
-from botchat.processes import spread
+from botchat.processes import executor
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rates import comparisons_from_rates
@@ -66,18 +66,25 @@ def leaderboard(
     meter = meter or Meter()
     chosen = reporting.only_judge(workspace, seed_set, judge)
     untold = reporting.too_much_for_a_page(workspace, seed_set, chosen)
-    found = reading.read(workspace, seed_set, [chosen] if chosen else [], in_columns=bool(untold))
-    meter.begin("count and rate", 0)
-    board = found.board(next(iter(found.judged)), elo)
     folder = workspace.out(seed_set) if out is None else out
-    for file, text in leaderboards.files(board).items():
-        store.write_atomic(folder / file, text.encode())
-    charts = plots.draw(board)
-    meter.begin("draw figures", len(charts))
-    for chart, made in zip(charts, spread(_rendered, range(len(charts)), charts), strict=True):
-        chart.keep(*made)
-        _write_chart(folder, chart)
-        meter.advance()
+    with executor() as working:
+        found = reading.read(
+            workspace,
+            seed_set,
+            [chosen] if chosen else [],
+            in_columns=bool(untold),
+            executor=working,
+        )
+        meter.begin("count and rate", 0)
+        board = found.board(next(iter(found.judged)), elo)
+        charts = plots.draw(board)
+        drawn = plots.begin_drawing(charts, working)
+        for file, text in leaderboards.files(board).items():
+            store.write_atomic(folder / file, text.encode())
+        meter.begin("draw figures", len(charts))
+        for chart in drawn:
+            _write_chart(folder, chart)
+            meter.advance()
     page = reporting.write_page(workspace, found, [(board, charts)], folder, meter)
     return Published(
         rows=leaderboards.rows_for_people(board.main),
@@ -148,11 +155,6 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
 def elo_settings(shuffles: int, runs: int, seed: int) -> EloSettings:
     """Elo settings from flags; everything else as in the paper."""
     return EloSettings(shuffles=shuffles, runs=runs, seed=seed)
-
-
-def _rendered(charts: Sequence[Chart], number: int) -> tuple[str, bytes, float]:
-    chart = charts[number]
-    return chart.svg, chart.png, chart.width_in
 
 
 def _write_chart(folder: Path, chart: Chart) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,9 +13,10 @@ from botchat.generation import human_dialogue
 from botchat.interfaces import case_digest
 from botchat.leaderboards import Board
 from botchat.measures.flagged import Survey
-from botchat.pipeline.surveying import survey
-from botchat.pipeline.verdict_files import read_columns
+from botchat.pipeline.surveying import begin_survey
+from botchat.pipeline.verdict_files import Counted, begin_reading
 from botchat.pipeline.workspace import Workspace
+from botchat.processes import HERE
 from botchat.protocols.verdicts import Verdicts
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
@@ -33,20 +35,41 @@ class Read:
     """Contestant -> seed id -> dialogue; of ``human`` too."""
     judged: dict[str, dict[str, list[Judgment]]]
     """Judge -> protocol -> judgments, in the order asked for, else who has judged most first."""
-    columns: dict[str, dict[str, Verdicts]]
-    """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``."""
-    stale: dict[str, int]
-    """Judge -> judgments that are about dialogues that have changed."""
+    turns: Sequence[int]
+    """Each N that the Arena was judged at."""
+    executor: Executor
+    """What does the parts that take long."""
+    _stale: dict[str, int]
+    _begun: dict[str, Callable[[Mapping[str, Mapping[str, Dialogue]]], Counted]]
 
     @cached_property
-    def surveyed(self) -> Survey:
-        """What the dialogues show without a judge."""
-        protocols = {protocol for judged in self.judged.values() for protocol in judged}
-        protocols |= {protocol for columns in self.columns.values() for protocol in columns}
-        return survey(self.seeds, self.dialogues, leaderboards.turns_judged(protocols))
+    def surveyed(self) -> Callable[[], Survey]:
+        """Begun to be measured: what the dialogues show without a judge."""
+        return begin_survey(self.seeds, self.dialogues, self.turns, self.executor)
+
+    @property
+    def columns(self) -> dict[str, dict[str, Verdicts]]:
+        """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``.
+
+        They are waited for where they are still read.
+        """
+        return {judge: columns for judge, (columns, _) in self._in_columns.items()}
+
+    @property
+    def stale(self) -> dict[str, int]:
+        """Judge -> judgments that are about dialogues that have changed."""
+        return {
+            judge: stale + self._in_columns.get(judge, ({}, 0))[1]
+            for judge, stale in self._stale.items()
+        }
+
+    @cached_property
+    def _in_columns(self) -> dict[str, Counted]:
+        return {judge: finish(self.dialogues) for judge, finish in self._begun.items()}
 
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
+        surveyed = self.surveyed  # begun now, while columns may still be read
         board = leaderboards.build(
             self.seeds,
             self.dialogues,
@@ -54,7 +77,8 @@ class Read:
             seed_set=self.seed_set,
             judge=judge,
             elo=elo,
-            surveyed=self.surveyed,
+            surveyed=surveyed,
+            executor=self.executor,
         )
         if not self.stale[judge]:
             return board
@@ -66,7 +90,12 @@ class Read:
 
 
 def read(
-    workspace: Workspace, seed_set: str, judges: Sequence[str] = (), *, in_columns: bool = False
+    workspace: Workspace,
+    seed_set: str,
+    judges: Sequence[str] = (),
+    *,
+    in_columns: bool = False,
+    executor: Executor = HERE,
 ) -> Read:
     """A set with the judgments of some judges, by default of all.
 
@@ -75,6 +104,7 @@ def read(
         seed_set: name of the set.
         judges: their names.
         in_columns: read those on pairs into columns: a tenth of the memory, and no reasons.
+        executor: what reads columns, and helps to make boards.
 
     Raises:
         MissingError: no judgments, or none by a judge that is named.
@@ -91,31 +121,33 @@ def read(
             raise MissingError(
                 f"{judge!r} has not judged {seed_set}; judges who have: {', '.join(sorted(files))}"
             )
+    files = {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
+    of_pairs = {
+        judge: {
+            protocol: path
+            for protocol, path in by_protocol.items()
+            if in_columns and leaderboards.compares_pairs(protocol)
+        }
+        for judge, by_protocol in files.items()
+    }
+    begun = {judge: begin_reading(paths, executor) for judge, paths in of_pairs.items() if paths}
     dialogues = {
         HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
         **workspace.all_dialogues(seed_set),
     }
-    found = Read(seed_set, seeds, dialogues, {}, {}, {})
-    for judge in dict.fromkeys(judges) or sorted(files):
-        of_pairs = {
-            protocol: path
-            for protocol, path in files[judge].items()
-            if in_columns and leaderboards.compares_pairs(protocol)
-        }
+    judged, stale = {}, {}
+    for judge, by_protocol in files.items():
         made = {
             protocol: list(workspace.judgments(path).values())
-            for protocol, path in files[judge].items()
-            if protocol not in of_pairs
+            for protocol, path in by_protocol.items()
+            if protocol not in of_pairs[judge]
         }
-        found.judged[judge], found.stale[judge] = _current(made, dialogues)
-        if of_pairs:
-            found.columns[judge], stale = read_columns(of_pairs, dialogues)
-            found.stale[judge] += stale
-    if judges:
-        return found
-    # Who has judged most says most; it is what the page opens with.
-    by_number = sorted(found.judged.items(), key=lambda one: -sum(map(len, one[1].values())))
-    return replace(found, judged=dict(by_number))
+        judged[judge], stale[judge] = _current(made, dialogues)
+    if not judges:
+        # Who has judged most says most; it is what the page opens with.
+        judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
+    turns = leaderboards.turns_judged({name for listed in files.values() for name in listed})
+    return Read(seed_set, seeds, dialogues, judged, turns, executor, stale, begun)
 
 
 def _current(

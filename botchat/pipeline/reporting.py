@@ -16,6 +16,7 @@ from botchat.pipeline.comparing import panel_of
 from botchat.pipeline.reading import Read, read
 from botchat.pipeline.running import Meter
 from botchat.pipeline.workspace import Workspace
+from botchat.processes import executor
 from botchat.ratings.elo import EloSettings
 
 if TYPE_CHECKING:
@@ -69,13 +70,18 @@ def report(
     from botchat import plots
 
     meter = meter or Meter()
-    found = read(workspace, seed_set, judges)
-    meter.begin("count and rate", len(found.judged))
-    shown = []
-    for judge in found.judged:
-        board = found.board(judge, elo)
-        shown.append((board, plots.draw(board)))
-        meter.advance()
+    with executor() as working:
+        found = read(workspace, seed_set, judges, executor=working)
+        meter.begin("count and rate", len(found.judged))
+        shown = []
+        for judge in found.judged:
+            board = found.board(judge, elo)
+            shown.append((board, plots.draw(board)))
+            meter.advance()
+        meter.begin("draw figures", sum(len(charts) for _, charts in shown))
+        everything = [chart for _, charts in shown for chart in charts]
+        for _ in plots.begin_drawing(everything, working, png=False):
+            meter.advance()
     return write_page(
         workspace, found, shown, workspace.out(seed_set) if out is None else out, meter
     )
@@ -197,8 +203,9 @@ def _of_board(
     from botchat import plots
 
     chosen = only_judge(workspace, seed_set, judge)
-    found = read(workspace, seed_set, [chosen] if chosen else [])
-    return plots.draw(found.board(next(iter(found.judged)), elo))
+    with executor() as working:
+        found = read(workspace, seed_set, [chosen] if chosen else [], executor=working)
+        return plots.draw(found.board(next(iter(found.judged)), elo))
 
 
 def _of_judges(workspace: Workspace, seed_set: str) -> list[Chart]:

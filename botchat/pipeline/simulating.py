@@ -22,6 +22,7 @@ from botchat.pipeline.reporting import only_judge
 from botchat.pipeline.running import Meter
 from botchat.pipeline.sampling import ADD_BUDGET
 from botchat.pipeline.workspace import Workspace
+from botchat.processes import executor
 from botchat.protocols.arena import eligible
 from botchat.protocols.arena import protocol as protocol_of
 from botchat.protocols.probes import wilson
@@ -265,11 +266,14 @@ def _finished(
 ) -> Comparisons:
     """The readable verdicts of one judge's whole Arena at one N."""
     chosen = only_judge(workspace, seed_set, judge)
-    found = read(workspace, seed_set, [chosen] if chosen else [], in_columns=True)
-    name = next(iter(found.judged))
+    judges = [chosen] if chosen else []
+    with executor() as working:
+        found = read(workspace, seed_set, judges, in_columns=True, executor=working)
+        name = next(iter(found.judged))
+        columns = found.columns.get(name, {})
     arenas = {
         protocol: verdicts
-        for protocol, verdicts in found.columns.get(name, {}).items()
+        for protocol, verdicts in columns.items()
         if protocol.startswith("arena-n")
     }
     known = ", ".join(protocol.removeprefix("arena-n") for protocol in arenas)

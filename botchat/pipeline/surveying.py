@@ -1,13 +1,13 @@
-"""What dialogues show without a judge, measured on every core."""
+"""What dialogues show without a judge, measured by other processes where there are any."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor
 
-from botchat.measures.dialogue_flags import Thresholds, fit_thresholds
-from botchat.measures.flagged import Measured, Survey, measure_all
-from botchat.processes import spread
+from botchat.measures.dialogue_flags import fit_thresholds
+from botchat.measures.flagged import Survey, measure_all
+from botchat.processes import HERE
 from botchat.records import Dialogue, Seed
 
 MOST = 9_000
@@ -15,20 +15,25 @@ MOST = 9_000
 of 48 contestants 187 each, which gives a share to within 4 points."""
 
 _WORTH_PROCESSES = 500
-"""Dialogues below which starting processes costs more than it saves."""
+"""Dialogues below which sending them costs more than it saves."""
 
 
-def survey(
+def begin_survey(
     seeds: Sequence[Seed],
     dialogues: Mapping[str, Mapping[str, Dialogue]],
     turns: Collection[int],
-) -> Survey:
-    """Measure every contestant's dialogues, of a large set those on some of its seeds.
+    executor: Executor,
+) -> Callable[[], Survey]:
+    """Begin to measure every contestant's dialogues, of a large set those on some of its seeds.
 
     Args:
         seeds: the set.
         dialogues: contestant -> seed id -> dialogue, ``human`` among them.
         turns: each N that the Arena was judged at.
+        executor: what measures.
+
+    Returns:
+        A function that waits for the result.
     """
     n = min(len(seeds), max(1, MOST // max(1, len(dialogues))))
     chosen = {seeds[i * len(seeds) // n].id for i in range(n)}
@@ -37,20 +42,10 @@ def survey(
         name: {seed_id: d.utterances for seed_id, d in by_seed.items() if seed_id in chosen}
         for name, by_seed in dialogues.items()
     }
-    shared = _Shared(texts, thresholds, tuple(turns))
     if sum(map(len, texts.values())) < _WORTH_PROCESSES:
-        measured = [_measure(shared, name) for name in texts]
-    else:
-        measured = spread(_measure, list(texts), shared)
-    return Survey(thresholds, n, dict(zip(texts, measured, strict=True)))
-
-
-@dataclass(frozen=True)
-class _Shared:
-    texts: Mapping[str, Mapping[str, tuple[str, ...]]]
-    thresholds: Thresholds
-    turns: tuple[int, ...]
-
-
-def _measure(shared: _Shared, name: str) -> Measured:
-    return measure_all(shared.texts[name], shared.thresholds, shared.turns)
+        executor = HERE
+    begun = {
+        name: executor.submit(measure_all, by_seed, thresholds, tuple(turns))
+        for name, by_seed in texts.items()
+    }
+    return lambda: Survey(thresholds, n, {name: part.result() for name, part in begun.items()})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -49,9 +50,27 @@ class Chart:
         """As a PNG."""
         return style.png(self.figure)
 
-    def keep(self, svg: str, png: bytes, width_in: float) -> None:
-        """Take what another process has made of the figure."""
-        self.__dict__.update(svg=svg, png=png, width_in=width_in)
+
+def begin_drawing(
+    charts: Sequence[Chart], executor: Executor, *, png: bool = True
+) -> Iterator[Chart]:
+    """Begin to draw charts in an executor; each comes when it is drawn, in their order.
+
+    ``png``: as PNG too; else that is drawn when it is asked for.
+    """
+    begun = [executor.submit(_drawn, chart, png) for chart in charts]
+
+    def finish() -> Iterator[Chart]:
+        for chart, made in zip(charts, begun, strict=True):
+            # In place of what the chart would make itself.
+            chart.__dict__.update(made.result())
+            yield chart
+
+    return finish()
+
+
+def _drawn(chart: Chart, png: bool) -> dict[str, object]:
+    return {"svg": chart.svg, "width_in": chart.width_in, **({"png": chart.png} if png else {})}
 
 
 def draw(board: Board) -> list[Chart]:

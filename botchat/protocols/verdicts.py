@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,7 @@ class Verdicts:
     All arrays have shape (n,). ``seed``: indices into ``seed_ids``. ``first``, ``second``: into
     ``contestants``. ``outcome``: for ``first``, nan where unreadable. ``shown``: utterances shown
     of each dialogue. ``chosen``: whether an adaptive design asked for it. ``signature``: indices
-    into ``known_signatures``.
+    into ``known_signatures``. ``case``: digest of what was shown, as a number; 0 for none.
     """
 
     seed_ids: tuple[str, ...]
@@ -66,6 +66,7 @@ class Verdicts:
     shown: Indices
     chosen: Flags
     signature: Indices
+    case: npt.NDArray[np.uint64]
 
     @classmethod
     def of(cls, judgments: Iterable[Judgment]) -> Verdicts:
@@ -76,7 +77,7 @@ class Verdicts:
         """
         collected = Collected()
         collected.add(list(judgments))
-        return collected.verdicts()[0]
+        return collected.verdicts()
 
     def __len__(self) -> int:
         """Number of verdicts, unreadable ones among them."""
@@ -90,8 +91,9 @@ class Verdicts:
     @property
     def players(self) -> list[str]:
         """Who was judged, by name."""
-        there = np.unique(np.concatenate([self.first, self.second]))
-        return sorted(self.contestants[i] for i in there.tolist())
+        m = len(self.contestants)
+        there = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
+        return sorted(self.contestants[i] for i in np.flatnonzero(there).tolist())
 
     @property
     def signatures(self) -> Counter[str]:
@@ -116,7 +118,8 @@ class Verdicts:
         return self if known.all() else self.only(known[self.first] & known[self.second])
 
 
-_COLUMNS = ("seed", "first", "second", "outcome", "shown", "chosen", "signature")
+_COLUMNS = ("seed", "first", "second", "outcome", "shown", "chosen", "signature", "case")
+_FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "chosen", "signature", "case")
 
 
 class Collected:
@@ -125,63 +128,62 @@ class Collected:
     def __init__(self) -> None:
         """Nothing yet."""
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
-        self._blocks: list[tuple[npt.NDArray[np.float64], Flags]] = []
+        self._blocks: list[tuple[npt.NDArray[Any], ...]] = [_NOTHING]
 
-    def add(
-        self, said: Sequence[Judgment | PairVerdict], current: Sequence[bool] | None = None
-    ) -> None:
-        """Add some.
-
-        Args:
-            said: judgments, older ones first.
-            current: whether each is about dialogues as they are now; default: all are.
+    def add(self, said: Sequence[Judgment | PairVerdict]) -> None:
+        """Add some, older ones first.
 
         Raises:
             DataError: a verdict that the protocol does not offer.
         """
-        players = self._contestants.of(chain.from_iterable(map(attrgetter("contestants"), said)))
-        columns = [
-            self._seeds.of(map(attrgetter("seed_id"), said)),
-            players[::2],
-            players[1::2],
-            [outcome(one.verdict) for one in said],
-            [one.shown for one in said],
-            [one.chosen != "" for one in said],
-            self._signatures.of(map(attrgetter("signature"), said)),
-        ]
-        rows = np.array(columns, dtype=np.float64).reshape(len(_COLUMNS), len(said))
-        usable = np.ones(len(said), dtype=bool) if current is None else np.array(current, bool)
-        self._blocks.append((rows, usable))
-
-    def verdicts(self) -> tuple[Verdicts, int]:
-        """The last on each seed and order: those that are current, and how many are not."""
-        empty = np.empty((len(_COLUMNS), 0)), np.empty(0, dtype=bool)
-        rows, usable = (
-            np.concatenate(parts, axis=-1) for parts in zip(empty, *self._blocks, strict=True)
+        if not said:
+            return
+        n = len(said)
+        seeds, contestants, verdicts, shown, chosen, signatures, cases = zip(
+            *map(_FIELDS, said), strict=True
         )
-        m = len(self._contestants)
-        key = ((rows[0] * m + rows[1]) * m + rows[2]).astype(np.intp)
-        latest = np.arange(len(key))
-        _, appeared = np.unique(key, return_index=True)
-        if len(appeared) < len(key):
-            # In order of first appearance, as `botchat.store.latest` has it.
+        players = self._contestants.of(chain.from_iterable(contestants), 2 * n)
+        self._blocks.append(
+            (
+                self._seeds.of(seeds, n),
+                players[::2],
+                players[1::2],
+                np.array(list(map(outcome, verdicts)), dtype=np.float64),
+                np.array(shown, dtype=np.intp),
+                np.array(list(map(bool, chosen))),
+                self._signatures.of(signatures, n),
+                np.array(list(map(_number, cases)), dtype=np.uint64),
+            )
+        )
+
+    def verdicts(self) -> Verdicts:
+        """The last on each seed and order, in order of first appearance."""
+        columns = list(map(np.concatenate, zip(*self._blocks, strict=True)))
+        seed, first, second, *_ = columns
+        key = (seed * len(self._contestants) + first) * len(self._contestants) + second
+        ordered = np.sort(key)
+        if (ordered[1:] == ordered[:-1]).any():
+            appeared = np.unique(key, return_index=True)[1]
             from_end = np.unique(key[::-1], return_index=True)[1]
             latest = (len(key) - 1 - from_end)[np.argsort(appeared)]
-        kept = latest[usable[latest]]
-        seed, first, second, result, shown, chosen, signature = rows[:, kept]
-        verdicts = Verdicts(
-            tuple(self._seeds),
-            tuple(self._contestants),
-            tuple(self._signatures),
-            seed.astype(np.intp),
-            first.astype(np.intp),
-            second.astype(np.intp),
-            result,
-            shown.astype(np.intp),
-            chosen > 0,
-            signature.astype(np.intp),
+            columns = [column[latest] for column in columns]
+        return Verdicts(
+            tuple(self._seeds), tuple(self._contestants), tuple(self._signatures), *columns
         )
-        return verdicts, len(latest) - len(kept)
+
+
+_NOTHING = tuple(
+    np.empty(0, dtype=dtype)
+    for dtype in (np.intp, np.intp, np.intp, np.float64, np.intp, bool, np.intp, np.uint64)
+)
+
+
+def _number(case: str) -> int:
+    """A digest of 16 hex digits as a number, 0 where it is none."""
+    try:
+        return int(case, 16) if len(case) == 16 else 0
+    except ValueError:
+        return 0
 
 
 class _Numbers(dict[str, int]):
@@ -191,6 +193,6 @@ class _Numbers(dict[str, int]):
         self[name] = len(self)
         return len(self) - 1
 
-    def of(self, names: Iterable[str]) -> list[int]:
-        """The number of each."""
-        return [self[name] for name in names]
+    def of(self, names: Iterable[str], n: int) -> Indices:
+        """The number of each of n."""
+        return np.fromiter(map(self.__getitem__, names), np.intp, n)

@@ -13,8 +13,10 @@ suffices.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -32,7 +34,7 @@ _PILOTS = 16
 _BLOCK = 2500
 """Shuffles played side by side: enough to hide numpy's cost per call, few enough for the cache."""
 _BLOCK_BYTES = 64 << 20
-_WORTH_A_PROCESS = 5_000_000
+_WORTH_PROCESSES = 5_000_000
 """Games below which starting processes costs more than it saves."""
 
 
@@ -80,7 +82,8 @@ class EloResult:
     ``spread_low``, ``spread_high``: 2.5 and 97.5 percentiles over all shuffles, shape (m,). They
     show how much the order of play matters. They are NOT a confidence interval: they hardly
     shrink with more comparisons.
-    ``n_played``: games of each shuffle's end that were played; all of a shuffle or fewer.
+    ``n_played``: cases of each shuffle's end that were played, those without a result among them;
+    all of a shuffle or fewer.
     """
 
     settings: EloSettings
@@ -109,17 +112,79 @@ def bootstrap_elo(
     Holds at most 64 MB of drawn games a worker, never all shuffles.
     Raises `MissingError` if there is no comparison.
     """
+    if workers is not None and workers < 1:
+        raise ConfigError(f"{workers} workers: give at least 1")
+    with processes.executor(workers) as executor:
+        cases = Cases(comparisons, np.arange(len(comparisons)), len(comparisons))
+        return begin_elo([cases], settings, executor, spread=workers is not None)()[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """Comparisons among cases that are shuffled, of which others have no result.
+
+    ``place``: each comparison's among the cases, shape (n,). ``n``: of cases.
+    """
+
+    comparisons: Comparisons
+    place: Indices
+    n: int
+
+
+def begin_elo(
+    rated: Sequence[Cases],
+    settings: EloSettings | None,
+    executor: Executor,
+    *,
+    spread: bool = False,
+) -> Callable[[], list[EloResult]]:
+    """Begin `bootstrap_elo` in an executor; the function returned waits for its results.
+
+    Args:
+        rated: the same number of cases each, of which comparisons may differ. One order is drawn
+            for all, as half of the time goes into drawing: as if a shuffle of the cases were read
+            once for each, passing over the cases without a result.
+        settings: how all are rated; ``per_pair`` takes one at a time.
+        executor: what plays.
+        spread: also where there is so little to do that it is quicker done here.
+    """
     settings = settings or EloSettings()
-    comparisons.need_some()
-    games = _Games.of(comparisons)
-    length = _guess_length(comparisons, games, settings)
-    n_models = len(comparisons.models)
-    n_processes = _processes(workers, length * settings.runs * settings.shuffles)
-    while isinstance(finals := _play_all(games, length, settings, n_processes), float):
-        # By what the miss asks for: a little where it is small, twice where nothing is forgotten.
-        more = math.log(n_models * finals / _TOLERANCE) / _to_forget(n_models, settings)
-        length = math.ceil(length * (1 + min(1, more)))
-        length = _no_more_than_all(length, games.in_shuffle(settings))
+    for cases in rated:
+        cases.comparisons.need_some()
+    games = [_Games.of(cases, settings) for cases in rated]
+    length = max(
+        _guess_length(cases.comparisons, of_cases, settings)
+        for cases, of_cases in zip(rated, games, strict=True)
+    )
+    if not spread and length * settings.runs * settings.shuffles < _WORTH_PROCESSES:
+        executor = processes.HERE
+    begun = _begin(games, length, settings, executor)
+
+    def finish() -> list[EloResult]:
+        nonlocal length, begun
+        pilot, blocks = begun
+        while (miss := pilot.result()) > _TOLERANCE:
+            for block in blocks:
+                block.cancel()
+            # By what the miss asks for: a little where it is small, twice if nothing is forgotten.
+            n_models = max(len(of_cases.level) for of_cases in games)
+            more = math.log(n_models * miss / _TOLERANCE) / _to_forget(n_models, settings)
+            length = math.ceil(length * (1 + min(1, more)))
+            length = _no_more_than_all(length, games[0].in_shuffle(settings))
+            pilot, blocks = _begin(games, length, settings, executor)
+        finals = zip(*(block.result() for block in blocks), strict=True)
+        return [
+            _result(cases.comparisons, settings, np.concatenate(parts), length)
+            for cases, parts in zip(rated, finals, strict=True)
+        ]
+
+    return cache(finish)
+
+
+def _result(
+    comparisons: Comparisons, settings: EloSettings, finals: Floats, length: int
+) -> EloResult:
+    """Count up the final ratings of all shuffles, shape (runs * shuffles, m)."""
     finals = finals.reshape(settings.runs, settings.shuffles, -1)
     medians = np.median(finals, axis=1)
     one_run = np.full(len(comparisons.models), np.nan)
@@ -145,17 +210,20 @@ def play(
     ``orders``: indices of comparisons, first game first, shape (orders, games). Returns shape
     (orders, m). Each game moves both models by ``K (R - E)`` (Appendix A, equation 1).
     """
-    games = _Games.of(comparisons)
+    n = len(comparisons)
+    games = _Games.of(Cases(comparisons, np.arange(n), n), settings)
     return _play(games, np.ascontiguousarray(games.kind[orders].T), settings)
 
 
 @dataclass(frozen=True, eq=False)
 class _Games:
-    """Comparisons as kinds of game: (winner, loser, decided). A tie has decided = 0.
+    """Cases as kinds of game: (winner, loser, decided). A tie has decided = 0.
 
-    ``kind``: the kind of each comparison, shape (n,). ``by_pair``: comparisons, sorted by pair,
-    shape (n,). ``begin``: where each pair's begin in it, and its length, shape (pairs + 1,).
-    ``level``: logits about which ratings settle, shape (m,). The others: one entry a kind.
+    A case without a result is a tie of two that nobody else meets, numbers m and m + 1: it moves
+    nobody. ``kind``: the kind of each case, shape (n,). ``by_pair``: where games are drawn by pair,
+    comparisons sorted by pair, shape (n,), else none; ``begin``: where each pair's begin in it, and
+    its length, shape (pairs + 1,). ``level``: logits about which ratings settle, shape (m,). The
+    others: one entry a kind.
     """
 
     level: Floats
@@ -167,30 +235,32 @@ class _Games:
     decided: Floats
 
     @classmethod
-    def of(cls, comparisons: Comparisons) -> _Games:
-        m = len(comparisons.models)
+    def of(cls, cases: Cases, settings: EloSettings) -> _Games:
+        comparisons, m = cases.comparisons, len(cases.comparisons.models)
         ahead = comparisons.outcome >= TIE
         winner = np.where(ahead, comparisons.first, comparisons.second)
         loser = np.where(ahead, comparisons.second, comparisons.first)
         key = (winner * m + loser) * 2 + (comparisons.outcome != TIE)
         kinds, kind = distinct(key)
         ordered, decided = np.divmod(kinds, 2)
-        low, high, _ = comparisons.oriented()
-        _, seen, pair = np.unique(low * m + high, return_index=True, return_inverse=True)
-        # Numbered as they come: names of models do not decide what is drawn.
-        pair = np.argsort(np.argsort(seen))[pair]
+        by_pair = begin = np.empty(0, dtype=np.intp)
+        if settings.per_pair is not None:
+            by_pair, begin = _sorted_by_pair(comparisons)
+        elif cases.n > len(kind):
+            with_result, kind = kind, np.full(cases.n, len(kinds))
+            kind[cases.place] = with_result
         return cls(
             maximise(*(table[None] for table in tables(comparisons, 1.0)))[0],
             kind.astype(np.min_scalar_type(len(kinds))),
-            np.argsort(pair, kind="stable"),
-            np.concatenate([[0], np.cumsum(np.bincount(pair))]),
-            ordered // m,
-            ordered % m,
-            decided.astype(np.float64),
+            by_pair,
+            begin,
+            np.append(ordered // m, m),
+            np.append(ordered % m, m + 1),
+            np.append(decided, 0.0),
         )
 
     def start(self, length: int, settings: EloSettings, width: int) -> Floats | None:
-        """Ratings before the last ``length`` games of shuffles, shape (width, m).
+        """Ratings before the last ``length`` games of shuffles, shape (width, m + 2).
 
         Before all games they are equal. What came before a tail is forgotten; it is forgotten
         sooner where the tail begins near the ratings that it would have found.
@@ -198,13 +268,24 @@ class _Games:
         if length == self.in_shuffle(settings):
             return None
         level = settings.init + settings.scale / math.log(10) * (self.level - self.level.mean())
-        return np.tile(level, (width, 1))
+        return np.tile(np.append(level, [settings.init] * 2), (width, 1))
 
     def in_shuffle(self, settings: EloSettings) -> int:
-        """Games of a whole shuffle."""
+        """Games of a whole shuffle, those without a result among them."""
         if settings.per_pair is None:
             return len(self.kind)
         return settings.per_pair * (len(self.begin) - 1)
+
+
+def _sorted_by_pair(comparisons: Comparisons) -> tuple[Indices, Indices]:
+    """Comparisons sorted by pair, and where each pair's begin."""
+    low, high, _ = comparisons.oriented()
+    key = low * len(comparisons.models) + high
+    _, seen, pair = np.unique(key, return_index=True, return_inverse=True)
+    # Numbered as they come: names of models do not decide what is drawn.
+    pair = np.argsort(np.argsort(seen))[pair]
+    begin = np.concatenate([[0], np.cumsum(np.bincount(pair))])
+    return np.argsort(pair, kind="stable"), begin
 
 
 def _play(
@@ -215,11 +296,13 @@ def _play(
 ) -> Floats:
     """Play the columns of ``kinds``, shape (games, shuffles), side by side: shape (shuffles, m).
 
+    ``start``: ratings before the first, shape (shuffles, m + 2); default: all are equal.
+
     With x = (a - b) ln10 / (2 scale), the winner's rating a moves by K (1 - E) = K/2 (1 - tanh x),
     in a tie by K/2 (0 - tanh x). Ratings are kept in units of x, all shuffles in one flat array,
     and every step works in place: at this size a call costs as much as its arithmetic.
     """
-    width, m = kinds.shape[1], len(games.level)
+    width, m = kinds.shape[1], len(games.level) + 2
     unit = math.log(10) / (2 * settings.scale)
     step = settings.k / 2 * unit
     ratings = np.zeros(width * m) if start is None else ((start - settings.init) * unit).ravel()
@@ -247,51 +330,53 @@ def _play(
         add(winning, move, winning)
         subtract(losing, move, losing)
         ratings[places] = both
-    return settings.init + ratings.reshape(width, m) / unit
+    return settings.init + ratings.reshape(width, m)[:, : len(games.level)] / unit
 
 
-def _play_all(games: _Games, length: int, settings: EloSettings, workers: int) -> Floats | float:
-    """Final ratings of all shuffles, shape (runs * shuffles, m); a pilot's miss if it is too great.
+def _begin(
+    games: Sequence[_Games], length: int, settings: EloSettings, executor: Executor
+) -> tuple[Future[float], list[Future[list[Floats]]]]:
+    """What pilots miss by, and the final ratings of all shuffles in blocks, shape (shuffles, m).
 
-    The pilots play while other processes are already at work on the shuffles.
+    The pilots come first, but others need not wait for them: their tail is seldom too short.
     """
+    pilot = executor.submit(_miss, games, length, settings)
     total = settings.runs * settings.shuffles
-    blocks = _blocks(total, length * games.kind.itemsize, workers)
-    what = games, length, settings
-    if workers == 1:
-        if (miss := _miss(games, length, settings)) > _TOLERANCE:
-            return miss
-        return np.concatenate([_play_block(what, block) for block in blocks])
-    with processes.pool(workers, what) as submit:
-        pending = [submit(_play_block, block) for block in blocks]
-        if (miss := _miss(games, length, settings)) > _TOLERANCE:
-            return miss
-        return np.concatenate([done.result() for done in pending])
+    blocks = _blocks(total, length * max(of_cases.kind.itemsize for of_cases in games))
+    return pilot, [executor.submit(_play_block, games, length, settings, b) for b in blocks]
 
 
-def _play_block(what: tuple[_Games, int, EloSettings], block: range) -> Floats:
-    games, length, settings = what
-    return _play(games, _draw(*what, block), settings, games.start(length, settings, len(block)))
+def _play_block(
+    games: Sequence[_Games], length: int, settings: EloSettings, block: range
+) -> list[Floats]:
+    drawn = _draw(games, length, settings, block)
+    return [
+        _play(of_cases, kinds, settings, of_cases.start(length, settings, len(block)))
+        for of_cases, kinds in zip(games, drawn, strict=True)
+    ]
 
 
 def _draw(
-    games: _Games, length: int, settings: EloSettings, block: range
-) -> npt.NDArray[np.unsignedinteger]:
+    games: Sequence[_Games], length: int, settings: EloSettings, block: range
+) -> list[npt.NDArray[np.unsignedinteger]]:
     """Kinds of the last ``length`` games of each shuffle in ``block``, shape (length, shuffles)."""
-    n = len(games.kind)
-    kinds = np.empty((length, len(block)), dtype=games.kind.dtype)
+    n = len(games[0].kind)
     if settings.per_pair is not None:
-        draw = _end_of_alike(games, length)
+        draw = _end_of_alike(games[0], length)
     else:
         draw = _end_of_resample(n, length) if settings.resample else _end_of_shuffle(n, length)
-    rows = np.empty((min(32, len(block)), length), dtype=games.kind.dtype)
-    for low in range(0, len(block), len(rows)):
-        some = block[low : low + len(rows)]
-        for row, number in zip(rows, some, strict=False):
-            games.kind.take(draw(_stream(settings, number)), out=row, mode="clip")
+    drawn = [np.empty((length, len(block)), dtype=each.kind.dtype) for each in games]
+    some = [np.empty((min(32, len(block)), length), dtype=each.kind.dtype) for each in games]
+    for low in range(0, len(block), len(some[0])):
+        numbers = block[low : low + len(some[0])]
+        for i, number in enumerate(numbers):
+            cases = draw(_stream(settings, number))
+            for of_cases, rows in zip(games, some, strict=True):
+                of_cases.kind.take(cases, out=rows[i], mode="clip")
         # Several at a time: a column of `kinds` touches a cache line for every game.
-        kinds[:, low : low + len(some)] = rows[: len(some)].T
-    return kinds
+        for kinds, rows in zip(drawn, some, strict=True):
+            kinds[:, low : low + len(numbers)] = rows[: len(numbers)].T
+    return drawn
 
 
 def _stream(settings: EloSettings, number: int) -> np.random.Generator:
@@ -357,7 +442,7 @@ def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings
     q = K ln10 / scale · E(1 - E). On average errors follow the weighted graph's Laplacian, and its
     smallest eigenvalue above 0 is the rate at which the slowest of them dies.
     """
-    n, m = len(comparisons), len(comparisons.models)
+    n, m = len(drawn.kind), len(comparisons.models)
     pair = comparisons.first * m + comparisons.second
     games = np.bincount(pair, minlength=m * m).reshape(m, m)
     score = np.bincount(pair, weights=comparisons.outcome, minlength=m * m).reshape(m, m)
@@ -385,35 +470,36 @@ def _no_more_than_all(length: int, n: int) -> int:
     return n if 2 * length > n else length
 
 
-def _miss(games: _Games, length: int, settings: EloSettings) -> float:
+def _miss(games: Sequence[_Games], length: int, settings: EloSettings) -> float:
     """Greatest difference of pilot shuffles' ends from their last ``length`` games and twice that.
 
     0 where that is all games.
     """
-    if length == games.in_shuffle(settings):
+    if length == games[0].in_shuffle(settings):
         return 0.0
     first = settings.runs * settings.shuffles
-    kinds = _draw(games, 2 * length, settings, range(first, first + _PILOTS))
-    before = _play(games, kinds[:length], settings, games.start(2 * length, settings, _PILOTS))
+    drawn = _draw(games, 2 * length, settings, range(first, first + _PILOTS))
+    return max(_pilots_miss(*each, length, settings) for each in zip(games, drawn, strict=True))
+
+
+def _pilots_miss(
+    games: _Games, kinds: npt.NDArray[np.unsignedinteger], length: int, settings: EloSettings
+) -> float:
     start = games.start(length, settings, _PILOTS)
     assert start is not None  # not all games
+    before = start.copy()
+    before[:, :-2] = _play(
+        games, kinds[:length], settings, games.start(2 * length, settings, _PILOTS)
+    )
     starts = np.concatenate([before, start])
     ends = _play(games, np.hstack([kinds[length:]] * 2), settings, starts)
     return float(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max())
 
 
-def _blocks(total: int, bytes_each: int, workers: int) -> list[range]:
-    """Split ``total`` shuffles evenly: a multiple of ``workers`` blocks that fit in memory."""
+def _blocks(total: int, bytes_each: int) -> list[range]:
+    """Split ``total`` shuffles evenly: a multiple of the cores' number, and each fits in memory."""
     most = max(1, min(_BLOCK, _BLOCK_BYTES // bytes_each))
-    count = min(total, workers * math.ceil(total / (workers * most)))
+    cores = processes.cores()
+    count = min(total, cores * math.ceil(total / (cores * most)))
     edges = [total * i // count for i in range(count + 1)]
     return [range(low, high) for low, high in pairwise(edges)]
-
-
-def _processes(asked: int | None, n_games: int) -> int:
-    """Workers to use: a process each for the cores we may use, if forking is cheap and safe."""
-    if asked is not None:
-        if asked < 1:
-            raise ConfigError(f"{asked} workers: give at least 1")
-        return asked
-    return 1 if n_games < _WORTH_A_PROCESS else processes.usable_cores()

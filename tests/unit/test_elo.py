@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
+from botchat import processes
 from botchat.errors import ConfigError, MissingError
+from botchat.processes import HERE
 from botchat.ratings import elo as engine
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings, bootstrap_elo, play
@@ -146,6 +148,42 @@ def test_median_of_shuffles_and_mean_of_runs():
     np.testing.assert_allclose(result.spread_low, np.percentile(ends, 2.5, axis=(0, 1)), atol=1e-9)
 
 
+def some_of(whole: Comparisons, seed: int, missing: float) -> engine.Cases:
+    """Most of some comparisons; the others are cases without a result."""
+    kept = np.flatnonzero(np.random.default_rng(seed).random(len(whole)) >= missing)
+    columns = (whole.first[kept], whole.second[kept], whole.outcome[kept])
+    return engine.Cases(Comparisons(whole.models, *columns), kept, len(whole))
+
+
+def test_cases_without_a_result_are_passed_over():
+    """A shuffle of all cases, read once for each Arena: of each those with a result are played."""
+    s = EloSettings(shuffles=15, runs=2, seed=5)
+    rated = [some_of(simulated(4, 6, seed), seed, 0.3) for seed in (1, 2)]
+    n = rated[0].n
+    draw = engine._end_of_shuffle(n, n)
+    orders = [draw(engine._stream(s, number)) for number in range(s.runs * s.shuffles)]
+    for cases, result in zip(rated, engine.begin_elo(rated, s, HERE)(), strict=True):
+        place = {case: game for game, case in enumerate(cases.place.tolist())}
+        ends = [
+            plain_elo(cases.comparisons, [place[case] for case in order if case in place], s)
+            for order in orders
+        ]
+        medians = np.median(np.reshape(ends, (2, 15, 4)), axis=1)
+        np.testing.assert_allclose(result.run_ratings, medians, atol=1e-9)
+        assert result.n_comparisons == len(cases.comparisons) < n
+
+
+@pytest.mark.parametrize("s", [EloSettings(shuffles=30), EloSettings(shuffles=30, resample=True)])
+def test_arenas_that_are_shuffled_together_are_rated_as_alone(s):
+    """Where a tail is played it is as long as the slowest needs, which moves nobody by 1e-6."""
+    rated = [some_of(simulated(8, 444, seed, seed / 2), seed, 0.05) for seed in (1, 2, 3)]
+    together = engine.begin_elo(rated, s, HERE)()
+    for cases, result in zip(rated, together, strict=True):
+        (alone,) = engine.begin_elo([cases], s, HERE)()
+        assert alone.n_played <= result.n_played < cases.n / 2
+        np.testing.assert_allclose(result.run_ratings, alone.run_ratings, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize(("block", "workers"), [(7, 1), (1000, 2), (13, 2)])
 def test_same_digits_whatever_the_split(monkeypatch, block, workers):
     """Neither the number of processes nor the size of blocks changes a digit."""
@@ -265,7 +303,8 @@ def test_every_pair_is_drawn_alike():
     comparisons = Comparisons.of(
         [("a", "b", 1.0)] * 5 + [("c", "a", 0.5), ("b", "c", 0.0), ("c", "b", 1.0)]
     )
-    games = engine._Games.of(comparisons)
+    cases = engine.Cases(comparisons, np.arange(8), 8)
+    games = engine._Games.of(cases, EloSettings(per_pair=50))
     assert games.in_shuffle(EloSettings(per_pair=7)) == 21
     drawn = engine._end_of_alike(games, 30_000)(np.random.default_rng(0))
     share = np.bincount(drawn, minlength=8) / len(drawn)
@@ -320,13 +359,14 @@ def test_result_carries_its_settings():
     np.testing.assert_allclose(result.rating, (1016, 984))
 
 
-def test_blocks_cover_and_fit_in_memory():
+def test_blocks_cover_and_fit_in_memory(monkeypatch):
     """Blocks cover all shuffles in order, evenly, and none holds more than 64 MB of games."""
-    blocks = engine._blocks(10_000, 2 * 40_404, 2)
+    monkeypatch.setattr(processes, "cores", lambda: 3)
+    blocks = engine._blocks(10_000, 2 * 40_404)
     assert [number for block in blocks for number in block] == list(range(10_000))
     assert max(map(len, blocks)) * 2 * 40_404 <= 64 << 20
     assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
-    assert len(blocks) % 2 == 0
+    assert len(blocks) % 3 == 0
 
 
 @pytest.mark.parametrize(

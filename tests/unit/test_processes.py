@@ -16,29 +16,22 @@ from botchat import processes
 from botchat.display import progress
 from botchat.errors import BotChatError, DataError
 
-SHARED = {"offset": 100}
-
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
 
-def add(shared: dict[str, int], task: int) -> tuple[int, int]:
-    """The task beyond the offset, and who did it."""
-    return shared["offset"] + task, os.getpid()
+def double(task: int) -> tuple[int, int]:
+    """Twice the task, and who did it."""
+    return 2 * task, os.getpid()
 
 
-def refuse(shared: None, task: int) -> None:
+def refuse(task: int) -> None:
     """What a broken line of a file does."""
     raise DataError(f"file:{task}: broken")
 
 
-def die(shared: None, task: int) -> None:
+def die() -> None:
     """What the kernel does where memory runs out."""
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def cores_here(shared: None, task: int) -> int:
-    """What a worker would spread over."""
-    return processes.usable_cores()
 
 
 @pytest.fixture(params=[1, 2])
@@ -51,17 +44,32 @@ def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return n
 
 
-def test_results_come_in_order(cores: int) -> None:
-    """Ten tasks on what is shared, done by this process alone or not by this one."""
-    found = processes.spread(add, range(10), SHARED)
-    assert [value for value, _ in found] == list(range(100, 110))
+def test_results_are_those_of_the_work(cores: int) -> None:
+    """Ten tasks, done by this process alone or not by this one."""
+    with processes.executor() as working:
+        found = [done.result() for done in [working.submit(double, n) for n in range(10)]]
+    assert [value for value, _ in found] == list(range(0, 20, 2))
     assert {pid == os.getpid() for _, pid in found} == {cores == 1}
 
 
 def test_errors_are_the_works_own(cores: int) -> None:
-    """Class and message of the first arrive as they were raised."""
-    with pytest.raises(DataError, match=r"^file:0: broken$"):
-        processes.spread(refuse, range(4), None)
+    """Class and message arrive as they were raised."""
+    with (
+        pytest.raises(DataError, match=r"^file:3: broken$"),
+        processes.executor() as working,
+    ):
+        working.submit(refuse, 3).result()
+
+
+def test_here_nothing_is_done_that_is_not_asked_for() -> None:
+    """Work is done once, when its result is wanted, and not at all where it is called off."""
+    done: list[int] = []
+    first, second, third = (processes.HERE.submit(done.append, n) for n in range(3))
+    assert third.cancel()
+    second.result()
+    second.result()
+    first.result()
+    assert done == [1, 0]
 
 
 @linux
@@ -69,16 +77,16 @@ def test_a_killed_process_is_said() -> None:
     """One line, not a broken pool."""
     with (
         pytest.raises(BotChatError, match="was killed, perhaps because memory ran out"),
-        processes.pool(2, None) as submit,
+        processes.executor(2) as working,
     ):
-        submit(die, 0).result()
+        working.submit(die).result()
 
 
 @linux
 def test_a_worker_starts_no_workers() -> None:
     """It uses its own core alone."""
-    with processes.pool(2, None) as submit:
-        assert submit(cores_here, 0).result() == 1
+    with processes.executor(2) as working:
+        assert working.submit(processes.usable_cores).result() == 1
 
 
 def test_beside_a_thread_nothing_is_forked() -> None:
@@ -98,12 +106,12 @@ def test_workers_do_not_outlive_a_killed_parent() -> None:
     """Its output ends only when everyone who inherited it is gone."""
     program = """
 import os, time
-from botchat.processes import pool
-def wait(shared, task):
+from botchat.processes import executor
+def wait():
     os.write(1, b"at work\\n")
     time.sleep(600)
-with pool(2, None) as submit:
-    for done in [submit(wait, n) for n in range(2)]:
+with executor(2) as working:
+    for done in [working.submit(wait) for _ in range(2)]:
         done.result()
 """
     root = Path(__file__).resolve().parents[2]

@@ -11,9 +11,10 @@ from botchat import leaderboards, store
 from botchat.errors import DataError
 from botchat.interfaces import case_digest
 from botchat.measures import flagged
-from botchat.pipeline import reading, surveying
-from botchat.pipeline.verdict_files import read_columns
+from botchat.pipeline import reading, surveying, verdict_files
+from botchat.pipeline.verdict_files import begin_reading
 from botchat.pipeline.workspace import Workspace
+from botchat.processes import HERE, executor
 from botchat.protocols.verdicts import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict
 from tests.boards import QUICK, Made, made
@@ -62,9 +63,11 @@ def append(path: Path, *lines: Dialogue | Judgment) -> None:
             file.append(line)
 
 
-def board(workspace: Workspace, *, in_columns: bool) -> leaderboards.Board:
+def board(workspace: Workspace, *, in_columns: bool, workers: int = 1) -> leaderboards.Board:
     """The board of the judge."""
-    return reading.read(workspace, "set", [JUDGE], in_columns=in_columns).board(JUDGE, QUICK)
+    with executor(workers) as working:
+        found = reading.read(workspace, "set", [JUDGE], in_columns=in_columns, executor=working)
+        return found.board(JUDGE, QUICK)
 
 
 def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
@@ -73,7 +76,7 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     human = {s.id: Dialogue(s.id, HUMAN, s.utterances, 2, (), "complete", "") for s in seeds}
     dialogues = {HUMAN: human, **workspace.all_dialogues("set")}
     path = workspace.judgments_path("set", protocol, JUDGE)
-    found, stale = read_columns({protocol: path}, dialogues)
+    found, stale = begin_reading({protocol: path}, HERE)(dialogues)
     return found[protocol], stale
 
 
@@ -82,6 +85,17 @@ def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
     by_rows, by_columns = (board(workspace, in_columns=one) for one in (False, True))
     assert leaderboards.files(by_columns) == leaderboards.files(by_rows)
     assert {"arena-n16", "gteval", "unieval"} <= {part.name for part in by_rows.tables}
+
+
+def test_the_board_is_the_same_by_several_processes(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a file's verdicts are compared with the dialogues in parts."""
+    alone = board(workspace, in_columns=True)
+    monkeypatch.setattr(surveying, "_WORTH_PROCESSES", 0)
+    monkeypatch.setattr(verdict_files, "_CHUNK", 100)
+    together = board(workspace, in_columns=True, workers=2)
+    assert leaderboards.files(together) == leaderboards.files(alone)
 
 
 def test_the_board_is_the_same_after_changes(workspace: Workspace, records: Made) -> None:
@@ -191,7 +205,7 @@ def test_columns_are_read_from_a_judgments_own_fields() -> None:
 
 def test_a_small_set_is_surveyed_whole(records: Made) -> None:
     """As the measures themselves do it."""
-    ours = surveying.survey(records.seeds, records.dialogues, [8, 16])
+    ours = surveying.begin_survey(records.seeds, records.dialogues, [8, 16], HERE)()
     whole = flagged.survey(records.seeds, records.dialogues, [8, 16])
     assert ours.n_seeds == whole.n_seeds == len(records.seeds)
     assert ours.thresholds == whole.thresholds
@@ -206,14 +220,14 @@ def test_of_a_large_set_some_seeds_are_surveyed(
 ) -> None:
     """The same of every contestant, spread evenly, and the board says how many."""
     monkeypatch.setattr(surveying, "MOST", 6 * len(records.dialogues) + 1)
-    found = surveying.survey(records.seeds, records.dialogues, [16])
+    found = surveying.begin_survey(records.seeds, records.dialogues, [16], HERE)()
     spread = [seed.id for seed in records.seeds[::4]]
     assert found.n_seeds == 6
     for name in ("good", "fair", "poor"):
         assert list(found.measured[name].seed_ids) == spread
     built = leaderboards.build(
         records.seeds, records.dialogues, records.judgments,
-        seed_set="set", judge=JUDGE, elo=QUICK, surveyed=found,
+        seed_set="set", judge=JUDGE, elo=QUICK, surveyed=lambda: found,
     )  # fmt: skip
     said = "Flags and style are measured on 6 of 24 seeds, spread evenly."
     assert said in built.flags.note
