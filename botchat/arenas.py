@@ -27,7 +27,7 @@ def begin(
     signatures: Mapping[int, str],
     elo: EloSettings,
     executor: Executor,
-) -> dict[int, Callable[[Mapping[str, Measured]], Arena]]:
+) -> Callable[[Mapping[str, Measured]], dict[int, Arena]]:
     """Begin to rate the Arena at each N that has a readable verdict.
 
     Args:
@@ -38,8 +38,8 @@ def begin(
         executor: what plays the games.
 
     Returns:
-        N -> function of the contestants' dialogues as measured, for the style that they have at N:
-        it waits for the ratings.
+        A function of the contestants' dialogues as measured, for the style that they have at N: it
+        waits for the ratings, and gives the Arena at each N.
     """
     parts = {n: _Part.of(verdicts, seed_ids) for n, verdicts in judged.items()}
     parts = {n: part for n, part in parts.items() if len(part.comparisons)}
@@ -49,16 +49,20 @@ def begin(
         results = begin_elo([parts[n].cases for n in alike], settings, executor)
         rated |= {n: partial(_one_of, results, i) for i, n in enumerate(alike)}
 
-    def finish(n: int, measured: Mapping[str, Measured]) -> Arena:
-        part = parts[n]
-        differences = _differences(part.readable, part.comparisons, measured, n)
-        strengths = Strengths.of(part.comparisons, part.design, differences, STYLE)
-        tallies = rates.tallies(part.made, part.pairs, seed_ids)
-        result = rated[n]()
-        signature = f"{signatures[n]}|{elo_signature(result.settings)}"
-        return standings.arena(n, tallies, result, strengths, signature, f"arena-n{n}")
+    def finish(measured: Mapping[str, Measured]) -> dict[int, Arena]:
+        # All that can be done before games are waited for.
+        strengths = {n: part.strengths(measured, n) for n, part in parts.items()}
+        tallies = {n: rates.tallies(p.made, p.pairs, seed_ids) for n, p in parts.items()}
+        found = {}
+        for n, waited_for in rated.items():
+            result = waited_for()
+            signature = f"{signatures[n]}|{elo_signature(result.settings)}"
+            found[n] = standings.arena(
+                n, tallies[n], result, strengths[n], signature, f"arena-n{n}"
+            )
+        return {n: found[n] for n in parts}
 
-    return {n: partial(finish, n) for n in parts}
+    return finish
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,10 @@ class _Part:
     def cases(self) -> Cases:
         """Shuffled are all that were judged, so that N's with the same have one order."""
         return Cases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
+
+    def strengths(self, measured: Mapping[str, Measured], turns: int) -> Strengths:
+        differences = _differences(self.readable, self.comparisons, measured, turns)
+        return Strengths.of(self.comparisons, self.design, differences, STYLE)
 
     def has_cases_of(self, other: _Part) -> bool:
         mine, others = self.made, other.made

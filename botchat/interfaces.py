@@ -7,7 +7,7 @@ behind `ChatModel`; everything that decides is behind `Judge`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, Protocol, TypedDict
@@ -193,18 +193,31 @@ class Case:
 
 def case_digest(protocol: str, *dialogues: tuple[str, ...]) -> str:
     """Digest of a case that shows these utterances, in this order."""
-    return joint_digest(protocol.encode(), *map(dialogue_digest, dialogues)).hex()
+    joined = b"\0".join([protocol.encode(), *map(dialogue_digest, dialogues)])
+    return hashlib.sha256(joined).digest()[:8].hex()
 
 
-def joint_digest(protocol: bytes, *digests: bytes) -> bytes:
-    """Its 8 bytes, from the `dialogue_digest` of each."""
-    return hashlib.sha256(b"\0".join((protocol, *digests))).digest()[:8]
+def digests_of_pairs(
+    protocol: str, digests: Sequence[bytes], first: Iterable[int], second: Iterable[int]
+) -> bytes:
+    """Digests of many cases of two dialogues each, 8 bytes a case.
+
+    Args:
+        protocol: theirs.
+        digests: `dialogue_digest` of each dialogue.
+        first: the number of the one that is shown first, for each case.
+        second: likewise.
+    """
+    sha256 = hashlib.sha256
+    begins = [b"%b\0%b\0" % (protocol.encode(), digest) for digest in digests]
+    cases = zip(map(begins.__getitem__, first), map(digests.__getitem__, second), strict=True)
+    return b"".join([sha256(begin + end).digest()[:8] for begin, end in cases])
 
 
 @lru_cache(maxsize=1 << 15)
 def dialogue_digest(utterances: tuple[str, ...]) -> bytes:
     """Digest of what is shown of one dialogue; cached, as it meets every opponent twice."""
-    joined = "".join(f"{len(text)}:{text}" for text in utterances)
+    joined = "".join([f"{len(text)}:{text}" for text in utterances])
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()
 
 

@@ -7,9 +7,8 @@ missing from it. A protocol that was not judged is left out, with a sentence tha
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,13 +22,12 @@ from botchat.interfaces import settings_digest
 from botchat.measures.flagged import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
 from botchat.processes import HERE
-from botchat.protocols import error_rates, rates
-from botchat.protocols.arena import eligible
+from botchat.protocols import arena, error_rates, rates
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
 from botchat.protocols.diagnosis import as_prose, as_records, as_text
 from botchat.protocols.gteval import PROTOCOL as GTEVAL
 from botchat.protocols.unieval import PROTOCOL as UNIEVAL
-from botchat.protocols.verdicts import Verdicts
+from botchat.protocols.verdicts import Verdicts, compares_pairs
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.standings import Arena
@@ -49,9 +47,6 @@ from botchat.tables import (
 
 Dialogues = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""
-
-_ARENA = "arena-n"
-_ARENA_AT = re.compile(rf"{_ARENA}\d+")
 
 
 @dataclass(frozen=True)
@@ -132,7 +127,7 @@ def build(
         judge: name of the judge.
         elo: how the Arena is rated; default: the paper's way.
         surveyed: tells what the dialogues show, ``human``'s among them, at each N of
-            `turns_judged`; default: measured here.
+            `botchat.protocols.arena.turns_judged`; default: measured here.
         executor: what plays the games of Elo.
 
     Raises:
@@ -146,10 +141,10 @@ def build(
     }
     made_with = dict(sorted(made_with.items()))
     signatures = {protocol: _signature(counts) for protocol, counts in made_with.items()}
-    turns = turns_judged(pairwise)
+    turns = arena.turns_judged(pairwise)
     everyone = _with_human(dialogues, seeds)
-    seed_ids = [seed.id for seed in eligible(seeds)]
-    names = {n: f"{_ARENA}{n}" for n in turns}
+    seed_ids = [seed.id for seed in arena.eligible(seeds)]
+    names = {n: arena.protocol(n) for n in turns}
     of_arenas = {n: pairwise[name] for n, name in names.items()}
     signed = {n: signatures[name] for n, name in names.items()}
     begun = arenas.begin(of_arenas, seed_ids, signed, elo, executor)
@@ -182,9 +177,9 @@ def build(
         health = judge_health(single, pairwise, everyone, list(signatures.values()), sure)
     # What takes long was begun first, and is waited for last.
     found = surveyed() if surveyed else survey(seeds, everyone, turns)
-    rated = {n: finish(found.measured) for n, finish in begun.items()}
+    rated = begun(found.measured)
     parts = {
-        **{f"{_ARENA}{n}": part.standing for n, part in rated.items()},
+        **{names[n]: part.standing for n, part in rated.items()},
         **({UNIEVAL: unieval} if unieval else {}),
         **({GTEVAL: gteval} if gteval else {}),
         **({DIAGNOSIS: diagnosed} if diagnosed else {}),
@@ -220,19 +215,6 @@ def build(
             *coverage_notes(covered),
         ),
     )
-
-
-def turns_judged(protocols: Iterable[str]) -> list[int]:
-    """Each N of the Arena among some protocols, largest first."""
-    return sorted(
-        (int(name.removeprefix(_ARENA)) for name in protocols if _ARENA_AT.fullmatch(name)),
-        reverse=True,
-    )
-
-
-def compares_pairs(protocol: str) -> bool:
-    """Whether a protocol's judgments are on pairs of dialogues, and count on a board."""
-    return protocol == GTEVAL or _ARENA_AT.fullmatch(protocol) is not None
 
 
 def rows_for_people(shown: Table) -> list[dict[str, str]]:
@@ -339,7 +321,7 @@ def _flags_judge(
 
 def _beside_human(made: Verdicts, seeds: Sequence[Seed]) -> dict[str, rates.Tally]:
     models = [name for name in made.players if name != HUMAN]
-    seed_ids = [seed.id for seed in eligible(seeds)]
+    seed_ids = [seed.id for seed in arena.eligible(seeds)]
     found = rates.tallies(made, [(model, HUMAN) for model in models], seed_ids)
     return {model: found[model, HUMAN] for model in models}
 

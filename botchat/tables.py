@@ -7,7 +7,6 @@ the numbers in them (DESIGN §4), JSON holds them.
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 import unicodedata
@@ -18,6 +17,7 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import Any, Literal
 
+import msgspec
 import pandas as pd
 
 Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
@@ -162,7 +162,7 @@ def records(shown: Table) -> list[dict[str, Any]]:
 
 def to_json(value: Any) -> str:
     """JSON text of a JSON-ready value, readable, without NaN."""
-    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
 
 
 def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:

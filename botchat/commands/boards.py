@@ -20,7 +20,9 @@ def demo(arguments: argparse.Namespace) -> None:
 def leaderboard(arguments: argparse.Namespace) -> None:
     """Rank, from judgments or from a published rate table."""
     from botchat.pipeline import publishing
+    from botchat.processes import spend_memory
 
+    spend_memory()
     elo = publishing.elo_settings(arguments.shuffles, arguments.runs, arguments.seed)
     if arguments.pairwise_rates is not None:
         board = publishing.rank_rates(

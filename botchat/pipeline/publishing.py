@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from botchat import arenas, leaderboards, store
+from botchat import store
 from botchat.errors import DataError, MissingError
-from botchat.pipeline import reading, reporting
+from botchat.pipeline import reading
 from botchat.pipeline.running import Meter
 from botchat.pipeline.workspace import Workspace
 from botchat.processes import executor
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rates import comparisons_from_rates
-from botchat.tables import records, to_csv, to_json, to_markdown
 
 if TYPE_CHECKING:
     from botchat.plots import Chart
@@ -61,24 +60,23 @@ def leaderboard(
         elo: how the Arena is rated; default: the paper's way.
         meter: told of the progress.
     """
-    from botchat import plots
-
     meter = meter or Meter()
-    chosen = reporting.only_judge(workspace, seed_set, judge)
-    untold = reporting.too_much_for_a_page(workspace, seed_set, chosen)
+    chosen = reading.only_judge(workspace, seed_set, judge)
+    untold = reading.too_much_for_a_page(workspace, seed_set, chosen)
     folder = workspace.out(seed_set) if out is None else out
+    judges = [chosen] if chosen else []
     with executor() as working:
-        found = reading.read(
-            workspace,
-            seed_set,
-            [chosen] if chosen else [],
-            in_columns=bool(untold),
-            executor=working,
-        )
+        found = reading.read(workspace, seed_set, judges, in_columns=bool(untold), executor=working)
+        found.begin()
+        # Imported now: it takes a second, in which others have something to do.
+        from botchat import leaderboards, plots
+        from botchat.pipeline import reporting
+
         meter.begin("count and rate", 0)
         board = found.board(next(iter(found.judged)), elo)
-        charts = plots.draw(board)
-        drawn = plots.begin_drawing(charts, working)
+    charts = plots.draw(board)
+    with executor() as drawing:
+        drawn = plots.begin_drawing(charts, drawing)
         for file, text in leaderboards.files(board).items():
             store.write_atomic(folder / file, text.encode())
         meter.begin("draw figures", len(charts))
@@ -114,6 +112,10 @@ def rank_rates(
         elo: how it is rated; default: the paper's way.
         out: folder to write tables and figures to; ``None`` writes nothing.
     """
+    from botchat import arenas
+    from botchat.leaderboards import rows_for_people
+    from botchat.tables import records, to_csv, to_json, to_markdown
+
     per_pair = PER_PAIR if per_pair is None else per_pair
     comparisons = read_rates(path, per_pair)
     board = arenas.from_comparisons(comparisons, path.stem, per_pair, elo)
@@ -134,7 +136,7 @@ def rank_rates(
     }
     if out is not None:
         store.write_atomic(out / f"{board.standing.name}.json", to_json(whole).encode())
-    return Published(leaderboards.rows_for_people(board.standing), lines, whole, out)
+    return Published(rows_for_people(board.standing), lines, whole, out)
 
 
 def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:

@@ -6,20 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from botchat import leaderboards
-from botchat.errors import MissingError
+from botchat.errors import ConfigError, MissingError
 from botchat.generation import human_dialogue
 from botchat.interfaces import case_digest
-from botchat.leaderboards import Board
 from botchat.measures.flagged import Survey
 from botchat.pipeline.surveying import begin_survey
 from botchat.pipeline.verdict_files import Counted, begin_reading
 from botchat.pipeline.workspace import Workspace
 from botchat.processes import HERE
-from botchat.protocols.verdicts import Verdicts
+from botchat.protocols.arena import turns_judged
+from botchat.protocols.verdicts import Verdicts, compares_pairs
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
+
+if TYPE_CHECKING:
+    from botchat.leaderboards import Board
+
+MOST_TOLD_MB = 200
+"""Judgments that `botchat leaderboard` packs beside its page; `botchat report` packs any number.
+14 models in all protocols are 50 MB."""
+
+Dialogues = Mapping[str, Mapping[str, Dialogue]]
+"""Contestant -> seed id -> dialogue."""
 
 Judgments = Mapping[str, Sequence[Judgment]]
 """Protocol -> judgments."""
@@ -40,12 +50,7 @@ class Read:
     executor: Executor
     """What does the parts that take long."""
     _stale: dict[str, int]
-    _begun: dict[str, Callable[[Mapping[str, Mapping[str, Dialogue]]], Counted]]
-
-    @cached_property
-    def surveyed(self) -> Callable[[], Survey]:
-        """Begun to be measured: what the dialogues show without a judge."""
-        return begin_survey(self.seeds, self.dialogues, self.turns, self.executor)
+    _begun: dict[str, Callable[[Dialogues], Counted]]
 
     @property
     def columns(self) -> dict[str, dict[str, Verdicts]]:
@@ -67,9 +72,19 @@ class Read:
     def _in_columns(self) -> dict[str, Counted]:
         return {judge: finish(self.dialogues) for judge, finish in self._begun.items()}
 
+    @cached_property
+    def _surveyed(self) -> Callable[[], Survey]:
+        return begin_survey(self.seeds, self.dialogues, self.turns, self.executor)
+
+    def begin(self) -> None:
+        """Begin now what every board needs; else the first begins it."""
+        _ = self._surveyed
+
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
-        surveyed = self.surveyed  # begun now, while columns may still be read
+        from botchat import leaderboards
+
+        self.begin()
         board = leaderboards.build(
             self.seeds,
             self.dialogues,
@@ -77,7 +92,7 @@ class Read:
             seed_set=self.seed_set,
             judge=judge,
             elo=elo,
-            surveyed=surveyed,
+            surveyed=self._surveyed,
             executor=self.executor,
         )
         if not self.stale[judge]:
@@ -87,6 +102,27 @@ class Read:
             "not count; run the judge again."
         )
         return replace(board, notes=(*board.notes, note))
+
+
+def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> str | None:
+    """The judge to take where a command takes one.
+
+    Raises:
+        ConfigError: none is named and several have judged.
+    """
+    known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
+    if len(known) > 1:
+        raise ConfigError(
+            f"several judges have judged {seed_set}: name one with --judge: {', '.join(known)}"
+        )
+    return known[0] if known else None
+
+
+def too_much_for_a_page(workspace: Workspace, seed_set: str, judge: str | None) -> int:
+    """Megabytes of a judge's judgments, where they are more than a quick page tells; else 0."""
+    files = workspace.judgment_files(seed_set).get(judge or "", {})
+    megabytes = sum(path.stat().st_size for path in files.values()) // 1_000_000
+    return megabytes if megabytes > MOST_TOLD_MB else 0
 
 
 def read(
@@ -126,7 +162,7 @@ def read(
         judge: {
             protocol: path
             for protocol, path in by_protocol.items()
-            if in_columns and leaderboards.compares_pairs(protocol)
+            if in_columns and compares_pairs(protocol)
         }
         for judge, by_protocol in files.items()
     }
@@ -146,13 +182,11 @@ def read(
     if not judges:
         # Who has judged most says most; it is what the page opens with.
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
-    turns = leaderboards.turns_judged({name for listed in files.values() for name in listed})
+    turns = turns_judged({name for listed in files.values() for name in listed})
     return Read(seed_set, seeds, dialogues, judged, turns, executor, stale, begun)
 
 
-def _current(
-    judged: Judgments, dialogues: Mapping[str, Mapping[str, Dialogue]]
-) -> tuple[dict[str, list[Judgment]], int]:
+def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Judgment]], int]:
     """The judgments of the dialogues as they are now, and how many are of others.
 
     Judgments of a contestant or seed that is not there any more are neither.

@@ -13,7 +13,7 @@ from botchat.interfaces import settings_digest
 from botchat.leaderboards import Board
 from botchat.pipeline import agreeing
 from botchat.pipeline.comparing import panel_of
-from botchat.pipeline.reading import Read, read
+from botchat.pipeline.reading import Read, only_judge, read
 from botchat.pipeline.running import Meter
 from botchat.pipeline.workspace import Workspace
 from botchat.processes import executor
@@ -22,31 +22,6 @@ from botchat.ratings.elo import EloSettings
 if TYPE_CHECKING:
     from botchat.plots import Chart
     from botchat.report import Beside, Prompt
-
-MOST_TOLD_MB = 200
-"""Judgments that `botchat leaderboard` packs beside its page; `botchat report` packs any number.
-14 models in all protocols are 50 MB."""
-
-
-def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> str | None:
-    """The judge to take where a command takes one.
-
-    Raises:
-        ConfigError: none is named and several have judged.
-    """
-    known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
-    if len(known) > 1:
-        raise ConfigError(
-            f"several judges have judged {seed_set}: name one with --judge: {', '.join(known)}"
-        )
-    return known[0] if known else None
-
-
-def too_much_for_a_page(workspace: Workspace, seed_set: str, judge: str | None) -> int:
-    """Megabytes of a judge's judgments, where they are more than a quick page tells; else 0."""
-    files = workspace.judgment_files(seed_set).get(judge or "", {})
-    megabytes = sum(path.stat().st_size for path in files.values()) // 1_000_000
-    return megabytes if megabytes > MOST_TOLD_MB else 0
 
 
 def report(

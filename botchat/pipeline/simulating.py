@@ -17,8 +17,7 @@ from botchat.arenas import comparisons_of
 from botchat.coverage import of_pairs
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline.publishing import read_rates
-from botchat.pipeline.reading import read
-from botchat.pipeline.reporting import only_judge
+from botchat.pipeline.reading import only_judge, read
 from botchat.pipeline.running import Meter
 from botchat.pipeline.sampling import ADD_BUDGET
 from botchat.pipeline.workspace import Workspace

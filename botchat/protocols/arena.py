@@ -6,6 +6,7 @@ both dialogues cut to N utterances.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import combinations
@@ -40,9 +41,18 @@ _MEANING = {
 SCHEMA = choice_schema(["Conversation 1", "Conversation 2", "Both", "Neither"])
 
 
+_AT = re.compile(r"arena-n(\d+)")
+
+
 def protocol(turns: int) -> str:
     """Name of the protocol at N = ``turns`` utterances: ``arena-n16``."""
     return f"arena-n{turns}"
+
+
+def turns_judged(protocols: Iterable[str]) -> list[int]:
+    """Each N of the Arena among some protocols, largest first."""
+    found = (_AT.fullmatch(name) for name in protocols)
+    return sorted((int(match[1]) for match in found if match), reverse=True)
 
 
 def eligible(seeds: Iterable[Seed]) -> list[Seed]:

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.errors import DataError
+from botchat.protocols.arena import turns_judged
+from botchat.protocols.gteval import PROTOCOL as GTEVAL
 from botchat.records import Judgment, PairVerdict, Verdict
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -44,6 +46,11 @@ def outcome(verdict: Verdict | None) -> float | None:
             f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither; "
             "delete that line and judge again"
         ) from None
+
+
+def compares_pairs(protocol: str) -> bool:
+    """Whether a protocol's judgments are on pairs of dialogues, and count on a board."""
+    return protocol == GTEVAL or bool(turns_judged([protocol]))
 
 
 @dataclass(frozen=True, eq=False)

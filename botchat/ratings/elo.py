@@ -366,7 +366,7 @@ def _draw(
     else:
         draw = _end_of_resample(n, length) if settings.resample else _end_of_shuffle(n, length)
     drawn = [np.empty((length, len(block)), dtype=each.kind.dtype) for each in games]
-    some = [np.empty((min(32, len(block)), length), dtype=each.kind.dtype) for each in games]
+    some = [np.empty((min(64, len(block)), length), dtype=each.kind.dtype) for each in games]
     for low in range(0, len(block), len(some[0])):
         numbers = block[low : low + len(some[0])]
         for i, number in enumerate(numbers):

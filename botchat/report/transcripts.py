@@ -54,15 +54,17 @@ def pick(
         contestant = judgment.contestants[0]
         if judgment.verdict and judgment.seed_id in dialogues.get(contestant, ()):
             readable.setdefault(contestant, []).append(judgment)
+    seed_ids = {judgment.seed_id for made in readable.values() for judgment in made}
+    order = {seed_id: i for i, seed_id in enumerate(sorted(seed_ids, key=natural_key))}
     return [
         _sample(dialogues[contestant][judgment.seed_id], judgment)
         for contestant in sorted(readable)
-        for judgment in _telling(readable[contestant])
+        for judgment in _telling(readable[contestant], order)
     ]
 
 
-def _telling(judgments: Iterable[Judgment]) -> list[Judgment]:
-    ordered = sorted(judgments, key=lambda judgment: natural_key(judgment.seed_id))
+def _telling(judgments: Iterable[Judgment], order: Mapping[str, int]) -> list[Judgment]:
+    ordered = sorted(judgments, key=lambda judgment: order[judgment.seed_id])
     passed = [judgment for judgment in ordered if judgment.verdict == "No"]
     accused = [judgment for judgment in ordered if judgment.verdict != "No"]
     accused.sort(key=lambda judgment: int(judgment.verdict or 0))

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from botchat import leaderboards, store
 from botchat.errors import DataError
-from botchat.interfaces import case_digest
+from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.measures import flagged
-from botchat.pipeline import reading, surveying, verdict_files
+from botchat.pipeline import reading, surveying
 from botchat.pipeline.verdict_files import begin_reading
 from botchat.pipeline.workspace import Workspace
 from botchat.processes import HERE, executor
@@ -90,10 +92,9 @@ def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
 def test_the_board_is_the_same_by_several_processes(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a file's verdicts are compared with the dialogues in parts."""
+    """They read, measure and play, and it all arrives."""
     alone = board(workspace, in_columns=True)
     monkeypatch.setattr(surveying, "_WORTH_PROCESSES", 0)
-    monkeypatch.setattr(verdict_files, "_CHUNK", 100)
     together = board(workspace, in_columns=True, workers=2)
     assert leaderboards.files(together) == leaderboards.files(alone)
 
@@ -219,7 +220,8 @@ def test_of_a_large_set_some_seeds_are_surveyed(
     records: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same of every contestant, spread evenly, and the board says how many."""
-    monkeypatch.setattr(surveying, "MOST", 6 * len(records.dialogues) + 1)
+    monkeypatch.setattr(surveying, "MOST", 24 * len(records.dialogues) - 1)
+    monkeypatch.setattr(surveying, "SAMPLE", 6 * len(records.dialogues) + 1)
     found = surveying.begin_survey(records.seeds, records.dialogues, [16], HERE)()
     spread = [seed.id for seed in records.seeds[::4]]
     assert found.n_seeds == 6
@@ -232,3 +234,13 @@ def test_of_a_large_set_some_seeds_are_surveyed(
     said = "Flags and style are measured on 6 of 24 seeds, spread evenly."
     assert said in built.flags.note
     assert said in built.notes
+
+
+@given(st.lists(st.lists(st.text(), min_size=1, max_size=3).map(tuple), min_size=1, max_size=5))
+def test_many_digests_are_those_of_the_cases(dialogues: list[tuple[str, ...]]) -> None:
+    """What is computed at once for a file is what each case says of itself."""
+    pairs = [(i, j) for i in range(len(dialogues)) for j in range(len(dialogues))]
+    digests = [dialogue_digest(utterances) for utterances in dialogues]
+    found = digests_of_pairs("arena-n8", digests, *zip(*pairs, strict=True))
+    expected = [case_digest("arena-n8", dialogues[i], dialogues[j]) for i, j in pairs]
+    assert [found[8 * k : 8 * k + 8].hex() for k in range(len(pairs))] == expected
