@@ -219,13 +219,14 @@ def play(
 class _Games:
     """Cases as kinds of game: (winner, loser, decided). A tie has decided = 0.
 
-    A case without a result is a tie of two that nobody else meets, numbers m and m + 1: it moves
-    nobody. ``kind``: the kind of each case, shape (n,). ``by_pair``: where games are drawn by pair,
-    comparisons sorted by pair, shape (n,), else none; ``begin``: where each pair's begin in it, and
-    its length, shape (pairs + 1,). ``level``: logits about which ratings settle, shape (m,). The
-    others: one entry a kind.
+    Where cases have no result, that is a tie of two that nobody else meets, numbers m and m + 1: it
+    moves nobody. ``n_players``: m, or those two more. ``level``: logits about which ratings settle,
+    shape (m,). ``kind``: the kind of each case, shape (n,). ``by_pair``: where games are drawn by
+    pair, comparisons sorted by pair, shape (n,), else none; ``begin``: where each pair's begin in
+    it, and its length, shape (pairs + 1,). The others: one entry a kind.
     """
 
+    n_players: int
     level: Floats
     kind: npt.NDArray[np.unsignedinteger]
     by_pair: Indices
@@ -243,24 +244,28 @@ class _Games:
         key = (winner * m + loser) * 2 + (comparisons.outcome != TIE)
         kinds, kind = distinct(key)
         ordered, decided = np.divmod(kinds, 2)
+        winner, loser, n_players = ordered // m, ordered % m, m
         by_pair = begin = np.empty(0, dtype=np.intp)
         if settings.per_pair is not None:
             by_pair, begin = _sorted_by_pair(comparisons)
         elif cases.n > len(kind):
             with_result, kind = kind, np.full(cases.n, len(kinds))
             kind[cases.place] = with_result
+            winner, loser = np.append(winner, m), np.append(loser, m + 1)
+            decided, n_players = np.append(decided, 0), m + 2
         return cls(
+            n_players,
             maximise(*(table[None] for table in tables(comparisons, 1.0)))[0],
             kind.astype(np.min_scalar_type(len(kinds))),
             by_pair,
             begin,
-            np.append(ordered // m, m),
-            np.append(ordered % m, m + 1),
-            np.append(decided, 0.0),
+            winner,
+            loser,
+            decided.astype(np.float64),
         )
 
     def start(self, length: int, settings: EloSettings, width: int) -> Floats | None:
-        """Ratings before the last ``length`` games of shuffles, shape (width, m + 2).
+        """Ratings before the last ``length`` games of shuffles, shape (width, n_players).
 
         Before all games they are equal. What came before a tail is forgotten; it is forgotten
         sooner where the tail begins near the ratings that it would have found.
@@ -268,7 +273,9 @@ class _Games:
         if length == self.in_shuffle(settings):
             return None
         level = settings.init + settings.scale / math.log(10) * (self.level - self.level.mean())
-        return np.tile(np.append(level, [settings.init] * 2), (width, 1))
+        ratings = np.full((width, self.n_players), settings.init)
+        ratings[:, : len(level)] = level
+        return ratings
 
     def in_shuffle(self, settings: EloSettings) -> int:
         """Games of a whole shuffle, those without a result among them."""
@@ -296,13 +303,13 @@ def _play(
 ) -> Floats:
     """Play the columns of ``kinds``, shape (games, shuffles), side by side: shape (shuffles, m).
 
-    ``start``: ratings before the first, shape (shuffles, m + 2); default: all are equal.
+    ``start``: ratings before the first, shape (shuffles, n_players); default: all are equal.
 
     With x = (a - b) ln10 / (2 scale), the winner's rating a moves by K (1 - E) = K/2 (1 - tanh x),
     in a tie by K/2 (0 - tanh x). Ratings are kept in units of x, all shuffles in one flat array,
     and every step works in place: at this size a call costs as much as its arithmetic.
     """
-    width, m = kinds.shape[1], len(games.level) + 2
+    width, m = kinds.shape[1], games.n_players
     unit = math.log(10) / (2 * settings.scale)
     step = settings.k / 2 * unit
     ratings = np.zeros(width * m) if start is None else ((start - settings.init) * unit).ravel()
@@ -488,7 +495,7 @@ def _pilots_miss(
     start = games.start(length, settings, _PILOTS)
     assert start is not None  # not all games
     before = start.copy()
-    before[:, :-2] = _play(
+    before[:, : len(games.level)] = _play(
         games, kinds[:length], settings, games.start(2 * length, settings, _PILOTS)
     )
     starts = np.concatenate([before, start])
