@@ -66,7 +66,9 @@ def simulate(arguments: argparse.Namespace) -> None:
 def report(arguments: argparse.Namespace) -> None:
     """Write a set's page."""
     from botchat.pipeline import reporting
+    from botchat.processes import spend_memory
 
+    spend_memory()
     with progress(arguments, by_steps=True) as meter:
         page = reporting.report(
             workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, meter=meter

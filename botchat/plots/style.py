@@ -8,6 +8,7 @@ No pyplot: its figures are global state.
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -69,6 +70,10 @@ _RC: Any = {
     "ytick.color": MUTED,
     "ytick.labelcolor": INK,
 }
+
+_DPI = 160
+_MOST_DOTS = 4_000_000
+"""Of a PNG: what is larger has fewer an inch, and can still be read; the SVG has them all."""
 
 _PAD = 5
 """Between a plot and its labels, in points."""
@@ -251,15 +256,16 @@ def svg(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-def png(figure: Figure, dpi: int = 160) -> bytes:
+def png(figure: Figure) -> bytes:
     r"""The figure as a PNG on white; what no installed font can draw is shown as ``\u901a``."""
     buffer = io.BytesIO()
+    area = figure.get_figwidth() * figure.get_figheight()
     fonts = [FONT, *(name for name in _FALLBACKS if name in fontManager.get_font_names())]
     with styled(), mpl.rc_context({"font.sans-serif": fonts}), _drawable(figure, fonts):
         figure.savefig(
             buffer,
             format="png",
-            dpi=dpi,
+            dpi=min(_DPI, math.sqrt(_MOST_DOTS / area)),
             facecolor="white",
             metadata={"Software": "BotChat"},
             # A tenth larger than with the usual 6, in half the time.
