@@ -310,8 +310,9 @@ def _em(char: str, bold: bool) -> float:
     return face.load_char(ord(char), flags=LoadFlags.NO_SCALE).horiAdvance / face.units_per_EM
 
 
-@cache
 def _face(weight: str) -> FT2Font:
+    # Not kept: matplotlib keeps it, and lets go of it in a forked process, where two that read one
+    # open file would move each other's place in it.
     return get_font(findfont(FontProperties(family=FONT, weight=weight)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ from botchat import plots
 from botchat.arenas import from_comparisons
 from botchat.plots import charts, style
 from botchat.plots.style import Heading
+from botchat.processes import executor
 from botchat.ratings.comparisons import Comparisons
 from tests.boards import QUICK, made
 
@@ -194,3 +196,17 @@ def test_an_arena_alone_is_drawn() -> None:
     found = plots.draw_arena(arena, "a table")
     assert [chart.name for chart in found] == ["bradley-terry", "elo", "win-rates"]
     assert all("N =" not in chart.svg for chart in found)
+
+
+def face() -> int:
+    """Which object reads the font's file."""
+    return id(style._face("normal"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_a_forked_process_opens_its_own_fonts() -> None:
+    """Two that read one open file would move each other's place in it."""
+    ours = style._face("normal")
+    assert id(ours) == face()
+    with executor(2) as working:
+        assert working.submit(face).result() != id(ours)
