@@ -26,6 +26,7 @@ from botchat import processes
 from botchat.errors import ConfigError
 from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
 from botchat.ratings.maximum_likelihood import maximise, tables
+from botchat.ratings.shuffles import end_of_alike, end_of_resample, end_of_shuffle, stream
 
 _TOLERANCE = 1e-6
 """Elo by which a pilot's end may miss that of a longer tail. On the published tables pilots miss by
@@ -369,77 +370,21 @@ def _draw(
     """Kinds of the last ``length`` games of each shuffle in ``block``, shape (length, shuffles)."""
     n = len(games[0].kind)
     if settings.per_pair is not None:
-        draw = _end_of_alike(games[0], length)
+        draw = end_of_alike(games[0].by_pair, games[0].begin, length)
     else:
-        draw = _end_of_resample(n, length) if settings.resample else _end_of_shuffle(n, length)
+        draw = end_of_resample(n, length) if settings.resample else end_of_shuffle(n, length)
     drawn = [np.empty((length, len(block)), dtype=each.kind.dtype) for each in games]
     some = [np.empty((min(64, len(block)), length), dtype=each.kind.dtype) for each in games]
     for low in range(0, len(block), len(some[0])):
         numbers = block[low : low + len(some[0])]
         for i, number in enumerate(numbers):
-            cases = draw(_stream(settings, number))
+            cases = draw(stream(settings.seed, number))
             for of_cases, rows in zip(games, some, strict=True):
                 of_cases.kind.take(cases, out=rows[i], mode="clip")
         # Several at a time: a column of `kinds` touches a cache line for every game.
         for kinds, rows in zip(drawn, some, strict=True):
             kinds[:, low : low + len(numbers)] = rows[: len(numbers)].T
     return drawn
-
-
-def _stream(settings: EloSettings, number: int) -> np.random.Generator:
-    """The random stream of one shuffle; shuffles are numbered through all runs."""
-    child = np.random.SeedSequence(settings.seed, spawn_key=(number,))
-    return np.random.Generator(np.random.PCG64DXSM(child))
-
-
-def _end_of_resample(n: int, length: int) -> Callable[[np.random.Generator], Indices]:
-    """Draw the last ``length`` of n indices drawn with replacement, the last one first."""
-    return lambda rng: rng.integers(n, size=length, dtype=np.intp)[::-1]
-
-
-def _end_of_alike(games: _Games, length: int) -> Callable[[np.random.Generator], Indices]:
-    """Draw the last ``length`` comparisons, the last one first, so that all pairs are as likely."""
-    begin, size = games.begin[:-1], np.diff(games.begin)
-
-    def draw(rng: np.random.Generator) -> Indices:
-        # One number tells pair and comparison, so that a stream gives one end for any length.
-        pair, within = np.divmod(rng.random(length)[::-1] * len(begin), 1)
-        chosen = pair.astype(np.intp)
-        place = begin[chosen] + (within * size[chosen]).astype(np.intp)
-        return np.asarray(games.by_pair[place])
-
-    return draw
-
-
-def _end_of_shuffle(n: int, length: int) -> Callable[[np.random.Generator], Indices]:
-    """Draw the last ``length`` entries of a random order of 0..n-1.
-
-    Draws with replacement, the last entry first, and skips what was drawn before: that is drawing
-    without replacement, and for a short end ten times cheaper than a whole order. Where more than
-    half is wanted the rest is shuffled. A stream gives the end of the same order for any length.
-    """
-    drawn_length = min(length, n // 2)
-    expected = -n * math.log1p(-drawn_length / n)
-    size = int(expected + math.sqrt(expected)) + 1
-    times = np.arange(size, dtype=np.int32)
-    latest = np.empty(n, dtype=np.int32)
-
-    def draw(rng: np.random.Generator) -> Indices:
-        drawn, time = rng.integers(n, size=size, dtype=np.intp)[::-1].copy(), times
-        while True:
-            latest[drawn] = time  # of one drawn twice numpy keeps the later, the first drawn
-            kept: Indices = drawn[latest.take(drawn) == time]
-            if len(kept) >= drawn_length:
-                break
-            drawn = np.concatenate([rng.integers(n, size=size, dtype=np.intp)[::-1], drawn])
-            time = np.arange(len(drawn), dtype=np.int32)
-        kept = kept[len(kept) - drawn_length :]
-        if drawn_length < length:
-            rest = np.delete(np.arange(n), kept)
-            kept = np.concatenate([rng.permutation(rest), kept])
-        return kept[len(kept) - length :]
-
-    return draw
 
 
 def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings) -> int:
