@@ -29,16 +29,16 @@ import msgspec
 import openai
 
 import botchat
-from botchat import store
-from botchat.config import ModelSettings
 from botchat.interfaces import Sampling
-from botchat.ledger import Ledger
-from botchat.ledger_accounts import stats
+from botchat.models.endpoint.openai_api import Connection, OpenAIModel
 from botchat.models.limits import Endpoint
-from botchat.models.openai_api import Connection, OpenAIModel
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
 from botchat.records import Dialogue, Seed
+from botchat.workspace import files
+from botchat.workspace.config import ModelSettings
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.ledger_accounts import stats
 
 ROOT = Path(__file__).resolve().parents[1]
 SPOKEN = [
@@ -200,7 +200,7 @@ def judge_a_queue(url, n_cases, in_flight):
         text = f'[models.judge]\nmodel = "judge"\nbase_url = "{url}"\n'
         (workspace.root / "botchat.toml").write_text(f"{text}max_concurrency = {in_flight}\n")
         seeds = [Seed(f"s{n}", ("How are you?", "Fine.", *SPOKEN[:2])) for n in range(n_seeds)]
-        store.finish(workspace.root / "seeds" / "queue.jsonl", seeds, lambda seed: seed.id)
+        files.finish(workspace.root / "seeds" / "queue.jsonl", seeds, lambda seed: seed.id)
         for player in range(n_players):
             said = [
                 Dialogue(
@@ -214,7 +214,7 @@ def judge_a_queue(url, n_cases, in_flight):
                 )
                 for n, seed in enumerate(seeds)
             ]
-            store.finish(workspace.dialogues_path("queue", f"m{player}"), said, lambda d: d.seed_id)
+            files.finish(workspace.dialogues_path("queue", f"m{player}"), said, lambda d: d.seed_id)
         del seeds, said
         before = resource.getrusage(resource.RUSAGE_SELF)
         started = time.perf_counter()

@@ -17,40 +17,40 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from botchat.pipeline.agreeing import agree
-    from botchat.pipeline.benching import bench
-    from botchat.pipeline.generation import generate
-    from botchat.pipeline.judging import judge
-    from botchat.pipeline.probing import probe
-    from botchat.pipeline.publishing import leaderboard, rank_rates
-    from botchat.pipeline.sampling import judge_adaptively
-    from botchat.pipeline.seeding import import_seeds
+    from botchat.pipeline.adaptive import judge_adaptively
+    from botchat.pipeline.agree import agree
+    from botchat.pipeline.bench import bench
+    from botchat.pipeline.generate import generate
+    from botchat.pipeline.judge import judge
+    from botchat.pipeline.leaderboard import leaderboard, rank_rates
+    from botchat.pipeline.probe import probe
+    from botchat.pipeline.seeds import import_seeds
     from botchat.pipeline.session import Limits
-    from botchat.pipeline.simulating import simulate
-    from botchat.pipeline.workspace import Workspace
+    from botchat.pipeline.simulate import simulate
     from botchat.ratings.adaptive import AdaptiveSettings, Target
     from botchat.ratings.bradley_terry import fit as bradley_terry
     from botchat.ratings.comparisons import Comparisons
     from botchat.ratings.elo import bootstrap_elo as elo
+    from botchat.workspace.folder import Workspace
 
 _HOMES = {
     "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
     "Comparisons": "ratings.comparisons:Comparisons",
     "Limits": "pipeline.session:Limits",
     "Target": "ratings.adaptive:Target",
-    "Workspace": "pipeline.workspace:Workspace",
-    "agree": "pipeline.agreeing:agree",
-    "bench": "pipeline.benching:bench",
+    "Workspace": "workspace.folder:Workspace",
+    "agree": "pipeline.agree:agree",
+    "bench": "pipeline.bench:bench",
     "bradley_terry": "ratings.bradley_terry:fit",
     "elo": "ratings.elo:bootstrap_elo",
-    "generate": "pipeline.generation:generate",
-    "import_seeds": "pipeline.seeding:import_seeds",
-    "judge": "pipeline.judging:judge",
-    "judge_adaptively": "pipeline.sampling:judge_adaptively",
-    "leaderboard": "pipeline.publishing:leaderboard",
-    "probe": "pipeline.probing:probe",
-    "rank_rates": "pipeline.publishing:rank_rates",
-    "simulate": "pipeline.simulating:simulate",
+    "generate": "pipeline.generate:generate",
+    "import_seeds": "pipeline.seeds:import_seeds",
+    "judge": "pipeline.judge:judge",
+    "judge_adaptively": "pipeline.adaptive:judge_adaptively",
+    "leaderboard": "pipeline.leaderboard:leaderboard",
+    "probe": "pipeline.probe:probe",
+    "rank_rates": "pipeline.leaderboard:rank_rates",
+    "simulate": "pipeline.simulate:simulate",
 }
 
 __all__ = [

@@ -1,5 +1,5 @@
 """``python -m botchat``."""
 
-from botchat.cli import entry
+from botchat.cli.main import entry
 
 entry()

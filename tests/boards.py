@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from botchat.leaderboards import Board, build
+from botchat.boards.board import Board, build
 from botchat.protocols.arena import eligible
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance
@@ -61,7 +61,7 @@ QUICK = EloSettings(shuffles=20, runs=2)
 
 @dataclass(frozen=True)
 class Made:
-    """Everything `botchat.leaderboards.build` takes."""
+    """Everything `botchat.boards.board.build` takes."""
 
     seeds: list[Seed]
     dialogues: dict[str, dict[str, Dialogue]]

@@ -19,8 +19,8 @@ from botchat.errors import ConfigError
 from botchat.judges.agents import SWAPPED
 from botchat.judges.cascade import CASCADE, CHEAP
 from botchat.judges.voting import aggregate, opening_votes
-from botchat.panels import DECOMPOSER, FEEDBACK, SUMMARIZER, AgentSettings, PanelSettings
 from botchat.records import Judgment, Turn, Verdict
+from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER, AgentSettings, PanelSettings
 
 BEFORE_TALK = " (before talk)"
 """Ends a panel's name where the votes are those before the talk."""

@@ -10,17 +10,19 @@ from typing import Literal
 
 import msgspec
 
-from botchat import panels, prompts
+from botchat import prompts
 from botchat.concurrency import together
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, ChatModel, Judge, Ruling, Sampling, settings_digest
-from botchat.judges import debate, discussion, ensemble
+from botchat.judges import discussion, ensemble
+from botchat.judges import talk as debate
 from botchat.judges.agents import SWAPPED, Agent, Talk, Talking, heard
 from botchat.judges.cascade import Cascade
 from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, mirrored
-from botchat.panels import AgentSettings, PanelSettings
 from botchat.records import Outcome, Turn, Verdict
+from botchat.workspace import panels
+from botchat.workspace.panels import AgentSettings, PanelSettings
 
 
 class Panel:
@@ -103,7 +105,7 @@ def build_panel(
     Args:
         name: of the ``[panels]`` entry or preset. Where ``default_model`` is used the judgments
             are filed under ``name@model``.
-        settings: with role texts read (`botchat.panels.with_texts`).
+        settings: with role texts read (`botchat.workspace.panels.with_texts`).
         model_of: a model by its name; asked once for each.
         default_model: model of agents that name none (``--judge-model``).
         judge_of: a judge by its name, for the two of a cascade; by default single models.

@@ -1,7 +1,7 @@
 """The offline judge: the UniEval prompt's criteria (BotChat Appendix B) made computable.
 
 It accuses the first utterance that does what at most 1 % of the set's human dialogues do; see
-`botchat.measures.dialogue_flags` for the criteria. It is a floor and a check for other judges, not
+`botchat.measures.flags` for the criteria. It is a floor and a check for other judges, not
 one of the paper's: it sees no sense, only form, and does not find an error of fact or logic.
 
 A diagnosis it writes in the form that the question asks for, with what the criteria can tell: an
@@ -16,7 +16,7 @@ from dataclasses import asdict
 from functools import lru_cache
 
 from botchat.interfaces import Case, Ruling, settings_digest
-from botchat.measures.dialogue_flags import Flag, fit_thresholds, flags
+from botchat.measures.flags import Flag, fit_thresholds, flags
 from botchat.records import Verdict
 
 VERSION = 1

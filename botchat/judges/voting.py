@@ -25,8 +25,8 @@ from fractions import Fraction
 from typing import Literal
 
 from botchat.judges.agents import SWAPPED
-from botchat.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 from botchat.records import Turn, Verdict
+from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 _ACCUSED = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
 _VERDICT = {accused: verdict for verdict, accused in _ACCUSED.items()}

@@ -1,4 +1,4 @@
-r"""The English that `botchat.measures.dialogue_flags` knows: words, stems and kinds of phrases.
+r"""The English that `botchat.measures.flags` knows: words, stems and kinds of phrases.
 
 Patterns expect lower case with straight apostrophes, except `LAYOUT` and `EMOJI`. All are linear in
 the length of the text: no repetition without a bound can match the same text in two ways.

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from botchat.measures.dialogue_flags import (
+from botchat.measures.flags import (
     DialogueMeasures,
     Style,
     Thresholds,

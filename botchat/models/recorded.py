@@ -15,10 +15,10 @@ from typing import Any
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import ChatModel, Message, Reply, Sampling
-from botchat.ledger import Ledger, request_json, request_key
+from botchat.models.endpoint.replies import token_logprobs
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
-from botchat.models.replies import token_logprobs
 from botchat.models.roles import without_thoughts
+from botchat.workspace.ledger import Ledger, request_json, request_key
 
 DRAIN_S = 30.0
 """How long an interrupted run waits for replies that are under way, and may be billed."""

@@ -7,22 +7,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from botchat import __version__, store
-from botchat.agreements import Findings
+from botchat import __version__
+from botchat.boards.judge_agreement import Findings
+from botchat.boards.tables import Table, to_csv, to_json, to_markdown
 from botchat.errors import ConfigError
 from botchat.interfaces import settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
-from botchat.ledger import Ledger
-from botchat.ledger_accounts import Bill, bills
 from botchat.measures.agreement import Agreement, compare
 from botchat.measures.annotations import Annotation
 from botchat.measures.statistics import Row
-from botchat.panels import PRESETS, PanelSettings
-from botchat.pipeline.judging import full_name
-from botchat.pipeline.workspace import Workspace
+from botchat.pipeline.judge import full_name
 from botchat.records import Judgment, Verdict
-from botchat.tables import Table, to_csv, to_json, to_markdown
+from botchat.workspace import files
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.ledger_accounts import Bill, bills
+from botchat.workspace.panels import PRESETS, PanelSettings
 
 BUILT_IN = "who wrote what (built in)"
 """The annotator that knows which side is human; no judge has such a name."""
@@ -64,17 +65,17 @@ def publish(
     whole = {**whole, "out": None if out is None else str(out)}
     lines = [*found.notes, found.signature]
     if out is not None:
-        from botchat.plots import agreement as figures
+        from botchat.report.figures import agreement as figures
 
         for part in tables:
-            store.write_atomic(out / f"{part.name}.csv", to_csv(part).encode())
+            files.write_atomic(out / f"{part.name}.csv", to_csv(part).encode())
         notes = "".join(f"- {note}\n" for note in found.notes)
         text = "\n".join([f"# {found.subject}\n", notes, *map(to_markdown, tables)])
-        store.write_atomic(out / "agreement.md", text.encode())
-        store.write_atomic(out / "agreement.json", to_json(whole).encode())
+        files.write_atomic(out / "agreement.md", text.encode())
+        files.write_atomic(out / "agreement.json", to_json(whole).encode())
         for chart in figures.draw(found):
-            store.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
-            store.write_atomic(out / f"{chart.name}.png", chart.png)
+            files.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
+            files.write_atomic(out / f"{chart.name}.png", chart.png)
         lines.append(f"written to: {out}")
     shown = [part for part in tables if part.name not in ("pairs", "rankings")]
     return Compared(shown, lines, whole, out)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from botchat.models.baselines import BASELINES
-from botchat.pipeline.generation import generate
-from botchat.pipeline.judging import RANKING, judge
-from botchat.pipeline.publishing import Published, leaderboard
-from botchat.pipeline.running import Meter
+from botchat.models.bots import BASELINES
+from botchat.pipeline.generate import generate
+from botchat.pipeline.judge import RANKING, judge
+from botchat.pipeline.leaderboard import Published, leaderboard
+from botchat.pipeline.run import Meter
 from botchat.pipeline.session import RULES
-from botchat.pipeline.workspace import SAMPLE, Workspace
+from botchat.workspace.folder import SAMPLE, Workspace
 
 
 def demo(workspace: Workspace, meter: Meter | None = None) -> Published:

@@ -11,12 +11,12 @@ from urllib.parse import quote
 import msgspec
 
 from botchat.errors import MissingError
-from botchat.pipeline.accounts import stats_rows
-from botchat.pipeline.workspace import Workspace
+from botchat.pipeline.ledger import stats_rows
 from botchat.protocols import diagnosis, gteval, unieval
 from botchat.protocols.arena import eligible
 from botchat.records import Dialogue, Judgment
 from botchat.report.live import Calls, Progress, State
+from botchat.workspace.folder import Workspace
 
 Record = TypeVar("Record", Dialogue, Judgment)
 

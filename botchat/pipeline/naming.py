@@ -5,15 +5,15 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from botchat.config import public_url
 from botchat.errors import BotChatError
 from botchat.interfaces import Message, Sampling
-from botchat.models.baselines import BASELINES
-from botchat.panels import PRESETS
-from botchat.pipeline.running import Meter, run_now
+from botchat.models.bots import BASELINES
+from botchat.pipeline.run import Meter, run_now
 from botchat.pipeline.session import RULES, Limits, Session, open_session
-from botchat.pipeline.workspace import Workspace
 from botchat.records import HUMAN
+from botchat.workspace.config import public_url
+from botchat.workspace.folder import Workspace
+from botchat.workspace.panels import PRESETS
 
 Row = dict[str, Any]
 

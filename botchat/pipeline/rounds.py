@@ -11,11 +11,11 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, case_digest
-from botchat.pipeline.filing import UNANSWERED, Filing
-from botchat.pipeline.running import Meter, Stops, work_through
+from botchat.pipeline.run import Meter, Stops, work_through
 from botchat.pipeline.sampled import Sampled, pairs
+from botchat.pipeline.stage_file import UNANSWERED, Filing
 from botchat.protocols.arena import Field
-from botchat.protocols.verdicts import outcome
+from botchat.protocols.pairs import outcome
 from botchat.ratings.adaptive import ELO, AdaptiveSettings, Asked, Sampler, Target
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats
 from botchat.records import Judgment

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from botchat.pipeline.filing import Judged
+from botchat.pipeline.stage_file import Judged
 from botchat.ratings.adaptive import State, Target
 
 Row = dict[str, Any]

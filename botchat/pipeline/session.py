@@ -10,22 +10,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from botchat import config
 from botchat.errors import ConfigError
-from botchat.generation import Speaker
 from botchat.interfaces import ChatModel, Judge, Sampling
-from botchat.ledger import Ledger
-from botchat.models.baselines import baseline
+from botchat.models.bots import baseline
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
-from botchat.panels import PRESETS, PanelSettings
-from botchat.pipeline.running import Meter
-from botchat.pipeline.workspace import Workspace
+from botchat.models.self_chat import Speaker
+from botchat.pipeline.run import Meter
 from botchat.records import Seed
+from botchat.workspace import config
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
-    from botchat.models.batch import BatchModel
-    from botchat.models.openai_api import Connection
+    from botchat.models.endpoint.batch import BatchModel
+    from botchat.models.endpoint.openai_api import Connection
 
 log = logging.getLogger("botchat")
 
@@ -232,7 +232,7 @@ class Session:
         model, endpoint, prices, budget = self._unrecorded(resolved)
         retry = None
         if self._batch:
-            from botchat.models.batch import ROUNDS, discounted
+            from botchat.models.endpoint.batch import ROUNDS, discounted
 
             # What waits for a batch takes no place in flight.
             model, endpoint, retry = self._in_batches(model), None, ROUNDS
@@ -252,8 +252,8 @@ class Session:
 
     def _in_batches(self, model: ChatModel) -> BatchModel:
         """``model`` through its endpoint's Batch API; one for all who ask it in this run."""
-        from botchat.models.batch import CAREFUL_REQUESTS, MAX_REQUESTS, BatchModel
-        from botchat.models.openai_api import OpenAIModel
+        from botchat.models.endpoint.batch import CAREFUL_REQUESTS, MAX_REQUESTS, BatchModel
+        from botchat.models.endpoint.openai_api import OpenAIModel
 
         if not isinstance(model, OpenAIModel):
             raise ConfigError(_NO_BATCH.format(model.name))
@@ -274,12 +274,12 @@ class Session:
             # Bots are free: limits on money, calls and tokens are about endpoints.
             return baseline(resolved.target, self._humans), None, FREE, Budget()
         if resolved.settings is None:  # local weights: people have been turned away already
-            from botchat.models.transformers_local import local_model
+            from botchat.models.local.model import local_model
 
             return local_model(resolved.name, resolved.target), None, FREE, Budget()
-        from botchat.models.batch_endpoint import MAX_OUTPUT
-        from botchat.models.openai_api import Connection, OpenAIModel, identity
-        from botchat.models.transport import MAX_BODY
+        from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
+        from botchat.models.endpoint.openai_api import Connection, OpenAIModel, identity
+        from botchat.models.endpoint.transport import MAX_BODY
 
         settings = resolved.settings
         place = (settings.base_url, settings.api_key_env or settings.api_key_file)

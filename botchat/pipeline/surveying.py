@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 
-from botchat.measures.dialogue_flags import fit_thresholds
 from botchat.measures.flagged import Survey, measure_all
-from botchat.processes import HERE
+from botchat.measures.flags import fit_thresholds
+from botchat.parallel import HERE
 from botchat.records import Dialogue, Seed
 
 MOST = 9_000

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from botchat import store
 from botchat.interfaces import dialogue_digest, digests_of_pairs
-from botchat.protocols.verdicts import Collected, Flags, Verdicts
+from botchat.protocols.pairs import Collected, Flags, Verdicts
 from botchat.ratings.comparisons import distinct
 from botchat.records import Dialogue, PairVerdict
+from botchat.workspace import files as store
 
 Dialogues = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""

@@ -24,9 +24,9 @@ import msgspec
 
 from botchat import prompts
 from botchat.interfaces import Case, Shown
-from botchat.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 from botchat.protocols.wording import END, json_fields, neutral, object_schema
 from botchat.records import Dialogue, Judgment, Verdict
+from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 PROTOCOL = "diagnosis"
 PROMPTS = ("diagnosis",)

@@ -15,8 +15,7 @@ import numpy as np
 
 from botchat.errors import DataError
 from botchat.protocols.arena import eligible
-from botchat.protocols.verdicts import Verdicts
-from botchat.protocols.verdicts import outcome as outcome
+from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Seed, Verdict
 
 PASS_AT = (4, 8, 12, 16)

@@ -16,7 +16,7 @@ from itertools import product
 from botchat import prompts
 from botchat.errors import DataError
 from botchat.interfaces import Case, Shown
-from botchat.measures.recorded import ERROR_TYPES, people
+from botchat.measures.mateval_records import ERROR_TYPES, people
 from botchat.measures.scores import Rating
 from botchat.records import Judgment, Verdict
 
@@ -41,7 +41,7 @@ class Story:
 
 
 def stories(files: Mapping[str, bytes]) -> list[Story]:
-    """The stories of one dataset; files and errors as of `botchat.measures.recorded.mateval`.
+    """The stories of one dataset; files and errors as of `mateval_records.mateval`.
 
     An id holds a digest of the text, so that datasets can be judged beside each other.
     """

@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from botchat import processes
+from botchat import parallel
 from botchat.errors import ConfigError
 from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
 from botchat.ratings.maximum_likelihood import maximise, tables
@@ -115,7 +115,7 @@ def bootstrap_elo(
     """
     if workers is not None and workers < 1:
         raise ConfigError(f"{workers} workers: give at least 1")
-    with processes.executor(workers) as executor:
+    with parallel.executor(workers) as executor:
         cases = Cases(comparisons, np.arange(len(comparisons)), len(comparisons))
         return begin_elo([cases], settings, executor, spread=workers is not None)()[0]
 
@@ -158,7 +158,7 @@ def begin_elo(
         for cases, of_cases in zip(rated, games, strict=True)
     )
     if not spread and length * settings.runs * settings.shuffles < _WORTH_PROCESSES:
-        executor = processes.HERE
+        executor = parallel.HERE
     begun = _begin(games, length, settings, executor)
 
     def finish() -> list[EloResult]:
@@ -451,7 +451,7 @@ def _pilots_miss(
 def _blocks(total: int, bytes_each: int) -> list[range]:
     """Split ``total`` shuffles evenly: a multiple of the cores' number, and each fits in memory."""
     most = max(1, min(_BLOCK, _BLOCK_BYTES // bytes_each))
-    cores = processes.cores()
+    cores = parallel.cores()
     count = min(total, cores * math.ceil(total / (cores * most)))
     edges = [total * i // count for i in range(count + 1)]
     return [range(low, high) for low, high in pairwise(edges)]

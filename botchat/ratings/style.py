@@ -22,13 +22,7 @@ from botchat.ratings.bradley_terry import (
     scores_by_cluster,
 )
 from botchat.ratings.comparisons import Comparisons, Flags, Floats, distinct
-from botchat.ratings.maximum_likelihood import (
-    score_rate,
-    sums,
-    tables,
-    weights,
-    why_no_maximum,
-)
+from botchat.ratings.maximum_likelihood import score_rate, sums, tables, weights, why_no_maximum
 
 _MAX_STEPS = 100
 _STEP_TOLERANCE = 1e-10

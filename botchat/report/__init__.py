@@ -20,17 +20,17 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from botchat import __version__, prompts
-from botchat.leaderboards import Board
+from botchat.boards.board import Board
+from botchat.boards.tables import Column, Table, cells, headline, labels
 from botchat.protocols import arena, diagnosis, gteval, unieval
 from botchat.report.comparison import ranks
-from botchat.report.figures import inline
 from botchat.report.glance import glance
+from botchat.report.inline import inline
 from botchat.report.transcripts import Sample
-from botchat.tables import Column, Table, cells, headline, labels
 
 if TYPE_CHECKING:
-    from botchat.plots import Chart
     from botchat.report.archive import Archive
+    from botchat.report.figures import Chart
 
 JUDGE_HEALTH = "judge-health"
 """Name of the figure that is about the judge, not about those it judges."""
@@ -48,7 +48,7 @@ class View:
 
     board: Board
     charts: Sequence[Chart] = ()
-    """In the order to show (`botchat.plots.draw`)."""
+    """In the order to show (`botchat.report.figures.draw`)."""
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     """By contestant, for readers without JavaScript (`botchat.report.transcripts.pick`)."""
 

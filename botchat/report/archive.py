@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from botchat.measures.dialogue_flags import Thresholds, fit_thresholds, flags
+from botchat.measures.flags import Thresholds, fit_thresholds, flags
 from botchat.protocols.diagnosis import ERRORS, Report, reports
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
 from botchat.protocols.gteval import PROTOCOL as GTEVAL

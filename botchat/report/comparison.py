@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from botchat.leaderboards import Board
-from botchat.tables import Column, Table, table
+from botchat.boards.board import Board
+from botchat.boards.tables import Column, Table, table
 
 _QUOTED = ("elo_n", "success_n", "gteval_win_or_tie")
 """What a judge's ranking is by: columns of the main table, the first there is."""

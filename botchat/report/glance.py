@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 from markupsafe import Markup
 
-from botchat.leaderboards import Board
+from botchat.boards.board import Board
+from botchat.boards.tables import LABEL_COLUMNS, Table, elided
 from botchat.records import HUMAN
-from botchat.tables import LABEL_COLUMNS, Table, elided
 
 
 @dataclass(frozen=True)

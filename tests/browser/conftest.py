@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from botchat.pipeline.demo import demo
-from botchat.pipeline.workspace import Workspace
+from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver

@@ -13,17 +13,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from botchat.pipeline.agreeing import agree
+from botchat.pipeline.agree import agree
 from botchat.pipeline.comparing import Options
-from botchat.pipeline.publishing import leaderboard
-from botchat.pipeline.reading import read
-from botchat.pipeline.reporting import report
-from botchat.pipeline.viewing import serve
-from botchat.pipeline.workspace import Workspace
+from botchat.pipeline.leaderboard import leaderboard
+from botchat.pipeline.page import report
+from botchat.pipeline.read_set import read
+from botchat.pipeline.view import serve
 from botchat.protocols.diagnosis import ERRORS
 from botchat.records import Judgment, Turn, Utterance, natural_key
 from botchat.report import View, live, render
 from botchat.report.archive import build
+from botchat.workspace.folder import Workspace
 from tests.boards import QUICK, Made, judgment, made
 from tests.browser.conftest import Browser
 

@@ -12,15 +12,16 @@ from itertools import combinations
 import pytest
 
 import botchat
-from botchat import store
-from botchat.cli import main
+from botchat.cli.main import main
 from botchat.errors import LimitReached
-from botchat.models import batch, recorded
+from botchat.models import recorded
+from botchat.models.endpoint import batch
 from botchat.models.limits import Retry
-from botchat.pipeline import reading
-from botchat.pipeline.workspace import Workspace
+from botchat.pipeline import read_set
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
 from tests.integration.test_runs import stage_files, start
 from tests.openai_server import Server, faults, text
 from tests.openai_server.batches import BatchServer
@@ -273,7 +274,7 @@ def test_a_model_is_placed_with_few_calls(server, tmp_path, capsys):
     said = capsys.readouterr().out
     assert re.search(r"eve: \d+ ± \d+ \(95 %\), place [23] of 5, below \w+ and above \w+", said)
     assert server.n_received - sent == 100
-    board = reading.read(Workspace(folder), "small").board(
+    board = read_set.read(Workspace(folder), "small").board(
         "umpire", EloSettings(shuffles=10, runs=1)
     )
     assert any("; 100 of 580 were chosen adaptively" in note for note in board.notes)

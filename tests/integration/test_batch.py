@@ -13,14 +13,14 @@ from collections import Counter
 import openai
 import pytest
 
-from botchat import display
-from botchat.cli import main
+from botchat.cli import display
+from botchat.cli.main import main
 from botchat.errors import BotChatError
-from botchat.ledger import Ledger
-from botchat.ledger_accounts import stats
-from botchat.models import batch, batch_endpoint
+from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
-from botchat.pipeline.running import Meter
+from botchat.pipeline.run import Meter
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.ledger_accounts import stats
 from tests.integration.test_runs import KEY, ROOT, commands, stage_files, workspace
 from tests.openai_server import Gate, faults, per_request, templates
 from tests.openai_server.batches import BatchServer, Fate
@@ -33,7 +33,7 @@ N_CALLS = N_SEEDS * 3
 PROGRAM = (
     "from botchat.models import batch\n"
     "batch.FIRST_POLL_S = 0.0\n"
-    "from botchat.cli import entry\n"
+    "from botchat.cli.main import entry\n"
     "entry()\n"
 )
 
@@ -582,8 +582,8 @@ def test_the_meter_follows_the_batches(tmp_path):
             seen.append((name, counts))
             super().__setitem__(name, counts)
 
-    from botchat.pipeline.generation import generate
-    from botchat.pipeline.workspace import Workspace
+    from botchat.pipeline.generate import generate
+    from botchat.workspace.folder import Workspace
 
     meter = Meter(batches=Watched())
     with BatchServer(fates=[Fate(looks=1), Fate()]) as server:

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from botchat import store
-from botchat.cli import main
+from botchat.cli.main import main
 from botchat.records import Judgment
+from botchat.workspace import files
 from tests.openai_server import Server, text
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -326,7 +326,7 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path
     assert rows["REP"]["spearman"] is None
     (path,) = (tmp_path / "w" / "judgments" / "bench-mateval" / "stories").iterdir()
     # A deduction without its minus is one all the same.
-    assert store.read(path, Judgment)[0].verdict == "0 0 0 0 -1"
+    assert files.read(path, Judgment)[0].verdict == "0 0 0 0 -1"
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ import pickle
 
 import pytest
 
-from botchat.config import ModelSettings
 from botchat.errors import FatalModelError
 from botchat.interfaces import Message, Sampling, Usage
-from botchat.ledger import Ledger
-from botchat.ledger_accounts import stats
-from botchat.models import openai_api, transport
+from botchat.models.endpoint import openai_api, transport
+from botchat.models.endpoint.openai_api import Connection, OpenAIModel
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
-from botchat.models.openai_api import Connection, OpenAIModel
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
+from botchat.workspace.config import ModelSettings
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.ledger_accounts import stats
 from tests.openai_server import Gate, Server, faults, per_request, templates, text
 
 KEY = "sk-canary-0123456789abcdef"

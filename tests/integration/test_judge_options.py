@@ -11,17 +11,17 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from botchat import agreements
-from botchat.cli import main
+from botchat.boards import judge_agreement
+from botchat.cli.main import main
 from botchat.interfaces import Message, Sampling
 from botchat.judges.samples import stability
-from botchat.ledger import Ledger
-from botchat.models import batch, batch_endpoint
+from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
-from botchat.pipeline import agreeing, comparing, reading
-from botchat.pipeline.workspace import Workspace
+from botchat.pipeline import agree, comparing, read_set
 from botchat.protocols import arena, unieval
 from botchat.records import Judgment
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import ask
 from tests.integration.test_runs import KEY, stage_files, workspace
 from tests.openai_server import Server, converse, drawn, faults, text
@@ -383,7 +383,7 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
     known = sum(judgment.confidence for judgment in made) / len(made)
     steady = stability(one.transcript for one in judgments(folder, "umpire (3 samples)"))
     keys = ("stable", "samples_agree", "confidence")
-    there = reading.read(Workspace(folder), "small")
+    there = read_set.read(Workspace(folder), "small")
     health = {}
     for name in ("open", "umpire (3 samples)", "plain"):
         frame = there.board(name).judge_health.frame
@@ -394,7 +394,7 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
         "samples_agree": pytest.approx(steady.agreement),
     }
     assert health["plain"] == {}
-    found = agreeing.beside_each_other(Workspace(folder), there)["gteval"]
+    found = agree.beside_each_other(Workspace(folder), there)["gteval"]
     rows = {row["judge"]: row for row in found.rows}
     assert rows["open"]["confidence"] == pytest.approx(known)
     assert rows["open"]["overconfidence"] == pytest.approx(known - rows["open"]["accuracy"])
@@ -406,7 +406,7 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
         "single (3 samples)",
     )
     assert comparing.own_name(Workspace(folder), "umpire (3 samples)") == "umpire"
-    (shown,) = (part for part in agreements.tables(found) if part.name == "judges")
+    (shown,) = (part for part in judge_agreement.tables(found) if part.name == "judges")
     headings = {column.heading for column in shown.columns}
     assert {"Samples all agree", "Two samples agree", "Confidence", "Overconfident"} <= headings
 

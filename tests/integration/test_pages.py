@@ -16,15 +16,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from botchat.cli import main
+from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline.following import state
-from botchat.pipeline.generation import generate
-from botchat.pipeline.judging import judge
-from botchat.pipeline.reporting import plot, report
-from botchat.pipeline.viewing import Server, serve
-from botchat.pipeline.workspace import SAMPLE, Workspace
+from botchat.pipeline.generate import generate
+from botchat.pipeline.judge import judge
+from botchat.pipeline.page import plot, report
+from botchat.pipeline.view import Server, serve
 from botchat.report.live import render
+from botchat.workspace.folder import SAMPLE, Workspace
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

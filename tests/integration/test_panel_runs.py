@@ -10,11 +10,11 @@ from collections import Counter
 
 import pytest
 
-from botchat import store
-from botchat.cli import main
+from botchat.cli.main import main
 from botchat.judges.controls import calls
-from botchat.panels import PanelSettings
 from botchat.records import Judgment, Seed
+from botchat.workspace import files
+from botchat.workspace.panels import PanelSettings
 from tests.integration.test_runs import stage_files, start
 from tests.openai_server import Server, converse, text
 
@@ -32,7 +32,7 @@ def workspace(folder, server, panel, n_seeds=3, in_flight=4):
         Seed(f"s{n}", tuple(f"line {i} of talk {n}, isn't it?" for i in range(4)))
         for n in range(n_seeds)
     ]
-    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    files.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     (folder / "botchat.toml").write_text(
         f'[models.umpire]\nmodel = "umpire"\nbase_url = "{server.url}"\n'
         f"max_concurrency = {in_flight}\nprice_input = 1.0\nprice_output = 2.0\n\n{panel}"
@@ -67,7 +67,7 @@ def judgments(folder):
     """Judge -> its Arena judgments."""
     found = {}
     for path in sorted((folder / "judgments" / "small" / "arena-n4").glob("*.jsonl")):
-        made = store.read(path, Judgment)
+        made = files.read(path, Judgment)
         found[made[0].judge] = made
     return found
 

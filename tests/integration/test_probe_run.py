@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from botchat import store
-from botchat.cli import main
-from botchat.protocols import probes, unieval
+from botchat.cli.main import main
+from botchat.protocols import probe as probes
+from botchat.protocols import unieval
 from botchat.records import HUMAN, Judgment, Seed
+from botchat.workspace import files
 from tests.openai_server import Server, text
 from tests.scripted import accusation
 
@@ -31,7 +32,7 @@ EVERYWHERE = ("ai_phrase", "overlong", "formal", "foreign")
 
 def workspace(folder, server=None):
     """Three dialogues with room for faults, and one without; perhaps a judge."""
-    store.finish(folder / "seeds" / "small.jsonl", [*SEEDS, SHORT], lambda seed: seed.id)
+    files.finish(folder / "seeds" / "small.jsonl", [*SEEDS, SHORT], lambda seed: seed.id)
     if server is not None:
         (folder / "botchat.toml").write_text(
             f'[models.umpire]\nmodel = "umpire"\nbase_url = "{server.url}"\n'
@@ -92,7 +93,7 @@ def test_the_numbers_of_a_judge_that_is_known(tmp_path, capsys, monkeypatch):
     assert (made["untouched"]["n_untouched"], made["untouched"]["false_alarms"]) == (2, 0)
     (path,) = (tmp_path / "judgments" / "small" / "probe" / "unieval").iterdir()
     assert str(path) == made["path"]
-    judgments = store.read(path, Judgment)
+    judgments = files.read(path, Judgment)
     assert len(judgments) == made["calls"] == 3 + sum(row["planted"] for row in rows.values())
     assert {j.contestants[0] for j in judgments} <= {HUMAN, *probes.FAULTS}
     assert made["signature"].startswith("botchat:")
@@ -142,7 +143,7 @@ def test_the_rules_judge_is_probed_offline(tmp_path, capsys):
 )
 def test_what_cannot_be_probed_is_said(tmp_path, capsys, flags, message):
     """One line, exit 1."""
-    store.finish(tmp_path / "seeds" / "tiny.jsonl", [SHORT], lambda seed: seed.id)
+    files.finish(tmp_path / "seeds" / "tiny.jsonl", [SHORT], lambda seed: seed.id)
     assert main(["probe", "--judge", "rules", "--dir", str(tmp_path), *flags]) == 1
     error = capsys.readouterr().err
     assert message in error

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from botchat.cli import main
+from botchat.cli.main import main
 from tests.integration.test_runs import (
     IN_FLIGHT,
     KEY,

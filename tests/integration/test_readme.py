@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from botchat.cli import main
+from botchat.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from botchat import store
-from botchat.cli import main
+from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
+from botchat.workspace import files as store
 from tests.openai_server import Server, by_model, converse, faults, flaky
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from botchat.cli import main
+from botchat.cli.main import main
 
 BOTS = ("bot:eliza", "bot:parrot", "bot:verbose")
 KEYS = {"design", "budget", "added", "runs", "calls_mean", "share", "success", "kendall_mean"}

@@ -19,20 +19,21 @@ from pathlib import Path
 
 import pytest
 
-from botchat import prompts, store
-from botchat.cli import main
+from botchat import prompts
+from botchat.cli.main import main
 from botchat.errors import ConfigError, FatalModelError
-from botchat.generation import PROMPT, Length, Speaker, extend
 from botchat.interfaces import Message, Sampling
-from botchat.ledger import Ledger
-from botchat.models import transformers_weights
 from botchat.models.limits import FREE
+from botchat.models.local import weights as transformers_weights
+from botchat.models.local.model import LocalModel, local_model
+from botchat.models.local.weights import Weights
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
-from botchat.models.transformers_local import LocalModel, local_model
-from botchat.models.transformers_weights import Weights
-from botchat.pipeline.running import Stops, work_through
+from botchat.models.self_chat import PROMPT, Length, Speaker, extend
+from botchat.pipeline.run import Stops, work_through
 from botchat.records import Seed
+from botchat.workspace import files as store
+from botchat.workspace.ledger import Ledger
 
 N_WORDS = 100
 SPECIAL = ["<unk>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
@@ -219,7 +220,7 @@ def test_a_batch_holds_prompts_of_similar_length(weights_folder, batches):
 
 def test_a_batch_of_long_prompts_is_smaller(weights_folder, batches, monkeypatch):
     """Tokens bound a batch as well as rows do."""
-    monkeypatch.setattr("botchat.models.transformers_local.BATCH_TOKENS", 400)
+    monkeypatch.setattr("botchat.models.local.model.BATCH_TOKENS", 400)
     replies = ask(LocalModel("hf:tiny", str(weights_folder), batch_size=16), dialogues(20))
     assert all(r.usable for r in replies)
     assert all(len(batch) == 1 or len(batch) * batch[0] <= 400 for batch in batches)
@@ -659,7 +660,7 @@ def test_a_whole_run_and_its_replay_without_the_extra(
     folder, name = workspace(tmp_path / "run"), f"hf:{weights_folder}"
     generate = ["generate", "--seeds", "small", "--turns", "6", "--model", name]
     judge = ["judge", "unieval", "--seeds", "small", "--judge", name]
-    monkeypatch.setattr("botchat.models.transformers_local.LONGEST_REPLY", 12)
+    monkeypatch.setattr("botchat.models.local.model.LONGEST_REPLY", 12)
     for command in (generate, judge):
         assert main([*command, "--dir", str(folder)]) == 0
     files = stage_files(folder)
@@ -730,7 +731,7 @@ def test_transformers_serve_completes_a_small_run(weights_folder, tmp_path, monk
         for name in ("tiny", "strict"):
             judge = ["judge", "unieval", "--seeds", "small", "--judge", name]
             assert main([*judge, "--dir", str(served)]) == 0
-    monkeypatch.setattr("botchat.models.transformers_local.LONGEST_REPLY", 12)
+    monkeypatch.setattr("botchat.models.local.model.LONGEST_REPLY", 12)
     assert main([*generate, f"hf:{weights_folder}", "--dir", str(local)]) == 0
     by_server, here = stored_dialogues(served), stored_dialogues(local)
     assert len(here) == 4

@@ -9,15 +9,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from botchat import agreements
-from botchat.agreements import Findings
+from botchat.boards import judge_agreement
+from botchat.boards.judge_agreement import Findings
+from botchat.boards.tables import cells, headline, to_csv, to_markdown
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
-from botchat.plots import style
-from botchat.plots.agreement import Price, cost_against_agreement, draw
-from botchat.plots.leaders import apart
-from botchat.plots.style import Heading
-from botchat.tables import cells, headline, to_csv, to_markdown
+from botchat.report.figures import style
+from botchat.report.figures.agreement import Price, cost_against_agreement, draw
+from botchat.report.figures.leaders import apart
+from botchat.report.figures.style import Heading
 from tests.unit.test_plots import SCRIPTS, boxes, visible
 
 HEADING = Heading("What agreement costs", "a set · some judges", ["botchat:0.1.0|agree|x:y"])
@@ -121,7 +121,7 @@ def test_without_costs_or_a_second_judge_there_is_no_figure():
 def test_tables_hold_what_was_found_and_no_empty_columns():
     """Figures that nobody has are left out; the signature ends every one of them."""
     found = findings(3)
-    shown = {part.name: part for part in agreements.tables(found)}
+    shown = {part.name: part for part in judge_agreement.tables(found)}
     assert set(shown) == {"judges", "groups", "pairs", "rankings"}
     headings = [column.heading for column in headline(shown["judges"])]
     assert "Prefers longer" not in headings
@@ -132,7 +132,7 @@ def test_tables_hold_what_was_found_and_no_empty_columns():
     for part in shown.values():
         assert to_csv(part).splitlines()[-1] == f"# {found.signature}"
         assert found.signature in to_markdown(part)
-    alone = agreements.tables(findings(3, prefix=None))[0]
+    alone = judge_agreement.tables(findings(3, prefix=None))[0]
     assert "With truth" not in [column.heading for column in headline(alone)]
 
 
@@ -145,8 +145,8 @@ def test_a_judges_leaderboard_rates_contestants_by_its_verdicts():
         Annotation("2", "b", "c", "j", "1"),
         Annotation("2", "c", "b", "j", "tie"),
     ]
-    rated = agreements.ratings(said, "human")
+    rated = judge_agreement.ratings(said, "human")
     assert rated["human", "a"] > rated["human", "b"]
     assert rated["j", "b"] > rated["j", "a"]
     assert ("human", "c") not in rated
-    assert agreements.ratings([Annotation("1", "a", "", "j", "1")], None) == {}
+    assert judge_agreement.ratings([Annotation("1", "a", "", "j", "1")], None) == {}

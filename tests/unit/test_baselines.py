@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel, Message, Reply, Sampling
-from botchat.models.baselines import BASELINES, baseline
-from botchat.models.baselines.language import (
+from botchat.models.bots import BASELINES, baseline
+from botchat.models.bots.language import (
     clauses,
     indirect_question,
     is_statement,

@@ -10,7 +10,7 @@ from botchat.interfaces import Sampling
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.panel import build_panel
 from botchat.judges.single import SingleJudge
-from botchat.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS, PanelSettings
 from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case
 
 TOLD_APART = ("This is one.", "b", "c", "d")

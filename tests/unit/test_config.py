@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from botchat.config import Config, ModelSettings, api_key, load, model_name, public_url
 from botchat.errors import ConfigError
+from botchat.workspace.config import Config, ModelSettings, api_key, load, model_name, public_url
 
 
 def write(tmp_path, text):

@@ -10,11 +10,11 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Sampling
 from botchat.judges.agents import SWAPPED, Agent
 from botchat.judges.controls import before_talk, call_matched, calls, talks
-from botchat.judges.debate import Debate
 from botchat.judges.panel import Panel
-from botchat.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
+from botchat.judges.talk import Debate
 from botchat.protocols.arena import CHOICES
 from botchat.records import Judgment, Turn
+from botchat.workspace.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
 from tests.scripted import Scripted, arena_case, choice
 
 

@@ -7,10 +7,10 @@ from dataclasses import astuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.coverage import Gaps, of_pairs, of_single
-from botchat.protocols.verdicts import Verdicts
+from botchat.boards.coverage import Gaps, of_pairs, of_single
+from botchat.boards.tables import records
+from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
-from botchat.tables import records
 from tests.boards import Made, judgment
 
 MODELS = ("a", "b", "c")

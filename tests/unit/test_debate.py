@@ -8,8 +8,8 @@ import pytest
 
 from botchat.interfaces import Reply, Sampling
 from botchat.judges.agents import Agent
-from botchat.judges.debate import Debate
 from botchat.judges.panel import Panel
+from botchat.judges.talk import Debate
 from botchat.judges.voting import aggregate, opening_votes
 from botchat.protocols.arena import CHOICES
 from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.boards.board import build, files
+from botchat.boards.tables import records
 from botchat.errors import DataError
-from botchat.generation import human_dialogue
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
-from botchat.leaderboards import build, files
-from botchat.panels import PRESETS, AgentSettings, PanelSettings
+from botchat.models.self_chat import human_dialogue
 from botchat.protocols import diagnosis
 from botchat.protocols.diagnosis import ERRORS, Answer, Error, Report, parse
 from botchat.protocols.error_rates import Finding, by_type, error_rates
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Turn
-from botchat.tables import records
+from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.scripted import FAILED, Sampling, Scripted
 
 TALK = (

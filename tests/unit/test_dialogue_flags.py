@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.measures import english
-from botchat.measures.dialogue_flags import (
-    Thresholds,
-    Values,
-    fit_thresholds,
-    flags,
-    measure,
-    values,
-)
+from botchat.measures.flags import Thresholds, Values, fit_thresholds, flags, measure, values
 
 SEED = ("Where did you park the van?", "Behind the bakery, under the lamp.")
 WORDS = "I you the van lamp bakery thanks bye see glad however additionally as an AI ? . \n 1. 你"

@@ -11,7 +11,7 @@ from botchat.judges.agents import Agent
 from botchat.judges.discussion import Discussion, SingleReport
 from botchat.judges.panel import Panel, build_panel
 from botchat.judges.voting import opening_votes
-from botchat.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS, PanelSettings
 from tests.scripted import FAILED, Scripted, arena_case, choice
 
 PARTS = "Here are the parts:\n1. Does it repeat?\n**2.** Is it too formal?\n3、Does it drift?\n4. x"

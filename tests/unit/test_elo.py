@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from botchat import processes
+from botchat import parallel
 from botchat.errors import ConfigError, MissingError
-from botchat.processes import HERE
+from botchat.parallel import HERE
 from botchat.ratings import elo as engine
 from botchat.ratings import shuffles
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings, bootstrap_elo, play
-from botchat.ratings.rates import comparisons_from_rates
+from botchat.ratings.rate_table import comparisons_from_rates
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"
 PER_PAIR = 444
@@ -362,7 +362,7 @@ def test_result_carries_its_settings():
 
 def test_blocks_cover_and_fit_in_memory(monkeypatch):
     """Blocks cover all shuffles in order, evenly, and none holds more than 64 MB of games."""
-    monkeypatch.setattr(processes, "cores", lambda: 3)
+    monkeypatch.setattr(parallel, "cores", lambda: 3)
     blocks = engine._blocks(10_000, 2 * 40_404)
     assert [number for block in blocks for number in block] == list(range(10_000))
     assert max(map(len, blocks)) * 2 * 40_404 <= 64 << 20

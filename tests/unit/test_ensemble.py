@@ -13,8 +13,8 @@ from botchat.judges.agents import Agent
 from botchat.judges.ensemble import Ensemble
 from botchat.judges.panel import Panel, build_panel
 from botchat.judges.single import SingleJudge
-from botchat.panels import PRESETS, AgentSettings, PanelSettings
 from botchat.protocols import gteval
+from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.scripted import (
     FAILED,
     Scripted,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from botchat import failings
-from botchat.measures.dialogue_flags import Thresholds
+from botchat.boards import flags as failings
+from botchat.boards.tables import records
 from botchat.measures.flagged import CRITERIA, MEASURES, STYLE, Measured, Survey, measure_all
-from botchat.tables import records
+from botchat.measures.flags import Thresholds
 
 OPENING = ("Did you catch the bus this morning?", "No, I walked along the river instead.")
 

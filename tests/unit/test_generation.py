@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from botchat import prompts
-from botchat.generation import Length, Speaker, extend, human_dialogue
 from botchat.interfaces import Reply, Sampling
+from botchat.models.self_chat import Length, Speaker, extend, human_dialogue
 from botchat.records import Seed
 
 SEED = Seed("s1", ("Hello there, how are you?", "Fine, and you?", "a human third", "a fourth"))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.health import judge_health
-from botchat.protocols.verdicts import Verdicts
+from botchat.boards.judge_health import judge_health
+from botchat.boards.tables import records
+from botchat.protocols.pairs import Verdicts
 from botchat.records import Dialogue, Judgment
-from botchat.tables import records
 from tests.boards import judgment, made
 
 PLAIN = made({"short": 0.5, "long": 0.5}, 6)

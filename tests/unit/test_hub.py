@@ -1,4 +1,4 @@
-"""`botchat.hub`: dataset rows, and the download of MuTual from a real local server."""
+"""`botchat.seeds.hub`: dataset rows, and the download of MuTual from a real local server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from botchat import hub
 from botchat.errors import ConfigError, DataError
+from botchat.seeds import hub
 
 ITEM = "MuTual-master/data/mutual/test/test_{}.txt"
 

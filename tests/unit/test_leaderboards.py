@@ -15,14 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from botchat.arenas import from_comparisons
-from botchat.errors import DataError
-from botchat.leaderboards import Board, as_json, build, files, rows_for_people
-from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import EloSettings
-from botchat.ratings.rates import comparisons_from_rates
-from botchat.records import HUMAN, Seed
-from botchat.tables import (
+from botchat.boards.arena import from_comparisons
+from botchat.boards.board import Board, as_json, build, files, rows_for_people
+from botchat.boards.tables import (
     Column,
     Table,
     cells,
@@ -34,6 +29,11 @@ from botchat.tables import (
     to_json,
     to_markdown,
 )
+from botchat.errors import DataError
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import EloSettings
+from botchat.ratings.rate_table import comparisons_from_rates
+from botchat.records import HUMAN, Seed
 from tests.boards import QUICK, Made, judgment, made
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from botchat.errors import DataError
 from botchat.interfaces import Reply, Sampling, Usage
-from botchat.ledger import Ledger, request_json, request_key
-from botchat.ledger_accounts import Bill, bills, stats
-from botchat.ledger_archive import export, import_
+from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.ledger_accounts import Bill, bills, stats
+from botchat.workspace.ledger_archive import export, import_
 
 ASK = [{"role": "user", "content": "hi"}]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from botchat.interfaces import Reply, Usage
 from botchat.models import limits
+from botchat.models.endpoint.replies import LONGEST_PAUSE_S, retry_after_s
 from botchat.models.limits import BURST_S, FREE, Endpoint, Prices, Rate, Retry
-from botchat.models.replies import LONGEST_PAUSE_S, retry_after_s
 
 
 @given(

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import prompts
-from botchat.config import _entry
 from botchat.errors import ConfigError
 from botchat.judges.panel import build_panel, wording
-from botchat.panels import (
+from botchat.workspace.config import _entry
+from botchat.workspace.panels import (
     PRESETS,
     ROLES,
     STRATEGIES,

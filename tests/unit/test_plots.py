@@ -14,12 +14,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from botchat import plots
-from botchat.arenas import from_comparisons
-from botchat.plots import charts, style
-from botchat.plots.style import Heading
-from botchat.processes import executor
+from botchat.boards.arena import from_comparisons
+from botchat.parallel import executor
 from botchat.ratings.comparisons import Comparisons
+from botchat.report import figures
+from botchat.report.figures import charts, style
+from botchat.report.figures.style import Heading
 from tests.boards import QUICK, made
 
 NAMES = {
@@ -37,11 +37,11 @@ SCRIPTS = (
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(k: int, *names: str) -> list[plots.Chart]:
+def drawn(k: int, *names: str) -> list[figures.Chart]:
     """Every figure of a board of ``k`` models, named by these in turn."""
     names = names or ("an-organisation/some-model-instruct-{}",)
     skills = {names[i % len(names)].format(i): 1 - (i + 0.5) / k for i in range(k)}
-    return plots.draw(made(skills, 8, unreadable=0.1).board())
+    return figures.draw(made(skills, 8, unreadable=0.1).board())
 
 
 def visible(figure: Figure) -> list[Text]:
@@ -134,7 +134,7 @@ def test_names_are_text_in_svg() -> None:
         "<script>alert(1)</script>", "a&b \"q\" 'x'", "$\\frac{1}{2}$", "]]>--><svg onload=x>",
     ]  # fmt: skip
     board = made({name: 0.2 + 0.2 * i for i, name in enumerate(hostile)}, 8).board()
-    for chart in plots.draw(board):
+    for chart in figures.draw(board):
         root = ElementTree.fromstring(chart.svg)
         tags = {element.tag.removeprefix(SVG) for element in root.iter()}
         assert not tags & {"script", "image", "a", "foreignObject"}
@@ -186,14 +186,14 @@ def test_lengths_that_do_not_vary_have_a_violin() -> None:
 def test_a_board_without_protocols_has_two_figures() -> None:
     """What was not judged is not drawn."""
     nothing = replace(made({"a": 0.9}, 8), judgments={}).board()
-    assert [chart.name for chart in plots.draw(nothing)] == ["utterance-lengths", "human-lengths"]
+    assert [chart.name for chart in figures.draw(nothing)] == ["utterance-lengths", "human-lengths"]
 
 
 def test_an_arena_alone_is_drawn() -> None:
     """A published rate table has ratings and win rates, and no N."""
     rows = [("a", "b", 1.0), ("b", "c", 0.5), ("a", "c", 0.0)]
     arena = from_comparisons(Comparisons.of(rows), "x", 1, QUICK)
-    found = plots.draw_arena(arena, "a table")
+    found = figures.draw_arena(arena, "a table")
     assert [chart.name for chart in found] == ["bradley-terry", "elo", "win-rates"]
     assert all("N =" not in chart.svg for chart in found)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from botchat import processes
-from botchat.display import progress
+from botchat import parallel
+from botchat.cli.display import progress
 from botchat.errors import BotChatError, DataError
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
@@ -40,13 +40,13 @@ def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     n: int = request.param
     if n > 1 and sys.platform != "linux":
         pytest.skip("processes are forked on Linux only")
-    monkeypatch.setattr(processes, "usable_cores", lambda: n)
+    monkeypatch.setattr(parallel, "usable_cores", lambda: n)
     return n
 
 
 def test_results_are_those_of_the_work(cores: int) -> None:
     """Ten tasks, done by this process alone or not by this one."""
-    with processes.executor() as working:
+    with parallel.executor() as working:
         found = [done.result() for done in [working.submit(double, n) for n in range(10)]]
     assert [value for value, _ in found] == list(range(0, 20, 2))
     assert {pid == os.getpid() for _, pid in found} == {cores == 1}
@@ -56,7 +56,7 @@ def test_errors_are_the_works_own(cores: int) -> None:
     """Class and message arrive as they were raised."""
     with (
         pytest.raises(DataError, match=r"^file:3: broken$"),
-        processes.executor() as working,
+        parallel.executor() as working,
     ):
         working.submit(refuse, 3).result()
 
@@ -64,7 +64,7 @@ def test_errors_are_the_works_own(cores: int) -> None:
 def test_here_nothing_is_done_that_is_not_asked_for() -> None:
     """Work is done once, when its result is wanted, and not at all where it is called off."""
     done: list[int] = []
-    first, second, third = (processes.HERE.submit(done.append, n) for n in range(3))
+    first, second, third = (parallel.HERE.submit(done.append, n) for n in range(3))
     assert third.cancel()
     second.result()
     second.result()
@@ -77,7 +77,7 @@ def test_a_killed_process_is_said() -> None:
     """One line, not a broken pool."""
     with (
         pytest.raises(BotChatError, match="was killed, perhaps because memory ran out"),
-        processes.executor(2) as working,
+        parallel.executor(2) as working,
     ):
         working.submit(die).result()
 
@@ -85,8 +85,8 @@ def test_a_killed_process_is_said() -> None:
 @linux
 def test_a_worker_starts_no_workers() -> None:
     """It uses its own core alone."""
-    with processes.executor(2) as working:
-        assert working.submit(processes.usable_cores).result() == 1
+    with parallel.executor(2) as working:
+        assert working.submit(parallel.usable_cores).result() == 1
 
 
 def test_beside_a_thread_nothing_is_forked() -> None:
@@ -95,7 +95,7 @@ def test_beside_a_thread_nothing_is_forked() -> None:
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        assert processes.usable_cores() == 1
+        assert parallel.usable_cores() == 1
     finally:
         done.set()
         thread.join()
@@ -106,7 +106,7 @@ def test_workers_do_not_outlive_a_killed_parent() -> None:
     """Its output ends only when everyone who inherited it is gone."""
     program = """
 import os, time
-from botchat.processes import executor
+from botchat.parallel import executor
 def wait():
     os.write(1, b"at work\\n")
     time.sleep(600)

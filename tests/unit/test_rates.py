@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.rates import comparisons_from_rates
+from botchat.ratings.rate_table import comparisons_from_rates
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"
 HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"

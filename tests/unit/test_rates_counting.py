@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
+from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import (
     Rate,
     Tally,
@@ -20,7 +21,6 @@ from botchat.protocols.rates import (
     success_at_human_length,
     tallies,
 )
-from botchat.protocols.verdicts import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from tests.boards import judgment
 

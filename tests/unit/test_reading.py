@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat import leaderboards, store
+from botchat.boards import board as leaderboards
 from botchat.errors import DataError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.measures import flagged
-from botchat.pipeline import reading, surveying
+from botchat.parallel import HERE, executor
+from botchat.pipeline import read_set, surveying
 from botchat.pipeline.verdict_files import begin_reading
-from botchat.pipeline.workspace import Workspace
-from botchat.processes import HERE, executor
-from botchat.protocols.verdicts import Verdicts
+from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
 from tests.boards import QUICK, Made, made
 
 JUDGE = "rules"
@@ -68,7 +69,7 @@ def append(path: Path, *lines: Dialogue | Judgment) -> None:
 def board(workspace: Workspace, *, in_columns: bool, workers: int = 1) -> leaderboards.Board:
     """The board of the judge."""
     with executor(workers) as working:
-        found = reading.read(workspace, "set", [JUDGE], in_columns=in_columns, executor=working)
+        found = read_set.read(workspace, "set", [JUDGE], in_columns=in_columns, executor=working)
         return found.board(JUDGE, QUICK)
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from botchat.errors import DataError, MissingError
-from botchat.measures.recorded import ERROR_TYPES, STRATEGIES, mateval, read_report
+from botchat.measures.mateval_records import ERROR_TYPES, STRATEGIES, mateval, read_report
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"
 

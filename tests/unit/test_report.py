@@ -15,10 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from botchat import plots
 from botchat.protocols.diagnosis import ERRORS, Answer, Error, Report, as_text
 from botchat.records import HUMAN, Utterance
-from botchat.report import View, by_contestant, render
+from botchat.report import View, by_contestant, figures, render
 from botchat.report.archive import Archive, build
 from botchat.report.comparison import ranks
 from botchat.report.glance import glance
@@ -75,7 +74,7 @@ def page_of(records: Made) -> str:
     board = records.board()
     samples = pick(records.dialogues, records.judgments.get("unieval", ()))
     archive = build(records.seeds, records.dialogues, {board.judge: records.judgments})
-    return render([View(board, plots.draw(board), by_contestant(board, samples))], archive)
+    return render([View(board, figures.draw(board), by_contestant(board, samples))], archive)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +171,7 @@ def test_the_first_screen_leads_to_the_figures(html: str) -> None:
 def test_figures_take_the_pages_colours(html: str) -> None:
     """Ink, muted and grid of the figures are what the style sheet recolours for dark screens."""
     style = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)[0]
-    for colour in (plots.style.INK, plots.style.MUTED, plots.style.GRID):
+    for colour in (figures.style.INK, figures.style.MUTED, figures.style.GRID):
         assert f"fill: {colour}" in style
         assert f"stroke: {colour}" in style
         assert colour in html.replace(style, "")
@@ -417,7 +416,7 @@ def test_every_judge_has_a_part_of_one_page() -> None:
     """Two boards: both named, both marked for the switch, no id twice."""
     records = made({"a": 0.9, "b": 0.2}, 8)
     board = records.board()
-    charts = plots.draw(board)
+    charts = figures.draw(board)
     other = dataclasses.replace(board, judge="<b>other")
     text = render([View(board, charts), View(other, charts)])
     page = Page(text)

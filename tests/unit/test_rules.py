@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from botchat.interfaces import Case, Judge, Ruling, Shown
 from botchat.judges.rules import RulesJudge
-from botchat.measures.dialogue_flags import flags
+from botchat.measures.flags import flags
 
 ROOT = Path(__file__).resolve().parents[2]
 BOTCHAT = ROOT.parent / "shared" / "data" / "botchat"

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.display import progress_line, progress_text
+from botchat.cli.display import progress_line, progress_text
 from botchat.errors import ConfigError
-from botchat.generation import human_dialogue
 from botchat.interfaces import Ruling
-from botchat.pipeline.filing import Filing, Judged
+from botchat.models.self_chat import human_dialogue
+from botchat.pipeline.adaptive import adaptive_settings, read_target
 from botchat.pipeline.rounds import known_comparisons
-from botchat.pipeline.running import Meter, run_now
+from botchat.pipeline.run import Meter, run_now
 from botchat.pipeline.sampled import Sampled
-from botchat.pipeline.sampling import adaptive_settings, read_target
-from botchat.pipeline.workspace import Workspace
+from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols import arena
 from botchat.ratings.adaptive import AdaptiveSettings, State, Target
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.workspace.folder import Workspace
 
 
 def dialogue(seed_id, model, n):

@@ -1,4 +1,4 @@
-"""`botchat.seeds` and `botchat.pipeline.seeding`: importers of seed sets."""
+"""`botchat.seeds` and `botchat.pipeline.seeds`: importers of seed sets."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat import hub
 from botchat.errors import ConfigError, DataError
-from botchat.pipeline.seeding import read_source
+from botchat.pipeline.seeds import read_source
 from botchat.records import MIN_HUMAN, Seed
 from botchat.seeds import (
     from_csv,
@@ -25,6 +24,7 @@ from botchat.seeds import (
     from_mutual,
     from_rows,
     from_xlsx,
+    hub,
     is_mutual_item,
     readable,
 )
@@ -498,7 +498,7 @@ class TestTables:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The stated size is looked at before anything is unpacked."""
-        monkeypatch.setattr("botchat.seeds.tables._MAX_UNPACKED", 100)
+        monkeypatch.setattr("botchat.seeds.spreadsheets._MAX_UNPACKED", 100)
         with pytest.raises(DataError, match="unpacks to"):
             from_xlsx(workbook(["id"]), "f")
 

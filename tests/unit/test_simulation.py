@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from botchat.errors import ConfigError
-from botchat.pipeline.simulating import simulate
+from botchat.pipeline.simulate import simulate
 from botchat.ratings import simulation
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
-from botchat.ratings.rates import comparisons_from_rates
+from botchat.ratings.rate_table import comparisons_from_rates
 from botchat.ratings.simulation import Population
 
 QUICK = EloSettings(shuffles=50, runs=1)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat import store
 from botchat.errors import BotChatError, DataError
 from botchat.records import Seed, natural_key, slug
+from botchat.workspace import files
 
 texts = st.text(min_size=1).filter(
     lambda t: t.strip() and not any(0xD800 <= ord(c) < 0xE000 for c in t)
@@ -25,39 +25,39 @@ seeds = st.builds(Seed, id=texts, utterances=st.lists(texts, min_size=2, max_siz
 def test_write_then_read_is_identity(records, tmp_path_factory):
     """Whatever text is in them, records come back as they were appended."""
     path = tmp_path_factory.mktemp("s") / "x.jsonl"
-    with store.Appender[Seed](path) as file:
+    with files.Appender[Seed](path) as file:
         for record in records:
             file.append(record)
-    assert store.read(path, Seed) == records
+    assert files.read(path, Seed) == records
 
 
 @given(records=st.lists(seeds, min_size=1, max_size=4), cut=st.integers(min_value=1, max_value=200))
 def test_any_torn_tail_costs_only_the_torn_record(records, cut, tmp_path_factory):
     """Cut anywhere in the last line, the file reads as all records before it, and mends."""
     path = tmp_path_factory.mktemp("s") / "x.jsonl"
-    with store.Appender[Seed](path) as file:
+    with files.Appender[Seed](path) as file:
         for record in records:
             file.append(record)
     data = path.read_bytes()
     last = data[:-1].rfind(b"\n") + 1
     path.write_bytes(data[: max(last, len(data) - cut)])
-    assert store.read(path, Seed) == records[:-1]
-    with store.Appender[Seed](path) as file:
+    assert files.read(path, Seed) == records[:-1]
+    with files.Appender[Seed](path) as file:
         file.append(records[-1])
-    assert store.read(path, Seed) == records
+    assert files.read(path, Seed) == records
 
 
 def test_a_torn_tail_longer_than_one_block_is_cut_off(tmp_path, caplog):
     """The repair looks back as far as it must."""
     path = tmp_path / "x.jsonl"
     whole = Seed("a", ("x", "y"))
-    with store.Appender[Seed](path) as file:
+    with files.Appender[Seed](path) as file:
         file.append(whole)
     with path.open("ab") as raw:
         raw.write(b"z" * 200_000)
-    with store.Appender[Seed](path) as file:
+    with files.Appender[Seed](path) as file:
         file.append(whole)
-    assert store.read(path, Seed) == [whole, whole]
+    assert files.read(path, Seed) == [whole, whole]
     assert "torn" in caplog.text
 
 
@@ -66,17 +66,17 @@ def test_a_broken_line_is_named_with_file_and_number(tmp_path):
     path = tmp_path / "set.jsonl"
     path.write_text('{"id":"a","utterances":["x","y"]}\n\n{"id":"b","utterances":["x"]}\n')
     with pytest.raises(DataError, match=r"set\.jsonl:3: .*at least 2"):
-        store.read(path, Seed)
+        files.read(path, Seed)
 
 
 def test_finish_sorts_naturally_and_leaves_an_equal_file_alone(tmp_path):
     """Finished files are in canonical order; finishing twice writes once."""
     path = tmp_path / "x.jsonl"
     records = [Seed(f"MT-{n}", ("x", "y")) for n in (10, 2, 1)]
-    assert store.finish(path, records, lambda s: natural_key(s.id))
-    assert [s.id for s in store.read(path, Seed)] == ["MT-1", "MT-2", "MT-10"]
+    assert files.finish(path, records, lambda s: natural_key(s.id))
+    assert [s.id for s in files.read(path, Seed)] == ["MT-1", "MT-2", "MT-10"]
     before = path.stat().st_mtime_ns, path.stat().st_ino
-    assert not store.finish(path, records, lambda s: natural_key(s.id))
+    assert not files.finish(path, records, lambda s: natural_key(s.id))
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
 
 
@@ -97,7 +97,7 @@ def test_a_full_disk_leaves_whole_records_only(tmp_path):
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False
     )
     assert "BotChatError: cannot write" in ran.stderr
-    assert [s.id for s in store.read(path, Seed)] == ["a"]
+    assert [s.id for s in files.read(path, Seed)] == ["a"]
     assert path.read_bytes().endswith(b"\n")
 
 
@@ -106,14 +106,14 @@ def test_an_unwritable_folder_is_one_line(tmp_path):
     """A folder that cannot be written is named."""
     tmp_path.chmod(0o500)
     with pytest.raises(BotChatError, match="cannot"):
-        store.Appender(tmp_path / "x.jsonl").append(Seed("a", ("x", "y")))
+        files.Appender(tmp_path / "x.jsonl").append(Seed("a", ("x", "y")))
 
 
 def test_a_folder_below_a_file_is_one_line(tmp_path):
     """A path that cannot be a folder is named, also for root."""
     (tmp_path / "file").write_text("")
     with pytest.raises(BotChatError, match="cannot make the folder"):
-        store.Appender(tmp_path / "file" / "x.jsonl").append(Seed("a", ("x", "y")))
+        files.Appender(tmp_path / "file" / "x.jsonl").append(Seed("a", ("x", "y")))
 
 
 @given(a=st.text(max_size=80), b=st.text(max_size=80))

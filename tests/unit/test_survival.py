@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 
+from botchat.boards.survival import curves, estimate
+from botchat.boards.tables import records
 from botchat.protocols import rates
-from botchat.survival import curves, estimate
-from botchat.tables import records
 from tests.boards import Made, judgment, made
 
 

@@ -1,0 +1,1 @@
+"""The tables of one judge on one seed set; nothing here reads or writes a file."""

@@ -1,0 +1,221 @@
+"""BotChat Arena at one N: its comparisons counted, rated by Elo and by Bradley-Terry, tabled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, permutations
+
+import numpy as np
+
+from botchat import __version__
+from botchat.boards import protocols as standings
+from botchat.boards.protocols import Arena
+from botchat.boards.strengths import Design, Strengths
+from botchat.measures.flagged import STYLE, Measured
+from botchat.measures.statistics import Floats
+from botchat.protocols import rates
+from botchat.protocols.pairs import Verdicts
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import Cases, EloResult, EloSettings, begin_elo, bootstrap_elo
+
+
+def begin(
+    judged: Mapping[int, Verdicts],
+    seed_ids: Collection[str],
+    signatures: Mapping[int, str],
+    elo: EloSettings,
+    executor: Executor,
+) -> Callable[[Mapping[str, Measured]], dict[int, Arena]]:
+    """Begin to rate the Arena at each N that has a readable verdict.
+
+    Args:
+        judged: N -> verdicts of one judge.
+        seed_ids: the seeds that count; every pair is expected on each, in both orders.
+        signatures: N -> how the verdicts were made.
+        elo: how they are rated.
+        executor: what plays the games.
+
+    Returns:
+        A function of the contestants' dialogues as measured, for the style that they have at N: it
+        waits for the ratings, and gives the Arena at each N.
+    """
+    parts = {n: _Part.of(verdicts, seed_ids) for n, verdicts in judged.items()}
+    parts = {n: part for n, part in parts.items() if len(part.comparisons)}
+    rated: dict[int, Callable[[], EloResult]] = {}
+    for alike in _alike(parts):
+        settings = _as_designed(elo, parts[alike[0]].design)
+        results = begin_elo([parts[n].cases for n in alike], settings, executor)
+        rated |= {n: partial(_one_of, results, i) for i, n in enumerate(alike)}
+
+    def finish(measured: Mapping[str, Measured]) -> dict[int, Arena]:
+        # All that can be done before games are waited for.
+        strengths = {n: part.strengths(measured, n) for n, part in parts.items()}
+        tallies = {n: rates.tallies(p.made, p.pairs, seed_ids) for n, p in parts.items()}
+        found = {}
+        for n, waited_for in rated.items():
+            result = waited_for()
+            signature = f"{signatures[n]}|{elo_signature(result.settings)}"
+            found[n] = standings.arena(
+                n, tallies[n], result, strengths[n], signature, f"arena-n{n}"
+            )
+        return {n: found[n] for n in parts}
+
+    return finish
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The verdicts of an Arena that count, and what is rated of them."""
+
+    made: Verdicts
+    readable: Verdicts
+    comparisons: Comparisons
+    pairs: Sequence[tuple[str, str]]
+    design: Design
+
+    @classmethod
+    def of(cls, verdicts: Verdicts, seed_ids: Collection[str]) -> _Part:
+        made = verdicts.on(seed_ids)
+        readable = made.only(made.readable)
+        pairs = list(combinations(verdicts.players, 2))
+        design = _design(made, pairs, 2 * len(set(seed_ids)))
+        return cls(made, readable, comparisons_of(readable), pairs, design)
+
+    @property
+    def cases(self) -> Cases:
+        """Shuffled are all that were judged, so that N's with the same have one order."""
+        return Cases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
+
+    def strengths(self, measured: Mapping[str, Measured], turns: int) -> Strengths:
+        differences = _differences(self.readable, self.comparisons, measured, turns)
+        return Strengths.of(self.comparisons, self.design, differences, STYLE)
+
+    def has_cases_of(self, other: _Part) -> bool:
+        mine, others = self.made, other.made
+        return (mine.seed_ids, mine.contestants) == (others.seed_ids, others.contestants) and all(
+            np.array_equal(getattr(mine, column), getattr(others, column))
+            for column in ("seed", "first", "second")
+        )
+
+
+def _alike(parts: Mapping[int, _Part]) -> list[list[int]]:
+    """N's in groups that can be shuffled as one."""
+    groups: list[list[int]] = []
+    for n, part in parts.items():
+        known = (
+            group
+            for group in groups
+            if not part.design.uneven and parts[group[0]].has_cases_of(part)
+        )
+        group = next(known, None)
+        if group is None:
+            groups.append([n])
+        else:
+            group.append(n)
+    return groups
+
+
+def _one_of(results: Callable[[], Sequence[EloResult]], number: int) -> EloResult:
+    return results()[number]
+
+
+def from_comparisons(
+    comparisons: Comparisons, name: str, per_pair: int, elo: EloSettings | None = None
+) -> Arena:
+    """The Arena's tables from comparisons without judgments, such as a published rate table's.
+
+    Args:
+        comparisons: of any pairs of models.
+        name: where they come from.
+        per_pair: comparisons that every pair should have; what it has less is missing.
+        elo: how they are rated; default: the paper's way.
+    """
+    models = comparisons.models
+    m = len(models)
+    # For each ordered pair of numbers: losses, ties and wins of the first.
+    kind = (comparisons.first * m + comparisons.second) * 3 + (2 * comparisons.outcome).astype(int)
+    counts = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
+    counts = counts + counts.transpose(1, 0, 2)[:, :, ::-1]
+    found = {}
+    for i, j in permutations(range(m), 2):
+        losses, ties, wins = counts[i, j].tolist()
+        missing = max(0, per_pair - wins - ties - losses)
+        found[models[i], models[j]] = rates.Tally(wins, ties, losses, missing)
+    design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
+    elo = _as_designed(elo or EloSettings(), design)
+    return standings.arena(
+        None,
+        found,
+        bootstrap_elo(comparisons, elo),
+        Strengths.of(comparisons, design),
+        f"botchat:{__version__}|arena|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
+    )
+
+
+def elo_signature(settings: EloSettings) -> str:
+    """How an Elo was made: ``elo:k32,1000x10|seed:0``, and whatever is not as in the paper."""
+    paper = EloSettings()
+    unusual = [
+        f",{name}{getattr(settings, name):g}"
+        for name in ("init", "scale")
+        if getattr(settings, name) != getattr(paper, name)
+    ]
+    drawn = ",resampled" if settings.resample else ""
+    drawn += f",{settings.per_pair}-a-pair" if settings.per_pair else ""
+    shuffles = f"{settings.shuffles}x{settings.runs}"
+    return f"elo:k{settings.k:g},{shuffles}{''.join(unusual)}{drawn}|seed:{settings.seed}"
+
+
+def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
+    """As the whole design would be rated, where a part of it has more of some pairs than others."""
+    return replace(elo, per_pair=design.expected) if design.uneven else elo
+
+
+def comparisons_of(readable: Verdicts) -> Comparisons:
+    """Readable verdicts as comparisons of the players, by name, with their seeds."""
+    players = readable.players
+    place = {name: i for i, name in enumerate(players)}
+    # Contestants that only unreadable verdicts name have no place, and none is asked for.
+    of = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
+    return Comparisons(
+        tuple(players),
+        of[readable.first],
+        of[readable.second],
+        readable.outcome,
+        readable.seed,
+    )
+
+
+def _design(made: Verdicts, pairs: Sequence[tuple[str, str]], expected: int) -> Design:
+    m = len(made.contestants)
+    judged = np.bincount(made.first * m + made.second, minlength=m * m).reshape(m, m)
+    judged = judged + judged.T
+    place = {name: i for i, name in enumerate(made.contestants)}
+    of_pairs = tuple(int(judged[place[a], place[b]]) for a, b in pairs)
+    return Design(of_pairs, expected, int(made.chosen.sum()))
+
+
+def _differences(
+    readable: Verdicts, comparisons: Comparisons, measured: Mapping[str, Measured], turns: int
+) -> Floats | None:
+    """Style of the first less the second in each comparison, shape (n, k).
+
+    nan where it was not measured, or at another length: beside a human dialogue both are cut to
+    its end. ``None`` where a whole contestant was not measured.
+    """
+    styled = {name for name, found in measured.items() if turns in found.style}
+    if not styled.issuperset(comparisons.models):
+        return None
+    place = {seed_id: i for i, seed_id in enumerate(readable.seed_ids)}
+    style = np.full((len(comparisons.models), len(place), len(STYLE)), np.nan)
+    for model, of_model in zip(comparisons.models, style, strict=True):
+        found = measured[model]
+        rows = [i for i, seed_id in enumerate(found.seed_ids) if seed_id in place]
+        of_model[[place[found.seed_ids[i]] for i in rows]] = found.style[turns][rows]
+    of_first = style[comparisons.first, readable.seed]
+    differences = of_first - style[comparisons.second, readable.seed]
+    differences[readable.shown != turns] = np.nan
+    return np.asarray(differences)

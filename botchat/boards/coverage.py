@@ -1,0 +1,223 @@
+"""What a board rests on: cases with a readable verdict, and what the others lack.
+
+A case is a dialogue that UniEval or the diagnosis judges, or two dialogues of one ChatSEED in one
+order. Without a readable verdict it counts for nobody, whatever the reason; but only the reason
+tells what to do about it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import combinations
+
+import numpy as np
+
+from botchat.boards.tables import Column, Row, Table, table
+from botchat.protocols.arena import Field
+from botchat.protocols.pairs import Verdicts
+from botchat.protocols.rates import passed
+from botchat.records import HUMAN, Dialogue, Judgment, Seed
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Cases of one contestant without a readable verdict, by what they lack first."""
+
+    no_dialogue: int = 0
+    """Never generated (by either of two)."""
+    too_short: int = 0
+    """It stopped, or was made, too short to be judged at this length (either of two)."""
+    not_judged: int = 0
+    unreadable: int = 0
+    """Judged, but the judge's answer has no verdict that could be read."""
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.no_dialogue + self.too_short + self.not_judged + self.unreadable
+
+    def __add__(self, other: Gaps) -> Gaps:
+        """Both together."""
+        return Gaps(
+            self.no_dialogue + other.no_dialogue,
+            self.too_short + other.too_short,
+            self.not_judged + other.not_judged,
+            self.unreadable + other.unreadable,
+        )
+
+
+def of_single(
+    seeds: Sequence[Seed],
+    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    judgments: Iterable[Judgment],
+    turns: int | None = None,
+) -> dict[str, Gaps]:
+    """What a protocol on single dialogues lacks on each contestant that it judged.
+
+    Args:
+        seeds: the set.
+        dialogues: contestant -> seed id -> dialogue, of at least those.
+        judgments: at most one for each dialogue.
+        turns: N of a success rate (`botchat.protocols.rates.success`), which a dialogue that is
+            shorter and not accused tells nothing about; ``None``: any length will do.
+    """
+    said: dict[str, dict[str, str | None]] = {}
+    for judgment in judgments:
+        said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
+    found = {}
+    for name, verdicts in said.items():
+        total = Gaps()
+        for seed in seeds:
+            dialogue = dialogues[name].get(seed.id)
+            if dialogue is None:
+                total += Gaps(no_dialogue=1)
+            elif seed.id not in verdicts:
+                total += Gaps(not_judged=1)
+            elif verdicts[seed.id] is None:
+                total += Gaps(unreadable=1)
+            elif turns is not None and passed(dialogue, verdicts[seed.id], turns) is None:
+                total += Gaps(too_short=1)
+        found[name] = total
+    return found
+
+
+def of_pairs(
+    seeds: Sequence[Seed],
+    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    verdicts: Verdicts,
+    turns: int | None = None,
+) -> dict[str, Gaps]:
+    """What a pairwise protocol lacks on each contestant that it judged.
+
+    Args:
+        seeds: the set; those with too short a human dialogue have no case.
+        dialogues: contestant -> seed id -> dialogue, of at least those.
+        verdicts: of one judge.
+        turns: N of the Arena; ``None`` is GTEval: each model beside ``human``, at its length.
+    """
+    names = verdicts.players
+    longest = max((len(seed.utterances) for seed in seeds), default=0)
+    field = Field(seeds, {name: dialogues[name] for name in names}, turns or longest)
+    seed_number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
+    seed = np.array([seed_number.get(i, -1) for i in verdicts.seed_ids], dtype=np.intp)
+    player = np.array([names.index(name) if name in names else 0 for name in verdicts.contestants])
+    made = verdicts.only(seed[verdicts.seed] >= 0)
+    m, n = len(names), len(field.seed_ids)
+    key = player[made.first] * m + player[made.second]
+    order = np.argsort(key, kind="stable")
+    begin = np.searchsorted(key[order], np.arange(m * m + 1))
+    unreadable = np.bincount(key[~made.readable], minlength=m * m)
+    found = dict.fromkeys(names, Gaps())
+    for i, j in combinations(range(m), 2):
+        if turns is None and HUMAN not in (names[i], names[j]):
+            continue
+        absent, short = field.obstacles(i, j)
+        for shown in (i * m + j, j * m + i):
+            lacking = Gaps(unreadable=int(unreadable[shown]))
+            judged = seed[made.seed[order[begin[shown] : begin[shown + 1]]]]
+            if len(judged) < n:
+                open_ = np.ones(n, dtype=bool)
+                open_[judged] = False
+                lacking += Gaps(
+                    no_dialogue=int((open_ & absent).sum()),
+                    too_short=int((open_ & short).sum()),
+                    not_judged=int((open_ & ~absent & ~short).sum()),
+                )
+            found[names[i]] += lacking
+            found[names[j]] += lacking
+    if turns is None:
+        found.pop(HUMAN, None)
+    return found
+
+
+def coverage(
+    parts: Mapping[str, Table],
+    seeds: Sequence[Seed],
+    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    single: Mapping[str, Sequence[Judgment]],
+    pairwise: Mapping[str, Verdicts],
+    signatures: Sequence[str],
+) -> Table | None:
+    """Readable verdicts of every contestant in every protocol, and what the others lack.
+
+    Args:
+        parts: protocol -> its table; of UniEval the largest N is told.
+        seeds: the set.
+        dialogues: contestant -> seed id -> dialogue, ``human`` among them.
+        single: protocol on single dialogues -> its judgments.
+        pairwise: protocol on pairs -> its verdicts.
+        signatures: of the judgments.
+
+    Returns:
+        ``None`` where nothing was judged.
+    """
+    if not parts:
+        return None
+    rows: list[Row] = []
+    for protocol, part in parts.items():
+        suffix = next(c.key for c in part.columns if c.key.startswith("coverage"))[8:]
+        turns = re.search(r"n(\d+)$", f"{protocol}{suffix}")
+        n = int(turns[1]) if turns else None
+        gaps = (
+            of_single(seeds, dialogues, single[protocol], n)
+            if protocol in single
+            else of_pairs(seeds, dialogues, pairwise[protocol], n)
+        )
+        for row in part.frame.to_dict("records"):
+            rows.append(
+                {
+                    "protocol": protocol,
+                    "model": row["model"],
+                    **{key: row[f"{key}{suffix}"] for key in ("readable", "missing", "coverage")},
+                    **dict(zip(_REASONS, astuple(gaps[row["model"]]), strict=True)),
+                }
+            )
+    return table(
+        "coverage",
+        "Coverage",
+        _COLUMNS,
+        rows,
+        signatures,
+        "In percent of the cases that a protocol has; each case without a readable verdict is "
+        "counted by what it lacks first. Too short: a dialogue stopped, or was made, below the "
+        "length that is judged.",
+    )
+
+
+def notes(covered: Table | None) -> Iterator[str]:
+    """A sentence on the protocols of a `coverage` that lack something."""
+    if covered is None:
+        return
+    said = []
+    for protocol, rows in covered.frame.groupby("protocol", sort=False):
+        # A case of two contestants stands with both; in GTEval with the model alone.
+        contestants = 2 if str(protocol).startswith("arena") else 1
+        sums = {
+            key: int(rows[key].sum()) // contestants for key in ("readable", "missing", *_REASONS)
+        }
+        reasons = [f"{sums[key]:,} {name.lower()}" for key, name in _REASONS.items() if sums[key]]
+        if reasons:
+            total = sums["readable"] + sums["missing"]
+            said.append(f"{protocol} {sums['missing']:,} of {total:,} ({', '.join(reasons)})")
+    if said:
+        yield f"Cases without a readable verdict: {'; '.join(said)}."
+
+
+_REASONS = {
+    "no_dialogue": "Not generated",
+    "too_short": "Too short",
+    "not_judged": "Not judged",
+    "unreadable": "Unreadable",
+}
+"""Fields of `Gaps`."""
+
+_COLUMNS = (
+    Column("protocol", "Protocol", "name"),
+    Column("model", "Model", "name"),
+    Column("readable", "Readable", "count"),
+    Column("missing", "Missing", "count", detail=True),
+    Column("coverage", "Coverage", "rate"),
+    *(Column(key, heading, "count") for key, heading in _REASONS.items()),
+)

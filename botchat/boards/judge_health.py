@@ -1,0 +1,153 @@
+"""The judge itself as a table: how steady it is, how readable, and what it prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+import numpy as np
+from msgspec import UnsetType
+
+from botchat.boards.tables import Column, Row, Table, table
+from botchat.judges.samples import stability
+from botchat.measures import lengths
+from botchat.protocols import rates
+from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
+from botchat.protocols.pairs import Indices, Verdicts
+from botchat.protocols.rates import Rate
+from botchat.protocols.unieval import PROTOCOL as UNIEVAL
+from botchat.records import HUMAN, Dialogue, Judgment
+
+_INNOCENT = {UNIEVAL: "No", DIAGNOSIS: "0"}
+"""Protocols on single dialogues -> the verdict that finds nothing."""
+
+
+def judge_health(
+    single: Mapping[str, Sequence[Judgment]],
+    pairwise: Mapping[str, Verdicts],
+    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    signatures: Sequence[str],
+    sureness: Mapping[str, Row],
+) -> Table:
+    """What a judge's own verdicts say about it, protocol by protocol.
+
+    Args:
+        single: protocol on single dialogues -> its judgments.
+        pairwise: protocol on pairs -> its verdicts.
+        dialogues: of everybody judged in pairs, ``human`` among them.
+        signatures: of the verdicts.
+        sureness: protocol -> `sureness` of its judgments, where they are at hand.
+    """
+    words = _Words(dialogues)
+    rows = [_single(protocol, judgments) for protocol, judgments in single.items()]
+    rows += [_pairwise(protocol, verdicts, words) for protocol, verdicts in pairwise.items()]
+    rows = [{**row, **sureness.get(row["protocol"], {})} for row in rows]
+    rows.sort(key=lambda row: row["protocol"])
+    known = {key for row in rows for key in row}
+    return table(
+        "judge",
+        "The judge",
+        [
+            Column("protocol", "Protocol", "name"),
+            Column("judged", "Judgments", "count"),
+            Column("unreadable", "Unreadable", "count"),
+            Column("unreadable_rate", "Unreadable, share", "rate", detail=True),
+            Column("ties", "Ties", "rate"),
+            Column("consistency", "Same in both orders", "rate"),
+            Column("first_preferred", "First shown wins", "rate"),
+            Column("longer_preferred", "Longer wins", "rate"),
+            Column("false_alarms", "Humans accused", "rate"),
+            *(column for column in SURENESS if column.key in known),
+        ],
+        rows,
+        signatures,
+        "In percent. Same in both orders: pairs of dialogues with one result whichever is shown "
+        "first. First shown wins: of the decided comparisons; 50 is no preference. Longer wins: of "
+        "the decided comparisons in which one dialogue has more words; also where the longer is "
+        "the better one.",
+    )
+
+
+SURENESS = (
+    Column("stable", "Samples all agree", "rate"),
+    Column("samples_agree", "Two samples agree", "rate"),
+    Column("confidence", "Confidence", "rate"),
+)
+"""Of judges that are sampled, or whose probabilities are known."""
+
+
+def sureness(judgments: Sequence[Judgment]) -> Row:
+    """`SURENESS` of a judge in one protocol, without what is not known.
+
+    ``stable``: cases whose samples are all the same; ``samples_agree``: the chance that two samples
+    of a case are; ``confidence``: mean probability given to the verdicts.
+    """
+    found: dict[str, float] = {}
+    if steady := stability(judgment.transcript for judgment in judgments):
+        found |= {"stable": steady.unanimous, "samples_agree": steady.agreement}
+    if known := [j.confidence for j in judgments if not isinstance(j.confidence, UnsetType)]:
+        found["confidence"] = sum(known) / len(known)
+    return found
+
+
+def longer_preferred(verdicts: Verdicts, words: _Words) -> Rate:
+    """Decided comparisons that the dialogue with more words wins; equal lengths are left out."""
+    first, second = words.shown(verdicts)
+    decided = np.isin(verdicts.outcome, (0.0, 1.0)) & (first != second)
+    won = (verdicts.outcome == 1) == (first > second)
+    n = int(decided.sum())
+    return Rate(int((won & decided).sum()), n, len(verdicts) - n)
+
+
+class _Words:
+    """Words that a judge was shown of a dialogue."""
+
+    def __init__(self, dialogues: Mapping[str, Mapping[str, Dialogue]]) -> None:
+        self._dialogues = dialogues
+        self._counted: dict[tuple[str, str], list[int]] = {}
+
+    def shown(self, verdicts: Verdicts) -> Indices:
+        """Of the first and of the second dialogue, shape (2, n)."""
+        n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
+        place = np.stack([verdicts.first, verdicts.second]) * n + verdicts.seed
+        totals = np.zeros((len(verdicts.contestants) * n, longest + 1), dtype=np.intp)
+        for there in np.flatnonzero(np.bincount(place.ravel(), minlength=len(totals))).tolist():
+            said = self._of(verdicts.contestants[there // n], verdicts.seed_ids[there % n])
+            totals[there] = said[: longest + 1] + said[-1:] * (longest + 1 - len(said))
+        return np.asarray(totals[place, verdicts.shown])
+
+    def _of(self, contestant: str, seed_id: str) -> list[int]:
+        """Of the first 0, 1, 2, … utterances."""
+        key = (contestant, seed_id)
+        if key not in self._counted:
+            dialogue = self._dialogues.get(contestant, {}).get(seed_id)
+            said = dialogue.utterances if dialogue else ()
+            self._counted[key] = list(accumulate(map(lengths.words, said), initial=0))
+        return self._counted[key]
+
+
+def _single(protocol: str, judgments: Sequence[Judgment]) -> Row:
+    human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]
+    said = [verdict != _INNOCENT[protocol] for verdict in human if verdict is not None]
+    unreadable = sum(judgment.verdict is None for judgment in judgments)
+    return {
+        "protocol": protocol,
+        "judged": len(judgments),
+        "unreadable": unreadable,
+        "unreadable_rate": unreadable / len(judgments),
+        "false_alarms": sum(said) / len(said) if said else None,
+    }
+
+
+def _pairwise(protocol: str, verdicts: Verdicts, words: _Words) -> Row:
+    found = rates.steadiness(verdicts)
+    return {
+        "protocol": protocol,
+        "judged": len(verdicts),
+        "unreadable": found.ties.missing,
+        "unreadable_rate": found.ties.missing / len(verdicts),
+        "ties": found.ties.value,
+        "consistency": found.consistency.value,
+        "first_preferred": found.first_preferred.value,
+        "longer_preferred": longer_preferred(verdicts, words).value,
+    }

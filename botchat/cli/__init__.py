@@ -1,0 +1,1 @@
+"""The command line: flags become one request, its result becomes words."""

@@ -1,0 +1,340 @@
+"""The Batch API: another way to fill the ledger, at half the price.
+
+A call of a `BatchModel` waits until nobody is left who could make another one; all that wait then
+go as one file. So stage 1 takes one batch a turn over all dialogues, and judging takes one in all.
+What a batch leaves unanswered goes with the next one, because `RecordedModel` asks again.
+
+Nothing is paid twice, wherever the process dies: a batch is noted in the ledger, with the calls in
+it, before it is sent, under a random tag that also stands in its metadata. A call that is noted is
+first looked for in its batch, and the batch by its tag in the endpoint's list where its id is not
+known. A note is dropped only when the batch has ended without an answer to the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine, Mapping, MutableMapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from botchat.concurrency import until_quiet
+from botchat.errors import FatalModelError
+from botchat.interfaces import Message, Reply, Sampling
+from botchat.models.endpoint.batch_endpoint import (
+    URL,
+    Batch,
+    BatchEndpoint,
+    Counts,
+    GivenUpError,
+    Line,
+    Problem,
+)
+from botchat.models.endpoint.openai_api import OpenAIModel
+from botchat.models.limits import Prices, Retry
+from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_key
+
+MAX_REQUESTS = 50_000
+MAX_BYTES = 200_000_000
+"""Of one file (OpenAI's documented limits)."""
+
+CAREFUL_REQUESTS = 1_000
+"""Calls in flight where money or tokens are limited: what they cost is known only afterwards."""
+
+ROUNDS = Retry(attempts=3, first_s=0.0)
+"""A request goes with three batches before it is given up in this run."""
+
+PRICE_FACTOR = 0.5
+"""What a token costs in a batch, of its price: so at OpenAI and most others."""
+
+FIRST_POLL_S, LONGEST_POLL_S = 2.0, 60.0
+"""Between two looks at a batch; each wait is half as long again as the one before."""
+
+LONGEST_WAIT_S = 36 * 3600.0
+"""Endpoints promise an end within 24 hours; what is later is for the next run."""
+
+MAX_REFUSALS = 8
+"""Halvings in a row of a batch that the endpoint has no room for."""
+
+
+class BatchModel:
+    """One model of one endpoint through its Batch API, as a `botchat.interfaces.ChatModel`."""
+
+    def __init__(
+        self,
+        model: OpenAIModel,
+        ledger: Ledger,
+        *,
+        parallel: int = MAX_REQUESTS,
+        under_way: MutableMapping[str, tuple[int, int]] | None = None,
+    ) -> None:
+        """Put ``model``'s calls into batches.
+
+        Args:
+            model: words requests and reads answers.
+            ledger: where batches are noted.
+            parallel: calls worth having in flight: about as many go with one batch.
+            under_way: kept up to date, for progress: batch id -> requests done, requests in all.
+        """
+        self._model = model
+        self._endpoint = BatchEndpoint(model)
+        self._ledger = ledger
+        self._parallel = parallel
+        self._under_way = {} if under_way is None else under_way
+        self._waiting: dict[str, _Request] = {}
+        self._queue: list[_Request] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._uploading = asyncio.Lock()
+        self._alone = asyncio.Lock()
+        self._most = MAX_REQUESTS
+        self._refusals = 0
+
+    @property
+    def name(self) -> str:
+        """The name users call it by."""
+        return self._model.name
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The model's own: how a reply was fetched does not decide what it says."""
+        return self._model.identity
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of prompt and reply."""
+        return self._model.context_window
+
+    @property
+    def parallel(self) -> int:
+        """Calls worth having in flight."""
+        return self._parallel
+
+    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+        """The answer from the batch that this request goes with, or has gone with before.
+
+        Raises `FatalModelError`: the endpoint has no Batch API, or none for this model or key.
+        """
+        if self._endpoint.stopped:
+            raise asyncio.CancelledError
+        key = request_key(request_json(self.identity, messages, sampling))
+        request = self._waiting.get(key)
+        if request is None:
+            request = _Request(key, messages, sampling, asyncio.get_running_loop().create_future())
+            request.reply.add_done_callback(lambda _: self._waiting.pop(key, None))
+            self._waiting[key] = request
+            self._queue.append(request)
+            if len(self._queue) == 1:
+                self._begin(self._gather(), self._queue)
+        return await asyncio.shield(request.reply)
+
+    async def stop(self) -> None:
+        """Wait for no batch any more: those under way stay noted for the next run."""
+        self._endpoint.stop()
+        await asyncio.gather(*self._tasks)
+
+    # --- from requests to batches ----------------------------------------------------------------
+
+    async def _gather(self) -> None:
+        """Let everybody ask who can, then send what is asked."""
+        # A wrong guess costs one batch more, nothing else.
+        await until_quiet(lambda: len(self._queue))
+        if self._endpoint.stopped:
+            raise asyncio.CancelledError
+        requests = {request.key: request for request in self._queue}
+        self._queue = []
+        for batch in self._ledger.batches_of(requests):
+            part = [requests.pop(key) for key in batch.keys]
+            self._begin(self._resume(batch, part), part)
+        for part in self._parts(list(requests.values())):
+            self._begin(self._send(part), part)
+
+    def _begin(self, work: Coroutine[Any, Any, None], requests: Sequence[_Request]) -> None:
+        task = asyncio.create_task(_see_through(work, requests))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _parts(self, requests: Sequence[_Request]) -> list[list[_Request]]:
+        """``requests`` in files that the endpoint takes."""
+        sent = self._model.quirks
+        parts: list[list[_Request]] = []
+        room = 0
+        for request in requests:
+            size = len(self._line(request, sent))
+            if not parts or size > room or len(parts[-1]) >= self._most:
+                parts.append([])
+                room = MAX_BYTES
+            parts[-1].append(request)
+            room -= size
+        return parts
+
+    def _line(self, request: _Request, sent: Mapping[str, Any]) -> bytes:
+        body = self._model.body(request.messages, request.sampling, sent)
+        line = {"custom_id": request.key, "method": "POST", "url": URL, "body": body}
+        return msgspec.json.encode(line) + b"\n"
+
+    # --- one batch -------------------------------------------------------------------------------
+
+    async def _send(self, requests: Sequence[_Request]) -> None:
+        """Send one file and see its batch through; in halves where there is no room for it."""
+        one_at_a_time = self._most < MAX_REQUESTS
+        async with self._alone if one_at_a_time else nullcontext():
+            if await self._collect(*await self._create(requests), requests):
+                return
+        await self._make_room(len(requests))
+        rest = requests
+        while rest:  # what is left may have to be cut smaller yet
+            part = self._parts(rest[: self._most])[0]
+            await self._send(part)
+            rest = rest[len(part) :]
+
+    async def _create(self, requests: Sequence[_Request]) -> tuple[str, Mapping[str, Any]]:
+        """Id and quirks of a new batch."""
+        tag, sent = secrets.token_hex(16), self._model.quirks
+        keys = [request.key for request in requests]
+        self._ledger.note_batch(tag, keys, model=self.name, sent=sent)
+        async with self._uploading:  # one file in memory at a time
+            data = b"".join(self._line(request, sent) for request in requests)
+            file = await self._endpoint.upload(f"botchat-{tag}", data)
+        id = await self._endpoint.create(file, tag)
+        self._ledger.name_batch(tag, id)
+        return id, sent
+
+    async def _resume(self, batch: NotedBatch, requests: Sequence[_Request]) -> None:
+        """Collect a batch that an earlier run has sent, or send what it was about to send."""
+        id = batch.id
+        if id is None:
+            id = await self._endpoint.find(batch.tag)
+            if id is not None:
+                self._ledger.name_batch(batch.tag, id)
+        if id is None:
+            self._ledger.unbatch([request.key for request in requests])
+        elif await self._collect(id, batch.sent, requests):
+            return
+        for part in self._parts(requests):
+            await self._send(part)
+
+    async def _collect(
+        self, id: str, sent: Mapping[str, Any], requests: Sequence[_Request]
+    ) -> bool:
+        """Wait for the end of a batch and answer ``requests``; ``False``: there was no room for it.
+
+        Raises:
+            FatalModelError: the endpoint refused the whole batch.
+        """
+        batch = await self._ended(id)
+        if batch.status == "failed":
+            self._ledger.unbatch([request.key for request in requests])
+            return self._refused(batch)
+        self._refusals = 0
+        lines: dict[str, Line] = {}
+        for file in (batch.output_file_id, batch.error_file_id):
+            for line in await self._endpoint.lines(file) if file else ():
+                lines.setdefault(line.custom_id, line)
+        answers = [
+            (request, self._answer(lines.get(request.key), batch, sent)) for request in requests
+        ]
+        # What is an answer stays noted until it is in the ledger.
+        self._ledger.unbatch([request.key for request, answer in answers if not _lasting(answer)])
+        for request, answer in answers:
+            request.resolve(answer)
+        return True
+
+    async def _ended(self, id: str) -> Batch:
+        pause_s, waited_s = FIRST_POLL_S, 0.0
+        try:
+            while not (batch := await self._endpoint.look(id)).ended:
+                counts = batch.request_counts or Counts()
+                self._under_way[id] = (counts.completed + counts.failed, counts.total)
+                if waited_s >= LONGEST_WAIT_S:
+                    hours = waited_s / 3600
+                    raise GivenUpError(f"batch {id} is still {batch.status} after {hours:.0f} h")
+                await self._endpoint.pause(pause_s)
+                waited_s += pause_s
+                pause_s = min(1.5 * pause_s, LONGEST_POLL_S)
+        finally:
+            self._under_way.pop(id, None)
+        return batch
+
+    def _answer(
+        self, line: Line | None, batch: Batch, sent: Mapping[str, Any]
+    ) -> Reply | FatalModelError:
+        """What a batch says to one request."""
+        if line is None or line.response is None:
+            why = f"batch {batch.id} {batch.status} without an answer"
+            if line is not None and line.error is not None:
+                why = self._model.clean(f"{why}: {line.error}")[:500]
+            return Reply("transport", detail=why, retry_after_s=0.0, sent=sent)
+        response = line.response
+        try:
+            return self._model.read(response.status_code, {}, bytes(response.body), sent)
+        except FatalModelError as error:
+            return error
+
+    def _refused(self, batch: Batch) -> bool:
+        """``False`` where a smaller batch may be taken."""
+        problems = (batch.errors.data if batch.errors else None) or [Problem()]
+        told = str(problems[0]) or "no reason given"
+        if "token_limit" in told or "enqueued" in told.lower():
+            return False
+        raise FatalModelError(
+            f"{self._model.where} refused batch {batch.id}: {self._model.clean(told)[:500]}; "
+            "correct the settings, or run without --batch"
+        )
+
+    async def _make_room(self, n: int) -> None:
+        """From now on one batch at a time, half as large as ``n`` requests, a little later."""
+        self._refusals += 1
+        if self._refusals > MAX_REFUSALS:
+            raise GivenUpError(
+                f"{self._model.where} has no room for a batch of {n}: the account's limit of "
+                "enqueued tokens is used up"
+            )
+        self._most = max(1, min(self._most, n // 2))
+        await self._endpoint.pause(min(FIRST_POLL_S * 2**self._refusals, LONGEST_POLL_S))
+
+
+def discounted(prices: Prices) -> Prices:
+    """What tokens cost in a batch."""
+    full = (prices.input, prices.output, prices.cached)
+    return Prices(*(None if price is None else price * PRICE_FACTOR for price in full))
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    key: str
+    messages: Sequence[Message]
+    sampling: Sampling
+    reply: asyncio.Future[Reply]
+
+    def resolve(self, answer: Reply | Exception) -> None:
+        """Give the caller what came, unless it has something already."""
+        if self.reply.done():
+            return
+        if isinstance(answer, Reply):
+            self.reply.set_result(answer)
+        else:
+            self.reply.set_exception(answer)
+            self.reply.exception()  # looked at here, because the caller may be gone
+
+
+async def _see_through(work: Coroutine[Any, Any, None], requests: Sequence[_Request]) -> None:
+    """Do ``work``; whatever becomes of it, nobody waits for ever."""
+    try:
+        await work
+    except GivenUpError as error:
+        for request in requests:
+            request.resolve(Reply("transport", detail=str(error)))
+    except asyncio.CancelledError:
+        for request in requests:
+            request.reply.cancel()
+    except Exception as error:
+        for request in requests:
+            request.resolve(error)
+
+
+def _lasting(answer: Reply | FatalModelError) -> bool:
+    """Whether the ledger is going to keep it."""
+    return isinstance(answer, Reply) and answer.answered and answer.retry_after_s is None

@@ -1,0 +1,285 @@
+"""The Batch API as an endpoint serves it: ``/files`` and ``/batches``, exchange by exchange.
+
+Every exchange has its deadline, is tried again a bounded number of times where that may help, and
+stops the model where it cannot. What comes back is checked for what is used of it. One that creates
+a batch is never repeated before a look whether the endpoint has it already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+import httpx2
+import msgspec
+import openai
+
+from botchat.errors import FatalModelError
+from botchat.interfaces import Reply
+from botchat.models.endpoint.openai_api import OpenAIModel
+from botchat.models.limits import Retry
+
+URL: Final = "/v1/chat/completions"
+
+MAX_OUTPUT = 1 << 30
+"""Bytes that are read of an output file."""
+
+RETRY = Retry()
+"""Of an exchange that sends something."""
+
+PATIENT = Retry(attempts=12, first_s=1.0, longest_s=120.0)
+"""Of one that looks for or fetches what was sent: it takes minutes to hours anyway."""
+
+TRANSFER_S = 1800.0
+"""What a file may take beyond the wall clock of a call."""
+
+_TAG = "botchat"
+"""Name of our entry in a batch's metadata."""
+
+T = TypeVar("T")
+
+
+class GivenUpError(Exception):
+    """The endpoint could not be reached, or was not done in time: the next run asks again."""
+
+
+class Problem(msgspec.Struct):
+    """An error object, of a line or of a whole batch."""
+
+    code: Any = None
+    message: Any = None
+
+    def __str__(self) -> str:
+        """Code and message in one line."""
+        parts = [str(part) for part in (self.code, self.message) if part not in (None, "")]
+        return " ".join(": ".join(parts).split())
+
+
+class Problems(msgspec.Struct):
+    """Why a batch was refused."""
+
+    data: list[Problem] | None = None
+
+
+class Counts(msgspec.Struct):
+    """How far a batch is, in requests."""
+
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+class Batch(msgspec.Struct):
+    """A batch as it is now."""
+
+    id: str
+    status: str
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    errors: Problems | None = None
+    request_counts: Counts | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will become of it."""
+        return self.status in ("completed", "expired", "cancelled", "failed")
+
+
+class Response(msgspec.Struct):
+    """What the endpoint would have answered to a request of its own."""
+
+    status_code: int
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Line(msgspec.Struct):
+    """One line of an output or error file."""
+
+    custom_id: str
+    response: Response | None = None
+    error: Problem | None = None
+
+
+class BatchEndpoint:
+    """The Batch API of one model's endpoint.
+
+    Every method may raise `FatalModelError` (no attempt can help), `GivenUpError` (all attempts
+    failed) and, after `stop`, ``CancelledError``.
+    """
+
+    def __init__(self, model: OpenAIModel) -> None:
+        """``model`` has the connection, and reads what is said when something is refused."""
+        self._model = model
+        self._stopped = asyncio.Event()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopped.is_set()
+
+    def stop(self) -> None:
+        """Begin no other exchange and end every `pause`; what is under way ends by itself."""
+        self._stopped.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, unless stopped."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+
+    async def upload(self, name: str, data: bytes) -> str:
+        """Id of a new input file."""
+        file = await self._ask(
+            "upload a batch file",
+            lambda client: client.files.with_raw_response.create(
+                file=(f"{name}.jsonl", data), purpose="batch"
+            ),
+            _NAMED.decode,
+            longer_s=TRANSFER_S,
+        )
+        return file.id
+
+    async def create(self, file: str, tag: str) -> str:
+        """Id of a new batch with ``tag`` in its metadata, made once however often it is tried."""
+        batch = await self._ask(
+            "create a batch",
+            lambda client: client.batches.with_raw_response.create(
+                input_file_id=file,
+                endpoint=URL,
+                completion_window="24h",
+                metadata={_TAG: tag},
+            ),
+            _NAMED.decode,
+            # An attempt whose answer was lost may have made it.
+            done_already=lambda: self._find(tag),
+        )
+        return batch.id
+
+    async def find(self, tag: str) -> str | None:
+        """Id of the batch with ``tag`` in its metadata, if there is one."""
+        batch = await self._find(tag)
+        return None if batch is None else batch.id
+
+    async def look(self, id: str) -> Batch:
+        """The batch as it is now."""
+        return await self._ask(
+            f"look at batch {id}",
+            lambda client: client.batches.with_raw_response.retrieve(id),
+            _BATCH.decode,
+            retry=PATIENT,
+        )
+
+    async def lines(self, file: str) -> list[Line]:
+        """The lines of an output or error file.
+
+        One damaged line refuses the whole file: the call it answers may have been paid for.
+        """
+        return await self._ask(
+            "fetch the output of a batch",
+            lambda client: client.files.with_raw_response.content(file),
+            _read_lines,
+            retry=PATIENT,
+            longer_s=TRANSFER_S,
+        )
+
+    async def _find(self, tag: str) -> _Named | None:
+        page = await self._page(openai.omit)
+        while page.data:
+            for batch in page.data:
+                if (batch.metadata or {}).get(_TAG) == tag:
+                    return batch
+            if not page.has_more:
+                break
+            page = await self._page(page.data[-1].id)
+        return None
+
+    async def _page(self, after: str | openai.Omit) -> _Page:
+        return await self._ask(
+            "list its batches",
+            lambda client: client.batches.with_raw_response.list(after=after, limit=100),
+            _PAGE.decode,
+        )
+
+    async def _ask(
+        self,
+        what: str,
+        send: Callable[[openai.AsyncOpenAI], Awaitable[_RawResponse]],
+        read: Callable[[bytes], T],
+        *,
+        retry: Retry | None = None,
+        longer_s: float = 0.0,
+        done_already: Callable[[], Awaitable[T | None]] | None = None,
+    ) -> T:
+        """One exchange, tried again where that may help.
+
+        Args:
+            what: for messages.
+            send: makes the request.
+            read: finds the result in the body; raises what msgspec raises.
+            retry: when it is tried again; by default `RETRY`.
+            longer_s: beyond the wall clock of a call.
+            done_already: asked before a further attempt: its result, if any, is the result.
+        """
+
+        async def response(client: openai.AsyncOpenAI) -> httpx2.Response:
+            return (await send(client)).http_response
+
+        failures, waited_s = 0, 0.0
+        while True:
+            if self.stopped:
+                raise asyncio.CancelledError
+            answer = await self._model.exchange(response, longer_s)
+            if isinstance(answer, Reply):
+                failure = answer
+            elif answer[0] >= 300:
+                failure = self._failure(what, *answer)
+            else:
+                try:
+                    return read(answer[2])
+                except (msgspec.MsgspecError, RecursionError):
+                    failure = Reply("malformed", detail="unreadable answer", retry_after_s=0.0)
+            failures += 1
+            wait_s = (retry or RETRY).wait_s(failures, failure.retry_after_s or 0.0, waited_s)
+            if wait_s is None:
+                raise GivenUpError(f"cannot {what}: {failure.detail} (tried {failures} times)")
+            waited_s += wait_s
+            await self.pause(wait_s)
+            if done_already is not None and (result := await done_already()) is not None:
+                return result
+
+    def _failure(self, what: str, status: int, headers: Mapping[str, str], data: bytes) -> Reply:
+        """What an answer that is an error says; raises where no further attempt can help."""
+        without = f"while BotChat tried to {what}; without --batch it need not"
+        try:
+            failure = self._model.read(status, headers, data, self._model.quirks)
+        except FatalModelError as error:
+            raise FatalModelError(f"{error} ({without})") from None
+        if failure.retry_after_s is None:
+            raise FatalModelError(f"{self._model.where}: {failure.detail} ({without})")
+        return failure
+
+
+class _RawResponse(Protocol):
+    http_response: httpx2.Response
+
+
+class _Named(msgspec.Struct):
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class _Page(msgspec.Struct):
+    data: list[_Named]
+    has_more: bool = False
+
+
+_NAMED = msgspec.json.Decoder(_Named)
+_PAGE = msgspec.json.Decoder(_Page)
+_BATCH = msgspec.json.Decoder(Batch)
+_LINE = msgspec.json.Decoder(Line)
+
+
+def _read_lines(data: bytes) -> list[Line]:
+    lines = data.decode("utf-8", "replace").split("\n")
+    return [_LINE.decode(line) for line in lines if line.strip()]

@@ -1,0 +1,257 @@
+"""Local weights (``hf:ORG/NAME``, ``hf:ORG/NAME@REVISION``, ``hf:FOLDER``) through transformers.
+
+Many dialogues are answered by one forward pass. Calls wait until the event loop has nothing more
+to add; all that wait then are one wave, cut into batches of prompts of similar length, which a
+thread works through while the calls of the next wave gather. So the dialogues of a run stay in
+step, a turn of all of them is a few batches, and no clock is involved.
+
+What is loaded and how a batch is answered: `botchat.models.local.weights`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from botchat.concurrency import until_quiet
+from botchat.errors import FatalModelError
+from botchat.interfaces import Message, Reply, Sampling, Usage
+from botchat.models.local.weights import Ask, Said, Weights, folder_digest, load, locate, one_line
+from botchat.models.roles import reply_tokens
+
+BATCH_SIZE = 32
+"""Most dialogues answered by one forward pass."""
+
+BATCH_TOKENS = 32_768
+"""Prompt tokens in a batch, padding included, unless memory allows fewer."""
+
+WAVE_BATCHES = 4
+"""Batches' worth of calls in flight: with more than one, prompts of like length come together."""
+
+LONGEST_REPLY = 2048
+"""Where no ``max_tokens`` is given: the default for endpoints, `ModelSettings.max_tokens`."""
+
+
+class LocalModel:
+    """One model in this process, as a `botchat.interfaces.ChatModel`."""
+
+    def __init__(
+        self,
+        name: str,
+        target: str,
+        *,
+        batch_size: int = BATCH_SIZE,
+        device: str = "auto",
+        dtype: str = "auto",
+    ) -> None:
+        """Remember what to load; nothing is read before the first call.
+
+        Args:
+            name: the name users call it by.
+            target: a folder, or ``ORG/NAME`` with an optional ``@REVISION`` on the hub.
+            batch_size: most dialogues in one forward pass.
+            device: as torch names it; ``auto`` is the GPU if there is one.
+            dtype: ``float32``, ``bfloat16`` or ``float16``; ``auto`` is bfloat16 on a GPU, where
+                it can, and float32 on the CPU.
+
+        Raises:
+            ConfigError: the target can only be a folder, and there is none.
+        """
+        self._name = name
+        self._place = locate(name, target)
+        self._batch_size = batch_size
+        self._batch_tokens = BATCH_TOKENS
+        self._device = device
+        self._dtype = dtype
+        self._loaded: Weights | FatalModelError | None = None
+        self._loading: asyncio.Task[Weights] | None = None
+        self._calls = 0
+        self._waiting: list[_Call] = []
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name users call it by."""
+        return self._name
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Weights (a folder by its content), dtype as asked for, longest reply.
+
+        Where they run is left out, as it is for an endpoint: a ledger made on a GPU replays on a
+        machine without one.
+        """
+        return self._identity
+
+    @property
+    def context_window(self) -> None:
+        """``None`` on purpose: the window is known, but others count tokens by another tokenizer.
+
+        A prompt is measured here, by the model's own tokenizer and template, and answered
+        ``overflow`` if it does not fit; the caller then leaves out its oldest utterance.
+        """
+        return
+
+    @property
+    def parallel(self) -> int:
+        """Calls worth having in flight."""
+        return WAVE_BATCHES * self._batch_size
+
+    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+        """One reply, made together with those to the other calls that wait.
+
+        Temperature ``None`` is 1, as at most endpoints. Raises `FatalModelError`: the extra
+        ``hf`` is not installed, there are no such weights, or they cannot be run.
+        """
+        asked = time.monotonic()
+        weights = await self._ready()
+        self._calls += 1
+        ids = weights.encode(messages)
+        most = LONGEST_REPLY if sampling.max_tokens is None else sampling.max_tokens
+        room = min(most, reply_tokens(most, weights.window))
+        if weights.window is not None and len(ids) + room > weights.window:
+            return Reply(
+                "overflow",
+                usage=Usage(len(ids), 0),
+                detail=f"{len(ids)} tokens and up to {room} of reply exceed the context window of "
+                f"{weights.window}",
+                sent=weights.sent,
+            )
+        temperature = 1.0 if sampling.temperature is None else sampling.temperature
+        ask = Ask(ids, room, temperature, seed=f"{sampling.sample} {ids}")
+        call = _Call(ask, asyncio.get_running_loop().create_future())
+        self._waiting.append(call)
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve(weights))
+        said = await call.said
+        return _reply(weights, ask, said, time.monotonic() - asked)
+
+    async def _ready(self) -> Weights:
+        """The weights, loaded in a thread by whoever asks first."""
+        if isinstance(self._loaded, FatalModelError):
+            raise self._loaded
+        if self._loaded is None:
+            if self._loading is None or self._loading.done():
+                self._loading = asyncio.create_task(self._load())
+            return await asyncio.shield(self._loading)
+        return self._loaded
+
+    async def _load(self) -> Weights:
+        try:
+            weights = await asyncio.to_thread(
+                load, self._name, self._place, self._device, self._dtype
+            )
+        except FatalModelError as error:
+            self._loaded = error
+            raise
+        self._loaded = weights
+        return weights
+
+    async def _serve(self, weights: Weights) -> None:
+        """Answer wave after wave until nobody waits."""
+        halt = threading.Event()
+        wave: list[_Call] = []
+        try:
+            while self._waiting:
+                # Calls that were only told of an overflow count too: their next one will fit.
+                await until_quiet(lambda: self._calls)
+                # Longest first: what does not fit into memory shows at once.
+                wave = sorted(self._waiting, key=lambda call: -len(call.ask.ids))
+                self._waiting = []
+                while wave:
+                    batch = wave[: self._fitting(wave)]
+                    if await self._answer(weights, batch, halt):
+                        del wave[: len(batch)]
+        except asyncio.CancelledError:
+            halt.set()  # the thread cannot be cancelled; it stops at the next token
+            for call in (*wave, *self._waiting):
+                call.said.cancel()
+            self._waiting = []
+            raise
+        except Exception as error:
+            # Whatever torch may raise: no caller must wait for a reply that will never come.
+            failure = FatalModelError(f"{self._name} cannot be run: {one_line(error)}")
+            for call in (*wave, *self._waiting):
+                if not call.said.done():
+                    call.said.set_exception(failure)
+            self._waiting = []
+
+    def _fitting(self, wave: Sequence[_Call]) -> int:
+        """How many of a wave, longest first, make the next batch."""
+        return max(1, min(self._batch_size, self._batch_tokens // len(wave[0].ask.ids)))
+
+    async def _answer(
+        self, weights: Weights, batch: Sequence[_Call], halt: threading.Event
+    ) -> bool:
+        """Answer a batch; ``False``: too large for the memory, smaller ones will be made."""
+        said = await asyncio.to_thread(weights.generate, [call.ask for call in batch], halt)
+        if said is None and len(batch) > 1:
+            # Tokens, not rows: one prompt of monstrous length must not split all the others.
+            self._batch_tokens = len(batch) * len(batch[0].ask.ids) // 2
+            return False
+        for n, call in enumerate(batch):
+            if not call.said.done():
+                call.said.set_result(said[n] if said else None)
+        return True
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        if isinstance(self._place, Path):
+            weights = f"sha256:{folder_digest(self._place)}"
+        else:
+            weights = "hf:" + "@".join(self._place)
+        return {"weights": weights, "dtype": self._dtype, "max_tokens": LONGEST_REPLY}
+
+
+def local_model(name: str, target: str) -> LocalModel:
+    """The `LocalModel` of that name; while one is in use the same, so weights are loaded once."""
+    model = _MODELS.get(name)
+    if model is None:
+        model = _MODELS[name] = LocalModel(name, target)
+    return model
+
+
+_MODELS: weakref.WeakValueDictionary[str, LocalModel] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """A call that waits. ``said`` becomes ``None`` where memory does not do for it alone."""
+
+    ask: Ask
+    said: asyncio.Future[Said | None]
+
+
+def _reply(weights: Weights, ask: Ask, said: Said | None, latency_s: float) -> Reply:
+    if said is None:
+        return Reply(
+            "transport",
+            latency_s=latency_s,
+            detail=f"out of memory with a single prompt of {len(ask.ids)} tokens",
+            sent=weights.sent,
+        )
+    text = weights.decode(said.ids, special=False)
+    whole = weights.decode(said.ids, special=True)
+    finish = "stop" if said.ended else "length"
+    detail = f"no text (finish_reason {finish})"
+    if text.strip():
+        detail = "" if said.ended else "finish_reason length"
+    return Reply(
+        "empty" if not text.strip() else "ok" if said.ended else "truncated",
+        text=text,
+        finish_reason=finish,
+        usage=Usage(len(ask.ids), len(said.ids) + said.ended),
+        latency_s=latency_s,
+        detail=detail,
+        raw=msgspec.json.encode({"text": whole, **weights.facts, "batch": said.rows}).decode(),
+        sent=weights.sent,
+    )

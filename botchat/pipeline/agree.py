@@ -1,0 +1,382 @@
+"""Judges beside people and beside each other: stage files and CSV files in, tables and figures out.
+
+Where nobody was asked, GTEval and UniEval know the truth themselves: one side, or the whole
+dialogue, is human.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from botchat.boards import judge_agreement
+from botchat.boards.judge_agreement import Findings
+from botchat.boards.judge_health import sureness
+from botchat.errors import ConfigError, DataError, MissingError
+from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
+from botchat.measures import accusations, lengths
+from botchat.measures.agreement import Agreement
+from botchat.measures.annotations import (
+    NOBODY,
+    Annotation,
+    decoded,
+    from_judgments,
+    is_person,
+    read_csv,
+)
+from botchat.measures.statistics import Row
+from botchat.pipeline.comparing import (
+    BUILT_IN,
+    Compared,
+    Options,
+    compare_judges,
+    expenses,
+    own_name,
+    publish,
+    signature,
+    with_controls,
+)
+from botchat.pipeline.judge import full_name
+from botchat.pipeline.read_set import Read, read
+from botchat.protocols import arena, gteval, unieval
+from botchat.records import HUMAN, Dialogue, Judgment, Verdict
+from botchat.workspace.folder import Workspace
+
+_PROTOCOL = re.compile(rf"arena-n\d+|{gteval.PROTOCOL}|{unieval.PROTOCOL}")
+
+Dialogues = Mapping[str, Mapping[str, Dialogue]]
+
+
+def agree(
+    workspace: Workspace,
+    files: Sequence[Path] = (),
+    *,
+    seed_set: str | None = None,
+    protocol: str | None = None,
+    judges: Sequence[str] = (),
+    truth: str | None = None,
+    out: Path | None = None,
+    options: Options | None = None,
+) -> Compared:
+    """Compare judges with people, with what is known anyway, and with each other.
+
+    Args:
+        workspace: where stage files and ledger are.
+        files: CSV files ``item,first,second,judge,verdict``; beside a set, their items are seeds.
+        seed_set: name of a set whose stage files take part.
+        protocol: of these: ``arena-n16`` (any N), ``gteval`` or ``unieval``.
+        judges: only these, and their controls; empty: all.
+        truth: what the names of people begin with. By default GTEval and UniEval know the truth
+            themselves; else it is ``human`` where there is such a name.
+        out: folder to write to; default ``leaderboards/<set>/agreement-<protocol>``, and none for
+            CSV files alone.
+        options: of the bootstrap.
+
+    Raises:
+        ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
+    """
+    if not files and seed_set is None:
+        raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
+    annotations = [one for path in files for one in _annotations(path)]
+    stage = _stage(workspace, seed_set, protocol)
+    known = list(dict.fromkeys([*(a.judge for a in annotations), *stage.judged]))
+    kept = _chosen(workspace, known, judges, truth)
+    found = _findings(
+        workspace,
+        replace(stage, judged={name: stage.judged[name] for name in stage.judged if name in kept}),
+        [a for a in annotations if a.judge in kept],
+        known,
+        seed_set=seed_set,
+        protocol=protocol,
+        files=files,
+        truth=truth,
+        options=options,
+    )
+    if out is None and seed_set is not None:
+        out = workspace.out(seed_set) / f"agreement-{protocol}"
+    return publish(found, judge_agreement.tables(found), judge_agreement.as_json(found), out)
+
+
+def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
+    """What `agree` finds of the judges of a set: protocol -> findings.
+
+    Protocols that fewer than two have judged, or people alone, are left out.
+    """
+    compared = {}
+    for protocol in _protocols(found):
+        stage = _of_protocol(found, protocol)
+        names = list(stage.judged)
+        judges = [name for name in names if not is_person(name, HUMAN)]
+        if len(names) > 1 and (judges or protocol in _KNOWN):
+            compared[protocol] = _findings(
+                workspace, stage, [], names, seed_set=found.seed_set, protocol=protocol
+            )
+    return compared
+
+
+_KNOWN = (gteval.PROTOCOL, unieval.PROTOCOL)
+"""Protocols that know the truth themselves."""
+
+_CHOICES: Mapping[str, Collection[Verdict]] = {unieval.PROTOCOL: frozenset({"No", "1"})}
+"""What tells `botchat.judges.voting.aggregate` of which kind a question is."""
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What the stage files of one protocol say."""
+
+    judged: Mapping[str, Sequence[Judgment]]
+    dialogues: Dialogues
+    stale: Mapping[str, int]
+
+
+def _findings(
+    workspace: Workspace,
+    stage: _Stage,
+    annotations: Sequence[Annotation],
+    known: Sequence[str],
+    *,
+    seed_set: str | None,
+    protocol: str | None,
+    files: Sequence[Path] = (),
+    truth: str | None = None,
+    options: Options | None = None,
+) -> Findings:
+    """Judges compared; the rest as of `agree`.
+
+    Args:
+        workspace: has the ledger and the settings of panels.
+        stage: what those who take part said in stage files.
+        annotations: what they said elsewhere.
+        known: everybody who said something, also those who do not take part.
+        seed_set: what they are from.
+        protocol: likewise.
+        files: likewise.
+        truth: what the names of people begin with.
+        options: of the bootstrap.
+    """
+    options = options or Options()
+    judged = with_controls(
+        workspace, stage.judged, lambda one: _CHOICES.get(one.protocol, arena.CHOICES)
+    )
+    said = [*annotations, *from_judgments(j for made in judged.values() for j in made)]
+    prefix = truth
+    if prefix is None and protocol in _KNOWN:
+        prefix = BUILT_IN
+        said += _built_in(said)
+    elif prefix is None and any(name.startswith(HUMAN) for name in known):
+        prefix = HUMAN
+    compared = compare_judges(
+        said,
+        prefix,
+        options,
+        lengths=_lengths(stage.dialogues, judged),
+        selves={name: own_name(workspace, name) for name in (*known, *judged)},
+    )
+    if prefix == BUILT_IN:
+        compared = _without_people(compared)
+    if protocol == unieval.PROTOCOL:
+        compared = _with_accusations(compared, judged, stage.dialogues, options)
+    costs = expenses(workspace, judged)
+    return Findings(
+        subject=_subject(files, seed_set, protocol),
+        truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
+        rows=tuple(
+            {**sureness(judged.get(row["judge"], ())), **row, **costs.get(row["judge"], {})}
+            for row in compared.rows
+        ),
+        annotators=compared.annotators,
+        pairs=compared.pairs,
+        groups=compared.groups,
+        rankings=_rated(compared, said),
+        controls=tuple(judge_agreement.controls(compared.pairs)),
+        signature=signature(
+            "agree",
+            {"set": seed_set, "protocol": protocol, "files": "+".join(f.name for f in files)},
+            sorted(map(_stated, said)),
+            prefix,
+            options,
+        ),
+        notes=tuple(_notes(stage, judged, compared, prefix)),
+    )
+
+
+def _stated(one: Annotation) -> tuple[str | float, ...]:
+    """A verdict and, where it is known, its probability."""
+    sure = () if one.confidence is None else (one.confidence,)
+    return (one.item, one.first, one.second, one.judge, one.verdict or "", *sure)
+
+
+def _annotations(path: Path) -> list[Annotation]:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise MissingError(
+            f"no file {path}; name a csv with item,first,second,judge,verdict"
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    return read_csv(decoded(content, str(path)), str(path))
+
+
+def _stage(workspace: Workspace, seed_set: str | None, protocol: str | None) -> _Stage:
+    if seed_set is None:
+        if protocol is not None:
+            raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
+        return _Stage({}, {}, {})
+    found = read(workspace, seed_set)
+    there = _protocols(found)
+    if protocol not in there:
+        raise ConfigError(
+            f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
+            f"{', '.join(there) or 'nothing that judges can be compared on'}"
+        )
+    return _of_protocol(found, protocol)
+
+
+def _protocols(found: Read) -> list[str]:
+    """What judges can be compared on."""
+    return sorted({p for by in found.judged.values() for p in by if _PROTOCOL.fullmatch(p)})
+
+
+def _of_protocol(found: Read, protocol: str) -> _Stage:
+    judged = {name: by[protocol] for name, by in found.judged.items() if by.get(protocol)}
+    return _Stage(judged, found.dialogues, {name: found.stale[name] for name in judged})
+
+
+def _chosen(
+    workspace: Workspace, known: Sequence[str], judges: Sequence[str], truth: str | None
+) -> set[str]:
+    """Names that take part: those asked for, their controls, and all people."""
+    if not judges:
+        return set(known)
+    kept = {name for name in known if is_person(name, truth or HUMAN)}
+    for asked in judges:
+        full = full_name(asked, workspace)
+        found = {
+            name
+            for name in known
+            if name in (asked, full)
+            or name.startswith((f"{asked}@", f"{asked}{CALL_MATCHED}", f"{full}{CALL_MATCHED}"))
+        }
+        if not found:
+            raise MissingError(f"no verdicts of the judge {asked!r}; there are: {', '.join(known)}")
+        kept |= found
+    return kept
+
+
+def _built_in(annotations: Iterable[Annotation]) -> list[Annotation]:
+    """What is known of every comparison in which one side is human, or the whole dialogue."""
+    shown = dict.fromkeys((a.item, a.first, a.second) for a in annotations)
+    return [
+        Annotation(item, first, second, BUILT_IN, "1" if first == HUMAN else "2")
+        for item, first, second in shown
+        if HUMAN in (first, second) or second == NOBODY
+    ]
+
+
+def _without_people(compared: Agreement) -> Agreement:
+    """Truth that nobody was asked for ranks nobody, and is no group of people."""
+
+    def unranked(row: Row, form: str) -> Row:
+        keys = [form.format(name) for name in ("spearman", "kendall")]
+        return row | {f"{key}{end}": None for key in keys for end in ("", "_low", "_high")}
+
+    return replace(
+        compared,
+        rows=tuple(unranked(row, "{}") for row in compared.rows),
+        pairs=tuple(unranked(row, "{}_difference") for row in compared.pairs),
+        rankings=tuple(row for row in compared.rankings if row["judge"] != BUILT_IN),
+        annotators=(),
+    )
+
+
+def _with_accusations(
+    compared: Agreement,
+    judged: Mapping[str, Sequence[Judgment]],
+    dialogues: Dialogues,
+    options: Options,
+) -> Agreement:
+    """UniEval: what is known of who wrote what, beside the figures."""
+
+    def first_ai(judgment: Judgment) -> int | None:
+        (name,) = judgment.contestants
+        return None if name == HUMAN else dialogues[name][judgment.seed_id].n_seed + 1
+
+    rows, pairs = accusations.detection(
+        (judgment for made in judged.values() for judgment in made),
+        first_ai,
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    return replace(
+        compared,
+        rows=tuple(row | rows.get(row["judge"], {}) for row in compared.rows),
+        pairs=tuple(
+            row | pairs.get((row["judge_a"], row["judge_b"]), {}) for row in compared.pairs
+        ),
+    )
+
+
+def _lengths(
+    dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
+) -> dict[tuple[str, str], float]:
+    """(seed, contestant) -> words an utterance of what was shown.
+
+    Both sides of a comparison show the same number of utterances, so this orders them as their
+    whole length does.
+    """
+    shown: dict[tuple[str, str], int] = {}
+    for made in judged.values():
+        for judgment in made:
+            for name in judgment.contestants if len(judgment.contestants) > 1 else ():
+                key = (judgment.seed_id, name)
+                shown[key] = max(judgment.shown, shown.get(key, 0))
+    found = {}
+    for (seed_id, name), n in shown.items():
+        said = dialogues[name][seed_id].utterances[:n]
+        found[seed_id, name] = sum(map(lengths.words, said)) / max(1, len(said))
+    return found
+
+
+def _rated(compared: Agreement, annotations: Sequence[Annotation]) -> tuple[Row, ...]:
+    """Rankings with the Bradley-Terry rating of each judge's leaderboard."""
+    rated = judge_agreement.ratings(annotations, compared.truth_prefix)
+    return tuple(
+        row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
+    )
+
+
+def _subject(files: Sequence[Path], seed_set: str | None, protocol: str | None) -> str:
+    parts = [f"{protocol} on {seed_set}"] if seed_set else []
+    return ", ".join([*parts, *(path.name for path in files)])
+
+
+def _notes(
+    stage: _Stage,
+    judged: Mapping[str, Sequence[Judgment]],
+    compared: Agreement,
+    prefix: str | None,
+) -> Iterable[str]:
+    for name in judged:
+        if stage.stale.get(name):
+            yield (
+                f"{stage.stale[name]} judgments of {name} are about dialogues that have changed "
+                "since and do not count; run the judge again."
+            )
+        kinds = Counter(judgment.signature for judgment in judged[name])
+        if len(kinds) > 1 and not name.endswith(BEFORE_TALK):
+            yield (
+                f"The judgments of {name} were made with {len(kinds)} different settings; judge "
+                "again to make them one."
+            )
+    if len({row["verdicts"] + row["unreadable"] for row in compared.rows}) > 1:
+        yield (
+            "The judges were not asked about the same cases: each row is about its own, "
+            "differences between two judges are about those that both have a verdict on."
+        )
+    if prefix is None:
+        yield "No truth is known: judges are compared with each other only; see --truth."

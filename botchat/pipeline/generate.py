@@ -1,0 +1,210 @@
+"""Stage 1 on a workspace: which dialogues are missing, made at once, stored one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from botchat import __version__, prompts
+from botchat.concurrency import together
+from botchat.errors import ConfigError
+from botchat.interfaces import settings_digest
+from botchat.models.self_chat import PROMPT, Length, Speaker, extend
+from botchat.pipeline import plan as planning
+from botchat.pipeline.run import Meter, Stops, run_now, work_through
+from botchat.pipeline.session import Limits, Session, open_session
+from botchat.records import N_SEED, Dialogue, Seed
+from botchat.workspace import files
+from botchat.workspace.folder import Workspace, dialogue_order
+
+UNANSWERED = ("stopped:transport", "stopped:malformed")
+"""Stopped by the endpoint, not by what the model said: the next run tries again."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What `generate` made for one contestant."""
+
+    model: str
+    path: Path
+    complete: int
+    stopped: dict[str, int]
+    """Outcome -> dialogues that stopped with it."""
+    new: int
+    """Dialogues made in this run."""
+
+    @property
+    def unanswered(self) -> int:
+        """Dialogues that another run may still finish."""
+        return sum(n for status, n in self.stopped.items() if f"stopped:{status}" in UNANSWERED)
+
+
+def generate(
+    workspace: Workspace,
+    seed_set: str,
+    models: Sequence[str],
+    *,
+    partner: str | None = None,
+    turns: int | None = None,
+    limit: int | None = None,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> list[Generated]:
+    """Extend every ChatSEED of a set by each model; what is there already is not made again.
+
+    Args:
+        workspace: where the set is and the dialogues go.
+        seed_set: name of the set.
+        models: names as on the command line.
+        partner: second speaker (cross-play).
+        turns: utterances of a finished dialogue; ``None``: botchat.toml, else 16.
+        limit: only the first so many seeds.
+        limits: what the run may cost.
+        batch: send every call through its endpoint's Batch API.
+        meter: told of the progress.
+
+    Raises:
+        ConfigError, MissingError, DataError: before anything is sent.
+        FatalModelError: a model could not answer at all; the others are done.
+        LimitReached: a limit was reached; the same call goes on where this one stopped.
+    """
+    run = _Run.of(workspace, seed_set, models, partner, turns, limit, meter or Meter())
+    with workspace.locked():
+        return run_now(run.all(limits or Limits(), batch=batch))
+
+
+def plan_generate(
+    workspace: Workspace,
+    seed_set: str,
+    models: Sequence[str],
+    *,
+    partner: str | None = None,
+    turns: int | None = None,
+    limit: int | None = None,
+) -> list[planning.Planned]:
+    """What `generate` with these arguments would send. Arguments and errors as there."""
+    run = _Run.of(workspace, seed_set, models, partner, turns, limit, Meter())
+    return planning.plan(workspace, run.all_seeds, run.walk)
+
+
+@dataclass
+class _Run:
+    workspace: Workspace
+    seed_set: str
+    models: Sequence[str]
+    partner: str | None
+    turns: int
+    all_seeds: Sequence[Seed]
+    seeds: Sequence[Seed]
+    meter: Meter
+
+    @classmethod
+    def of(
+        cls,
+        workspace: Workspace,
+        seed_set: str,
+        models: Sequence[str],
+        partner: str | None,
+        turns: int | None,
+        limit: int | None,
+        meter: Meter,
+    ) -> _Run:
+        """Checked arguments of `generate`."""
+        turns = workspace.config.generation.turns if turns is None else turns
+        if turns <= N_SEED:
+            raise ConfigError(
+                f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
+                f"{N_SEED + 1} are needed for anything to be generated"
+            )
+        if limit is not None and limit < 1:
+            raise ConfigError(f"--limit {limit}: at least one seed is needed")
+        seeds = workspace.seeds(seed_set)
+        names = list(dict.fromkeys([models] if isinstance(models, str) else models))
+        return cls(workspace, seed_set, names, partner, turns, seeds, seeds[:limit], meter)
+
+    async def all(self, limits: Limits, *, batch: bool) -> list[Generated]:
+        length = planning.text_length()
+        stops = Stops()
+        async with open_session(
+            self.workspace, self.all_seeds, limits, self.meter, batch=batch
+        ) as session:
+            jobs = self._jobs(session)
+            self.meter.begin("generate", sum(len(job.pending) for job in jobs))
+            results = await together(self._one(job, length, stops) for job in jobs)
+        stops.raise_first()
+        return results
+
+    async def walk(self, session: Session, length: Length) -> None:
+        """Extend what is missing and store nothing."""
+        for job in self._jobs(session):
+            for seed in job.pending:
+                await extend(seed, job.speakers, self.turns, length, job.signature)
+
+    def _jobs(self, session: Session) -> list[_Job]:
+        """One job a contestant. Every name is resolved before the first call is sent."""
+        found = [self._job(session, model) for model in self.models]
+        return list({job.contestant: job for job in found}.values())
+
+    def _job(self, session: Session, model: str) -> _Job:
+        speakers = [session.speaker(name) for name in (model, self.partner) if name is not None]
+        names = [speaker.model.name for speaker in speakers]
+        signature = self._signature(speakers)
+        contestant = " + ".join(names)
+        path = self.workspace.dialogues_path(self.seed_set, contestant)
+        have = self.workspace.dialogues(self.seed_set, contestant)
+        pending = [seed for seed in self.seeds if not _done(have.get(seed.id), seed, signature)]
+        return _Job(contestant, speakers, signature, path, have, pending)
+
+    async def _one(self, job: _Job, length: Length, stops: Stops) -> Generated:
+        with files.Appender[Dialogue](job.path) as file:
+
+            async def do(seed: Seed) -> None:
+                made = await extend(seed, job.speakers, self.turns, length, job.signature)
+                file.append(made)
+                job.have[seed.id] = made
+                self.meter.done += 1
+
+            parallel = min(speaker.model.parallel for speaker in job.speakers)
+            await work_through(job.pending, do, parallel, stops, job.contestant)
+        if job.have:
+            files.finish(job.path, job.have.values(), dialogue_order)
+        statuses = [job.have[seed.id].status for seed in self.seeds if seed.id in job.have]
+        stopped = [status.removeprefix("stopped:") for status in statuses if status != "complete"]
+        return Generated(
+            model=job.contestant,
+            path=job.path,
+            complete=statuses.count("complete"),
+            stopped={status: stopped.count(status) for status in sorted(set(stopped))},
+            new=len(job.pending),
+        )
+
+    def _signature(self, speakers: Sequence[Speaker]) -> str:
+        settings = settings_digest(
+            *((speaker.model.identity, speaker.sampling.settings) for speaker in speakers)
+        )
+        return (
+            f"botchat:{__version__}|generate|set:{self.seed_set}|n:{self.turns}"
+            f"|prompt:{prompts.digest(PROMPT)}|settings:{settings}"
+        )
+
+
+@dataclass
+class _Job:
+    contestant: str
+    speakers: Sequence[Speaker]
+    signature: str
+    path: Path
+    have: dict[str, Dialogue]
+    pending: list[Seed]
+
+
+def _done(dialogue: Dialogue | None, seed: Seed, signature: str) -> bool:
+    """Whether a stored dialogue is what this run would make, and final."""
+    return (
+        dialogue is not None
+        and dialogue.signature == signature
+        and dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
+        and dialogue.status not in UNANSWERED
+    )

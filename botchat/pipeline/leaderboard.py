@@ -1,0 +1,167 @@
+"""Stage 3 on a workspace: judgments -> tables, figures and a page, written side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from botchat.errors import DataError, MissingError
+from botchat.parallel import executor
+from botchat.pipeline import read_set
+from botchat.pipeline.run import Meter
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import EloSettings
+from botchat.ratings.rate_table import comparisons_from_rates
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
+
+if TYPE_CHECKING:
+    from botchat.report.figures import Chart
+
+_UNTOLD = (
+    "The page has samples, not all {:,} MB of judgments; pack them with: botchat report --seeds {}"
+)
+
+PER_PAIR = 444
+"""Comparisons a pair in the paper: 222 ChatSEEDs in both orders (BotChat §4.2)."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A leaderboard as written."""
+
+    rows: Sequence[Mapping[str, Any]]
+    """The main table as people read it."""
+    lines: Sequence[str]
+    """What else a person should see: notes, signature, where things are."""
+    whole: Mapping[str, Any]
+    """``rows``, ``signature`` and every table, JSON-ready."""
+    out: Path | None
+    """The folder written."""
+
+
+def leaderboard(
+    workspace: Workspace,
+    seed_set: str,
+    judge: str | None = None,
+    out: Path | None = None,
+    elo: EloSettings | None = None,
+    meter: Meter | None = None,
+) -> Published:
+    """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
+
+    Args:
+        workspace: where the judgments are.
+        seed_set: name of the set.
+        judge: whose verdicts; may be left out where only one has judged.
+        out: folder to write to; default ``leaderboards/<set>``.
+        elo: how the Arena is rated; default: the paper's way.
+        meter: told of the progress.
+    """
+    meter = meter or Meter()
+    chosen = read_set.only_judge(workspace, seed_set, judge)
+    untold = read_set.too_much_for_a_page(workspace, seed_set, chosen)
+    folder = workspace.out(seed_set) if out is None else out
+    judges = [chosen] if chosen else []
+    with executor() as working:
+        found = read_set.read(
+            workspace, seed_set, judges, in_columns=bool(untold), executor=working
+        )
+        found.begin()
+        # Imported now: it takes a second, in which others have something to do.
+        from botchat.boards import board as leaderboards
+        from botchat.pipeline import page as reporting
+        from botchat.report import figures
+
+        meter.begin("count and rate", 0)
+        board = found.board(next(iter(found.judged)), elo)
+    charts = figures.draw(board)
+    with executor() as drawing:
+        drawn = figures.begin_drawing(charts, drawing)
+        for file, text in leaderboards.files(board).items():
+            store.write_atomic(folder / file, text.encode())
+        meter.begin("draw figures", len(charts))
+        for chart in drawn:
+            _write_chart(folder, chart)
+            meter.advance()
+    page = reporting.write_page(workspace, found, [(board, charts)], folder, meter)
+    return Published(
+        rows=leaderboards.rows_for_people(board.main),
+        lines=[
+            *board.notes,
+            *([_UNTOLD.format(untold, seed_set)] if untold else []),
+            board.main.note,
+            board.main.signature,
+            f"page: {page}",
+        ],
+        whole={**leaderboards.as_json(board), "out": str(folder), "page": str(page)},
+        out=folder,
+    )
+
+
+def rank_rates(
+    path: Path,
+    per_pair: int | None = None,
+    elo: EloSettings | None = None,
+    out: Path | None = None,
+) -> Published:
+    """Rank from a table of win and win-or-tie rates, such as a published heatmap.
+
+    Args:
+        path: csv with ``model_a,model_b,win_rate,win_or_tie_rate``.
+        per_pair: comparisons each pair's rates are of; default: the paper's 444.
+        elo: how it is rated; default: the paper's way.
+        out: folder to write tables and figures to; ``None`` writes nothing.
+    """
+    from botchat.boards import arena
+    from botchat.boards.board import rows_for_people
+    from botchat.boards.tables import records, to_csv, to_json, to_markdown
+
+    per_pair = PER_PAIR if per_pair is None else per_pair
+    comparisons = read_rates(path, per_pair)
+    board = arena.from_comparisons(comparisons, path.stem, per_pair, elo)
+    lines = [board.standing.note, board.standing.signature]
+    if out is not None:
+        from botchat.report import figures
+
+        for part in (board.standing, board.pairs):
+            store.write_atomic(out / f"{part.name}.csv", to_csv(part).encode())
+            store.write_atomic(out / f"{part.name}.md", to_markdown(part).encode())
+        for chart in figures.draw_arena(board, path.stem):
+            _write_chart(out, chart)
+        lines.append(f"written to: {out}")
+    whole = {
+        "rows": records(board.standing),
+        "signature": board.standing.signature,
+        "out": None if out is None else str(out),
+    }
+    if out is not None:
+        store.write_atomic(out / f"{board.standing.name}.json", to_json(whole).encode())
+    return Published(rows_for_people(board.standing), lines, whole, out)
+
+
+def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
+    """Comparisons that a csv of pairwise rates stands for, ``per_pair`` (444) of each pair.
+
+    Raises:
+        MissingError, DataError, ConfigError: no such file, a table that is none, no such number.
+    """
+    try:
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise MissingError(f"no file {path}; name a csv of pairwise rates") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
+
+
+def elo_settings(shuffles: int, runs: int, seed: int) -> EloSettings:
+    """Elo settings from flags; everything else as in the paper."""
+    return EloSettings(shuffles=shuffles, runs=runs, seed=seed)
+
+
+def _write_chart(folder: Path, chart: Chart) -> None:
+    store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
+    store.write_atomic(folder / f"{chart.name}.png", chart.png)

@@ -1,0 +1,203 @@
+"""The page of a workspace's set: boards of one or several judges, figures, transcripts, chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from botchat.boards import judge_agreement
+from botchat.boards.board import Board
+from botchat.errors import ConfigError, MissingError
+from botchat.interfaces import settings_digest
+from botchat.parallel import executor
+from botchat.pipeline import agree
+from botchat.pipeline.comparing import panel_of
+from botchat.pipeline.read_set import Read, only_judge, read
+from botchat.pipeline.run import Meter
+from botchat.ratings.elo import EloSettings
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
+
+if TYPE_CHECKING:
+    from botchat.report import Beside, Prompt
+    from botchat.report.figures import Chart
+
+
+def report(
+    workspace: Workspace,
+    seed_set: str,
+    judges: Sequence[str] = (),
+    out: Path | None = None,
+    elo: EloSettings | None = None,
+    meter: Meter | None = None,
+) -> Path:
+    """Write the page alone, of some judges (default: all); its path.
+
+    Args:
+        workspace: where the judgments are.
+        seed_set: name of the set.
+        judges: whose verdicts; the first is shown first.
+        out: folder to write to; default ``leaderboards/<set>``.
+        elo: how the Arena is rated; default: the paper's way.
+        meter: told of the progress.
+    """
+    from botchat.report import figures as plots
+
+    meter = meter or Meter()
+    with executor() as working:
+        found = read(workspace, seed_set, judges, executor=working)
+        meter.begin("count and rate", len(found.judged))
+        shown = []
+        for judge in found.judged:
+            board = found.board(judge, elo)
+            shown.append((board, plots.draw(board)))
+            meter.advance()
+        meter.begin("draw figures", sum(len(charts) for _, charts in shown))
+        everything = [chart for _, charts in shown for chart in charts]
+        for _ in plots.begin_drawing(everything, working, png=False):
+            meter.advance()
+    return write_page(
+        workspace, found, shown, workspace.out(seed_set) if out is None else out, meter
+    )
+
+
+def write_page(
+    workspace: Workspace,
+    found: Read,
+    shown: Sequence[tuple[Board, Sequence[Chart]]],
+    folder: Path,
+    meter: Meter,
+) -> Path:
+    """Write the page of some boards with their figures, and its chunks; the page's path.
+
+    What is in columns has no reasons to tell: such a page has samples only.
+    """
+    from botchat import report as pages
+    from botchat.report import archive, transcripts
+
+    compared = _compared(workspace, found, meter) if len(shown) > 1 else []
+    panels = [part for board, _ in shown for part in _panel_prompts(workspace, board.judge)]
+
+    views = [
+        pages.View(
+            board,
+            charts,
+            pages.by_contestant(
+                board,
+                transcripts.pick(found.dialogues, found.judged[board.judge].get("unieval", ())),
+            ),
+        )
+        for board, charts in shown
+    ]
+    judged = {board.judge: found.judged[board.judge] for board, _ in shown}
+    chunks = None
+    if not found.columns:
+        meter.begin("pack transcripts", 0)
+        chunks = archive.build(found.seeds, found.dialogues, judged)
+        for name, text in chunks.files.items():
+            store.write_atomic(folder / name, text.encode())
+        for path in _left_over(folder, chunks.files):
+            path.unlink(missing_ok=True)
+    page = folder / "index.html"
+    store.write_atomic(page, pages.render(views, chunks, compared, panels).encode())
+    return page
+
+
+def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
+    """What the judges say beside each other, a protocol each."""
+    from botchat import report as pages
+    from botchat.report.figures import agreement as figures
+
+    meter.begin("compare judges", 0)
+    compared = agree.beside_each_other(workspace, found).values()
+    return [
+        pages.Beside(
+            findings.subject,
+            findings.notes,
+            [part for part in judge_agreement.tables(findings) if part.name != "rankings"],
+            figures.draw(findings),
+        )
+        # Where the truth is known, agreement says most.
+        for findings in sorted(compared, key=lambda findings: not findings.truth)
+    ]
+
+
+def _panel_prompts(workspace: Workspace, judge: str) -> list[Prompt]:
+    """Roles and prompts of a judge that is a panel, as its settings are now."""
+    from botchat import report as pages
+    from botchat.judges.panel import wording
+
+    settings = panel_of(workspace, judge)
+    told = wording(settings) if settings else {}
+    texts = [f"{title}\n\n{text}" for title, text in told.items()]
+    return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []
+
+
+def plot(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    out: Path,
+    judge: str | None = None,
+    elo: EloSettings | None = None,
+) -> Path:
+    """Write one figure, as svg or png by the ending of ``out``; its path.
+
+    Those of judges beside each other take the protocol: ``cost-against-agreement-gteval``.
+
+    Raises:
+        ConfigError: an ending that is neither, or several judges and none named.
+        MissingError: no such figure of these judgments; says which there are.
+    """
+    from botchat.report.figures import agreement as figures
+
+    kind = out.suffix.lower()
+    if kind not in (".svg", ".png"):
+        raise ConfigError(f"--out {out}: a figure is written as .svg or .png")
+    charts = {
+        chart.name: chart
+        for chart in (
+            _of_judges(workspace, seed_set)
+            if judge is None and name.startswith(figures.NAMES)
+            else _of_board(workspace, seed_set, judge, elo)
+        )
+    }
+    if name not in charts:
+        there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
+        raise MissingError(f"no figure {name!r} of {seed_set}; there are: {there}")
+    chart = charts[name]
+    store.write_atomic(out, chart.svg.encode() if kind == ".svg" else chart.png)
+    return out
+
+
+def _of_board(
+    workspace: Workspace, seed_set: str, judge: str | None, elo: EloSettings | None
+) -> list[Chart]:
+    """The figures of one judge's board."""
+    from botchat.report import figures as plots
+
+    chosen = only_judge(workspace, seed_set, judge)
+    with executor() as working:
+        found = read(workspace, seed_set, [chosen] if chosen else [], executor=working)
+        return plots.draw(found.board(next(iter(found.judged)), elo))
+
+
+def _of_judges(workspace: Workspace, seed_set: str) -> list[Chart]:
+    """The figures of all judges beside each other, their protocol in the name."""
+    from botchat.report.figures import agreement as figures
+
+    compared = agree.beside_each_other(workspace, read(workspace, seed_set))
+    return [
+        replace(chart, name=f"{chart.name}-{protocol}")
+        for protocol, findings in compared.items()
+        for chart in figures.draw(findings)
+    ]
+
+
+def _left_over(folder: Path, files: Mapping[str, str]) -> Iterator[Path]:
+    """Chunks of an earlier, larger page."""
+    known = {folder / name for name in files}
+    for parent in {path.parent for path in known}:
+        yield from (path for path in sorted(parent.glob("*.js")) if path not in known)

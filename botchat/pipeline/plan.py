@@ -1,0 +1,224 @@
+"""What a run would send and cost, from the real seeds, dialogues and ledger, before it is sent.
+
+The stage itself is run, with every call that the ledger cannot answer given an answer of the
+length to be expected and counted instead of sent. So panels, cross-play, truncation and what is
+already paid for are all in the plan, whatever the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botchat.interfaces import ChatModel, Message, Reply, Sampling, Usage
+from botchat.measures import lengths
+from botchat.models.limits import Prices
+from botchat.models.recorded import spoken
+from botchat.models.roles import prompt_tokens
+from botchat.models.self_chat import Length
+from botchat.pipeline.run import Meter, run_now
+from botchat.pipeline.session import Limits, Session
+from botchat.records import Seed
+from botchat.workspace.config import ModelName
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger, request_json, request_key
+
+LEVELS = ("low", "expected", "high")
+
+REPLY_TOKENS: Mapping[str, tuple[int, int, int]] = {
+    # BotChat Table 1: least, median and greatest mean length of 14 models' utterances.
+    "generate": (20, 41, 199),
+    # A verdict with a sentence, a few sentences, a page of reasoning.
+    "judge": (20, 80, 400),
+}
+"""Tokens of a reply: low, expected, high, where the ledger knows none of the model's."""
+
+ENOUGH_CALLS = 20
+"""Replies of a model in the ledger from which its own lengths are taken."""
+
+RECENT_CALLS = 300
+"""Replies that are looked at for that."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What one model would be asked. Tuples are low, expected, high."""
+
+    model: str
+    calls: tuple[int, int, int]
+    prompt_tokens: tuple[int, int, int]
+    completion_tokens: tuple[int, int, int]
+    cost_usd: tuple[float | None, float | None, float | None]
+    """``None``: the price is unknown."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Sizes to be expected of a model's calls."""
+
+    said: int
+    """Tokens of a reply's text, as we count."""
+    completion: float
+    """Tokens of a reply as billed, thoughts included."""
+    prompt_factor: float = 1.0
+    """Prompt tokens as billed / as we count: another tokenizer, another template."""
+
+
+class PlannedModel:
+    """A model whose calls are answered by the ledger or counted, never sent."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        ledger: Ledger,
+        prices: Prices,
+        expected: Expected,
+        count: Callable[[str], int],
+    ) -> None:
+        """``expected``: sizes of the calls it makes up; ``count``: tokens of a text."""
+        self._model = model
+        self._ledger = ledger
+        self._prices = prices
+        self._filler = " ".join(["word"] * expected.said)
+        self._expected = expected
+        self._count = count
+        self._asked: set[str] = set()
+        self.calls = self._prompt = 0
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The model's identity, so that the ledger recognises its calls."""
+        return self._model.identity
+
+    @property
+    def context_window(self) -> int | None:
+        """The model's window."""
+        return self._model.context_window
+
+    @property
+    def parallel(self) -> int:
+        """Nothing is waited for."""
+        return 1
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Prompt tokens to be billed."""
+        return round(self._prompt * self._expected.prompt_factor)
+
+    @property
+    def completion_tokens(self) -> int:
+        """Completion tokens to be billed."""
+        return round(self.calls * self._expected.completion)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost of what was counted; ``None`` if the price is unknown."""
+        return self._prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
+
+    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+        """The stored reply, or a made-up one that is counted."""
+        key = request_key(request_json(self.identity, messages, sampling))
+        stored = self._ledger.get(key)
+        if stored is not None:
+            return spoken(stored)
+        if key not in self._asked:
+            self._asked.add(key)
+            self.calls += 1
+            self._prompt += prompt_tokens(messages, self._count)
+        return Reply("ok", text=self._filler, key=key)
+
+
+class PlanningSession(Session):
+    """A session that sends nothing."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        seeds: Sequence[Seed],
+        ledger: Ledger,
+        level: int,
+        count: Callable[[str], int],
+    ) -> None:
+        """``level``: index into `LEVELS`."""
+        super().__init__(workspace, seeds, ledger, Limits(), Meter())
+        self.planned: dict[tuple[str, str], PlannedModel] = {}
+        self.level = level
+        self._count = count
+
+    def _model(self, resolved: ModelName, stage: str) -> ChatModel:
+        model, _, prices, _ = self._unrecorded(resolved)
+        place = (stage, model.name)
+        if place not in self.planned:
+            self.planned[place] = PlannedModel(
+                model, self._ledger, prices, self._expected(model.name, stage), self._count
+            )
+        return self.planned[place]
+
+    def _expected(self, model: str, stage: str) -> Expected:
+        recent = self._ledger.recent(model, stage, RECENT_CALLS)
+        if len(recent) < ENOUGH_CALLS:
+            tokens = REPLY_TOKENS[stage][self.level]
+            return Expected(tokens, tokens)
+        factor = (0.5, 1.0, 2.0)[self.level]
+        said = sum(self._count(reply.text) for _, reply in recent) / len(recent)
+        billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
+        counted = sum(prompt_tokens(messages, self._count) for messages, _ in recent)
+        prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
+        return Expected(max(1, round(factor * said)), factor * billed, prompts / counted)
+
+
+def plan(
+    workspace: Workspace,
+    seeds: Sequence[Seed],
+    walk: Callable[[PlanningSession, Length], Coroutine[Any, Any, None]],
+) -> list[Planned]:
+    """Walk through a stage at each level and add up what it would send.
+
+    Args:
+        workspace: whose ledger is read; nothing is written.
+        seeds: the whole set.
+        walk: runs the stage with a session's models, storing nothing.
+    """
+    length = text_length()
+    path = workspace.ledger_path
+    ledger = Ledger(path, readonly=True) if path.exists() else Ledger(None)
+    try:
+        sessions = []
+        for level in range(len(LEVELS)):
+            session = PlanningSession(workspace, seeds, ledger, level, length.size)
+            run_now(walk(session, length))
+            sessions.append(session)
+    finally:
+        ledger.close()
+    by_model = zip(*(session.planned.values() for session in sessions), strict=True)
+    return [
+        Planned(
+            model=low.name,
+            calls=(low.calls, expected.calls, high.calls),
+            prompt_tokens=(low.prompt_tokens, expected.prompt_tokens, high.prompt_tokens),
+            completion_tokens=(
+                low.completion_tokens,
+                expected.completion_tokens,
+                high.completion_tokens,
+            ),
+            cost_usd=(low.cost_usd, expected.cost_usd, high.cost_usd),
+        )
+        for low, expected, high in by_model
+    ]
+
+
+def text_length() -> Length:
+    """How texts are counted: cl100k tokens, or a cautious guess where it cannot be had."""
+    counter = lengths.counter()
+    exact = counter.unit == "tokens"
+    return Length(
+        tokens=counter.count if exact else None,
+        # Three bytes a token is more than English, code or Chinese need on average.
+        size=counter.count if exact else lambda text: len(text.encode()) // 3 + 1,
+    )

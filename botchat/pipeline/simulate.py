@@ -1,0 +1,298 @@
+"""``botchat simulate``: what the Arena would have cost, had only a part of it been asked.
+
+Every run has a random stream of its own, so that the number of processes changes no digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from botchat.boards.arena import comparisons_of
+from botchat.boards.coverage import of_pairs
+from botchat.errors import ConfigError, MissingError
+from botchat.parallel import executor
+from botchat.pipeline.adaptive import ADD_BUDGET
+from botchat.pipeline.leaderboard import read_rates
+from botchat.pipeline.read_set import only_judge, read
+from botchat.pipeline.run import Meter
+from botchat.protocols.arena import eligible
+from botchat.protocols.arena import protocol as protocol_of
+from botchat.protocols.probe import wilson
+from botchat.ratings import simulation
+from botchat.ratings.adaptive import AdaptiveSettings, Target
+from botchat.ratings.comparisons import Comparisons, Floats
+from botchat.ratings.elo import EloSettings, bootstrap_elo
+from botchat.ratings.simulation import Population, Run
+from botchat.workspace.folder import Workspace
+
+ALL = "all"
+"""``--add all``: every model in turn."""
+
+_UNFINISHED = 0.05
+"""Share of an Arena's comparisons that may be missing for it to stand for the whole."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What each design came to."""
+
+    rows: Sequence[Row]
+    """A design each: ``design`` (``full``, ``adaptive``, ``uniform``), ``budget`` (None: until the
+    target), ``added`` (the model that was placed), ``runs``; ``calls_mean``, ``calls_std``,
+    ``share`` of all; ``success``: share of runs with at most ``swaps`` pairs more than ``gap`` Elo
+    apart in the wrong order, beside the full board's Bradley-Terry, with its 95 % interval
+    ``success_low``, ``success_high``; ``success_elo``: beside its Elo; ``stated``: mean probability
+    of success that the runs themselves gave; ``swaps_mean``; ``kendall_mean``."""
+    note: str
+
+    @property
+    def shown(self) -> list[Row]:
+        """The same for people."""
+        return [
+            {
+                "design": row["design"],
+                **({"added": row["added"]} if row["added"] else {}),
+                "stops": f"at {row['budget']:,}" if row["budget"] else "target",
+                "calls": f"{row['calls_mean']:,.0f}",
+                "of all": f"{100 * row['share']:.1f} %",
+                "success": f"{100 * row['success']:.1f} %",
+                "95 %": f"{100 * row['success_low']:.0f}–{100 * row['success_high']:.0f}",
+                "stated": f"{100 * row['stated']:.1f} %",
+                "by Elo": f"{100 * row['success_elo']:.1f} %",
+                "Kendall": f"{row['kendall_mean']:.3f}",
+            }
+            for row in self.rows
+        ]
+
+
+def simulate(
+    workspace: Workspace | None = None,
+    *,
+    rates: Path | None = None,
+    per_pair: int | None = None,
+    seed_set: str | None = None,
+    judge: str | None = None,
+    turns: int | None = None,
+    target: Target | None = None,
+    budgets: Sequence[int] = (),
+    add: str | None = None,
+    runs: int = 200,
+    seed: int = 0,
+    elo: EloSettings | None = None,
+    workers: int | None = None,
+    meter: Meter | None = None,
+) -> Simulated:
+    """Run designs on a rate table or a finished Arena, and compare them with all of it.
+
+    Args:
+        workspace: where the finished Arena is.
+        rates: a table of rates instead, as of ``leaderboard --pairwise-rates``.
+        per_pair: comparisons each of its pairs stands for; default: the paper's 444.
+        seed_set: set of the finished Arena.
+        judge: whose verdicts; may be left out where only one has judged.
+        turns: N; may be left out where there is only one.
+        target: what is to hold, and when runs without a budget stop.
+        budgets: comparisons at which to stop instead; each design with each.
+        add: a model to place on the full board of the others, or ``all`` in turn; stops at
+            ``budgets``, by default after 400 comparisons.
+        runs: of each design.
+        seed: of all of them.
+        elo: of the full board, beside Bradley-Terry; default: the paper's way.
+        workers: processes; default: one a core.
+        meter: told of the progress.
+
+    Raises:
+        ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
+    """
+    target, meter = target or Target(), meter or Meter()
+    if runs < 1:
+        raise ConfigError(f"runs {runs}: give at least 1")
+    if (rates is None) == (seed_set is None):
+        raise ConfigError("simulate needs either --rates FILE.csv or --seeds SET")
+    if rates is not None:
+        comparisons, name = read_rates(rates, per_pair), rates.name
+    else:
+        comparisons = _finished(workspace or Workspace(Path()), str(seed_set), judge, turns)
+        name = str(seed_set)
+    population = Population.of(comparisons)
+    if add is not None and len(population.models) < 3:
+        raise ConfigError("--add needs a board of at least two other models")
+    trials = _trials(population.models, target, budgets, add, seed)
+    meter.begin("rate the full board", 0)
+    truths = population.truth, bootstrap_elo(comparisons, elo).rating
+    meter.begin("simulate", len(trials) * runs)
+    done: list[Run] = []
+    tasks = (
+        delayed(simulation.simulate)(population, trial.settings, run, trial.added)
+        for trial in trials
+        for run in range(runs)
+    )
+    for made in Parallel(n_jobs=workers or -1, return_as="generator")(tasks):
+        done.append(made)
+        meter.advance()
+    rows = [] if add else [_full(len(comparisons), truths, target)]
+    by_trial = [done[i : i + runs] for i in range(0, len(done), runs)]
+    rows += [
+        _row(trial, made, population.models, truths, target)
+        for trial, made in zip(trials, by_trial, strict=True)
+    ]
+    if add == ALL:
+        rows += _over_models(rows)
+    dealt = " Seeds are not recorded: each run deals a pair's outcomes anew." * population.dealt
+    return Simulated(
+        rows,
+        f"{name}: {len(comparisons):,} comparisons of {len(population.models)} models. Success: at "
+        f"most {target.swaps} pairs more than {target.gap:g} Elo apart in the wrong order, beside "
+        "the full board's Bradley–Terry (by Elo: beside its Elo). Stated: what the runs themselves "
+        f"took its probability for.{dealt}",
+    )
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A design to run. ``added``: index of the model to be placed."""
+
+    settings: AdaptiveSettings
+    added: int | None
+
+
+def _trials(
+    models: Sequence[str],
+    target: Target,
+    budgets: Sequence[int],
+    add: str | None,
+    seed: int,
+) -> list[_Trial]:
+    if add is not None:
+        if add not in (ALL, *models):
+            raise ConfigError(f"--add {add}: not on this board; it has {', '.join(models)}")
+        return [
+            _Trial(AdaptiveSettings(None, budget, seed=seed), i)
+            for budget in budgets or [ADD_BUDGET]
+            for i, model in enumerate(models)
+            if add in (ALL, model)
+        ]
+    designs: tuple[Literal["adaptive", "uniform"], ...] = ("adaptive", "uniform")
+    stops: list[tuple[Target | None, int | None]] = [(target, None)]
+    stops += [(None, budget) for budget in budgets]
+    return [
+        _Trial(AdaptiveSettings(until, budget, design, seed), None)
+        for until, budget in stops
+        for design in designs
+    ]
+
+
+def _row(
+    trial: _Trial,
+    made: Sequence[Run],
+    models: Sequence[str],
+    truths: tuple[Floats, Floats],
+    target: Target,
+) -> Row:
+    ratings = np.stack([run.rating for run in made])
+    calls = np.array([run.calls for run in made])
+    # A run to a budget states what it would have, had it stopped by the target.
+    swaps, by_elo = (simulation.swaps(ratings, truth, target.gap) for truth in truths)
+    hits = int((swaps <= target.swaps).sum())
+    low, high = wilson(hits, len(made))
+    return {
+        "design": trial.settings.design,
+        "budget": trial.settings.budget,
+        "added": None if trial.added is None else models[trial.added],
+        "runs": len(made),
+        "calls_mean": float(calls.mean()),
+        "calls_std": float(calls.std()),
+        "share": float(np.mean([run.calls / run.population for run in made])),
+        "success": hits / len(made),
+        "success_low": low,
+        "success_high": high,
+        "success_elo": float((by_elo <= target.swaps).mean()),
+        "stated": float(np.mean([run.stated for run in made])),
+        "swaps_mean": float(swaps.mean()),
+        "kendall_mean": float(simulation.order_kept(ratings, truths[0]).mean()),
+    }
+
+
+def _full(calls: int, truths: tuple[Floats, Floats], target: Target) -> Row:
+    """All comparisons: Bradley-Terry is the truth, Elo may differ from it."""
+    truth, elo = truths
+    by_elo = simulation.swaps(truth[None], elo, target.gap)[0]
+    return {
+        "design": "full",
+        "budget": None,
+        "added": None,
+        "runs": 1,
+        "calls_mean": float(calls),
+        "calls_std": 0.0,
+        "share": 1.0,
+        "success": 1.0,
+        "success_low": 1.0,
+        "success_high": 1.0,
+        "success_elo": float(by_elo <= target.swaps),
+        "stated": 1.0,
+        "swaps_mean": 0.0,
+        "kendall_mean": 1.0,
+    }
+
+
+def _over_models(rows: Sequence[Row]) -> list[Row]:
+    """Rows of one model each, put together for each budget."""
+    found = []
+    for budget in dict.fromkeys(row["budget"] for row in rows):
+        some = [row for row in rows if row["budget"] == budget]
+        n = sum(row["runs"] for row in some)
+        low, high = wilson(round(sum(row["success"] * row["runs"] for row in some)), n)
+        means = {
+            key: float(np.mean([row[key] for row in some]))
+            for key, value in some[0].items()
+            if isinstance(value, float)
+        }
+        of_all = {"added": ALL, "runs": n, "success_low": low, "success_high": high}
+        found.append({**some[0], **means, **of_all})
+    return found
+
+
+def _finished(
+    workspace: Workspace, seed_set: str, judge: str | None, turns: int | None
+) -> Comparisons:
+    """The readable verdicts of one judge's whole Arena at one N."""
+    chosen = only_judge(workspace, seed_set, judge)
+    judges = [chosen] if chosen else []
+    with executor() as working:
+        found = read(workspace, seed_set, judges, in_columns=True, executor=working)
+        name = next(iter(found.judged))
+        columns = found.columns.get(name, {})
+    arenas = {
+        protocol: verdicts
+        for protocol, verdicts in columns.items()
+        if protocol.startswith("arena-n")
+    }
+    known = ", ".join(protocol.removeprefix("arena-n") for protocol in arenas)
+    if not arenas:
+        raise MissingError(
+            f"{name} has judged no Arena of {seed_set}; make one with: "
+            f"botchat judge arena --seeds {seed_set} --judge {name}"
+        )
+    wanted = protocol_of(turns) if turns is not None else next(iter(arenas))
+    if wanted not in arenas or (turns is None and len(arenas) > 1):
+        asked = "several Arenas" if turns is None else f"no Arena at N = {turns}"
+        raise ConfigError(f"{asked} of {seed_set} by {name}: name one with --turns: {known}")
+    made = arenas[wanted].on({seed.id for seed in eligible(found.seeds)})
+    n = int(wanted.removeprefix("arena-n"))
+    gaps = of_pairs(found.seeds, found.dialogues, made, n).values()
+    missing = sum(lacking.not_judged for lacking in gaps) // 2  # a comparison is on two accounts
+    if missing > _UNFINISHED * (missing + len(made)):
+        raise MissingError(
+            f"the Arena at N = {n} of {seed_set} by {name} is no truth to compare with: "
+            f"{missing:,} of {missing + len(made):,} comparisons are not judged; finish it with: "
+            f"botchat judge arena --seeds {seed_set} --judge {name} --turns {n}"
+        )
+    return comparisons_of(made.only(made.readable))

@@ -1,0 +1,286 @@
+"""Probes: one known fault at a known utterance of a human dialogue; does the judge find it, where?
+
+Every probe differs from its dialogue in one utterance (two where their order is swapped) and in
+nothing else, so the truth needs no human label. Faults are planted behind the ChatSEED by rules of
+`botchat.protocols.probe_faults`, the same for the same seed number, whatever else the set is used
+for. Judged as UniEval asks (BotChat §3.2): an index at the planted utterance localises the fault.
+What a rule can plant is not what models do wrong: a judge that misses a probe is blind to it, one
+that finds all of them is not thereby good.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+from typing import Any
+
+from botchat.errors import DataError
+from botchat.interfaces import Case
+from botchat.protocols import probe_faults, unieval
+from botchat.records import HUMAN, N_SEED, Seed, Verdict
+
+PROTOCOL = f"probe/{unieval.PROTOCOL}"
+"""A folder deeper than the judgments that rank: no stage takes a probe for one of them."""
+PROMPTS = unieval.PROMPTS
+
+_FEWEST_WORDS = 5
+"""An utterance that is repeated, or taken from elsewhere, has at least so many: people do repeat
+shorter ones, and many of them fit anywhere."""
+
+_TRIES = 50
+
+Strangers = Sequence[tuple[str, str]]
+"""(seed id, utterance) of all dialogues of the set, from which strange utterances are taken."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A human dialogue with one fault planted."""
+
+    seed_id: str
+    fault: str
+    """A key of `FAULTS`."""
+    index: int
+    """1-based utterance in which the fault first shows."""
+    utterances: tuple[str, ...]
+
+
+def probes(seeds: Iterable[Seed], strangers: Strangers, rng_seed: int = 0) -> Iterator[Probe]:
+    """Every fault planted once in every dialogue in which it can be."""
+    for seed in seeds:
+        for fault in FAULTS:
+            probe = plant(seed, fault, strangers, rng_seed)
+            if probe is not None:
+                yield probe
+
+
+def plant(seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0) -> Probe | None:
+    """The dialogue of ``seed`` with ``fault`` at a random utterance behind the ChatSEED.
+
+    Args:
+        seed: the human dialogue.
+        fault: a key of `FAULTS`.
+        strangers: utterances of the whole set.
+        rng_seed: with the seed's id and the fault it decides everything.
+
+    Returns:
+        ``None`` where no utterance lends itself to this fault.
+    """
+    rng = Random(f"{rng_seed}|{fault}|{seed.id}")
+    said = seed.utterances
+    for index in rng.sample(range(N_SEED + 1, len(said) + 1), len(said) - N_SEED):
+        planted = FAULTS[fault](_Place(seed, index, strangers, rng))
+        if planted and planted != said[index - 1 : index - 1 + len(planted)]:
+            return Probe(
+                seed.id,
+                fault,
+                index,
+                (*said[: index - 1], *planted, *said[index - 1 + len(planted) :]),
+            )
+    return None
+
+
+def strangers_of(seeds: Iterable[Seed]) -> Strangers:
+    """Utterances long enough to be out of place in another dialogue."""
+    return [
+        (seed.id, text)
+        for seed in seeds
+        for text in seed.utterances
+        if probe_faults.n_words(text) >= _FEWEST_WORDS
+    ]
+
+
+def cases(seeds: Iterable[Seed], planted: Iterable[Probe]) -> Iterator[Callable[[], Case]]:
+    """A maker of a UniEval case for every dialogue as it is, and for every probe.
+
+    A case's contestant is ``human`` or the fault.
+    """
+    for seed in seeds:
+        yield partial(_case, seed.id, HUMAN, seed.utterances)
+    for probe in planted:
+        yield partial(_case, probe.seed_id, probe.fault, probe.utterances)
+
+
+def detection(
+    planted: Sequence[Probe], verdicts: Mapping[tuple[str, str], Verdict | None]
+) -> list[dict[str, Any]]:
+    """How well each fault is found.
+
+    Args:
+        planted: the probes that were judged.
+        verdicts: (seed id, fault, or ``human`` for the dialogue as it is) -> UniEval verdict.
+
+    Returns:
+        One row a fault: ``planted``; ``n`` probes with a readable verdict, of which ``detected``
+        are accused at all, ``within_1`` at most one utterance off, ``localised`` at the very
+        utterance; ``n_untouched`` of the same dialogues without the fault, of which
+        ``false_alarms`` are accused. Shares from 0 to 1, each with its Wilson interval in
+        ``…_low`` and ``…_high``; ``None`` where n is 0.
+    """
+    rows = []
+    for fault in FAULTS:
+        of_fault = [probe for probe in planted if probe.fault == fault]
+        said = [(probe, verdicts.get((probe.seed_id, fault))) for probe in of_fault]
+        away = [
+            math.inf if verdict == "No" else abs(_index(verdict) - probe.index)
+            for probe, verdict in said
+            if verdict is not None
+        ]
+        n = len(away)
+        rows.append(
+            {
+                "fault": fault,
+                "planted": len(of_fault),
+                "n": n,
+                **_share("detected", sum(off < math.inf for off in away), n),
+                **_share("localised", sum(off == 0 for off in away), n),
+                **_share("within_1", sum(off <= 1 for off in away), n),
+                **untouched((probe.seed_id for probe in of_fault), verdicts),
+            }
+        )
+    return rows
+
+
+def untouched(
+    seed_ids: Iterable[str], verdicts: Mapping[tuple[str, str], Verdict | None]
+) -> dict[str, Any]:
+    """How many of these dialogues are accused as they are: ``n_untouched``, ``false_alarms``."""
+    said = [verdicts.get((seed_id, HUMAN)) for seed_id in seed_ids]
+    readable = [verdict for verdict in said if verdict is not None]
+    accused = sum(verdict != "No" for verdict in readable)
+    return {"n_untouched": len(readable), **_share("false_alarms", accused, len(readable))}
+
+
+def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's score interval of a share, by default at 95 % (Wilson 1927); ``n`` at least 1."""
+    share = hits / n
+    middle = share + z * z / (2 * n)
+    reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    whole = 1 + z * z / n
+    # At 0 and n hits one end is exact, and not so in floating point.
+    low = 0.0 if hits == 0 else (middle - reach) / whole
+    return low, 1.0 if hits == n else (middle + reach) / whole
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a fault is to be planted, and all that the planting may look at."""
+
+    seed: Seed
+    index: int
+    strangers: Strangers
+    rng: Random
+
+    @property
+    def text(self) -> str:
+        return self.seed.utterances[self.index - 1]
+
+    @property
+    def earlier(self) -> tuple[str, ...]:
+        return self.seed.utterances[: self.index - 1]
+
+    @property
+    def own(self) -> list[str]:
+        """What the speaker said before, of some length, in random order."""
+        own = self.seed.utterances[(self.index - 1) % 2 : self.index - 1 : 2]
+        long = [text for text in own if probe_faults.n_words(text) >= _FEWEST_WORDS]
+        return self.rng.sample(long, len(long))
+
+
+Planted = tuple[str, ...]
+"""What stands at the place and behind it instead; empty: nothing can."""
+
+
+def _repetition(place: _Place) -> Planted:
+    return tuple(place.own[:1])
+
+
+def _near_repetition(place: _Place) -> Planted:
+    return tuple(probe_faults.near_repetition(text, place.rng) for text in place.own[:1])
+
+
+def _ai_phrase(place: _Place) -> Planted:
+    return (f"{place.rng.choice(probe_faults.AI_PHRASES)} {place.text}",)
+
+
+def _overlong(place: _Place) -> Planted:
+    return (probe_faults.overlong(place.text, place.rng),)
+
+
+def _formal(place: _Place) -> Planted:
+    return (probe_faults.formal(place.text, place.rng),)
+
+
+def _foreign(place: _Place) -> Planted:
+    for _ in range(_TRIES if place.strangers else 0):
+        seed_id, text = place.rng.choice(place.strangers)
+        if seed_id != place.seed.id and text not in place.seed.utterances:
+            return (text,)
+    return ()
+
+
+def _swapped(place: _Place) -> Planted:
+    return place.seed.utterances[place.index - 1 : place.index + 1][::-1]
+
+
+def _contradiction(place: _Place) -> Planted:
+    for text in place.own:
+        said = probe_faults.contradiction(text)
+        if said is not None:
+            return (f"{place.text} {said}",)
+    return ()
+
+
+def _wrong_fact(place: _Place) -> Planted:
+    text = probe_faults.wrong_fact(place.text, place.earlier, place.rng)
+    return () if text is None else (text,)
+
+
+FAULTS: Mapping[str, Callable[[_Place], Planted]] = {
+    "repetition": _repetition,
+    "near_repetition": _near_repetition,
+    "ai_phrase": _ai_phrase,
+    "overlong": _overlong,
+    "formal": _formal,
+    "foreign": _foreign,
+    "swapped": _swapped,
+    "contradiction": _contradiction,
+    "wrong_fact": _wrong_fact,
+}
+"""What is planted:
+
+- ``repetition``: the utterance gives way to an earlier one of the same speaker, word for word.
+- ``near_repetition``: likewise, with an opener and a tag added.
+- ``ai_phrase``: a sentence that gives the speaker away as a program stands before the utterance.
+- ``overlong``: the utterance goes on and on.
+- ``formal``: the utterance reads like a letter.
+- ``foreign``: the utterance gives way to one of another dialogue of the set.
+- ``swapped``: the utterance and the next one change places.
+- ``contradiction``: the speaker goes on to deny something that it said before, in the words that it
+  said it with, so that a judge of mere form may take it for a repetition.
+- ``wrong_fact``: a number, time, weekday or month that was mentioned before is another one now.
+"""
+
+
+def _index(verdict: Verdict) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", verdict):
+        raise DataError(
+            f"verdict {verdict!r} of a probe is neither No nor an index; delete that line and run "
+            "the probe again"
+        )
+    return int(verdict)
+
+
+def _case(seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
+    return replace(unieval.case(seed_id, contestant, utterances), protocol=PROTOCOL)
+
+
+def _share(name: str, hits: int, n: int) -> dict[str, float | None]:
+    if not n:
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+    low, high = wilson(hits, n)
+    return {name: hits / n, f"{name}_low": low, f"{name}_high": high}

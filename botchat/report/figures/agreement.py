@@ -1,0 +1,249 @@
+"""Figures of a comparison of judges: what agreement costs, and who agrees with whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from botchat.boards.judge_agreement import Findings
+from botchat.boards.tables import labels
+from botchat.measures.statistics import Row
+from botchat.report.figures import Chart, charts, leaders
+from botchat.report.figures.health import Measure, health
+from botchat.report.figures.style import GREY, ORANGE, SHADES, Heading, bare, sheet, styled
+
+_WIDTH, _LEAST_HEIGHT = 5.2, 2.8
+"""Of the plot, in inches."""
+
+_SPAN = 0.75
+"""Fewest powers of ten that a logarithmic axis shows, so that it has two numbers on it."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """One judge in the figure of costs."""
+
+    judge: str
+    cost: float
+    """Of one verdict, 0 or more."""
+    value: float
+    """Agreement, 0 to 1."""
+    low: float
+    high: float
+    beside: str | None = None
+    """The panel whose control this is."""
+
+
+NAMES = ("cost-against-agreement", "judges-against-each-other", "judges-health")
+"""Of the figures."""
+
+
+def draw(found: Findings) -> list[Chart]:
+    """The figures that the findings have the numbers for."""
+    drawn = []
+    costs = [key for key in ("usd", "tokens", "calls") if _known(found.rows, key)]
+    if costs:
+        drawn.append(_cost(found, costs[0]))
+    if found.pairs:
+        drawn.append(_matrix(found))
+    if any(row.get(one.key) is not None for row in found.rows for one in _MEASURES):
+        drawn.append(_health(found))
+    return drawn
+
+
+def cost_against_agreement(
+    prices: Sequence[Price], cost: str, agreement: str, heading: Heading
+) -> Figure:
+    """Agreement over cost, logarithmic; what costs nothing stands apart at the left.
+
+    Args:
+        prices: one a judge, at least one that costs something.
+        cost: what the horizontal axis shows.
+        agreement: what the vertical axis shows.
+        heading: what stands above and below.
+    """
+    ordered = sorted(prices, key=lambda price: (-price.value, price.judge))
+    shown = labels([price.judge for price in ordered])
+    height = max(_LEAST_HEIGHT, leaders.ROW * len(ordered))
+    with styled():
+        figure, (axes,) = sheet(
+            heading, [(_WIDTH, height)], left=0.75, right=leaders.room(shown), above=0.42
+        )
+        bare(axes, grid="both")
+        place = _costs(axes, [price.cost for price in ordered])
+        _levels(axes, ordered)
+        at = {price.judge: (place[price.cost], 100 * price.value) for price in ordered}
+        for price in ordered:
+            x, y = at[price.judge]
+            ends = [100 * price.low, 100 * price.high]
+            axes.plot([x, x], ends, color=GREY, linewidth=1.4, zorder=2)
+            if price.beside in at:
+                to_x, to_y = at[price.beside]
+                axes.plot([x, to_x], [y, to_y], color=ORANGE, linewidth=1.2, zorder=2)
+            axes.scatter(
+                x, y, s=42, zorder=3, linewidth=1.4, edgecolor=SHADES[0],
+                color="white" if price.beside else SHADES[0],
+            )  # fmt: skip
+        leaders.name(axes, [at[price.judge] for price in ordered], shown)
+        axes.set_xlabel(cost)
+        axes.set_ylabel(agreement)
+        charts.legend(axes, _marks(ordered))
+    return figure
+
+
+def _cost(found: Findings, key: str) -> Chart:
+    by_truth = any(row.get("accuracy") is not None for row in found.rows)
+    title = "What agreement costs"
+    prices = [
+        Price(
+            row["judge"], 1000 * row[key] if key == "usd" else row[key], *ends, _panel(found, row)
+        )
+        for row in found.rows
+        if row.get(key) is not None and (ends := _agreement(found, row, by_truth)) is not None
+    ]
+    against = f"Agreement with {found.truth}" if by_truth else "Agreement with the other judges"
+    n = max(row["n" if by_truth else "verdicts"] for row in found.rows)
+    counts = f"{len(prices)} judges, up to {n:,} verdicts each"
+    heading = Heading(title, f"{found.subject} · {counts}", [found.signature])
+    caption = (
+        f"{against} over the cost of a verdict; bars are 95 % intervals. Lines lead from a control "
+        f"to its panel. {counts}."
+    )
+    shown = "Accuracy (%)" if by_truth else "Agreement with the others (%)"
+    figure = partial(cost_against_agreement, prices, _COSTS[key], shown, heading)
+    return Chart(NAMES[0], title, caption, figure)
+
+
+def _matrix(found: Findings) -> Chart:
+    judges = [row["judge"] for row in found.rows]
+    agreement, rankings = (_square(found, judges, key) for key in ("agreement", "ranking_kendall"))
+    parts = {"Same verdict (%)": agreement}
+    if rankings.notna().any(axis=None):
+        parts["Rankings, τ × 100"] = rankings
+    n = max(row["n"] for row in found.pairs)
+    title = "Judges against each other"
+    heading = Heading(title, f"{found.subject} · up to {n:,} verdicts a pair", [found.signature])
+    caption = (
+        "How often two judges give the same verdict, and Kendall's tau of the rankings they make. "
+        f"Up to {n:,} verdicts a pair."
+    )
+    figure = partial(charts.squares, parts, "row and column", heading)
+    return Chart(NAMES[1], title, caption, figure)
+
+
+def _health(found: Findings) -> Chart:
+    title = "The judges themselves"
+    n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
+    rows = pd.DataFrame(found.rows).set_index("judge")
+    heading = Heading(title, f"{found.subject} · {n:,} verdicts", [found.signature])
+    caption = (
+        "How steady and how readable each judge is, and what it prefers; lines are 95 % intervals. "
+        f"First shown wins: 50 is no preference. {n:,} verdicts."
+    )
+    return Chart(NAMES[2], title, caption, partial(health, rows, _MEASURES, heading))
+
+
+_MEASURES = (
+    Measure("consistency", "Same in both orders", "% of pairs"),
+    Measure("tie_rate", "Ties", "% of verdicts"),
+    Measure("unreadable_rate", "Unreadable", "% of verdicts"),
+    Measure("stable", "Samples agree", "% of verdicts"),
+    Measure("position_preference", "First shown wins", "% of decided", neutral=0.5),
+    Measure("length_preference", "Prefers the longer", "points beyond truth", low=-1),
+    Measure("detection_rate", "AI found", "% of dialogues"),
+    Measure("false_alarm_rate", "Humans accused", "% of dialogues"),
+)
+
+_COSTS = {
+    "usd": "USD for 1000 verdicts",
+    "tokens": "Tokens for one verdict",
+    "calls": "Calls for one verdict",
+}
+
+
+def _known(rows: Sequence[Row], key: str) -> bool:
+    """Whether a cost is known of every judge that has calls at all, and one has some."""
+    costs = [row.get(key) for row in rows if row.get("calls") is not None]
+    return None not in costs and any(cost for cost in costs)
+
+
+def _agreement(found: Findings, row: Row, by_truth: bool) -> tuple[float, float, float] | None:
+    """A judge's agreement and the ends of its interval."""
+    if by_truth:
+        known = [row["accuracy"], row["accuracy_low"], row["accuracy_high"]]
+        return None if None in known else (known[0], known[1], known[2])
+    beside = [
+        pair["agreement"]
+        for pair in found.pairs
+        if row["judge"] in (pair["judge_a"], pair["judge_b"]) and pair["agreement"] is not None
+    ]
+    mean = sum(beside) / len(beside) if beside else None
+    return None if mean is None else (mean, mean, mean)
+
+
+def _panel(found: Findings, row: Row) -> str | None:
+    return next((c["judge"] for c in found.controls if c["control"] == row["judge"]), None)
+
+
+def _square(found: Findings, judges: Sequence[str], key: str) -> pd.DataFrame:
+    values = pd.DataFrame(math.nan, index=list(judges), columns=list(judges))
+    for pair in found.pairs:
+        if pair[key] is not None:
+            values.loc[pair["judge_a"], pair["judge_b"]] = pair[key]
+            values.loc[pair["judge_b"], pair["judge_a"]] = pair[key]
+    return values
+
+
+def _costs(axes: Axes, costs: Sequence[float]) -> dict[float, float]:
+    """Sets the horizontal axis up; cost -> place on it."""
+    logs = [math.log10(cost) for cost in costs if cost > 0]
+    middle = (min(logs) + max(logs)) / 2
+    first = min(*logs, middle - _SPAN / 2)
+    last = max(*logs, middle + _SPAN / 2)
+    free = first - max(0.2 * (last - first), 0.15)
+    steps = (1, 2, 5) if last - first <= 2.5 else (1,)
+    ticks = [
+        step * 10.0**power
+        for power in range(math.floor(first) - 1, math.ceil(last) + 1)
+        for step in steps
+        if first - 1e-9 <= math.log10(step * 10.0**power) <= last + 1e-9
+    ]
+    at = [math.log10(tick) for tick in ticks]
+    names = [f"{tick:,g}" if tick < 1e6 else f"{tick:.0e}" for tick in ticks]
+    start = first
+    if 0 in costs:
+        at, names, start = [free, *at], ["0", *names], free
+    axes.set_xticks(at, names)
+    margin = 0.06 * (last - start)
+    axes.set_xlim(start - margin, last + margin)
+    return {cost: math.log10(cost) if cost > 0 else free for cost in costs}
+
+
+def _levels(axes: Axes, prices: Sequence[Price]) -> None:
+    """Sets the vertical axis up."""
+    low = 100 * min(price.low for price in prices)
+    high = 100 * max(price.high for price in prices)
+    margin = max(0.06 * (high - low), 2.0)
+    axes.set_ylim(low - margin, high + margin)
+
+
+def _marks(prices: Sequence[Price]) -> list[Line2D]:
+    def mark(face: str, label: str) -> Line2D:
+        return Line2D(
+            [], [], color="none", marker="o", markersize=6.5, markeredgecolor=SHADES[0],
+            markeredgewidth=1.4, markerfacecolor=face, label=label,
+        )  # fmt: skip
+
+    marks = [mark(SHADES[0], "judge")]
+    if any(price.beside for price in prices):
+        marks.append(mark("white", "its control"))
+    if any(price.low < price.high for price in prices):
+        marks.append(Line2D([], [], color=GREY, linewidth=1.4, label="95 % interval"))
+    return marks

@@ -1,0 +1,451 @@
+"""The figures of the paper (BotChat Figures 2 to 7) and the ratings, from plain tables.
+
+Models are rows: that way a name of any length and 40 of them can be read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection, PolyCollection
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.path import Path
+from numpy.typing import NDArray
+
+from botchat.boards.tables import labels
+from botchat.records import HUMAN, MIN_HUMAN
+from botchat.report.figures.style import (
+    BLUE,
+    GREY,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    SHADES,
+    Heading,
+    bare,
+    bars,
+    label_inches,
+    name_columns,
+    name_rows,
+    right_of,
+    sheet,
+    styled,
+)
+
+_MARKERS = "oosD^v"
+"""Of the first N (filled), the second, ..."""
+
+_HOLLOW = "#e4eef8"
+_DASHED = (0, (4, 3))
+
+_COLUMN = 0.68
+"""Width of a column of numbers right of a plot, in inches."""
+
+_PLOT = 5.6
+"""Width of a plot beside its model names, in inches."""
+
+_MOST_KERNELS = 1000
+"""Of a violin's density."""
+
+_MOST_WRITTEN = 40
+"""Models up to which a square says its value; beyond, thousands of numbers are nobody's reading."""
+
+_HEAT = LinearSegmentedColormap.from_list(
+    "heat", ["#f2f6fa", "#c6dbef", "#6baed6", "#2f7ebc", "#0b3d78"]
+).with_extremes(bad=GRID)
+
+
+def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Heading) -> Figure:
+    """Elo of every model: one row a model, one mark a series; sorted by the first series.
+
+    Args:
+        elo: name of the series, such as ``N = 16`` -> model -> rating.
+        init: what every model starts from, drawn as a line.
+        heading: what stands above and below.
+    """
+    models = sorted({m for by in elo.values() for m in by}, key=lambda m: _descending(elo, m))
+    faces = [SHADES[0], *[_HOLLOW] * len(elo)]
+    with styled():
+        right = _COLUMN * len(elo) + 0.15
+        figure, axes = _rows(models, heading, per_row=0.3, right=right, above=0.42)
+        axes.axvline(init, color=MUTED, linewidth=0.8, linestyle=_DASHED)
+        found = [[by[model] for by in elo.values() if model in by] for model in models]
+        axes.hlines(
+            range(len(models)), [*map(min, found)], [*map(max, found)], color=GREY, linewidth=1.4
+        )
+        for i, (name, by) in reversed(list(enumerate(elo.items()))):
+            values = [by.get(model, math.nan) for model in models]
+            axes.scatter(
+                values, range(len(models)), s=42, linewidth=1.4, zorder=3, color=faces[i],
+                edgecolor=SHADES[0], marker=_MARKERS[i % len(_MARKERS)],
+            )  # fmt: skip
+            _numbers(axes, i, name, values, "{:.0f}", bold=i == 0)
+        axes.set_xlabel("Bootstrap Elo (points)")
+        axes.margins(x=0.06)
+        marks = [
+            Line2D(
+                [], [], color="none", marker=_MARKERS[i % len(_MARKERS)], markersize=6.5,
+                markeredgecolor=SHADES[0], markeredgewidth=1.4, markerfacecolor=face, label=name,
+            )
+            for i, (name, face) in enumerate(zip(elo, faces, strict=False))
+        ]  # fmt: skip
+        start = Line2D([], [], color=MUTED, linewidth=0.8, linestyle=_DASHED)
+        start.set_label(f"start ({init:g})")
+        legend(axes, [*marks, start])
+    return figure
+
+
+def rating_intervals(fitted: pd.DataFrame, heading: Heading) -> Figure:
+    """Ratings with their intervals, best first, and the rank group of each.
+
+    Args:
+        fitted: index model; columns ``bt``, ``bt_low``, ``bt_high`` and ``bt_group``.
+        heading: what stands above and below.
+    """
+    fitted = fitted.sort_values("bt", ascending=False, kind="stable")
+    with styled():
+        right = 2 * _COLUMN + 0.15
+        figure, axes = _rows(list(fitted.index), heading, per_row=0.3, right=right, above=0.42)
+        rows = range(len(fitted))
+        axes.hlines(rows, fitted["bt_low"], fitted["bt_high"], color=BLUE, linewidth=2.2)
+        axes.scatter(fitted["bt"], rows, s=36, color=SHADES[0], zorder=3)
+        _numbers(axes, 0, "rating", fitted["bt"].tolist(), "{:.0f}", bold=True)
+        _numbers(axes, 1, "group", fitted["bt_group"].tolist(), "{:.0f}", bold=False)
+        axes.set_xlabel("Bradley–Terry rating (points)")
+        axes.margins(x=0.06)
+        dot = Line2D([], [], color=BLUE, linewidth=2.2, marker="o", markersize=6)
+        dot.set(markerfacecolor=SHADES[0], markeredgecolor="none", label="rating, 95 % interval")
+        legend(axes, [dot])
+    return figure
+
+
+def human_lengths(utterances: Sequence[int], heading: Heading) -> Figure:
+    """How many human dialogues have how many utterances (BotChat Figure 2)."""
+    found = Counter(utterances)
+    xs = range(min(found), max(found) + 1)
+    with styled():
+        figure, (axes,) = sheet(heading, [(7.6, 2.9)], left=0.75, above=0.45)
+        bare(axes, grid="y")
+        axes.bar(
+            xs,
+            [found[x] for x in xs],
+            width=0.8,
+            color=[BLUE if x >= MIN_HUMAN else GREY for x in xs],
+        )
+        if len(xs) <= 24:
+            for x in xs:
+                if found[x]:
+                    axes.annotate(
+                        str(found[x]), (x, found[x]), (0, 3), textcoords="offset points",
+                        ha="center", size=8,
+                    )  # fmt: skip
+            axes.set_xticks(list(xs))
+        axes.set_xlabel("Utterances in the human dialogue")
+        axes.set_ylabel("Dialogues")
+        axes.margins(x=0.02, y=0.12)
+        legend(
+            axes,
+            [
+                Patch(color=GREY, label=f"below {MIN_HUMAN}: UniEval only"),
+                Patch(color=BLUE, label=f"{MIN_HUMAN} and more: Arena and GTEval too"),
+            ],
+        )
+    return figure
+
+
+def utterance_lengths(
+    lengths: Mapping[str, NDArray[np.int64]], unit: str, heading: Heading
+) -> Figure:
+    """Violins of utterance lengths, shortest mean first, with quartiles (BotChat Figure 3)."""
+    spoken = {model: values for model, values in lengths.items() if len(values)}
+    models = sorted(spoken, key=lambda model: (float(spoken[model].mean()), model))
+    with styled():
+        figure, axes = _rows(models, heading, per_row=0.42, right=_COLUMN + 0.15, above=0.42)
+        logs = [np.log10(np.maximum(spoken[model], 1)) for model in models]
+        drawn = axes.violinplot(
+            [_thinned(values) for values in logs],
+            positions=range(len(models)),
+            orientation="horizontal",
+            widths=0.86,
+            showextrema=False,
+        )
+        bodies = cast("list[PolyCollection]", drawn["bodies"])
+        for body, model in zip(bodies, models, strict=True):
+            body.set(facecolor=ORANGE if model == HUMAN else BLUE, alpha=0.55, edgecolor="none")
+        quartiles = [np.percentile(values, (25, 50, 75)) for values in logs]
+        low, middle, high = np.transpose(quartiles)
+        axes.hlines(range(len(models)), low, high, color=INK, linewidth=2.2)
+        axes.scatter(
+            middle, range(len(models)), s=4.5**2, linewidth=1, zorder=3, color="white",
+            edgecolor=INK,
+        )  # fmt: skip
+        means = [float(spoken[model].mean()) for model in models]
+        _numbers(axes, 0, "mean", means, "{:,.1f}", bold=True)
+        top = max(float(values.max()) for values in logs)
+        ticks = [v * 10**e for e in range(6) for v in (1, 2, 5) if math.log10(v * 10**e) <= top]
+        axes.set_xticks([math.log10(tick) for tick in ticks], [f"{tick:,}" for tick in ticks])
+        axes.set_xlabel(f"{unit.capitalize()} in an utterance (logarithmic scale)")
+        dot = Line2D([], [], color="none", marker="o", markerfacecolor="white", markeredgecolor=INK)
+        dot.set(markersize=4.5, label="median")
+        legend(axes, [dot, Line2D([], [], color=INK, linewidth=2.2, label="middle half")])
+    return figure
+
+
+def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
+    """UniEval success rate at each N as grouped bars, best at the largest N first (Figure 4).
+
+    Args:
+        rates: index model; one column an N (an integer), values 0 to 1.
+        heading: what stands above and below.
+    """
+    turns = sorted(rates.columns, reverse=True)
+    rates = rates.sort_values(turns, ascending=False, kind="stable")
+    models = list(rates.index)
+    per_bar = 0.13 if len(models) <= 16 else 0.095
+    with styled():
+        figure, axes = _rows(
+            models, heading, per_row=per_bar * len(turns) + 0.16, right=0.6, above=0.42
+        )
+        group = per_bar * len(turns) / (per_bar * len(turns) + 0.16)
+        each = group / len(turns)
+        for i, n in enumerate(turns):
+            y = np.arange(len(models)) - group / 2 + (i + 0.5) * each
+            values = rates[n].to_numpy(dtype=float)
+            bars(axes, y, 0, 100 * values, height=each * 0.9, color=_shade(i, len(turns)))
+            _beside(axes, y, 100 * values, 100 * values, 7 if per_bar > 0.1 else 5.5, bold=i == 0)
+        _percent(axes, "Success rate (% of dialogues)")
+        legend(
+            axes,
+            [Patch(color=_shade(i, len(turns)), label=f"N = {n}") for i, n in enumerate(turns)],
+        )
+    return figure
+
+
+def success_at_human_length(rates: pd.DataFrame, heading: Heading) -> Figure:
+    """UniEval success rate at the length of the human dialogue (BotChat Figure 7).
+
+    Args:
+        rates: index model; columns ``success``, ``low`` and ``high``, 0 to 1.
+        heading: what stands above and below.
+    """
+    rates = rates.sort_values("success", ascending=False, kind="stable")
+    models = list(rates.index)
+    with styled():
+        figure, axes = _rows(models, heading, per_row=0.3, right=0.6)
+        colors = [ORANGE if model == HUMAN else BLUE for model in models]
+        values, low, high = (
+            100 * rates[key].to_numpy(dtype=float) for key in ("success", "low", "high")
+        )
+        bars(axes, range(len(models)), 0, values, height=0.68, color=colors)
+        wide = high - low >= 0.5
+        axes.hlines(np.flatnonzero(wide), low[wide], high[wide], color=INK, linewidth=1.2)
+        _beside(axes, range(len(models)), values, np.where(wide, high, values), 8.5)
+        _percent(axes, "Success rate (% of dialogues)")
+    return figure
+
+
+def win_rates(win: pd.DataFrame, win_or_tie: pd.DataFrame, heading: Heading) -> Figure:
+    """Win and win + tie rates of the row against the column, in percent (BotChat Figure 5).
+
+    Args:
+        win: 0 to 1, index and columns the models in the order to show; NaN: not compared.
+        win_or_tie: likewise.
+        heading: what stands above and below.
+    """
+    parts = {"Win rate (%)": win, "Win + tie rate (%)": win_or_tie}
+    return squares(parts, "row against column", heading)
+
+
+def squares(parts: Mapping[str, pd.DataFrame], below: str, heading: Heading) -> Figure:
+    """Square tables of hundredths side by side, each under its title.
+
+    Args:
+        parts: title -> values up to 1, index and columns the same names in each; NaN: not known.
+        below: what a cell says of its row and its column.
+        heading: what stands above and below.
+    """
+    models = list(next(iter(parts.values())).index)
+    n = len(models)
+    size = 9 if n <= 16 else 8 if n <= 24 else 7
+    cell = max(0.42, 2.2 / n) if n <= 16 else 0.3 if n <= 24 else 0.235
+    shown = labels(models)
+    name = label_inches(shown, size)
+    stacked = n > 16
+    with styled():
+        figure, panels = sheet(
+            heading,
+            [(n * cell, n * cell)] * len(parts),
+            left=name + 0.35,
+            above=name + 0.55,
+            below=0.3,
+            stacked=stacked,
+            gap=0.45,
+        )
+        for i, (axes, (title, rates)) in enumerate(zip(panels, parts.items(), strict=True)):
+            values = 100 * rates.to_numpy(dtype=float)
+            bare(axes)
+            axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
+            _cells(axes, values, size - 1)
+            name_columns(axes, shown, size)
+            name_rows(axes, shown if stacked or i == 0 else [], size)
+            axes.annotate(
+                title, (0, 1), (0, (name + 0.25) * 72), xycoords="axes fraction",
+                textcoords="offset points", weight="bold", size=10,
+            )  # fmt: skip
+            axes.set_xlabel(below, color=MUTED, size=8)
+    return figure
+
+
+def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
+    """GTEval as stacked win, tie and lose bars, best win + tie rate first (BotChat Figure 6).
+
+    Args:
+        rates: index model; columns ``win``, ``tie`` and ``lose``, 0 to 1.
+        heading: what stands above and below.
+    """
+    total = (rates["win"] + rates["tie"]).rename("win_or_tie")
+    rates = rates.assign(win_or_tie=total).sort_values(
+        ["win_or_tie", "win"], ascending=False, kind="stable"
+    )
+    models = list(rates.index)
+    parts = (("win", BLUE, "white"), ("tie", GREY, "#111111"), ("lose", ORANGE, "#111111"))
+    with styled():
+        figure, axes = _rows(models, heading, per_row=0.31, right=_COLUMN + 0.15, above=0.42)
+        y = np.arange(len(models))
+        start = np.zeros(len(models))
+        for key, color, ink in parts:
+            values = 100 * rates[key].to_numpy(dtype=float)
+            bars(axes, y, start, start + values, height=0.74, color=color)
+            for row, value in enumerate(values):
+                if value >= 5:
+                    x = start[row] + value / 2
+                    axes.text(x, row, f"{value:.1f}", color=ink, size=7.5, ha="center", va="center")
+            start = start + np.nan_to_num(values)
+        totals = (100 * rates["win_or_tie"]).tolist()
+        _numbers(axes, 0, "win + tie", totals, "{:.1f}", bold=True)
+        _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
+        names = ("model wins", "tie", "model loses")
+        legend(
+            axes,
+            [Patch(color=c, label=said) for (_, c, _), said in zip(parts, names, strict=True)],
+        )
+    return figure
+
+
+def _rows(
+    models: Sequence[str],
+    heading: Heading,
+    *,
+    per_row: float,
+    right: float,
+    above: float = 0.1,
+) -> tuple[Figure, Axes]:
+    """A plot with one row a model, named at its left, first on top."""
+    size = 9 if len(models) <= 16 else 8
+    shown = labels(models)
+    left = label_inches(shown, size) + 0.3
+    height = max(1, len(models)) * per_row
+    figure, (axes,) = sheet(heading, [(_PLOT, height)], left=left, right=right, above=above)
+    bare(axes, grid="x")
+    name_rows(axes, shown, size)
+    axes.set_ylim(len(models) - 0.5, -0.5)
+    return figure, axes
+
+
+def _descending(elo: Mapping[str, Mapping[str, float]], model: str) -> tuple[float | str, ...]:
+    return (*(-by.get(model, -math.inf) for by in elo.values()), model)
+
+
+def _shade(i: int, n: int) -> str:
+    return SHADES[min(i, len(SHADES) - 1)] if n > 1 else BLUE
+
+
+def _percent(axes: Axes, label: str, room: float = 1.06) -> None:
+    axes.set_xlim(0, 100 * room)
+    axes.set_xticks(range(0, 101, 20))
+    axes.set_xlabel(label)
+
+
+def _beside(
+    axes: Axes,
+    rows: Iterable[float],
+    values: Iterable[float],
+    ends: Iterable[float],
+    size: float,
+    *,
+    bold: bool = False,
+) -> None:
+    """Values right of where their bars end."""
+    place = right_of(axes, axes.transData, 3)
+    for row, value, end in zip(rows, values, ends, strict=True):
+        if not math.isnan(value):
+            axes.text(
+                end, row, f"{value:.1f}", size=size, va="center_baseline", transform=place,
+                weight="bold" if bold else "normal",
+            )  # fmt: skip
+
+
+def _numbers(
+    axes: Axes, column: int, name: str, values: Sequence[float], form: str, *, bold: bool
+) -> None:
+    """A column of numbers right of the plot, one a row."""
+    x = 1 + (_COLUMN * (column + 1) - 0.06) / _PLOT
+    place = axes.get_yaxis_transform()
+    for row, value in enumerate(values):
+        axes.text(
+            x, row, "–" if math.isnan(value) else form.format(value), size=8.5, ha="right",
+            va="center_baseline", weight="bold" if bold else "normal",
+            transform=place,
+        )  # fmt: skip
+    axes.annotate(
+        name, (x, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", ha="right",
+        size=8, color=MUTED,
+    )  # fmt: skip
+
+
+def legend(axes: Axes, handles: Sequence[Patch | Line2D]) -> None:
+    """A legend in one line above the plot, at its left."""
+    axes.legend(
+        handles=list(handles), loc="lower left", bbox_to_anchor=(0, 1), ncols=len(handles),
+        frameon=False, borderaxespad=0, borderpad=0.6, handlelength=1.1, handletextpad=0.5,
+        columnspacing=1.4,
+    )  # fmt: skip
+
+
+def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As many quantiles as make a smooth curve: a kernel for each of a million takes minutes."""
+    if len(values) <= _MOST_KERNELS:
+        return values
+    return np.quantile(values, (np.arange(_MOST_KERNELS) + 0.5) / _MOST_KERNELS)
+
+
+def _cells(axes: Axes, values: NDArray[np.float64], size: float) -> None:
+    """A square with its value for every pair; nothing for a model against itself."""
+    pairs = [(row, column) for row, column in np.ndindex(values.shape) if row != column]
+    shown = np.array([values[pair] for pair in pairs])
+    corners = 0.47 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
+    outlines = np.reshape(pairs, (-1, 1, 2))[..., ::-1] + corners
+    outline = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
+    # Thousands of squares: all that have the same colour are one path.
+    found, which = np.unique(shown.round(), return_inverse=True)
+    squares = [outlines[which == i] for i in range(len(found))]
+    paths = [Path(same.reshape(-1, 2), np.tile(outline, len(same))) for same in squares]
+    drawn = PathCollection(paths, facecolors=_HEAT(found / 100), edgecolors="none", snap=True)
+    axes.add_collection(drawn, autolim=False)
+    if len(values) > _MOST_WRITTEN:
+        return
+    for (row, column), value in zip(pairs, shown, strict=True):
+        # From here on white is the more readable.
+        ink = "white" if value >= 72 else "#111111"
+        text = "–" if math.isnan(value) else f"{value:.0f}"
+        axes.text(column, row, text, color=ink, size=size, ha="center", va="center_baseline")

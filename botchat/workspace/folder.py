@@ -1,0 +1,244 @@
+"""A workspace: the folder that holds seeds, generations, judgments, leaderboards and the ledger."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+
+import filelock
+
+from botchat.errors import BotChatError, ConfigError, DataError, LockedError, MissingError
+from botchat.records import N_SEED, Dialogue, Judgment, Seed, natural_key, slug
+from botchat.workspace import config
+from botchat.workspace import files as store
+from botchat.workspace.ledger import Ledger
+
+log = logging.getLogger("botchat")
+
+SAMPLE = "sample"
+"""The set that comes with the package; it is there in every workspace."""
+
+
+class Workspace:
+    """Paths and records of one workspace; a stage reads the folder to its left, writes its own."""
+
+    def __init__(self, root: Path) -> None:
+        """``root`` need not exist yet; nothing is made before something is written."""
+        self.root = root
+
+    @cached_property
+    def config(self) -> config.Config:
+        """``botchat.toml`` of this workspace, or the defaults."""
+        return config.load(self.root / "botchat.toml")
+
+    @property
+    def hidden(self) -> Path:
+        """Folder of what is not in git."""
+        return self.root / ".botchat"
+
+    @property
+    def ledger_path(self) -> Path:
+        """The call ledger."""
+        return self.hidden / "ledger.sqlite3"
+
+    def ledger(self) -> Ledger:
+        """The ledger, opened for writing; call under `locked`."""
+        return Ledger(self.ledger_path)
+
+    def seeds_path(self, name: str) -> Path:
+        """Where set ``name`` is kept."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+            raise ConfigError(
+                f"seed set {name!r}: a name is letters, digits, '.', '_' and '-' (at most 64)"
+            )
+        return self.root / "seeds" / f"{name}.jsonl"
+
+    def seed_sets(self) -> dict[str, Path]:
+        """Every set that can be named, with its file."""
+        found = {path.stem: path for path in sorted((self.root / "seeds").glob("*.jsonl"))}
+        return {SAMPLE: sample_path(), **found}
+
+    def seeds(self, name: str) -> list[Seed]:
+        """The seeds of a set, in its order.
+
+        Raises:
+            MissingError: there is no such set.
+            DataError: a broken line (file:line), or an empty set.
+        """
+        path = self.seeds_path(name)
+        if not path.exists() and name == SAMPLE:
+            path = sample_path()
+        if not path.exists():
+            known = ", ".join(sorted(self.seed_sets()))
+            raise MissingError(
+                f"no seed set {name!r} in {self.root / 'seeds'} (there are: {known}); "
+                f"make it with: botchat seeds import SOURCE --name {name}"
+            )
+        seeds = store.read(path, Seed)
+        if not seeds:
+            raise MissingError(f"the seed set {path} is empty; import it again")
+        twice, count = Counter(seed.id for seed in seeds).most_common(1)[0]
+        if count > 1:
+            raise DataError(f"{path}: seed id {twice!r} stands there {count} times; keep one")
+        return seeds
+
+    def write_seeds(self, name: str, seeds: list[Seed]) -> Path:
+        """Store a set, in natural order of the ids."""
+        path = self.seeds_path(name)
+        store.finish(path, seeds, lambda seed: natural_key(seed.id))
+        return path
+
+    def dialogues_path(self, seed_set: str, contestant: str) -> Path:
+        """Where a contestant's dialogues are kept."""
+        return self.root / "generations" / seed_set / f"{slug(contestant)}.jsonl"
+
+    def dialogues(self, seed_set: str, contestant: str) -> dict[str, Dialogue]:
+        """A generated contestant's dialogues by seed id."""
+        return read_dialogues(self.dialogues_path(seed_set, contestant))
+
+    def all_dialogues(self, seed_set: str) -> dict[str, dict[str, Dialogue]]:
+        """Every generated contestant's dialogues: contestant -> seed id -> dialogue.
+
+        Those that do not begin with a ChatSEED of the set as it is now are left out, and reported.
+        """
+        seeds = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
+        found: dict[str, dict[str, Dialogue]] = {}
+        for path in sorted((self.root / "generations" / seed_set).glob("*.jsonl")):
+            dialogues = read_dialogues(path)
+            current = {
+                seed_id: dialogue
+                for seed_id, dialogue in dialogues.items()
+                if dialogue.utterances[:N_SEED] == seeds.get(seed_id)
+            }
+            if len(current) < len(dialogues):
+                log.warning(
+                    "%s: %d dialogues do not belong to the set %s as it is now and do not count; "
+                    "run generate again",
+                    path,
+                    len(dialogues) - len(current),
+                    seed_set,
+                )
+            if current:
+                found[next(iter(current.values())).contestant] = current
+        return dict(sorted(found.items()))
+
+    def judgments_path(self, seed_set: str, protocol: str, judge: str) -> Path:
+        """Where a judge's judgments in a protocol are kept."""
+        return self.root / "judgments" / seed_set / protocol / f"{slug(judge)}.jsonl"
+
+    def judgments(self, path: Path) -> dict[tuple[str, tuple[str, ...]], Judgment]:
+        """A stage file's judgments by seed id and contestants in the order shown."""
+        return store.latest(store.read(path, Judgment), judgment_key)
+
+    def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
+        """Judge -> protocol -> stage file, for everything judged on a set; reads first lines."""
+        found: dict[str, dict[str, Path]] = {}
+        for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
+            first = store.first(path, Judgment)
+            if first is not None:
+                found.setdefault(first.judge, {})[first.protocol] = path
+        return found
+
+    def out(self, seed_set: str) -> Path:
+        """Default folder of a set's tables and figures."""
+        return self.root / "leaderboards" / seed_set
+
+    def writer(self) -> str | None:
+        """The process that writes to this workspace, and its command; ``None``: nobody does."""
+        try:
+            said = self._lock_holder.read_text("utf-8").strip()
+        except OSError:
+            return None
+        here = re.match(rf"process (\d+) on {re.escape(socket.gethostname())}:", said)
+        if here is not None and not _alive(int(here[1])):
+            return None  # killed before it could take its name away
+        return said
+
+    @property
+    def _lock_holder(self) -> Path:
+        return self.hidden / "lock-holder"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only writer.
+
+        Raises:
+            LockedError: another process is; says which.
+        """
+        store.make_folder(self.hidden)
+        lock = filelock.FileLock(self.hidden / "lock")
+        holder = self._lock_holder
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            who = _holder(holder)
+            raise LockedError(
+                f"the workspace {self.root} is in use by {who}; wait for it or stop it"
+            ) from None
+        except OSError as error:
+            raise BotChatError(f"cannot lock {self.hidden}: {error.strerror}") from None
+        try:
+            # A login in a URL is nobody else's business.
+            said = re.sub(r"://[^/@\s]*@", "://", " ".join(["botchat", *sys.argv[1:]]))[:200]
+            line = f"process {os.getpid()} on {socket.gethostname()}: {said}\n"
+            store.write_atomic(holder, line.encode("utf-8", "backslashreplace"))
+            yield
+        finally:
+            holder.unlink(missing_ok=True)
+            lock.release()
+
+
+def sample_path() -> Path:
+    """The sample seeds: inside the installed package, or beside it in a source checkout."""
+    packaged = Path(str(resources.files("botchat").joinpath("data/sample.jsonl")))
+    if packaged.exists():
+        return packaged
+    return Path(str(resources.files("botchat"))).parent / "seeds" / "sample.jsonl"
+
+
+def read_dialogues(path: Path) -> dict[str, Dialogue]:
+    """A stage file's dialogues by seed id."""
+    return store.latest(store.read(path, Dialogue), lambda dialogue: dialogue.seed_id)
+
+
+def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
+    """What a judgment is about."""
+    return (judgment.seed_id, judgment.contestants)
+
+
+def judgment_order(judgment: Judgment) -> tuple[object, ...]:
+    """Canonical order of a judgments file."""
+    return (natural_key(judgment.seed_id), judgment.contestants)
+
+
+def dialogue_order(dialogue: Dialogue) -> tuple[object, ...]:
+    """Canonical order of a generations file."""
+    return natural_key(dialogue.seed_id)
+
+
+def _alive(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there the question would be a Ctrl-C
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # somebody else's
+    return True
+
+
+def _holder(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip() or "another process"
+    except OSError:
+        return "another process"
