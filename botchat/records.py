@@ -162,3 +162,16 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
         for part in re.split(r"([0-9]+)", text)
         if part
     )
+
+
+def human_dialogue(seed: Seed) -> Dialogue:
+    """The human dialogue of a seed as the contestant ``human``: no utterance of it is generated."""
+    return Dialogue(
+        seed_id=seed.id,
+        model=HUMAN,
+        utterances=seed.utterances,
+        n_seed=N_SEED,
+        facts=(),
+        status="complete",
+        signature="",
+    )

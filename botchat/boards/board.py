@@ -38,7 +38,6 @@ from botchat.boards.tables import (
 from botchat.interfaces import settings_digest
 from botchat.measures.flagged import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
-from botchat.models.self_chat import human_dialogue
 from botchat.parallel import HERE
 from botchat.protocols import arena, error_rates, rates
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
@@ -47,7 +46,7 @@ from botchat.protocols.gteval import PROTOCOL as GTEVAL
 from botchat.protocols.pairs import Verdicts, compares_pairs
 from botchat.protocols.unieval import PROTOCOL as UNIEVAL
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
 
 Dialogues = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""

@@ -207,3 +207,14 @@ def _against_all(w: Floats, signs: Floats) -> Floats:
     if signs.ndim == 2:
         return np.asarray(w @ signs, np.float64)
     return np.asarray((w[..., None, :] @ signs)[..., 0, :], np.float64)
+
+
+def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's score interval of a share, by default at 95 % (Wilson 1927); ``n`` at least 1."""
+    share = hits / n
+    middle = share + z * z / (2 * n)
+    reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    whole = 1 + z * z / n
+    # At 0 and n hits one end is exact, and not so in floating point.
+    low = 0.0 if hits == 0 else (middle - reach) / whole
+    return low, 1.0 if hits == n else (middle + reach) / whole

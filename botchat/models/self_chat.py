@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from botchat import prompts
 from botchat.interfaces import ChatModel, Message, Reply, Sampling
 from botchat.models.roles import dropped_to_fit, history, reply_tokens
-from botchat.records import HUMAN, N_SEED, Dialogue, Seed, Utterance
+from botchat.records import N_SEED, Dialogue, Seed, Utterance
 
 PROMPT = "generation"
 
@@ -78,19 +78,6 @@ async def extend(
         status=status,
         signature=signature,
         detail=detail,
-    )
-
-
-def human_dialogue(seed: Seed) -> Dialogue:
-    """The human dialogue of a seed as the contestant ``human``: no utterance of it is generated."""
-    return Dialogue(
-        seed_id=seed.id,
-        model=HUMAN,
-        utterances=seed.utterances,
-        n_seed=N_SEED,
-        facts=(),
-        status="complete",
-        signature="",
     )
 
 

@@ -11,13 +11,13 @@ from botchat import __version__, prompts
 from botchat.concurrency import together
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge
-from botchat.models.self_chat import Length, human_dialogue
+from botchat.models.self_chat import Length
 from botchat.pipeline import plan as planning
 from botchat.pipeline.run import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, Named, Session, open_session
 from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols import arena, diagnosis, gteval, unieval
-from botchat.records import HUMAN, N_SEED, Dialogue, Seed
+from botchat.records import HUMAN, N_SEED, Dialogue, Seed, human_dialogue
 from botchat.workspace import config
 from botchat.workspace.folder import Workspace
 

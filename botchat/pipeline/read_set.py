@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import case_digest
 from botchat.measures.flagged import Survey
-from botchat.models.self_chat import human_dialogue
 from botchat.parallel import HERE
 from botchat.pipeline.surveying import begin_survey
 from botchat.pipeline.verdict_files import Counted, begin_reading
 from botchat.protocols.arena import turns_judged
 from botchat.protocols.pairs import Verdicts, compares_pairs
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:

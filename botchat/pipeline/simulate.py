@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 from botchat.boards.arena import comparisons_of
 from botchat.boards.coverage import of_pairs
 from botchat.errors import ConfigError, MissingError
+from botchat.measures.statistics import wilson
 from botchat.parallel import executor
 from botchat.pipeline.adaptive import ADD_BUDGET
 from botchat.pipeline.leaderboard import read_rates
@@ -23,7 +24,6 @@ from botchat.pipeline.read_set import only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.protocols.arena import eligible
 from botchat.protocols.arena import protocol as protocol_of
-from botchat.protocols.probe import wilson
 from botchat.ratings import simulation
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.ratings.comparisons import Comparisons, Floats

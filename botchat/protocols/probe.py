@@ -20,6 +20,7 @@ from typing import Any
 
 from botchat.errors import DataError
 from botchat.interfaces import Case
+from botchat.measures.statistics import wilson
 from botchat.protocols import probe_faults, unieval
 from botchat.records import HUMAN, N_SEED, Seed, Verdict
 
@@ -153,17 +154,6 @@ def untouched(
     readable = [verdict for verdict in said if verdict is not None]
     accused = sum(verdict != "No" for verdict in readable)
     return {"n_untouched": len(readable), **_share("false_alarms", accused, len(readable))}
-
-
-def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval of a share, by default at 95 % (Wilson 1927); ``n`` at least 1."""
-    share = hits / n
-    middle = share + z * z / (2 * n)
-    reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    whole = 1 + z * z / n
-    # At 0 and n hits one end is exact, and not so in floating point.
-    low = 0.0 if hits == 0 else (middle - reach) / whole
-    return low, 1.0 if hits == n else (middle + reach) / whole
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,10 @@ from botchat.errors import DataError
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
-from botchat.models.self_chat import human_dialogue
 from botchat.protocols import diagnosis
 from botchat.protocols.diagnosis import ERRORS, Answer, Error, Report, parse
 from botchat.protocols.error_rates import Finding, by_type, error_rates
-from botchat.records import HUMAN, Dialogue, Judgment, Seed, Turn
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, Turn, human_dialogue
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.scripted import FAILED, Sampling, Scripted
 

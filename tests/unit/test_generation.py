@@ -8,8 +8,8 @@ import pytest
 
 from botchat import prompts
 from botchat.interfaces import Reply, Sampling
-from botchat.models.self_chat import Length, Speaker, extend, human_dialogue
-from botchat.records import Seed
+from botchat.models.self_chat import Length, Speaker, extend
+from botchat.records import Seed, human_dialogue
 
 SEED = Seed("s1", ("Hello there, how are you?", "Fine, and you?", "a human third", "a fourth"))
 WORDS = Length(tokens=lambda text: len(text.split()), size=lambda text: len(text.split()))

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from botchat.errors import DataError
+from botchat.measures.statistics import wilson
 from botchat.protocols import probe as probes
 from botchat.protocols import probe_faults, unieval
-from botchat.protocols.probe import FAULTS, Probe, detection, plant, strangers_of, wilson
+from botchat.protocols.probe import FAULTS, Probe, detection, plant, strangers_of
 from botchat.records import HUMAN, Seed
 from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.workspace import files

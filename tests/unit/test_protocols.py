@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import prompts
-from botchat.models.self_chat import human_dialogue
 from botchat.protocols import arena, gteval, unieval
 from botchat.protocols.wording import conversation, neutral
-from botchat.records import HUMAN, Dialogue, Seed
+from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 
 
 def dialogue(seed_id, model, n, status="complete"):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from botchat.cli.display import progress_line, progress_text
 from botchat.errors import ConfigError
 from botchat.interfaces import Ruling
-from botchat.models.self_chat import human_dialogue
 from botchat.pipeline.adaptive import adaptive_settings, read_target
 from botchat.pipeline.rounds import known_comparisons
 from botchat.pipeline.run import Meter, run_now
@@ -21,7 +20,7 @@ from botchat.pipeline.sampled import Sampled
 from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols import arena
 from botchat.ratings.adaptive import AdaptiveSettings, State, Target
-from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
 from botchat.workspace.folder import Workspace
 
 
