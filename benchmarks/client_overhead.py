@@ -29,7 +29,7 @@ import msgspec
 import openai
 
 import botchat
-from botchat.interfaces import Sampling
+from botchat.interfaces import Decoding
 from botchat.models.endpoint.openai_api import Connection, OpenAIModel
 from botchat.models.limits import Endpoint
 from botchat.models.recorded import RecordedModel
@@ -37,8 +37,7 @@ from botchat.models.roles import history
 from botchat.records import Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.config import ModelSettings
-from botchat.workspace.ledger import Ledger
-from botchat.workspace.ledger_accounts import stats
+from botchat.workspace.ledger import Ledger, stats
 
 ROOT = Path(__file__).resolve().parents[1]
 SPOKEN = [
@@ -79,7 +78,7 @@ def harness(url, n_calls, in_flight):
             )
 
             async def call(n):
-                reply = await model.chat(messages(n), Sampling(0.0, 256))
+                reply = await model.chat(messages(n), Decoding(0.0, 256))
                 assert reply.outcome == "ok", reply
 
             await spread(n_calls, in_flight, call)

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from botchat.ratings.adaptive import AdaptiveSettings, Sampler, Target
-from botchat.ratings.maximum_likelihood import maximise
+from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
+from botchat.ratings.bradley_terry import maximise
 from botchat.ratings.simulation import order_kept, swaps
 
 LOGIT = 400 / math.log(10)
@@ -98,7 +98,7 @@ def run(m: int, target: Target, design: str, seed: int) -> str:
     # A look at 1,000 models takes seconds, so there are fewer.
     batch = m * 10 if m >= MANY else None
     settings = AdaptiveSettings(target, design=design, seed=seed, batch=batch)
-    sampler = Sampler(names, lambda *_: all_seeds, settings)
+    sampler = AdaptiveDesign(names, lambda *_: all_seeds, settings)
     while (asked := sampler.ask()) is not None:
         judging = time.perf_counter()
         outcome = world.outcome(asked.first, asked.second, asked.seed)

@@ -1,4 +1,4 @@
-"""Where rooms meet: a protocol asks (`Case`), a judge answers (`Ruling`), a model speaks (`Reply`).
+"""Where rooms meet: a protocol asks (`Case`), a judge answers (`Answer`), a model speaks (`Reply`).
 
 Protocols and judges know only this module, never each other. Everything that costs money is
 behind `ChatModel`; everything that decides is behind `Judge`.
@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypedDict
 
 import msgspec
 
-from botchat.records import Outcome, Turn, Verdict
+from botchat.records import Outcome, Remark, Verdict
 
 
 class Message(TypedDict):
@@ -25,7 +25,7 @@ class Message(TypedDict):
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Decoding:
     """How a reply is drawn. The defaults are the papers' (temperature 0).
 
     ``sample`` numbers independent draws of the same request, so that each has its own ledger key.
@@ -131,7 +131,7 @@ class ChatModel(Protocol):
         """Calls worth having in flight at once."""
         ...
 
-    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer ``messages`` (system first, then alternating roles, the last one ``user``).
 
         One attempt; trying again is `botchat.models.recorded`'s business. Raises only
@@ -222,13 +222,13 @@ def dialogue_digest(utterances: tuple[str, ...]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Ruling:
+class Answer:
     """A judge's answer to a case, with everything it rests on."""
 
     verdict: Verdict | None
     reason: str = ""
     outcome: Outcome = "ok"
-    transcript: tuple[Turn, ...] = ()
+    transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
     confidence: float | None = None
     """Probability of the verdict's words in the judge's reply, where it is known."""
@@ -252,6 +252,6 @@ class Judge(Protocol):
         """8 hex digits that change with anything that decides its verdicts besides the case."""
         ...
 
-    async def rule(self, case: Case) -> Ruling:
+    async def answer(self, case: Case) -> Answer:
         """Answer one case. Raises only `FatalModelError` and `LimitReached`."""
         ...

@@ -1,11 +1,11 @@
 """What is on disk: one frozen, typed struct for each kind of line in the stage files.
 
 ``Seed`` (seeds/), ``Dialogue`` with its ``Utterance`` facts (generations/) and ``Judgment`` with
-its panel ``Turn``s (judgments/). No record holds a clock time, so a stage file made twice from the
-same replies is the same to the byte; times, tokens and money are in the ledger. (So no struct
-leaves out defaults: msgspec would compare those strings by identity, which a replay changes.)
-They never refer in circles, so the garbage collector need not look at them (``gc=False``): sets
-are read half as fast again.
+the ``Remark``s of its panel (judgments/). No record holds a clock time, so a stage file made twice
+from the same replies is the same to the byte; times, tokens and money are in the ledger. (So no
+struct leaves out defaults: msgspec would compare those strings by identity, which a replay
+changes.) They never refer in circles, so the garbage collector need not look at them
+(``gc=False``): sets are read half as fast again.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
         return self.status == "complete"
 
 
-class Turn(msgspec.Struct, frozen=True, gc=False):
+class Remark(msgspec.Struct, frozen=True, gc=False):
     """One contribution to a panel's talk, as it was said; empty where the reply failed."""
 
     speaker: str
@@ -123,7 +123,7 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     signature: str
     outcome: Outcome = "ok"
     """How the judge's call ended; other than ``ok`` explains a missing verdict."""
-    transcript: tuple[Turn, ...] = ()
+    transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
     """Ledger keys of every call the verdict rests on."""
     chosen: str = ""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from botchat.interfaces import Case, Message, Reply, Sampling, Shown
+from botchat.interfaces import Case, Decoding, Message, Reply, Shown
 from botchat.protocols import arena, gteval, unieval
 from botchat.records import Dialogue
 
@@ -28,17 +28,17 @@ class Scripted:
         self.identity = {"model": name}
         self.prompts: list[str] = []
         self.messages: list[list[Message]] = []
-        self.samplings: list[Sampling] = []
+        self.samplings: list[Decoding] = []
         self.most_in_flight = 0
         self._in_flight = 0
         self._script = script
 
-    async def chat(self, messages, sampling):
+    async def chat(self, messages, decoding):
         """The next reply, given after everyone else had a chance to ask too."""
         number = len(self.prompts)
         self.prompts.append(messages[-1]["content"])
         self.messages.append(list(messages))
-        self.samplings.append(sampling)
+        self.samplings.append(decoding)
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
         for _ in range(3):

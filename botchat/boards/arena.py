@@ -14,7 +14,7 @@ from botchat import __version__
 from botchat.boards import protocols as standings
 from botchat.boards.protocols import Arena
 from botchat.boards.strengths import Design, Strengths
-from botchat.measures.flagged import STYLE, Measured
+from botchat.measures.flags import STYLE, Measured
 from botchat.measures.statistics import Floats
 from botchat.protocols import rates
 from botchat.protocols.pairs import Verdicts

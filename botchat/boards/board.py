@@ -36,10 +36,11 @@ from botchat.boards.tables import (
     to_markdown,
 )
 from botchat.interfaces import settings_digest
-from botchat.measures.flagged import Survey, survey
+from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
 from botchat.parallel import HERE
-from botchat.protocols import arena, error_rates, rates
+from botchat.protocols import arena, rates
+from botchat.protocols import diagnosis as error_rates
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
 from botchat.protocols.diagnosis import as_prose, as_records, as_text
 from botchat.protocols.gteval import PROTOCOL as GTEVAL

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from botchat.boards.tables import Column, Row, Table, table
-from botchat.measures.flagged import CRITERIA, MEASURES, Measured, Survey
+from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
 from botchat.measures.statistics import Floats, Indices
 from botchat.records import Verdict
 

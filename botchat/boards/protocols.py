@@ -231,7 +231,7 @@ def diagnosis(rows: Iterable[Row], signature: str) -> Table:
     """Error rates of each contestant, fewest points lost first.
 
     Args:
-        rows: of `botchat.protocols.error_rates.error_rates`.
+        rows: of `botchat.protocols.diagnosis.error_rates`.
         signature: how the diagnoses were made.
     """
     return table(

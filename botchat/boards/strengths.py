@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from botchat.boards.tables import Column, Table, table
-from botchat.ratings.bradley_terry import BradleyTerryResult
+from botchat.ratings.bradley_terry import (
+    BradleyTerryResult,
+    PairFit,
+    TieSensitivity,
+    pair_fit,
+    tie_sensitivity,
+)
 from botchat.ratings.comparisons import Comparisons, Flags, Floats
-from botchat.ratings.misfit import PairFit, TieSensitivity, pair_fit, tie_sensitivity
 from botchat.ratings.style import StyleResult, fit_style
 
 WORST_PAIRS = 10

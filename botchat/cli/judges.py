@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from botchat.cli.output import limits_of, progress, say_plan, spent, workspace_of
 
 if TYPE_CHECKING:
-    from botchat.pipeline.comparing import Compared
+    from botchat.pipeline.agree import Compared
     from botchat.pipeline.run import Meter
 
 
 def agree(arguments: argparse.Namespace) -> None:
     """Compare judges with people and with each other."""
     from botchat.pipeline import agree as agreeing
-    from botchat.pipeline.comparing import Options
+    from botchat.pipeline.agree import Options
 
     found = agreeing.agree(
         workspace_of(arguments),
@@ -33,7 +33,7 @@ def agree(arguments: argparse.Namespace) -> None:
 def bench(arguments: argparse.Namespace) -> None:
     """Let a judge answer a benchmark of judges."""
     from botchat.pipeline import bench as benching
-    from botchat.pipeline.comparing import Options
+    from botchat.pipeline.agree import Options
 
     if arguments.plan:
         planned = benching.plan_bench(
@@ -68,7 +68,7 @@ def bench(arguments: argparse.Namespace) -> None:
 
 def _show(arguments: argparse.Namespace, found: Compared, meter: Meter | None = None) -> None:
     from botchat.boards.board import rows_for_people
-    from botchat.cli.display import print_json, print_table, spent_line
+    from botchat.cli.output import print_json, print_table, spent_line
 
     if arguments.json:
         print_json({**found.whole, **(spent(meter) if meter else {})})

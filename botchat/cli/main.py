@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from botchat import __version__
-from botchat.cli import judges, stages, workspace
+from botchat.cli import ask as stages
+from botchat.cli import judges, workspace
 from botchat.cli import show as boards
 from botchat.errors import BotChatError
 

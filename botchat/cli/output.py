@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from botchat.pipeline.run import Meter
     from botchat.workspace.folder import Workspace
 
+import re
+import sys
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from botchat.pipeline.run import Meter
+
 Row = dict[str, Any]
 
 
@@ -35,18 +44,16 @@ def limits_of(arguments: argparse.Namespace) -> Any:
 
 @contextmanager
 def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
-    """A meter for a long step, shown on stderr; see `botchat.cli.display.progress`.
+    """A meter for a long step, shown on stderr; see `show_progress`.
 
     A run that a limit stops still says with ``--json`` what it took; its rows are in the files.
     """
-    from botchat.cli import display
-
-    with display.progress(by_steps=by_steps) as meter:
+    with show_progress(by_steps=by_steps) as meter:
         try:
             yield meter
         except LimitReached as limit:
             if arguments.json:
-                display.print_json({**spent(meter), "stopped": str(limit)})
+                print_json({**spent(meter), "stopped": str(limit)})
             raise
 
 
@@ -112,8 +119,6 @@ def say(
     arguments: argparse.Namespace, whole: Row, rows: Sequence[Row], meter: Meter | None = None
 ) -> None:
     """Print the result: one JSON object, or a table for people."""
-    from botchat.cli.display import print_json, print_table, spent_line
-
     if arguments.json:
         print_json(whole)
         return
@@ -124,11 +129,128 @@ def say(
 
 def show_board(arguments: argparse.Namespace, board: Published) -> None:
     """Print a leaderboard."""
-    from botchat.cli.display import print_json, print_table
-
     if arguments.json:
         print_json(board.whole)
         return
     print_table(board.rows)
     for line in board.lines:
         print(line)
+
+
+@contextmanager
+def show_progress(*, by_steps: bool = False) -> Iterator[Meter]:
+    """A meter for a long step, shown as a line on stderr while that is a terminal.
+
+    Args:
+        by_steps: draw the line anew only when the meter is told of a step. Otherwise a thread does
+            it all the time, beside which nothing is spread over processes
+            (`botchat.parallel.usable_cores`).
+    """
+    meter = Meter()
+    if not sys.stderr.isatty():
+        yield meter
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    with Live(
+        get_renderable=lambda: Text(progress_text(meter), overflow="ellipsis", no_wrap=True),
+        console=console,
+        transient=True,
+        auto_refresh=not by_steps,
+        refresh_per_second=4,
+    ) as live:
+        if by_steps:
+            meter.watch = live.refresh
+        yield meter
+
+
+def progress_text(meter: Meter) -> str:
+    """`progress_line`, and below it what the step has found so far."""
+    return "\n".join([progress_line(meter), *meter.notes.values()])
+
+
+def progress_line(meter: Meter, now: float | None = None) -> str:
+    """Label, done/total, rate, calls, tokens, cost and time left, in one line."""
+    elapsed = (time.monotonic() if now is None else now) - meter.started
+    parts = [meter.label]
+    if meter.total:
+        parts.append(f"{meter.done}/{meter.total} ({100 * meter.done // meter.total} %)")
+    elif meter.done:
+        parts.append(str(meter.done))
+    if meter.done and elapsed > 0:
+        rate = meter.done / elapsed
+        parts.append(f"{rate:.1f}/s")
+        if meter.total:
+            parts.append(f"{_duration((meter.total - meter.done) / rate)} left")
+    if spent := spent_line(meter):
+        parts.append(spent)
+    if meter.batches:
+        done, total = (sum(counts) for counts in zip(*meter.batches.values(), strict=True))
+        parts.append(f"waiting for {len(meter.batches)} batches ({done}/{total} requests)")
+    return " · ".join(parts)
+
+
+def spent_line(meter: Meter) -> str:
+    """Calls, tokens and money of a run in words; empty if no model was asked."""
+    parts = []
+    if meter.calls:
+        parts.append(f"{meter.calls} calls")
+    if meter.replayed:
+        parts.append(f"{meter.replayed} from the ledger")
+    if meter.tokens:
+        parts.append(f"{meter.tokens:,} tokens")
+        unpriced = f" + {meter.unpriced} calls of unknown price" if meter.unpriced else ""
+        parts.append(f"${meter.cost_usd:.4f}{unpriced}")
+    return ", ".join(parts)
+
+
+def print_json(value: object) -> None:
+    """One JSON object on one line."""
+    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    sys.stdout.flush()
+
+
+def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows with equal keys as a table; whole cells also where stdout is no terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        print("nothing yet")
+        return
+    columns = list(rows[0])
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        number = all(_NUMBER.fullmatch(_cell(row.get(column))) for row in rows)
+        table.add_column(Text(column), justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
+    width = None if sys.stdout.isatty() else 400
+    # A pipe gets no padding to the full width.
+    console = Console(width=width, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+_NUMBER = re.compile(r"[-\u2013]|[-+]?[\d,]+(\.\d+)?(e[-+]?\d+)?")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
+    return str(value)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -10,7 +10,7 @@ from botchat.errors import ConfigError
 
 def demo(arguments: argparse.Namespace) -> None:
     """Run everything offline and show the board."""
-    from botchat.pipeline import demo as everything
+    from botchat.pipeline import leaderboard as everything
 
     with progress(arguments) as meter:
         board = everything.demo(workspace_of(arguments), meter)

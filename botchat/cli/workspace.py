@@ -65,7 +65,7 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
 
 def models(arguments: argparse.Namespace) -> None:
     """List what can be named."""
-    from botchat.pipeline.naming import model_rows
+    from botchat.pipeline.session import model_rows
 
     rows = model_rows(workspace_of(arguments), check=arguments.check)
     say(arguments, {"rows": rows}, rows)

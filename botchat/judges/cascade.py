@@ -7,7 +7,7 @@ second order (UniEval), so that nothing shows whether the cheap judge is steady.
 Agreement with itself is no proof of being right. So a *calibration slice*, a fixed share of the
 accepted cases, drawn by the digest of the question and the same for both orders, goes to the strong
 judge as well; `escalations` tells how often the two agree there. Wherever the strong judge was
-asked, its ruling is the cascade's.
+asked, its answer is the cascade's.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from botchat.concurrency import together
-from botchat.interfaces import Case, Judge, Ruling, settings_digest
-from botchat.judges.agents import SWAPPED
+from botchat.interfaces import Answer, Case, Judge, settings_digest
+from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import is_tie, mirrored
-from botchat.records import Turn
+from botchat.parallel import together
+from botchat.records import Remark
 
 CHEAP, STRONG, CASCADE = "Cheap judge", "Strong judge", "Cascade"
 """Speakers in a cascade's transcript; `CASCADE` says what was decided and why."""
@@ -61,12 +61,12 @@ class Cascade:
         """Of both judges and the slice."""
         return settings_digest(self._cheap.digest, self._strong.digest, self._calibration)
 
-    async def rule(self, case: Case) -> Ruling:
+    async def answer(self, case: Case) -> Answer:
         """Ask the cheap judge twice, and the strong one if need be."""
         if case.mirror is None:
             return await self._escalated(case, ONE_ORDER, ())
         swapped = case.mirror()
-        rulings = await together(self._cheap.rule(shown) for shown in (case, swapped))
+        rulings = await together(self._cheap.answer(shown) for shown in (case, swapped))
         unanswered = [r for r in rulings if r.verdict is None and r.outcome in _UNANSWERED]
         if unanswered:
             # Not the strong judge's business: the next run asks the cheap one again.
@@ -76,21 +76,21 @@ class Cascade:
             cause = CALIBRATION
         if cause != ACCEPTED:
             return await self._escalated(case, cause, rulings)
-        accepted = _joined(rulings[0], rulings, Turn(CASCADE, ACCEPTED))
+        accepted = _joined(rulings[0], rulings, Remark(CASCADE, ACCEPTED))
         return replace(accepted, reason=f"both orders agree: {rulings[0].reason}")
 
-    async def _escalated(self, case: Case, cause: str, cheap: Sequence[Ruling]) -> Ruling:
-        ruling = await self._strong.rule(case)
+    async def _escalated(self, case: Case, cause: str, cheap: Sequence[Answer]) -> Answer:
+        answer = await self._strong.answer(case)
         turns = (
-            Turn(CASCADE, cause),
-            *ruling.transcript,
-            Turn(STRONG, ruling.reason, outcome=ruling.outcome, verdict=ruling.verdict),
+            Remark(CASCADE, cause),
+            *answer.transcript,
+            Remark(STRONG, answer.reason, outcome=answer.outcome, verdict=answer.verdict),
         )
-        joined = _joined(ruling, cheap, *turns)
+        joined = _joined(answer, cheap, *turns)
         return replace(
             joined,
-            reason=f"escalated ({cause}): {ruling.reason}",
-            calls=(*joined.calls, *ruling.calls),
+            reason=f"escalated ({cause}): {answer.reason}",
+            calls=(*joined.calls, *answer.calls),
         )
 
 
@@ -109,12 +109,12 @@ class Escalations:
     """Of these, the ones on which both judges agree."""
 
 
-def escalations(transcripts: Iterable[Sequence[Turn]]) -> Escalations:
+def escalations(transcripts: Iterable[Sequence[Remark]]) -> Escalations:
     """The account of a cascade, from the transcripts of its judgments."""
     n = checked = agreed = 0
     causes: Counter[str] = Counter()
     for transcript in transcripts:
-        said = {turn.speaker: turn for turn in transcript}
+        said = {remark.speaker: remark for remark in transcript}
         if CASCADE not in said:
             continue
         n += 1
@@ -139,12 +139,15 @@ def _drawn(case: Case, swapped: Case) -> float:
     return int(settings_digest(sorted((case.digest, swapped.digest))), 16) / 16**8
 
 
-def _joined(ruling: Ruling, cheap: Sequence[Ruling], *turns: Turn) -> Ruling:
-    """``ruling`` with the cheap judge's part of the transcript and its calls put in front."""
+def _joined(answer: Answer, cheap: Sequence[Answer], *turns: Remark) -> Answer:
+    """``answer`` with the cheap judge's part of the transcript and its calls put in front."""
     front = [
-        turn
+        remark
         for r, speaker in zip(cheap, (CHEAP, CHEAP + SWAPPED), strict=False)
-        for turn in (*r.transcript, Turn(speaker, r.reason, outcome=r.outcome, verdict=r.verdict))
+        for remark in (
+            *r.transcript,
+            Remark(speaker, r.reason, outcome=r.outcome, verdict=r.verdict),
+        )
     ]
     calls = tuple(call for r in cheap for call in r.calls)
-    return replace(ruling, transcript=(*front, *turns), calls=calls)
+    return replace(answer, transcript=(*front, *turns), calls=calls)

@@ -16,10 +16,10 @@ from typing import Literal
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.judges.agents import SWAPPED
 from botchat.judges.cascade import CASCADE, CHEAP
+from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import aggregate, opening_votes
-from botchat.records import Judgment, Turn, Verdict
+from botchat.records import Judgment, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER, AgentSettings, PanelSettings
 
 BEFORE_TALK = " (before talk)"
@@ -31,7 +31,7 @@ CALL_MATCHED = " (control)"
 
 def talks(judgments: Sequence[Judgment]) -> bool:
     """Whether these are judgments of a panel whose members hear each other."""
-    if any(turn.speaker in (CHEAP, CASCADE) for j in judgments for turn in j.transcript):
+    if any(remark.speaker in (CHEAP, CASCADE) for j in judgments for remark in j.transcript):
         return False
     return any(_talked(judgment.transcript) for judgment in judgments)
 
@@ -55,7 +55,7 @@ def before_talk(
             verdict=aggregate(opening_votes(judgment.transcript), choices(judgment), scores),
             reason="",
             transcript=(),
-            calls=tuple(turn.call for turn in _openings(judgment.transcript) if turn.call),
+            calls=tuple(remark.call for remark in _openings(judgment.transcript) if remark.call),
         )
         for judgment in judgments
     ]
@@ -107,21 +107,21 @@ def calls(settings: PanelSettings) -> int:
     return ("cot" in parts) + settings.rounds * (statements + 1) + 2
 
 
-def _talked(transcript: Sequence[Turn]) -> bool:
+def _talked(transcript: Sequence[Remark]) -> bool:
     """Whether a member spoke twice, or anybody was given feedback."""
-    speakers = [turn.speaker for turn in transcript]
-    members = [turn.speaker for turn in transcript if _has_vote(turn)]
+    speakers = [remark.speaker for remark in transcript]
+    members = [remark.speaker for remark in transcript if _has_vote(remark)]
     return FEEDBACK in speakers or len(set(members)) < len(members)
 
 
-def _openings(transcript: Sequence[Turn]) -> Iterator[Turn]:
+def _openings(transcript: Sequence[Remark]) -> Iterator[Remark]:
     """The turns that `opening_votes` counts."""
     seen = set()
-    for turn in transcript:
-        if _has_vote(turn) and turn.speaker not in seen:
-            seen.add(turn.speaker)
-            yield turn
+    for remark in transcript:
+        if _has_vote(remark) and remark.speaker not in seen:
+            seen.add(remark.speaker)
+            yield remark
 
 
-def _has_vote(turn: Turn) -> bool:
-    return turn.speaker.removesuffix(SWAPPED) not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
+def _has_vote(remark: Remark) -> bool:
+    return remark.speaker.removesuffix(SWAPPED) not in (DECOMPOSER, FEEDBACK, SUMMARIZER)

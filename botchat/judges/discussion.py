@@ -28,8 +28,8 @@ from collections.abc import Sequence
 
 from botchat import prompts
 from botchat.interfaces import Case
-from botchat.judges.agents import Agent, Talk, heard, history
-from botchat.records import Turn
+from botchat.judges.talk import Agent, Talk, heard, history
+from botchat.records import Remark
 
 PROMPTS = (
     "discussion_parts",
@@ -85,9 +85,9 @@ class Discussion:
 
     async def talk(self, case: Case) -> Talk:
         """Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1."""
-        said: list[Turn] = []
-        known: list[Turn] = []  # H of Algorithm 1
-        last: dict[str, Turn] = {}
+        said: list[Remark] = []
+        known: list[Remark] = []  # H of Algorithm 1
+        last: dict[str, Remark] = {}
         parts = await self._parts(case, said) if self._decompose else []
         parts = parts or [_WHOLE] * self._rounds
         for number, part in enumerate(parts, 1):
@@ -116,15 +116,15 @@ class Discussion:
         votes = (report,) if self._by_report else tuple(last.values())
         return Talk(tuple(said), votes, prose)
 
-    async def _parts(self, case: Case, said: list[Turn]) -> list[str]:
+    async def _parts(self, case: Case, said: list[Remark]) -> list[str]:
         asked = prompts.fill("discussion_parts", question=case.prompt, rounds=str(self._rounds))
-        turn = await self._decomposer.say(asked)
-        said.append(turn)
-        return [match["part"].strip() for match in _PART.finditer(turn.text)][: self._rounds]
+        remark = await self._decomposer.say(asked)
+        said.append(remark)
+        return [match["part"].strip() for match in _PART.finditer(remark.text)][: self._rounds]
 
     async def _statement(
-        self, agent: Agent, case: Case, part: str, known: Sequence[Turn], said: list[Turn]
-    ) -> Turn:
+        self, agent: Agent, case: Case, part: str, known: Sequence[Remark], said: list[Remark]
+    ) -> Remark:
         values = {
             "question": case.prompt,
             "history": history(known) or _NOTHING,
@@ -132,13 +132,13 @@ class Discussion:
             "agent_name": agent.name,
             "part": part,
         }
-        turn = await agent.say(prompts.fill("discussion_statement", **values), case)
-        said.append(turn)
-        if self._reflect and heard(turn):
-            asked = prompts.fill("discussion_reflection", **values, statement=turn.text.strip())
-            turn = await agent.say(asked, case)
-            said.append(turn)
-        return turn
+        remark = await agent.say(prompts.fill("discussion_statement", **values), case)
+        said.append(remark)
+        if self._reflect and heard(remark):
+            asked = prompts.fill("discussion_reflection", **values, statement=remark.text.strip())
+            remark = await agent.say(asked, case)
+            said.append(remark)
+        return remark
 
 
 class SingleReport:
@@ -151,7 +151,7 @@ class SingleReport:
 
     async def talk(self, case: Case) -> Talk:
         """Two calls."""
-        said: list[Turn] = []
+        said: list[Remark] = []
         form = prompts.text("discussion_form")
         asked = prompts.fill("discussion_single", question=case.prompt, form=form)
         report, prose = await _report(self._agent, asked, self._summarizer, case, said)
@@ -159,8 +159,8 @@ class SingleReport:
 
 
 async def _report(
-    writer: Agent, prompt: str, editor: Agent, case: Case, said: list[Turn]
-) -> tuple[Turn, str]:
+    writer: Agent, prompt: str, editor: Agent, case: Case, said: list[Remark]
+) -> tuple[Remark, str]:
     """The report in questions and answers, and its text as prose (empty if that failed)."""
     report = await writer.say(prompt, case)
     said.append(report)

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from types import ModuleType
 from typing import Literal
 
 import msgspec
 
 from botchat import prompts
-from botchat.concurrency import together
 from botchat.errors import ConfigError
-from botchat.interfaces import Case, ChatModel, Judge, Ruling, Sampling, settings_digest
-from botchat.judges import discussion, ensemble
-from botchat.judges import talk as debate
-from botchat.judges.agents import SWAPPED, Agent, Talk, Talking, heard
+from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, settings_digest
+from botchat.judges import discussion, talk
 from botchat.judges.cascade import Cascade
 from botchat.judges.single import SingleJudge
+from botchat.judges.talk import SWAPPED, Agent, Talk, Talking, heard
 from botchat.judges.voting import aggregate, mirrored
-from botchat.records import Outcome, Turn, Verdict
+from botchat.parallel import together
+from botchat.records import Outcome, Remark, Verdict
 from botchat.workspace import panels
 from botchat.workspace.panels import AgentSettings, PanelSettings
 
@@ -71,7 +69,7 @@ class Panel:
         """Of its settings, its models and the wording of its prompts."""
         return self._digest
 
-    async def rule(self, case: Case) -> Ruling:
+    async def answer(self, case: Case) -> Answer:
         """Let them talk, then count.
 
         Failed agents are absent, and the reason says so. With no verdict at all the outcome is the
@@ -82,14 +80,14 @@ class Panel:
             shown.append(case.mirror())
         talks = await together(self._talking.talk(one) for one in shown)
         # From here on everything is about the order of `case`.
-        votes = [*talks[0].votes, *(_turned(turn) for talk in talks[1:] for turn in talk.votes)]
-        verdict = aggregate((turn.verdict for turn in votes), case.choices, self._scores)
-        return Ruling(
+        votes = [*talks[0].votes, *(_turned(remark) for talk in talks[1:] for remark in talk.votes)]
+        verdict = aggregate((remark.verdict for remark in votes), case.choices, self._scores)
+        return Answer(
             verdict,
             _reason(case, verdict, votes, talks[0]),
             outcome="ok" if verdict is not None else _outcome(votes),
             transcript=(*talks[0].turns, *(_marked(t) for talk in talks[1:] for t in talk.turns)),
-            calls=tuple(turn.call for talk in talks for turn in talk.turns if turn.call),
+            calls=tuple(remark.call for talk in talks for remark in talk.turns if remark.call),
         )
 
 
@@ -116,7 +114,7 @@ def build_panel(
     model_of = cache(model_of)
     if settings.strategy == "cascade":
         _refuse_default(name, default_model)
-        judge_of = judge_of or (lambda other: SingleJudge(other, model_of(other), Sampling()))
+        judge_of = judge_of or (lambda other: SingleJudge(other, model_of(other), Decoding()))
         cheap, strong = (judge_of(str(other)) for other in (settings.cheap, settings.strong))
         return Cascade(name, cheap, strong, calibration=settings.calibration or 0.0)
     if all(member.model for member in settings.members):
@@ -148,7 +146,7 @@ def wording(settings: PanelSettings) -> dict[str, str]:
     if settings.strategy == "cascade":
         return {}
     roles = {f"role of {member.name}": _role(member) for member in settings.members}
-    spoken = {name.replace("_", " "): prompts.text(name) for name in _talks(settings).PROMPTS}
+    spoken = {name.replace("_", " "): prompts.text(name) for name in _prompts(settings)}
     return {title: text for title, text in {**roles, **spoken}.items() if text}
 
 
@@ -162,14 +160,14 @@ def _digest(settings: PanelSettings, agents: Sequence[Agent], served: ChatModel)
         turns=settings.rounds,
         aggregation=settings.decides,
     )
-    who = [(a.name, a.role, dict(a.model.identity), a.sampling.settings) for a in agents]
-    return settings_digest(
-        how, who, dict(served.identity), prompts.digest(*_talks(settings).PROMPTS)
-    )
+    who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
+    return settings_digest(how, who, dict(served.identity), prompts.digest(*_prompts(settings)))
 
 
-def _talks(settings: PanelSettings) -> ModuleType:
-    return debate if settings.is_debate else discussion if settings.is_discussion else ensemble
+def _prompts(settings: PanelSettings) -> tuple[str, ...]:
+    if settings.is_debate:
+        return talk.PROMPTS
+    return discussion.PROMPTS if settings.is_discussion else _EVIDENCE
 
 
 def _role(member: AgentSettings) -> str:
@@ -191,20 +189,20 @@ def _agents(
                 f"{member.name} #{sample + 1}" if settings.samples > 1 else f"{member.name}",
                 _role(member),
                 model,
-                Sampling(settings.temperature, settings.max_tokens, sample),
+                Decoding(settings.temperature, settings.max_tokens, sample),
             )
 
 
 def _talking(settings: PanelSettings, agents: Sequence[Agent], served: ChatModel) -> Talking:
-    sampling = Sampling(settings.temperature, settings.max_tokens)
+    decoding = Decoding(settings.temperature, settings.max_tokens)
     decomposer, feedback, summarizer = (
-        Agent(speaker, "", served, sampling)
+        Agent(speaker, "", served, decoding)
         for speaker in (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
     )
     if settings.strategy == "ensemble":
-        return ensemble.Ensemble(agents, evidence=settings.evidence)
+        return Ensemble(agents, evidence=settings.evidence)
     if settings.is_debate:
-        return debate.Debate(
+        return talk.Debate(
             agents,
             settings.rounds,
             simultaneous=settings.strategy != "one-by-one",
@@ -229,38 +227,58 @@ def _refuse_default(name: str, default_model: str | None) -> None:
         raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
 
 
-def _turned(turn: Turn) -> Turn:
+def _turned(remark: Remark) -> Remark:
     """A vote on the swapped order as a vote on the order before."""
-    return msgspec.structs.replace(_marked(turn), verdict=mirrored(turn.verdict))
+    return msgspec.structs.replace(_marked(remark), verdict=mirrored(remark.verdict))
 
 
-def _marked(turn: Turn) -> Turn:
-    return msgspec.structs.replace(turn, speaker=f"{turn.speaker}{SWAPPED}")
+def _marked(remark: Remark) -> Remark:
+    return msgspec.structs.replace(remark, speaker=f"{remark.speaker}{SWAPPED}")
 
 
-def _outcome(votes: Sequence[Turn]) -> Outcome:
+def _outcome(votes: Sequence[Remark]) -> Outcome:
     """Why nobody's vote counts; failures that another run can heal come first."""
-    failures = [turn.outcome for turn in votes if not heard(turn)]
+    failures = [remark.outcome for remark in votes if not heard(remark)]
     for first in ("transport", "malformed"):
         if first in failures:
             return first
     return failures[0] if failures else "ok"
 
 
-def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Turn], talk: Talk) -> str:
+def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: Talk) -> str:
     """On how many votes the verdict rests, who gave none, and why it is what it is."""
-    cast = Counter(turn.verdict for turn in votes if turn.verdict is not None)
+    cast = Counter(remark.verdict for remark in votes if remark.verdict is not None)
     said = ", ".join(f"{vote} ×{n}" for vote, n in sorted(cast.items(), key=lambda i: (-i[1], i)))
     absent = [
-        f"{turn.speaker} ({'unreadable' if heard(turn) else turn.outcome})"
-        for turn in votes
-        if turn.verdict is None
+        f"{remark.speaker} ({'unreadable' if heard(remark) else remark.outcome})"
+        for remark in votes
+        if remark.verdict is None
     ]
     parts = [f"{cast.total()} of {len(votes)} votes{': ' if said else ''}{said}"]
     if cast and verdict is None:
         parts.append("an even split that is no tie here")
     if absent:
         parts.append(f"no vote: {', '.join(absent)}")
-    first = next((turn for turn in talk.votes if turn.verdict == verdict is not None), None)
+    first = next((remark for remark in talk.votes if remark.verdict == verdict is not None), None)
     why = talk.digest or (case.read(first.text)[1] if first else "")
     return f"{'; '.join(parts)}. {' '.join(why.split())}".strip()
+
+
+_EVIDENCE = ("ensemble_evidence",)
+
+
+class Ensemble:
+    """Every agent answers by itself, all at the same time."""
+
+    def __init__(self, agents: Sequence[Agent], *, evidence: bool = False) -> None:
+        """``evidence``: ask for the evidence before the verdict (FairEval's MEC)."""
+        self._agents = tuple(agents)
+        self._closing = prompts.text("ensemble_evidence") if evidence else ""
+
+    async def talk(self, case: Case) -> Talk:
+        """One remark an agent."""
+        turns = await together(agent.say(self._prompt(agent, case), case) for agent in self._agents)
+        return Talk(tuple(turns), tuple(turns))
+
+    def _prompt(self, agent: Agent, case: Case) -> str:
+        return "\n\n".join(filter(None, (case.prompt, agent.role, self._closing)))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 
-from botchat.interfaces import Case, Ruling, settings_digest
+from botchat.interfaces import Answer, Case, settings_digest
 from botchat.measures.flags import Flag, fit_thresholds, flags
 from botchat.records import Verdict
 
@@ -79,10 +79,10 @@ class RulesJudge:
         """Of the thresholds."""
         return settings_digest(VERSION, asdict(self.thresholds))
 
-    async def rule(self, case: Case) -> Ruling:
+    async def answer(self, case: Case) -> Answer:
         """Answer from ``case.dialogues`` and ``case.choices``; never waits."""
         if case.protocol == _DIAGNOSIS:
-            return Ruling(*case.read(self._report(case.dialogues[0].utterances)))
+            return Answer(*case.read(self._report(case.dialogues[0].utterances)))
         accused = [self._accuse(shown.utterances) for shown in case.dialogues]
         if len(accused) == 1 and "No" in case.choices:
             verdict: Verdict | None = str(accused[0].index) if accused[0] else "No"
@@ -93,12 +93,12 @@ class RulesJudge:
                 f"conversation {n}: {_reason(flag)}" for n, flag in enumerate(accused, 1)
             )
         else:
-            return Ruling(
+            return Answer(
                 None, "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
             )
         if verdict not in case.choices:
-            return Ruling(None, f"no offered choice says what the rules found: {reason}")
-        return Ruling(verdict, reason)
+            return Answer(None, f"no offered choice says what the rules found: {reason}")
+        return Answer(verdict, reason)
 
     def _first_flag(self, utterances: tuple[str, ...]) -> Flag | None:
         return next(iter(flags(utterances, self.thresholds)), None)

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from botchat.interfaces import ChatModel, Sampling, settings_digest
-from botchat.judges.agents import SWAPPED, Agent
-from botchat.judges.ensemble import Ensemble
-from botchat.judges.panel import Panel
-from botchat.records import Turn, Verdict
+from botchat.interfaces import ChatModel, Decoding, settings_digest
+from botchat.judges.panel import Ensemble, Panel
+from botchat.judges.talk import SWAPPED, Agent
+from botchat.records import Remark, Verdict
 
 TEMPERATURE = 1.0
 """Of samples where nobody names another: FairEval's."""
@@ -24,19 +23,19 @@ _SAMPLE = re.compile(rf"(?P<agent>.+) #\d+(?P<swapped>{re.escape(SWAPPED)})?")
 
 
 def sampled(
-    name: str, model: ChatModel, sampling: Sampling, n_samples: int, *, structured: bool = False
+    name: str, model: ChatModel, decoding: Decoding, n_samples: int, *, structured: bool = False
 ) -> Panel:
     """The single judge of that name, asked ``n_samples`` times a case; its votes are counted.
 
     Args:
         name: of the judge that is asked once.
         model: who is asked.
-        sampling: how each answer is drawn; they differ in ``sample``.
+        decoding: how each answer is drawn; they differ in ``sample``.
         n_samples: answers to a case.
         structured: as of `botchat.judges.single.SingleJudge`.
     """
     agents = [
-        Agent(f"{name} #{n + 1}", "", model, replace(sampling, sample=n), structured=structured)
+        Agent(f"{name} #{n + 1}", "", model, replace(decoding, sample=n), structured=structured)
         for n in range(n_samples)
     ]
     form = ("structured",) if structured else ()
@@ -44,7 +43,7 @@ def sampled(
         f"{name} ({n_samples} samples)",
         Ensemble(agents),
         model.parallel,
-        settings_digest(model.identity, sampling.settings, n_samples, *form),
+        settings_digest(model.identity, decoding.settings, n_samples, *form),
     )
 
 
@@ -73,7 +72,7 @@ class Stability:
         )
 
 
-def stability(transcripts: Iterable[Sequence[Turn]]) -> Stability | None:
+def stability(transcripts: Iterable[Sequence[Remark]]) -> Stability | None:
     """Of all agents that were sampled, each order of showing by itself; ``None`` if none was.
 
     Args:
@@ -82,11 +81,11 @@ def stability(transcripts: Iterable[Sequence[Turn]]) -> Stability | None:
     alike = []
     for transcript in transcripts:
         answers: dict[tuple[str, bool], list[Verdict]] = {}
-        for turn in transcript:
-            match = _SAMPLE.fullmatch(turn.speaker)
-            if match and turn.verdict is not None:
+        for remark in transcript:
+            match = _SAMPLE.fullmatch(remark.speaker)
+            if match and remark.verdict is not None:
                 key = (match["agent"], match["swapped"] is not None)
-                answers.setdefault(key, []).append(turn.verdict)
+                answers.setdefault(key, []).append(remark.verdict)
         alike += [
             [one == other for one, other in combinations(given, 2)]
             for given in answers.values()

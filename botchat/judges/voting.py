@@ -24,8 +24,8 @@ from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from typing import Literal
 
-from botchat.judges.agents import SWAPPED
-from botchat.records import Turn, Verdict
+from botchat.judges.talk import SWAPPED
+from botchat.records import Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 _ACCUSED = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
@@ -74,7 +74,7 @@ def is_tie(verdict: Verdict) -> bool:
     return equal or verdict in ("both", "neither", "tie")
 
 
-def opening_votes(transcript: Sequence[Turn]) -> tuple[Verdict | None, ...]:
+def opening_votes(transcript: Sequence[Remark]) -> tuple[Verdict | None, ...]:
     """What each member of an ensemble, debate or discussion voted the first time it spoke.
 
     The control of every debate. Where members speak at the same time these are votes before any
@@ -82,10 +82,12 @@ def opening_votes(transcript: Sequence[Turn]) -> tuple[Verdict | None, ...]:
     ensemble of the same members). Votes on the swapped order are mirrored back.
     """
     first: dict[str, Verdict | None] = {}
-    for turn in transcript:
-        name = turn.speaker.removesuffix(SWAPPED)
-        if name not in (DECOMPOSER, FEEDBACK, SUMMARIZER) and turn.speaker not in first:
-            first[turn.speaker] = turn.verdict if name == turn.speaker else mirrored(turn.verdict)
+    for remark in transcript:
+        name = remark.speaker.removesuffix(SWAPPED)
+        if name not in (DECOMPOSER, FEEDBACK, SUMMARIZER) and remark.speaker not in first:
+            first[remark.speaker] = (
+                remark.verdict if name == remark.speaker else mirrored(remark.verdict)
+            )
     return tuple(first.values())
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from botchat.errors import FatalModelError
-from botchat.interfaces import ChatModel, Message, Reply, Sampling
+from botchat.interfaces import ChatModel, Decoding, Message, Reply
 from botchat.models.endpoint.replies import token_logprobs
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.roles import without_thoughts
@@ -87,18 +87,18 @@ class RecordedModel:
         """Calls worth having in flight."""
         return self.model.parallel
 
-    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
-        request = request_json(self.identity, messages, sampling)
+        request = request_json(self.identity, messages, decoding)
         key = request_key(request)
         stored = self._ledger.get(key)
         if stored is not None:
-            stored = _heard(stored, sampling)
+            stored = _heard(stored, decoding)
             self._on_reply(stored, True)
             return stored
         running = self._in_flight.get(key)
         if running is None:
-            running = asyncio.create_task(self._ask(key, request, messages, sampling))
+            running = asyncio.create_task(self._ask(key, request, messages, decoding))
             self._in_flight[key] = running
             running.add_done_callback(lambda task: self._landed(key, task))
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
@@ -123,7 +123,7 @@ class RecordedModel:
                 task.cancel()
 
     async def _ask(
-        self, key: str, request: bytes, messages: Sequence[Message], sampling: Sampling
+        self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
     ) -> Reply:
         failures, waited_s = 0, 0.0
         # Four bytes a token; the endpoint's own count corrects it afterwards.
@@ -132,7 +132,7 @@ class RecordedModel:
             async with self._endpoint.slot(tokens) if self._endpoint else nullcontext():
                 # Admitted only now: waiting for a place, others may have used up the limit.
                 self._budget.admit(self.name, self._prices.known)
-                reply = await self.model.chat(messages, sampling)
+                reply = await self.model.chat(messages, decoding)
                 reply = replace(reply, key=key, cost_usd=self._prices.cost(reply.usage))
                 self._budget.spend(reply)
             if self._endpoint:
@@ -141,7 +141,7 @@ class RecordedModel:
             if reply.answered and reply.retry_after_s is None:
                 self._given_up = None
                 self._ledger.put(key, request, reply, model=self.name, stage=self._stage)
-                reply = _heard(reply, sampling)
+                reply = _heard(reply, decoding)
                 self._on_reply(reply, False)
                 return reply
             self._ledger.add_attempt(key, reply, model=self.name)
@@ -185,9 +185,9 @@ def _ignore(_reply: Reply, _stored: bool) -> None:
     """Nobody wants to know."""
 
 
-def _heard(reply: Reply, sampling: Sampling) -> Reply:
+def _heard(reply: Reply, decoding: Decoding) -> Reply:
     """A stored reply as its caller gets it."""
-    if sampling.logprobs is not None:
+    if decoding.logprobs is not None:
         reply = replace(reply, tokens=token_logprobs(reply.raw))
     return spoken(reply)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from botchat import prompts
-from botchat.interfaces import ChatModel, Message, Reply, Sampling
+from botchat.interfaces import ChatModel, Decoding, Message, Reply
 from botchat.models.roles import dropped_to_fit, history, reply_tokens
 from botchat.records import N_SEED, Dialogue, Seed, Utterance
 
@@ -15,10 +15,10 @@ PROMPT = "generation"
 
 @dataclass(frozen=True)
 class Speaker:
-    """A model with the sampling it speaks with."""
+    """A model with the decoding it speaks with."""
 
     model: ChatModel
-    sampling: Sampling
+    decoding: Decoding
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ async def _say(
     system = prompts.text(PROMPT)
     window = speaker.model.context_window
     if window is not None:
-        reserve = reply_tokens(speaker.sampling.max_tokens or window, window)
+        reserve = reply_tokens(speaker.decoding.max_tokens or window, window)
         fitting = dropped_to_fit(system, utterances, window, reserve, length.size)
         dropped = max(dropped, fitting)
     while True:
         messages: list[Message] = history(system, utterances[dropped:])
-        reply = await speaker.model.chat(messages, speaker.sampling)
+        reply = await speaker.model.chat(messages, speaker.decoding)
         if reply.outcome != "overflow" or dropped >= len(utterances) - 1:
             return reply, dropped
         dropped += 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from botchat import prompts
-from botchat.boards import judge_agreement, paper_tables
+from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Case
@@ -22,7 +22,7 @@ from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.measures.scores import Rating, compare_scores
 from botchat.measures.statistics import Row
 from botchat.pipeline import plan
-from botchat.pipeline.comparing import (
+from botchat.pipeline.agree import (
     Compared,
     Options,
     compare_judges,
@@ -187,7 +187,7 @@ def _faireval(files: Files) -> _Benchmark:
             controls=tuple(judge_agreement.controls(found.pairs)),
             signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE, options),
         )
-        first = paper_tables.chateval_1(rows, findings.signature)
+        first = judge_agreement.chateval_1(rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
         return publish(findings, [first, *others], judge_agreement.as_json(findings), out)
 
@@ -223,7 +223,7 @@ def _topicalchat(files: Files) -> _Benchmark:
         found = _Scored.of(ratings, "aspect", options)
         rows = [row | costs[row["aspect"]][row["judge"]] for row in found.rows]
         made = signature("bench", {"benchmark": "topicalchat"}, found.data, PEOPLE, options)
-        return found.published(rows, paper_tables.chateval_2(rows, made), made, out)
+        return found.published(rows, judge_agreement.chateval_2(rows, made), made, out)
 
     return _Benchmark("bench-topicalchat", asked, compared)
 
@@ -248,7 +248,7 @@ def _mateval(files: Files) -> _Benchmark:
         rows.sort(key=lambda row: list(shown).index(row["judge"]))
         made_by = signature("bench", {"benchmark": "mateval"}, found.data, PEOPLE, options)
         return found.published(
-            rows, paper_tables.mateval_1(rows, "strategy", made_by), made_by, out
+            rows, judge_agreement.mateval_1(rows, "strategy", made_by), made_by, out
         )
 
     return _Benchmark("bench-mateval", [asked], compared)
@@ -292,7 +292,7 @@ class _Scored:
 def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
     rows = mateval_records.mateval(files, resamples=options.resamples, seed=options.seed)
     made_by = signature("bench", {"benchmark": "mateval-recorded"}, rows, PEOPLE, options)
-    shown = paper_tables.mateval_1(rows, "strategy", made_by)
+    shown = judge_agreement.mateval_1(rows, "strategy", made_by)
     findings = Findings(shown.title, PEOPLE, (), (), (), (), (), (), made_by)
     return publish(findings, [shown], {"rows": rows, "signature": made_by}, out)
 

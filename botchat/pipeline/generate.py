@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from botchat import __version__, prompts
-from botchat.concurrency import together
 from botchat.errors import ConfigError
 from botchat.interfaces import settings_digest
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
+from botchat.parallel import together
 from botchat.pipeline import plan as planning
 from botchat.pipeline.run import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, Session, open_session
@@ -182,7 +182,7 @@ class _Run:
 
     def _signature(self, speakers: Sequence[Speaker]) -> str:
         settings = settings_digest(
-            *((speaker.model.identity, speaker.sampling.settings) for speaker in speakers)
+            *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
         )
         return (
             f"botchat:{__version__}|generate|set:{self.seed_set}|n:{self.turns}"

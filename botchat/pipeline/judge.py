@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import chain, product
 
 from botchat import __version__, prompts
-from botchat.concurrency import together
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge
 from botchat.models.self_chat import Length
+from botchat.parallel import together
 from botchat.pipeline import plan as planning
 from botchat.pipeline.run import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, Named, Session, open_session
@@ -155,7 +155,7 @@ def plan_ask(
             for make in questions.make:
                 case = make()
                 if filing.stored(case) is None:
-                    await answering.rule(case)
+                    await answering.answer(case)
 
     return planning.plan(workspace, seeds, walk)
 

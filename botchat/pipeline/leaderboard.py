@@ -20,6 +20,12 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from botchat.report.figures import Chart
 
+from botchat.models.bots import BASELINES
+from botchat.pipeline.generate import generate
+from botchat.pipeline.judge import RANKING, judge
+from botchat.pipeline.session import RULES
+from botchat.workspace.folder import SAMPLE
+
 _UNTOLD = (
     "The page has samples, not all {:,} MB of judgments; pack them with: botchat report --seeds {}"
 )
@@ -165,3 +171,11 @@ def elo_settings(shuffles: int, runs: int, seed: int) -> EloSettings:
 def _write_chart(folder: Path, chart: Chart) -> None:
     store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
     store.write_atomic(folder / f"{chart.name}.png", chart.png)
+
+
+def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
+    """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
+    generate(workspace, SAMPLE, [f"bot:{name}" for name in BASELINES], meter=meter)
+    for protocol in RANKING:
+        judge(workspace, protocol, SAMPLE, RULES, meter=meter)
+    return leaderboard(workspace, SAMPLE, RULES, meter=meter)

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from botchat.errors import MissingError
-from botchat.workspace import ledger_archive
+from botchat.workspace import ledger as ledger_archive
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger
-from botchat.workspace.ledger_accounts import stats
+from botchat.workspace.ledger import Ledger, stats
 
 
 def stats_rows(workspace: Workspace) -> list[dict[str, Any]]:

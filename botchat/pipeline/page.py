@@ -13,7 +13,7 @@ from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.parallel import executor
 from botchat.pipeline import agree
-from botchat.pipeline.comparing import panel_of
+from botchat.pipeline.agree import panel_of
 from botchat.pipeline.read_set import Read, only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.ratings.elo import EloSettings

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from botchat.interfaces import ChatModel, Message, Reply, Sampling, Usage
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
 from botchat.measures import lengths
 from botchat.models.limits import Prices
 from botchat.models.recorded import spoken
@@ -121,9 +121,9 @@ class PlannedModel:
         """Cost of what was counted; ``None`` if the price is unknown."""
         return self._prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
 
-    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """The stored reply, or a made-up one that is counted."""
-        key = request_key(request_json(self.identity, messages, sampling))
+        key = request_key(request_json(self.identity, messages, decoding))
         stored = self._ledger.get(key)
         if stored is not None:
             return spoken(stored)

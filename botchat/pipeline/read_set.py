@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import case_digest
-from botchat.measures.flagged import Survey
+from botchat.measures.flags import Survey
 from botchat.parallel import HERE
-from botchat.pipeline.surveying import begin_survey
-from botchat.pipeline.verdict_files import Counted, begin_reading
 from botchat.protocols.arena import turns_judged
 from botchat.protocols.pairs import Verdicts, compares_pairs
 from botchat.ratings.elo import EloSettings
@@ -22,6 +20,18 @@ from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from botchat.interfaces import dialogue_digest, digests_of_pairs
+from botchat.measures.flags import fit_thresholds, measure_all
+from botchat.protocols.pairs import Collected, Flags
+from botchat.ratings.comparisons import distinct
+from botchat.records import PairVerdict
+from botchat.workspace import files as store
 
 MOST_TOLD_MB = 200
 """Judgments that `botchat leaderboard` packs beside its page; `botchat report` packs any number.
@@ -206,3 +216,115 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
             else:
                 stale += 1
     return kept, stale
+
+
+MOST = 9_000
+"""Dialogues up to which all are measured: a board of the paper's size is. Of more, a part."""
+
+SAMPLE = 6_000
+"""Dialogues of that part: the same seeds of every contestant, spread evenly; of 15 contestants 400
+each and of 48 125, which give a share with a standard error below 2.5 and 4.5 points."""
+
+_WORTH_PROCESSES = 500
+"""Dialogues below which sending them costs more than it saves."""
+
+
+def begin_survey(
+    seeds: Sequence[Seed],
+    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    turns: Collection[int],
+    executor: Executor,
+) -> Callable[[], Survey]:
+    """Begin to measure every contestant's dialogues, of a large set those on some of its seeds.
+
+    Args:
+        seeds: the set.
+        dialogues: contestant -> seed id -> dialogue, ``human`` among them.
+        turns: each N that the Arena was judged at.
+        executor: what measures.
+
+    Returns:
+        A function that waits for the result.
+    """
+    everything = sum(map(len, dialogues.values()))
+    n = len(seeds) if everything <= MOST else min(len(seeds), max(1, SAMPLE // len(dialogues)))
+    chosen = {seeds[i * len(seeds) // n].id for i in range(n)}
+    thresholds = fit_thresholds(seed.utterances for seed in seeds)
+    texts = {
+        name: {seed_id: d.utterances for seed_id, d in by_seed.items() if seed_id in chosen}
+        for name, by_seed in dialogues.items()
+    }
+    if sum(map(len, texts.values())) < _WORTH_PROCESSES:
+        executor = HERE
+    begun = {
+        name: executor.submit(measure_all, by_seed, thresholds, tuple(turns))
+        for name, by_seed in texts.items()
+    }
+    return lambda: Survey(thresholds, n, {name: part.result() for name, part in begun.items()})
+
+
+Counted = tuple[dict[str, Verdicts], int]
+"""Protocol -> verdicts on the dialogues as they are, and how many are on others."""
+
+
+def begin_reading(files: Mapping[str, Path], executor: Executor) -> Callable[[Dialogues], Counted]:
+    """Begin to read one judge's pairwise judgments.
+
+    Args:
+        files: protocol -> its stage file.
+        executor: what reads them.
+
+    Returns:
+        A function of the dialogues as they are now, ``human`` among them: it waits, and tells
+        verdicts on them from those on others. Verdicts on a contestant or seed that is not there
+        any more are not counted at all. It raises `DataError` for a line that is no judgment, or a
+        verdict that the protocol does not offer.
+    """
+    begun = {protocol: executor.submit(_read, path) for protocol, path in files.items()}
+
+    def finish(dialogues: Dialogues) -> Counted:
+        current, stale = {}, 0
+        for protocol, read in begun.items():
+            known = _known(read.result(), dialogues)
+            current[protocol] = known.only(_is_current(protocol, known, dialogues))
+            stale += len(known) - len(current[protocol])
+        return current, stale
+
+    return finish
+
+
+def _read(path: Path) -> Verdicts:
+    collected = Collected()
+    for block in store.blocks(path, PairVerdict):
+        collected.add(block)
+    return collected.verdicts()
+
+
+def _known(verdicts: Verdicts, dialogues: Dialogues) -> Verdicts:
+    """Those on dialogues that are still there."""
+    there = np.array(
+        [
+            [seed_id in dialogues.get(name, {}) for seed_id in verdicts.seed_ids]
+            for name in verdicts.contestants
+        ],
+        dtype=bool,
+    ).reshape(len(verdicts.contestants), len(verdicts.seed_ids))
+    seed = verdicts.seed
+    known = there[verdicts.first, seed] & there[verdicts.second, seed]
+    return verdicts if known.all() else verdicts.only(known)
+
+
+def _is_current(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Flags:
+    """Whether each is on the dialogues as they are; what is shown of one is digested once."""
+    n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0)) + 1
+    shown = np.concatenate([verdicts.first, verdicts.second]) * n + np.tile(verdicts.seed, 2)
+    keys, place = distinct(shown * longest + np.tile(verdicts.shown, 2))
+    digests = []
+    for key in keys.tolist():
+        dialogue, end = divmod(key, longest)
+        contestant, seed = divmod(dialogue, n)
+        whole = dialogues[verdicts.contestants[contestant]][verdicts.seed_ids[seed]]
+        digests.append(dialogue_digest(whole.utterances[:end]))
+    first, second = place.reshape(2, -1).tolist()
+    now = np.frombuffer(digests_of_pairs(protocol, digests, first, second), dtype=">u8")
+    return np.asarray(verdicts.case == now)

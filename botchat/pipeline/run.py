@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from botchat.concurrency import together
 from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import Reply
+from botchat.parallel import together
 
 T = TypeVar("T")
 

@@ -103,22 +103,22 @@ class Filing:
         """What is stored, or ask and store."""
         judgment = self.stored(case)
         if judgment is None:
-            ruling = await self.answering.rule(case)
+            answer = await self.answering.answer(case)
             judgment = Judgment(
                 protocol=case.protocol,
                 seed_id=case.seed_id,
                 contestants=case.contestants,
                 judge=self.answering.name,
-                verdict=ruling.verdict,
-                reason=ruling.reason,
+                verdict=answer.verdict,
+                reason=answer.reason,
                 shown=len(case.dialogues[0].utterances),
                 case=case.digest,
                 signature=self.signature,
-                outcome=ruling.outcome,
-                transcript=ruling.transcript,
-                calls=ruling.calls,
+                outcome=answer.outcome,
+                transcript=answer.transcript,
+                calls=answer.calls,
                 chosen=self._chosen,
-                confidence=msgspec.UNSET if ruling.confidence is None else ruling.confidence,
+                confidence=msgspec.UNSET if answer.confidence is None else answer.confidence,
             )
             self._file.append(judgment)
             self._have[judgment_key(judgment)] = judgment

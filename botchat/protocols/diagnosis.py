@@ -17,13 +17,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal
 
 import msgspec
 
 from botchat import prompts
+from botchat.errors import DataError
 from botchat.interfaces import Case, Shown
+from botchat.protocols.rates import Rate
 from botchat.protocols.wording import END, json_fields, neutral, object_schema
 from botchat.records import Dialogue, Judgment, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
@@ -69,7 +72,7 @@ class Error(msgspec.Struct, frozen=True):
     explanation: str
 
 
-class Answer(msgspec.Struct, frozen=True):
+class TypeAnswer(msgspec.Struct, frozen=True):
     """What a report says about one error type."""
 
     type: str
@@ -88,7 +91,7 @@ class Answer(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """One judge's, or one panel member's, answers in the order of `ERRORS`."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[TypeAnswer, ...]
     """Types without a readable answer are left out."""
 
     @property
@@ -142,18 +145,18 @@ def parse(text: str, utterances: Sequence[str]) -> Report:
     if fields.keys() & ERRORS.keys():
         text = "\n".join(_in_words(fields))
     heads = list(_HEAD.finditer(text))
-    found: dict[str, Answer] = {}
+    found: dict[str, TypeAnswer] = {}
     for head, end in zip(heads, _ends(heads, text), strict=True):
         type_ = _CODES[_plain(head["name"])]
         said = head["answer"].lower()
         if said != "yes":
-            found[type_] = Answer(type_, False if said == "no" else None)
+            found[type_] = TypeAnswer(type_, False if said == "no" else None)
             continue
         errors: dict[int | None, Error] = {}
         for error in _errors(text[head.end() : end], utterances):
             errors.setdefault(error.utterance, error)
         listed = tuple(errors.values()) or (Error(None, "", "none", ""),)
-        found[type_] = Answer(type_, True, listed)
+        found[type_] = TypeAnswer(type_, True, listed)
     return Report(tuple(found[type_] for type_ in ERRORS if type_ in found))
 
 
@@ -358,7 +361,7 @@ def _normal(text: str) -> str:
     return " ".join(text.translate(_QUOTATION_MARKS).casefold().split())
 
 
-def _lines(answer: Answer) -> Iterator[str]:
+def _lines(answer: TypeAnswer) -> Iterator[str]:
     yield f"{ERRORS[answer.type]}? {_ANSWERS[answer.present]}"
     for error in answer.errors:
         at = "?" if error.utterance is None else error.utterance
@@ -395,3 +398,114 @@ def _listed(types: Iterable[str], joint: str) -> str:
     names = [ERRORS[type_] for type_ in types]
     *most, last = (name if name[:2].isupper() else name.lower() for name in names)
     return f"{', '.join(most)} {joint} {last}" if most else last
+
+
+Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
+"""(contestant, seed id) -> who reports -> the report."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a judgment says about one error type, all its reports taken together."""
+
+    present: bool
+    """Whether more than half of the reports that judge this type say yes."""
+    score: float
+    """Mean of their scores."""
+
+
+def diagnoses(
+    judgments: Iterable[Judgment], dialogues: Mapping[str, Mapping[str, Dialogue]]
+) -> Diagnoses:
+    """Every judgment's reports, read again.
+
+    Args:
+        judgments: of the diagnosis, at most one for each dialogue.
+        dialogues: contestant -> seed id -> the dialogue that was judged.
+    """
+    found = {}
+    for judgment in judgments:
+        (contestant,) = judgment.contestants
+        utterances = dialogues[contestant][judgment.seed_id].utterances
+        found[contestant, judgment.seed_id] = reports(judgment, utterances)
+    return found
+
+
+def by_type(given: Iterable[Report]) -> dict[str, Finding]:
+    """Error type -> what the reports say; types that none of them judges are left out."""
+    scores: dict[str, list[int]] = {}
+    for report in given:
+        for answer in report.answers:
+            if answer.score is not None:
+                scores.setdefault(answer.type, []).append(answer.score)
+    return {
+        type_: Finding(2 * sum(score < 0 for score in each) > len(each), sum(each) / len(each))
+        for type_, each in scores.items()
+    }
+
+
+def error_rates(
+    judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int
+) -> list[dict[str, Any]]:
+    """One row a contestant.
+
+    Args:
+        judgments: of the diagnosis, at most one for each dialogue.
+        reported: what they report.
+        n_seeds: dialogues that each contestant should have; those without a verdict are missing.
+
+    Returns:
+        ``model``; mean ``score``; ``any``: share of the dialogues with a score below 0, bounded by
+        ``low`` and ``high``; for each type of `ERRORS` the share of dialogues that have it, and
+        ``score_TYPE`` and ``readable_TYPE`` (dialogues judged on it); ``quoted``: share of all
+        errors whose quote is in the utterance named; ``readable``, ``missing``, ``coverage``.
+        ``None`` where there is nothing to count.
+
+    Raises:
+        DataError: a verdict that is no score.
+    """
+    scores: dict[str, dict[str, float | None]] = {}
+    for judgment in judgments:
+        scores.setdefault(judgment.contestants[0], {})[judgment.seed_id] = _score(judgment)
+    return [_row(name, by_seed, reported, n_seeds) for name, by_seed in scores.items()]
+
+
+def _row(
+    name: str, by_seed: Mapping[str, float | None], reported: Diagnoses, n_seeds: int
+) -> dict[str, Any]:
+    scores = [score for score in by_seed.values() if score is not None]
+    given = [reported[name, seed_id].values() for seed_id in by_seed]
+    listed = [e for each in given for report in each for a in report.answers for e in a.errors]
+    flawed = Rate(sum(score < 0 for score in scores), len(scores), n_seeds - len(scores))
+    row: dict[str, Any] = {
+        "model": name,
+        "score": _mean(scores),
+        "any": flawed.value,
+        "low": flawed.lowest,
+        "high": flawed.highest,
+        "quoted": _mean([error.evidence == "found" for error in listed]),
+        "readable": flawed.n,
+        "missing": flawed.missing,
+        "coverage": flawed.coverage,
+    }
+    findings = [by_type(each) for each in given]
+    for type_ in ERRORS:
+        judged = [found[type_] for found in findings if type_ in found]
+        row[type_] = _mean([finding.present for finding in judged])
+        row[f"score_{type_}"] = _mean([finding.score for finding in judged])
+        row[f"readable_{type_}"] = len(judged)
+    return row
+
+
+def _score(judgment: Judgment) -> float | None:
+    try:
+        return None if judgment.verdict is None else float(judgment.verdict)
+    except ValueError:
+        raise DataError(
+            f"verdict {judgment.verdict!r} of a diagnosis is no score; delete that line and judge "
+            "again"
+        ) from None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from botchat.errors import ConfigError
 from botchat.ratings import full_board
+from botchat.ratings.bradley_terry import has_maximum, tables
 from botchat.ratings.comparisons import Comparisons, Floats, Indices, together
-from botchat.ratings.maximum_likelihood import has_maximum, tables
 
 ELO = 400 / math.log(10)
 """Rating points in one logit."""
@@ -133,7 +133,7 @@ class State:
     warning: str
 
 
-class Sampler:
+class AdaptiveDesign:
     """Asks comparisons in batches, is told their outcomes, and says when that is enough.
 
     Call `ask`, make the comparisons, call `tell`; until `ask` returns None. Outcomes that an

@@ -12,23 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 
 from botchat.errors import ConfigError
-from botchat.ratings.comparisons import Comparisons, Floats, Indices, distinct
-from botchat.ratings.maximum_likelihood import (
-    curvature,
-    has_maximum,
-    maximise,
-    score_rate,
-    sums,
-    tables,
-    weights,
-    why_no_maximum,
-)
+from botchat.ratings.comparisons import TIE, Comparisons, Flags, Floats, Indices, distinct
 
 _BATCH = 1 << 20
 """Numbers in one batch of pair tables (8 MB); fitting them takes ten times that."""
@@ -278,3 +268,232 @@ def _draw_seeds(pair: Indices, seed: Indices, weight: Floats, won: Floats) -> _D
         return drawn @ games, drawn @ score
 
     return draw
+
+
+_MAX_STEPS = 100
+_STEP_TOLERANCE = 1e-10
+"""Logits; 2e-8 Elo."""
+
+
+def weights(comparisons: Comparisons, tie_weight: float) -> Floats:
+    """What each comparison counts for: ``tie_weight`` for a tie, else 1. Shape (n,)."""
+    return np.where(comparisons.outcome == TIE, tie_weight, 1.0)
+
+
+def sums(place: Indices, values: Floats, size: int = 0) -> Floats:
+    """Sum of the values at each place 0..size-1, or of as many places as there are."""
+    return np.asarray(np.bincount(place, weights=values, minlength=size), dtype=np.float64)
+
+
+def tables(comparisons: Comparisons, tie_weight: float) -> tuple[Floats, Floats]:
+    """Weighted ``games`` and ``score`` of each pair of models, shape (m, m) each."""
+    m = len(comparisons.models)
+    pair = comparisons.first * m + comparisons.second
+    weight = weights(comparisons, tie_weight)
+    games = sums(pair, weight, m * m).reshape(m, m)
+    won = sums(pair, weight * comparisons.outcome, m * m).reshape(m, m)
+    return games + games.T, won + (games - won).T
+
+
+def score_rate(difference: Floats) -> Floats:
+    """Expected score at a difference in logits, any shape."""
+    return 0.5 + 0.5 * np.tanh(0.5 * difference)
+
+
+def maximise(games: Floats, score: Floats, start: Floats | None = None) -> Floats:
+    """Logits of greatest likelihood for a batch of tables, shape (batch, m).
+
+    A table without a finite maximum (`has_maximum`) gets one tie of each model with an average
+    one. ``start``: logits to begin with, shape (1, m).
+    Newton's steps are damped as for generalised self-concordant functions (Sun & Tran-Dinh 2019):
+    one that would change differences by up to d is taken log(1 + d) / d of the way, which always
+    ascends.
+    """
+    batch, m = games.shape[:2]
+    ties = ~has_maximum(score)
+    theta = np.zeros((batch, m)) if start is None else np.repeat(start, batch, axis=0)
+    for _ in range(_MAX_STEPS):
+        rate = score_rate(theta[:, :, None] - theta[:, None, :])
+        slope = (score - games * rate).sum(axis=2) - ties[:, None] * (score_rate(theta) - 0.5)
+        step = np.linalg.solve(curvature(games, theta, ties), slope[:, :, None])[:, :, 0]
+        change = np.ptp(step, axis=1)
+        theta += (np.log1p(change) / np.maximum(change, 1e-300))[:, None] * step
+        if bool((change < _STEP_TOLERANCE).all()):
+            break
+    return theta
+
+
+def curvature(games: Floats, theta: Floats, ties: Flags) -> Floats:
+    """Minus the Hessian of the log-likelihood, made invertible, shape (batch, m, m).
+
+    ``ties``: tables with the tie that makes a maximum, shape (batch,).
+    Logits are free up to a constant: a constant is added that fixes that direction and touches no
+    other. The tiny ridge keeps pairs that are all but decided from being singular; it can slow a
+    step of Newton's but cannot move where the steps lead.
+    """
+    m = theta.shape[1]
+    rate = score_rate(theta[:, :, None] - theta[:, None, :])
+    weight = games * rate * (1 - rate)
+    own = score_rate(theta)
+    diagonal = weight.sum(axis=2) + ties[:, None] * own * (1 - own)
+    level = diagonal.mean(axis=1, keepdims=True)
+    matrix = level[:, :, None] / m - weight
+    each = np.arange(m)
+    matrix[:, each, each] += diagonal + 1e-11 * level
+    return np.asarray(matrix)
+
+
+def has_maximum(score: Floats) -> Flags:
+    """Whether each table of a batch has a finite maximum of likelihood, shape (batch,).
+
+    It has one exactly if every model took a point from every other, directly or through a chain
+    of models (Ford 1957).
+    """
+    took = score > 0
+    return np.asarray(_reached(took).all(axis=1) & _reached(took.swapaxes(1, 2)).all(axis=1))
+
+
+def why_no_maximum(models: tuple[str, ...], score: Floats) -> str:
+    """One line on why a table, shape (m, m), has no finite maximum, or "" where it has one."""
+    if has_maximum(score[None])[0]:
+        return ""
+    took = score > 0
+    kept = "; one tie of each with an average model was added to keep ratings finite"
+    group = _reached((took | took.T)[None])[0]
+    if not group.all():
+        return (
+            f"{_named(models, group)} and {_named(models, ~group)} were never compared with each"
+            f" other, not even through other models: their ratings do not compare{kept}"
+        )
+    reach = np.stack([_reached(took[None], model)[0] for model in range(len(models))])
+    said = []
+    for reaches, what in ((reach, "won"), (reach.T, "lost")):
+        # One that reaches all who reach it: nobody outside its circle took a point from it.
+        apart = np.flatnonzero((reaches >= reaches.T).all(axis=1))[0]
+        group = reach[apart] & reach[:, apart]
+        said.append(f"{_named(models, group)} {what} every comparison with the others")
+    return f"{' and '.join(said)}: how far apart they are is not known{kept}"
+
+
+def _reached(edges: Flags, start: int = 0) -> Flags:
+    """Which models a chain of edges from ``start`` leads to, shape (batch, m)."""
+    reached = np.zeros(edges.shape[:2], dtype=bool)
+    reached[:, start] = True
+    while True:
+        more = reached | (edges & reached[:, :, None]).any(axis=1)
+        if (more == reached).all():
+            return reached
+        reached = more
+
+
+def _named(models: tuple[str, ...], chosen: Flags, most: int = 5) -> str:
+    names = [models[i] for i in np.flatnonzero(chosen)]
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, eq=False)
+class TieSensitivity:
+    """The ranking under three readings of a tie: half a win, dropped, a win for both."""
+
+    half: BradleyTerryResult
+    dropped: BradleyTerryResult
+    win: BradleyTerryResult
+
+    @property
+    def places(self) -> Indices:
+        """Places 1..m by rating under half, dropped and win, shape (3, m)."""
+        ratings = np.stack([self.half.rating, self.dropped.rating, self.win.rating])
+        return np.argsort(np.argsort(-ratings, axis=1, kind="stable"), axis=1) + 1
+
+    @property
+    def moved(self) -> Flags:
+        """Whether a model's place depends on how ties are read, shape (m,)."""
+        places = self.places
+        return np.asarray((places != places[0]).any(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class PairFit:
+    """How well one number a model explains each pair that was compared; all shapes (pairs,).
+
+    ``first`` < ``second``: indices of models. ``games``: weighted comparisons. ``observed``,
+    ``expected``: score rate of ``first``. ``residual``: observed - expected in its standard errors
+    (clustered as the ratings are); beyond ±3 a pair does not follow the ratings. 0 where the
+    ratings follow the pair whatever it says.
+    ``misfit``: mean square of the residuals, about 1 where Bradley-Terry holds; nan without any.
+    """
+
+    first: Indices
+    second: Indices
+    games: Floats
+    observed: Floats
+    expected: Floats
+    residual: Floats
+    misfit: float
+
+
+def tie_sensitivity(
+    comparisons: Comparisons, settings: BradleyTerrySettings | None = None
+) -> TieSensitivity:
+    """Fit with a tie as half a win, dropped, and as a win for both."""
+    settings = settings or BradleyTerrySettings()
+    return TieSensitivity(
+        *(fit(comparisons, replace(settings, tie_weight=weight)) for weight in (1.0, 0.0, 2.0))
+    )
+
+
+def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
+    """Compare each pair's score rate with what ``result``, fitted to the same data, expects.
+
+    A pair's residual varies less than its verdicts, for the fit follows them. To first order a
+    cluster moves the residual of pair (i, j) by its own sum of residuals there, less the pair's
+    information times what the cluster moves in the fitted t_i - t_j.
+    """
+    m = len(comparisons.models)
+    theta = (result.rating - result.settings.mean) / result.settings.elo
+    low, high, scored = comparisons.oriented()
+    weight = weights(comparisons, result.settings.tie_weight)
+    residual = weight * (scored - score_rate(theta[low] - theta[high]))
+    pairs, pair = distinct(low * m + high)
+    low, high = pairs // m, pairs % m
+    games, total = sums(pair, weight), sums(pair, residual)
+    expected = score_rate(theta[low] - theta[high])
+    information = games * expected * (1 - expected)
+
+    counted, score = (table[None] for table in tables(comparisons, result.settings.tie_weight))
+    bread = np.linalg.inv(curvature(counted, theta[None], ~has_maximum(score))[0])
+    if result.n_clusters is None or comparisons.cluster is None:
+        own = sums(pair, residual**2)
+        shared = own * _of_difference(bread, low, high)
+        spread = result.unclustered
+    else:
+        seed = distinct(comparisons.cluster)[1]
+        cells, cell = distinct(seed * len(pairs) + pair)
+        in_cell, of_pair = sums(cell, residual), cells % len(pairs)
+        signed = np.where(comparisons.first < comparisons.second, residual, -residual)
+        moves = scores_by_cluster(comparisons, seed, signed) @ bread
+        moved = moves[cells // len(pairs), low[of_pair]] - moves[cells // len(pairs), high[of_pair]]
+        correction = result.n_clusters / (result.n_clusters - 1)
+        own = sums(of_pair, in_cell**2) * correction
+        shared = sums(of_pair, in_cell * moved) * correction
+        spread = result.covariance
+    spread = spread / result.settings.elo**2
+    variance = own - 2 * information * shared + information**2 * _of_difference(spread, low, high)
+    free = variance > 1e-9 * own
+    z = np.divide(total, np.sqrt(np.maximum(variance, 0)), out=np.zeros_like(total), where=free)
+    return PairFit(
+        low,
+        high,
+        games,
+        np.divide(sums(pair, weight * scored), games, out=expected.copy(), where=games > 0),
+        expected,
+        z,
+        float(np.mean(z[free] ** 2)) if free.any() else math.nan,
+    )
+
+
+def _of_difference(covariance: Floats, first: Indices, second: Indices) -> Floats:
+    """Variance of the difference of each pair, shape (pairs,)."""
+    variance = np.diag(covariance)
+    return np.asarray(variance[first] + variance[second] - 2 * covariance[first, second])

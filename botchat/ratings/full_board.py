@@ -31,8 +31,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from botchat.ratings.bradley_terry import curvature, maximise, score_rate, tables
 from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
-from botchat.ratings.maximum_likelihood import curvature, maximise, score_rate, tables
 
 _MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.22, 0.3, 0.45, 0.7])
 """Logits; standard deviations of a pair about Bradley-Terry that are weighed against each other."""

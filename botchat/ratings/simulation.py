@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from botchat.measures.statistics import kendall
-from botchat.ratings.adaptive import AdaptiveSettings, Sampler
+from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons, Floats, Indices
 
@@ -114,7 +114,7 @@ def simulate(
         board[added] = board[:, added] = np.nan
         known = replace(population, outcome=board).comparisons
     settings = replace(settings, seed=int(rng.integers(1 << 32)))
-    sampler = Sampler(population.models, population.seeds_of, settings, known, added)
+    sampler = AdaptiveDesign(population.models, population.seeds_of, settings, known, added)
     while (asked := sampler.ask()) is not None:
         sampler.tell(population.outcome[asked.first, asked.second, asked.seed])
     state = sampler.state

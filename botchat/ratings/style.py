@@ -19,10 +19,14 @@ from botchat.ratings.bradley_terry import (
     BradleyTerrySettings,
     quantile,
     ranks,
+    score_rate,
     scores_by_cluster,
+    sums,
+    tables,
+    weights,
+    why_no_maximum,
 )
 from botchat.ratings.comparisons import Comparisons, Flags, Floats, distinct
-from botchat.ratings.maximum_likelihood import score_rate, sums, tables, weights, why_no_maximum
 
 _MAX_STEPS = 100
 _STEP_TOLERANCE = 1e-10
@@ -267,7 +271,7 @@ def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
 def _maximise(design: _Design, ties: Floats) -> Floats | None:
     """Parameters of greatest likelihood; None where there is no finite maximum.
 
-    Steps are damped as in `botchat.ratings.maximum_likelihood.maximise`.
+    Steps are damped as in `botchat.ratings.bradley_terry.maximise`.
     """
     parameters = np.zeros(len(ties))
     for _ in range(_MAX_STEPS):

@@ -23,8 +23,7 @@ from botchat import __version__, prompts
 from botchat.boards.board import Board
 from botchat.boards.tables import Column, Table, cells, headline, labels
 from botchat.protocols import arena, diagnosis, gteval, unieval
-from botchat.report.comparison import ranks
-from botchat.report.glance import glance
+from botchat.report.glance import glance, ranks
 from botchat.report.inline import inline
 from botchat.report.transcripts import Sample
 

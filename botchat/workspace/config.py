@@ -79,7 +79,7 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[judges.NAME]`` entry: a single model as judge, with its own sampling."""
+    """One ``[judges.NAME]`` entry: a single model as judge, with its own decoding."""
 
     model: str
     temperature: float | None = 0.0

@@ -2,7 +2,7 @@
 
 A call is stored before anyone uses it and is never sent again. Its key is the SHA-256 of the
 canonical request: schema version, who was asked (model id, endpoint without credentials, fixed
-parameters), messages, sampling and sample number. Tries that brought no answer are in ``attempts``,
+parameters), messages, decoding and sample number. Tries that brought no answer are in ``attempts``,
 what an endpoint refused (a role layout, a parameter) in ``quirks``, what is on its way in a batch
 (`botchat.models.endpoint.batch`) in ``batches`` and ``batched``.
 
@@ -11,6 +11,7 @@ WAL mode with ``synchronous=NORMAL``: a commit survives the death of the process
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import sqlite3
@@ -20,12 +21,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from botchat.errors import BotChatError, DataError
-from botchat.interfaces import Message, Reply, Sampling, Usage
+from botchat.interfaces import Decoding, Message, Reply, Usage
 from botchat.records import Outcome
 from botchat.workspace.files import make_folder
 
@@ -112,7 +113,7 @@ class NotedBatch:
 
 
 def request_json(
-    identity: Mapping[str, Any], messages: Sequence[Message], sampling: Sampling
+    identity: Mapping[str, Any], messages: Sequence[Message], decoding: Decoding
 ) -> bytes:
     """The canonical request: what decides the answer, in one byte order."""
     return msgspec.json.encode(
@@ -120,7 +121,7 @@ def request_json(
             "schema": SCHEMA,
             "identity": identity,
             "messages": messages,
-            "sampling": sampling.settings,
+            "sampling": decoding.settings,
         },
         order="deterministic",
     )
@@ -400,3 +401,134 @@ def _reply(key: str, row: tuple[Any, ...]) -> Reply:
 
 def _identity_key(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
+
+
+@dataclass(frozen=True)
+class ModelStats:
+    """What one model has cost so far in one stage. ``cost_usd`` counts known prices only."""
+
+    model: str
+    stage: str
+    calls: int
+    failed_attempts: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    cost_usd: float | None
+    unpriced_calls: int
+    latency_s: float
+    outcomes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What one call took; ``None`` where the endpoint did not count or the price is unknown."""
+
+    tokens: int | None
+    """Of prompt and completion."""
+    cost_usd: float | None
+    latency_s: float
+
+
+def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
+    """What each of the calls ``keys`` took, as far as they are in the ledger.
+
+    A failed call of which the endpoint counted no tokens is taken to have cost nothing.
+    """
+    rows = ledger.select(
+        "SELECT key, outcome IN ('ok', 'truncated'), prompt_tokens, completion_tokens,"
+        " cost_usd, latency_s FROM calls WHERE key IN (SELECT value FROM json_each(?))",
+        json.dumps(list(keys)),
+    )
+    found = {}
+    for key, usable, prompt, completion, cost, latency in rows:
+        if prompt is None and completion is None and not usable:
+            found[key] = Bill(0, 0.0, latency)
+        else:
+            known = prompt is not None and completion is not None
+            found[key] = Bill(prompt + completion if known else None, cost, latency)
+    return found
+
+
+def stats(ledger: Ledger) -> list[ModelStats]:
+    """Calls, tokens, money and outcomes by model and stage, sorted by name."""
+    failed = dict(ledger.select("SELECT model, count(*) FROM attempts GROUP BY model"))
+    outcomes: dict[tuple[str, str], dict[str, int]] = {}
+    for model, stage, outcome, n in ledger.select(
+        "SELECT model, stage, outcome, count(*) FROM calls GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    ):
+        outcomes.setdefault((model, stage), {})[outcome] = n
+    rows = ledger.select(
+        "SELECT model, stage, count(*), coalesce(sum(prompt_tokens), 0),"
+        " coalesce(sum(completion_tokens), 0), coalesce(sum(cached_tokens), 0),"
+        " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s)"
+        " FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    result = [
+        ModelStats(
+            model=model,
+            stage=stage,
+            calls=calls,
+            # Attempts are counted by model; shown once, beside its first stage.
+            failed_attempts=failed.pop(model, 0),
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cached_tokens=cached,
+            cost_usd=cost,
+            unpriced_calls=unpriced,
+            latency_s=latency,
+            outcomes=outcomes[model, stage],
+        )
+        for model, stage, calls, prompt, completion, cached, cost, unpriced, latency in rows
+    ]
+    result += [
+        ModelStats(model, "", 0, n, 0, 0, 0, None, 0, 0.0, {})
+        for model, n in sorted(failed.items())
+    ]
+    return result
+
+
+def export(ledger: Ledger, path: Path) -> int:
+    """Write every call as one JSON line (gzip if the name ends in ``.gz``); how many."""
+    count = 0
+    try:
+        with _open(path, "wb") as file:
+            for call in ledger.stored():
+                file.write(msgspec.json.encode(call) + b"\n")
+                count += 1
+    except OSError as error:
+        raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
+    return count
+
+
+def import_(ledger: Ledger, path: Path) -> tuple[int, int]:
+    """Add the calls of an exported ledger: (added, already here).
+
+    Every key is checked against its request, so a damaged or edited request cannot answer for
+    another. All or nothing.
+
+    Raises:
+        DataError: a line that is not an exported call; names file and line.
+    """
+    try:
+        with _open(path, "rb") as file:
+            return ledger.add(_calls(file, path))
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+
+
+def _calls(file: IO[bytes], path: Path) -> Iterator[StoredCall]:
+    for n, line in enumerate(file, 1):
+        try:
+            call = msgspec.json.decode(line, type=StoredCall)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}:{n}: not a call of an exported ledger: {error}") from None
+        if request_key(bytes(call.request)) != call.key:
+            raise DataError(f"{path}:{n}: the request does not match its key {call.key[:12]}…")
+        yield call
+
+
+def _open(path: Path, mode: str) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return gzip.open(path, mode)  # type: ignore[return-value]
+    return path.open(mode)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from botchat.pipeline.demo import demo
+from botchat.pipeline.leaderboard import demo
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:

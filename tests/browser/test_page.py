@@ -13,14 +13,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from botchat.pipeline.agree import agree
-from botchat.pipeline.comparing import Options
+from botchat.pipeline.agree import Options, agree
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.page import report
 from botchat.pipeline.read_set import read
 from botchat.pipeline.view import serve
 from botchat.protocols.diagnosis import ERRORS
-from botchat.records import Judgment, Turn, Utterance, natural_key
+from botchat.records import Judgment, Remark, Utterance, natural_key
 from botchat.report import View, live, render
 from botchat.report.archive import build
 from botchat.workspace.folder import Workspace
@@ -259,7 +258,7 @@ def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) 
         status="stopped:refused",
         detail="the model would not",
     )
-    talk = (Turn("critic", "It is <b>stiff</b>.", verdict="3"), Turn("author", "So it is."))
+    talk = (Remark("critic", "It is <b>stiff</b>.", verdict="3"), Remark("author", "So it is."))
     verdict = msgspec.structs.replace(
         judgment("unieval", "S-1", ("m",), "3", 4), reason="It says so.", transcript=talk
     )

@@ -13,14 +13,13 @@ from collections import Counter
 import openai
 import pytest
 
-from botchat.cli import display
+from botchat.cli import output
 from botchat.cli.main import main
 from botchat.errors import BotChatError
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline.run import Meter
-from botchat.workspace.ledger import Ledger
-from botchat.workspace.ledger_accounts import stats
+from botchat.workspace.ledger import Ledger, stats
 from tests.integration.test_runs import KEY, ROOT, commands, stage_files, workspace
 from tests.openai_server import Gate, faults, per_request, templates
 from tests.openai_server.batches import BatchServer, Fate
@@ -31,7 +30,7 @@ N_SEEDS = 6
 N_CALLS = N_SEEDS * 3
 
 PROGRAM = (
-    "from botchat.models import batch\n"
+    "from botchat.models.endpoint import batch\n"
     "batch.FIRST_POLL_S = 0.0\n"
     "from botchat.cli.main import entry\n"
     "entry()\n"
@@ -568,9 +567,9 @@ def test_the_progress_line_says_what_is_waited_for():
     meter = Meter()
     meter.begin("judge", 10)
     meter.batches.update({"batch_1": (3, 10), "batch_2": (0, 5)})
-    assert "waiting for 2 batches (3/15 requests)" in display.progress_line(meter)
+    assert "waiting for 2 batches (3/15 requests)" in output.progress_line(meter)
     meter.batches.clear()
-    assert "batch" not in display.progress_line(meter)
+    assert "batch" not in output.progress_line(meter)
 
 
 def test_the_meter_follows_the_batches(tmp_path):

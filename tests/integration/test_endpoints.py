@@ -9,15 +9,14 @@ import pickle
 import pytest
 
 from botchat.errors import FatalModelError
-from botchat.interfaces import Message, Sampling, Usage
+from botchat.interfaces import Decoding, Message, Usage
 from botchat.models.endpoint import openai_api, transport
 from botchat.models.endpoint.openai_api import Connection, OpenAIModel
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
 from botchat.workspace.config import ModelSettings
-from botchat.workspace.ledger import Ledger
-from botchat.workspace.ledger_accounts import stats
+from botchat.workspace.ledger import Ledger, stats
 from tests.openai_server import Gate, Server, faults, per_request, templates, text
 
 KEY = "sk-canary-0123456789abcdef"
@@ -46,7 +45,7 @@ class Asked:
 
 
 def ask(
-    server, tmp_path, *requests, retry=QUICK, budget=None, prices=None, sampling=None, **settings
+    server, tmp_path, *requests, retry=QUICK, budget=None, prices=None, decoding=None, **settings
 ):
     """Ask the server through the whole stack, one request after the other."""
     entry = ModelSettings(model="m", base_url=server.url, **settings)
@@ -67,7 +66,7 @@ def ask(
         )
         try:
             replies = [
-                await recorded.chat(request, sampling or Sampling(max_tokens=50))
+                await recorded.chat(request, decoding or Decoding(max_tokens=50))
                 for request in requests
             ]
             return Asked(replies, ledger, recorded)
@@ -254,10 +253,10 @@ def test_a_small_window_cuts_the_reply_before_the_prompt(tmp_path):
     """A window that prompt and max_tokens overflow together is learnt, and the prompt then fits."""
     rules = {"m": templates.Rules(context_window=2048, overflow="vllm")}
     with Server(text("fine"), models=rules) as server:
-        asked = ask(server, tmp_path, sampling=Sampling(max_tokens=2048))
+        asked = ask(server, tmp_path, decoding=Decoding(max_tokens=2048))
         assert asked.reply.text == "fine"
         assert server.calls[-1].body["max_tokens"] == 512
-        again = ask(server, tmp_path, [*ASK, *ASK], sampling=Sampling(max_tokens=2048))
+        again = ask(server, tmp_path, [*ASK, *ASK], decoding=Decoding(max_tokens=2048))
         assert again.reply.text == "fine"
         assert server.n_received == 3
 
@@ -342,7 +341,7 @@ def test_replies_out_of_order_go_each_to_its_own_request(tmp_path):
             OpenAIModel("m", entry, connection, {}), ledger, stage="test", endpoint=Endpoint(8)
         )
         asked = [
-            asyncio.create_task(model.chat([Message(role="user", content=str(n))], Sampling()))
+            asyncio.create_task(model.chat([Message(role="user", content=str(n))], Decoding()))
             for n in range(8)
         ]
         await server.until(8)
@@ -381,7 +380,7 @@ def test_a_login_in_the_url_is_sent_but_never_shown(tmp_path, monkeypatch):
             model = RecordedModel(
                 OpenAIModel("m", entry, connection, {}), ledger, stage="t", retry=QUICK
             )
-            reply = await model.chat(ASK, Sampling())
+            reply = await model.chat(ASK, Decoding())
             await connection.close()
             ledger.close()
             return reply
@@ -414,7 +413,7 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             model = RecordedModel(
                 OpenAIModel("m", entry, connection, {}), ledger, stage="t", endpoint=Endpoint(8)
             )
-            calls = [asyncio.create_task(model.chat(ASK, Sampling())) for _ in range(5)]
+            calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)
             gate.open()
             replies = await asyncio.gather(*calls)
@@ -439,14 +438,14 @@ def test_a_cancelled_caller_does_not_throw_the_reply_away(tmp_path):
             model = RecordedModel(
                 OpenAIModel("m", entry, connection, {}), ledger, stage="t", endpoint=Endpoint(8)
             )
-            call = asyncio.create_task(model.chat(ASK, Sampling()))
+            call = asyncio.create_task(model.chat(ASK, Decoding()))
             await asyncio.to_thread(server.wait_for, 1)
             call.cancel()
             gate.open()
             with pytest.raises(asyncio.CancelledError):
                 await call
             await model.drain()
-            replay = await model.chat(ASK, Sampling())
+            replay = await model.chat(ASK, Decoding())
             await connection.close()
             ledger.close()
             return replay
@@ -495,7 +494,7 @@ def test_limits_stop_before_the_next_call(tmp_path):
 def test_samples_are_calls_of_their_own(tmp_path):
     """A second sample of the same request is asked for, with another seed."""
     with Server(text("fine")) as server:
-        ask(server, tmp_path, sampling=Sampling(0.7, 50, 0))
-        ask(server, tmp_path, sampling=Sampling(0.7, 50, 1))
+        ask(server, tmp_path, decoding=Decoding(0.7, 50, 0))
+        ask(server, tmp_path, decoding=Decoding(0.7, 50, 1))
         assert server.n_received == 2
         assert server.calls[1].body["seed"] == 1

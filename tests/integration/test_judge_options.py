@@ -13,11 +13,11 @@ import pytest
 
 from botchat.boards import judge_agreement
 from botchat.cli.main import main
-from botchat.interfaces import Message, Sampling
+from botchat.interfaces import Decoding, Message
 from botchat.judges.samples import stability
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
-from botchat.pipeline import agree, comparing, read_set
+from botchat.pipeline import agree, read_set
 from botchat.protocols import arena, unieval
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
@@ -227,7 +227,7 @@ def test_alternatives_that_are_too_many_go_without_the_rest(tmp_path):
 
     with Server(script) as server:
         asked = ask(
-            server, tmp_path, [Message(role="user", content="?")], sampling=Sampling(logprobs=20)
+            server, tmp_path, [Message(role="user", content="?")], decoding=Decoding(logprobs=20)
         )
         assert server.n_received == 2
     assert asked.reply.tokens == ((b"fi", -0.5), (b"ne", 0.0))
@@ -241,7 +241,7 @@ def test_log_probabilities_that_are_not_told_are_unknown(tmp_path, told):
     answer = text("fine")
     answer.body["choices"][0]["logprobs"] = told
     with Server(answer) as server:
-        asked = ask(server, tmp_path, sampling=Sampling(logprobs=0))
+        asked = ask(server, tmp_path, decoding=Decoding(logprobs=0))
     assert (asked.reply.outcome, asked.reply.tokens) == ("ok", ())
 
 
@@ -401,11 +401,11 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
     assert rows["umpire (3 samples)"]["samples_agree"] == pytest.approx(steady.agreement)
     assert rows["umpire (3 samples)"]["calls"] == 3
     assert not {*keys, "overconfidence"} & set(rows["plain"])
-    assert comparing.method(Workspace(folder), "umpire (3 samples)") == (
+    assert agree.method(Workspace(folder), "umpire (3 samples)") == (
         "umpire",
         "single (3 samples)",
     )
-    assert comparing.own_name(Workspace(folder), "umpire (3 samples)") == "umpire"
+    assert agree.own_name(Workspace(folder), "umpire (3 samples)") == "umpire"
     (shown,) = (part for part in judge_agreement.tables(found) if part.name == "judges")
     headings = {column.heading for column in shown.columns}
     assert {"Samples all agree", "Two samples agree", "Confidence", "Overconfident"} <= headings

@@ -18,11 +18,10 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
-from botchat.pipeline.following import state
 from botchat.pipeline.generate import generate
 from botchat.pipeline.judge import judge
 from botchat.pipeline.page import plot, report
-from botchat.pipeline.view import Server, serve
+from botchat.pipeline.view import Server, serve, state
 from botchat.report.live import render
 from botchat.workspace.folder import SAMPLE, Workspace
 

@@ -119,8 +119,5 @@ def test_every_file_the_readme_names_exists():
     named = [
         f"botchat/{name}" for name in re.findall(r"`(?:botchat/)?([a-z_/]+(?:\.py|/))`", rooms)
     ]
-    missing = [name for name in [*links, *named] if not (ROOT / name).exists()]
-    inside = [
-        name for name in missing if not (ROOT / "botchat" / "models" / Path(name).name).exists()
-    ]
-    assert inside == []
+    assert len(named) > 20
+    assert [name for name in [*links, *named] if not (ROOT / name).exists()] == []

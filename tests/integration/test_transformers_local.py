@@ -22,7 +22,7 @@ import pytest
 from botchat import prompts
 from botchat.cli.main import main
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import Message, Sampling
+from botchat.interfaces import Decoding, Message
 from botchat.models.limits import FREE
 from botchat.models.local import weights as transformers_weights
 from botchat.models.local.model import LocalModel, local_model
@@ -38,7 +38,7 @@ from botchat.workspace.ledger import Ledger
 N_WORDS = 100
 SPECIAL = ["<unk>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 END = SPECIAL.index("<|end|>")
-GREEDY = Sampling(0.0, 24)
+GREEDY = Decoding(0.0, 24)
 
 PLAIN = (
     "{% for m in messages %}<|{{ m.role }}|> {{ m.content }} <|end|> {% endfor %}"
@@ -147,11 +147,11 @@ def dialogues(n):
     ]
 
 
-def ask(model, chats, sampling=GREEDY):
+def ask(model, chats, decoding=GREEDY):
     """Replies to all chats, asked at once."""
 
     async def all_of_them():
-        return await asyncio.gather(*(model.chat(chat, sampling) for chat in chats))
+        return await asyncio.gather(*(model.chat(chat, decoding) for chat in chats))
 
     return asyncio.run(all_of_them())
 
@@ -203,10 +203,10 @@ def test_batched_greedy_replies_equal_those_of_a_plain_loop_over_one_dialogue(
 def test_replies_do_not_depend_on_the_batch_size(weights_folder, batches):
     """One at a time and all at once give the same, greedy or drawn."""
     chats = dialogues(12)
-    for sampling in (GREEDY, Sampling(1.0, 24), Sampling(0.7, 24, sample=3)):
-        alone = ask(LocalModel("hf:tiny", str(weights_folder), batch_size=1), chats, sampling)
+    for decoding in (GREEDY, Decoding(1.0, 24), Decoding(0.7, 24, sample=3)):
+        alone = ask(LocalModel("hf:tiny", str(weights_folder), batch_size=1), chats, decoding)
         batches.clear()
-        together = ask(LocalModel("hf:tiny", str(weights_folder), batch_size=12), chats, sampling)
+        together = ask(LocalModel("hf:tiny", str(weights_folder), batch_size=12), chats, decoding)
         assert len(batches) == 1
         assert [r.text for r in alone] == [r.text for r in together]
 
@@ -233,7 +233,7 @@ def test_a_turn_of_all_dialogues_is_a_few_batches(weights_folder, batches, n, ba
     turns = 7
     model = LocalModel("hf:tiny", str(weights_folder), batch_size=batch_size)
     recorded = RecordedModel(model, Ledger(None), stage="generate", prices=FREE)
-    speaker = Speaker(recorded, Sampling(0.0, 8))
+    speaker = Speaker(recorded, Decoding(0.0, 8))
     length = Length(tokens=None, size=len)
     made = {}
 
@@ -252,10 +252,10 @@ def test_calls_some_passes_of_the_loop_apart_share_a_batch(weights_folder, batch
     model = LocalModel("hf:tiny", str(weights_folder))
 
     async def later(passes, chat):
-        await model.chat(chat, Sampling(0.0, 2))
+        await model.chat(chat, Decoding(0.0, 2))
         for _ in range(passes):
             await asyncio.sleep(0)
-        await model.chat(chat, Sampling(0.0, 3))
+        await model.chat(chat, Decoding(0.0, 3))
 
     async def all_of_them():
         await asyncio.gather(*(later(3 * i, chat) for i, chat in enumerate(dialogues(8))))
@@ -276,7 +276,7 @@ def test_draws_follow_the_distribution_and_their_number(weights_folder):
 
     async def draws():
         return await asyncio.gather(
-            *(model.chat(chat, Sampling(3.0, 1, sample=i)) for i in range(n))
+            *(model.chat(chat, Decoding(3.0, 1, sample=i)) for i in range(n))
         )
 
     replies = asyncio.run(draws())
@@ -297,7 +297,7 @@ def test_replies_of_one_batch_end_each_at_its_own_length(weights_folder, batches
 
     async def mixed():
         return await asyncio.gather(
-            *(model.chat(chat, Sampling(0.0, 1 + 3 * i)) for i, chat in enumerate(chats))
+            *(model.chat(chat, Decoding(0.0, 1 + 3 * i)) for i, chat in enumerate(chats))
         )
 
     replies = asyncio.run(mixed())
@@ -332,7 +332,7 @@ def test_a_batch_takes_no_longer_than_its_longest_reply(weights_folder, monkeypa
     async def mixed():
         return await asyncio.gather(
             *(
-                model.chat(chat, Sampling(0.0, 100 if ends else 2))
+                model.chat(chat, Decoding(0.0, 100 if ends else 2))
                 for chat, ends in zip(chats, ended, strict=True)
             )
         )
@@ -348,7 +348,7 @@ def test_a_prompt_that_leaves_no_room_is_an_overflow(tmp_path, batches):
     fits, exceeds = (
         [Message(role="user", content=words(n))] for n in (64 - 16 - 3, 64 - 16 - 3 + 1)
     )
-    replies = ask(model, [fits, exceeds], Sampling(0.0, 200))
+    replies = ask(model, [fits, exceeds], Decoding(0.0, 200))
     assert replies[0].usable
     # A reply of 200 tokens is cut down to a quarter of the window.
     assert replies[0].usage.completion_tokens <= 16
@@ -369,7 +369,7 @@ def test_a_long_dialogue_drops_no_more_than_its_own_tokenizer_asks_for(tmp_path)
     async def made():
         seed = Seed("s", (words(9, 1), words(9, 2)))
         length = Length(tokens=None, size=len)  # counts letters: far too many, and not asked
-        return await extend(seed, [Speaker(recorded, Sampling(1.5, 12))], 16, length, "")
+        return await extend(seed, [Speaker(recorded, Decoding(1.5, 12))], 16, length, "")
 
     dialogue = asyncio.run(made())
     assert dialogue.facts[-1].dropped > 0
@@ -417,8 +417,8 @@ def test_out_of_memory_halves_the_batch_and_goes_on(weights_folder, monkeypatch,
     """Batches shrink until they fit and stay so; replies, also drawn ones, are the same."""
     import torch
 
-    chats, sampling = dialogues(20), Sampling(1.0, 8)
-    expected = [r.text for r in ask(LocalModel("hf:tiny", str(weights_folder)), chats, sampling)]
+    chats, decoding = dialogues(20), Decoding(1.0, 8)
+    expected = [r.text for r in ask(LocalModel("hf:tiny", str(weights_folder)), chats, decoding)]
     run, shapes = Weights._generate, []
     failure = {
         "OutOfMemoryError": torch.OutOfMemoryError("CUDA out of memory."),
@@ -435,7 +435,7 @@ def test_out_of_memory_halves_the_batch_and_goes_on(weights_folder, monkeypatch,
 
     monkeypatch.setattr(Weights, "_generate", generate)
     model = LocalModel("hf:tiny", str(weights_folder), batch_size=16)
-    assert [r.text for r in ask(model, chats, sampling)] == expected
+    assert [r.text for r in ask(model, chats, decoding)] == expected
     assert [rows for rows, _ in shapes[:3]] == [16, 8, 4]
     assert all(math.prod(shape) <= 500 for shape in shapes[2:])
     assert sum(rows for rows, _ in shapes[2:]) == 20
@@ -527,7 +527,7 @@ def test_a_run_that_is_given_up_does_not_wait_for_its_replies(weights_folder, mo
 
         monkeypatch.setattr(Weights, "generate", generate)
         model = LocalModel("hf:tiny", str(weights_folder))
-        call = asyncio.create_task(model.chat(dialogues(1)[0], Sampling(0.0, 100)))
+        call = asyncio.create_task(model.chat(dialogues(1)[0], Decoding(0.0, 100)))
         await begun.wait()
         return call
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.errors import DataError, MissingError
-from botchat.interfaces import Sampling
+from botchat.interfaces import Decoding
 from botchat.judges.single import SingleJudge
 from botchat.measures.agreement import compare
 from botchat.measures.scores import compare_scores
@@ -38,21 +38,21 @@ def response(id_="tc-1", contestant="s1", text="dogs dream too", fact="dogs drea
 
 def judged(makers, reply, name="j"):
     """Judgments of a single judge that says ``reply(prompt)``."""
-    judge = SingleJudge(name, Scripted(reply), Sampling())
+    judge = SingleJudge(name, Scripted(reply), Decoding())
 
     async def all_of_them():
         found = []
         for make in makers:
             case = make()
-            ruling = await judge.rule(case)
+            answer = await judge.answer(case)
             found.append(
                 Judgment(
                     case.protocol,
                     case.seed_id,
                     case.contestants,
                     name,
-                    ruling.verdict,
-                    ruling.reason,
+                    answer.verdict,
+                    answer.reason,
                     2,
                     case.digest,
                     "sig",

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Message, Reply, Sampling
+from botchat.interfaces import ChatModel, Decoding, Message, Reply
 from botchat.models.bots import BASELINES, baseline
 from botchat.models.bots.language import (
     clauses,
@@ -57,7 +57,7 @@ def layout(utterances: Sequence[str], system: str = "Be brief.") -> list[Message
 
 def answer(bot: ChatModel, utterances: Sequence[str], sample: int = 0) -> Reply:
     """One reply."""
-    return asyncio.run(bot.chat(layout(utterances), Sampling(sample=sample)))
+    return asyncio.run(bot.chat(layout(utterances), Decoding(sample=sample)))
 
 
 def self_chat(
@@ -158,7 +158,7 @@ def test_only_the_utterances_are_heard(name: str) -> None:
     bot = baseline(name, CORPUS)
     plain = answer(bot, CORPUS[0][:2])
     messages = layout(CORPUS[0][:2], system="Answer in French.")
-    assert asyncio.run(bot.chat(messages, Sampling(temperature=1.0, max_tokens=1))) == plain
+    assert asyncio.run(bot.chat(messages, Decoding(temperature=1.0, max_tokens=1))) == plain
 
 
 HOSTILE = (

@@ -12,9 +12,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, MissingError
-from botchat.ratings.bradley_terry import BradleyTerrySettings, bootstrap, fit
+from botchat.ratings.bradley_terry import (
+    BradleyTerrySettings,
+    bootstrap,
+    fit,
+    pair_fit,
+    tie_sensitivity,
+)
 from botchat.ratings.comparisons import Comparisons, distinct
-from botchat.ratings.misfit import pair_fit, tie_sensitivity
 from botchat.ratings.rate_table import comparisons_from_rates
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"

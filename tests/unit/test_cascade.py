@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from botchat.interfaces import Sampling
+from botchat.interfaces import Decoding
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.panel import build_panel
 from botchat.judges.single import SingleJudge
@@ -22,18 +22,18 @@ def cascade(cheap, strong="2", calibration=0.0):
     replies = [said if not isinstance(said, str) else choice(said, f"c{said}") for said in cheap]
     one = Scripted(lambda prompt: replies[prompt != case.prompt], name="cheap")
     two = Scripted(choice(strong, "deep") if isinstance(strong, str) else strong, name="strong")
-    judges = [SingleJudge(model.name, model, Sampling()) for model in (one, two)]
+    judges = [SingleJudge(model.name, model, Decoding()) for model in (one, two)]
     return Cascade("thrifty", *judges, calibration=calibration), case, one, two
 
 
 def test_a_steady_judge_is_believed():
     """1 in the order as shown and 2 in the swapped one are the same side: two calls in all."""
     judge, case, cheap, strong = cascade(["1", "2"])
-    ruling = asyncio.run(judge.rule(case))
-    assert ruling.verdict == "1"
-    assert ruling.reason == "both orders agree: c1"
+    answer = asyncio.run(judge.answer(case))
+    assert answer.verdict == "1"
+    assert answer.reason == "both orders agree: c1"
     assert (len(cheap.prompts), strong.prompts) == (2, [])
-    assert ruling.calls == ("cheap-0", "cheap-1")
+    assert answer.calls == ("cheap-0", "cheap-1")
     assert cheap.most_in_flight == 2
 
 
@@ -48,14 +48,14 @@ def test_a_steady_judge_is_believed():
     ],
 )
 def test_all_else_goes_to_the_strong_judge(said, cause):
-    """Disagreement, a tie, nothing readable: the strong judge's ruling stands, and says why."""
+    """Disagreement, a tie, nothing readable: the strong judge's answer stands, and says why."""
     judge, case, _, strong = cascade(said)
-    ruling = asyncio.run(judge.rule(case))
-    assert ruling.verdict == "2"
-    assert ruling.reason == f"escalated ({cause}): deep"
+    answer = asyncio.run(judge.answer(case))
+    assert answer.verdict == "2"
+    assert answer.reason == f"escalated ({cause}): deep"
     assert len(strong.prompts) == 1
-    assert ruling.calls == ("cheap-0", "cheap-1", "strong-0")
-    assert escalations([ruling.transcript]) == Escalations(1, 0, {cause: 1}, 0, 0)
+    assert answer.calls == ("cheap-0", "cheap-1", "strong-0")
+    assert escalations([answer.transcript]) == Escalations(1, 0, {cause: 1}, 0, 0)
 
 
 def test_a_question_without_a_second_order_goes_straight_to_the_strong_judge():
@@ -64,22 +64,22 @@ def test_a_question_without_a_second_order_goes_straight_to_the_strong_judge():
     cheap = Scripted([], name="cheap")
     judge = Cascade(
         "thrifty",
-        SingleJudge("cheap", cheap, Sampling()),
-        SingleJudge("strong", model, Sampling()),
+        SingleJudge("cheap", cheap, Decoding()),
+        SingleJudge("strong", model, Decoding()),
         calibration=0.5,
     )
-    ruling = asyncio.run(judge.rule(unieval_case()))
-    assert ruling.verdict == "3"
+    answer = asyncio.run(judge.answer(unieval_case()))
+    assert answer.verdict == "3"
     assert cheap.prompts == []
 
 
 def test_an_unanswered_cheap_judge_is_asked_again_not_replaced():
     """A transport failure is the endpoint's, and heals; the strong judge costs nothing then."""
     judge, case, _, strong = cascade(["1", FAILED["transport"]])
-    ruling = asyncio.run(judge.rule(case))
-    assert (ruling.verdict, ruling.outcome) == (None, "transport")
+    answer = asyncio.run(judge.answer(case))
+    assert (answer.verdict, answer.outcome) == (None, "transport")
     assert strong.prompts == []
-    assert escalations([ruling.transcript]).n == 0
+    assert escalations([answer.transcript]).n == 0
 
 
 def test_the_calibration_slice_measures_the_cheap_judge():
@@ -87,11 +87,11 @@ def test_the_calibration_slice_measures_the_cheap_judge():
     rulings = []
     for strong in ("1", "1", "2"):
         judge, case, _, model = cascade(["1", "2"], strong, calibration=1.0)
-        rulings.append(asyncio.run(judge.rule(case)))
+        rulings.append(asyncio.run(judge.answer(case)))
         assert len(model.prompts) == 1
-    assert [ruling.verdict for ruling in rulings] == ["1", "1", "2"]
+    assert [answer.verdict for answer in rulings] == ["1", "1", "2"]
     assert rulings[0].reason == "escalated (calibration slice): deep"
-    account = escalations([ruling.transcript for ruling in rulings])
+    account = escalations([answer.transcript for answer in rulings])
     assert account == Escalations(3, 3, {}, 3, 2)
 
 
@@ -104,8 +104,8 @@ def test_both_orders_of_a_question_are_in_the_slice_or_neither():
         for shown in (case, case.mirror()):
             cheap = Scripted(lambda prompt, first=case: choice("12"[prompt != first.prompt]))
             strong = Scripted(choice("1"))
-            judges = [SingleJudge("j", model, Sampling()) for model in (cheap, strong)]
-            asyncio.run(Cascade("c", *judges, calibration=0.25).rule(shown))
+            judges = [SingleJudge("j", model, Decoding()) for model in (cheap, strong)]
+            asyncio.run(Cascade("c", *judges, calibration=0.25).answer(shown))
             asked.append(len(strong.prompts))
         assert asked[0] == asked[1]
         chosen += asked[0]
@@ -121,22 +121,22 @@ def test_a_panel_can_be_the_strong_judge():
     def judge_of(name):
         if name == "panel":
             return build_panel("panel", PRESETS["chateval-default"], models.__getitem__, "strong")
-        return SingleJudge(name, models[name], Sampling())
+        return SingleJudge(name, models[name], Decoding())
 
     settings = PanelSettings(strategy="cascade", cheap="cheap", strong="panel", calibration=0)
     judge = build_panel("c", settings, models.__getitem__, None, judge_of)
-    ruling = asyncio.run(judge.rule(arena_case(one=TOLD_APART)))
-    speakers = [turn.speaker for turn in ruling.transcript]
+    answer = asyncio.run(judge.answer(arena_case(one=TOLD_APART)))
+    speakers = [turn.speaker for turn in answer.transcript]
     assert speakers[:3] == ["Cheap judge", "Cheap judge (swapped)", "Cascade"]
     assert speakers[3:5] == ["General Public", "Critic"]
     assert speakers[-1] == "Strong judge"
-    assert ruling.verdict == "neither"  # this panel names the second in both orders
-    assert len(ruling.calls) == 2 + 2 * 2 * 2
+    assert answer.verdict == "neither"  # this panel names the second in both orders
+    assert len(answer.calls) == 2 + 2 * 2 * 2
 
 
 def test_the_digest_follows_either_judge_and_the_slice():
     """So that signatures change with what decides the verdicts."""
-    judges = [SingleJudge(n, Scripted("", name=n), Sampling()) for n in "abc"]
+    judges = [SingleJudge(n, Scripted("", name=n), Decoding()) for n in "abc"]
     digests = {
         Cascade("x", judges[0], judges[1], calibration=0.0).digest,
         Cascade("x", judges[0], judges[1], calibration=0.1).digest,

@@ -7,13 +7,12 @@ import asyncio
 import pytest
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Sampling
-from botchat.judges.agents import SWAPPED, Agent
+from botchat.interfaces import Decoding
 from botchat.judges.controls import before_talk, call_matched, calls, talks
 from botchat.judges.panel import Panel
-from botchat.judges.talk import Debate
+from botchat.judges.talk import SWAPPED, Agent, Debate
 from botchat.protocols.arena import CHOICES
-from botchat.records import Judgment, Turn
+from botchat.records import Judgment, Remark
 from botchat.workspace.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
 from tests.scripted import Scripted, arena_case, choice
 
@@ -27,18 +26,18 @@ def judgment(transcript, verdict="1", protocol="arena-n4", contestants=("a", "b"
 
 def turn(speaker, vote, call="k"):
     """One contribution."""
-    return Turn(speaker, "said", call, "ok", vote)
+    return Remark(speaker, "said", call, "ok", vote)
 
 
 def test_the_control_of_a_real_debate_is_its_first_turn():
     """Two of three begin with 2 and all end with 1: verdict, name and calls of the control."""
     scripts = [[choice("1"), choice("1")], *[[choice("2"), choice("1")]] * 2]
     models = [Scripted(script, name=name) for script, name in zip(scripts, "ABC", strict=True)]
-    agents = [Agent(model.name, "", model, Sampling()) for model in models]
-    ruling = asyncio.run(
-        Panel("p", Debate(agents, 2, simultaneous=True), 1, "0").rule(arena_case())
+    agents = [Agent(model.name, "", model, Decoding()) for model in models]
+    answer = asyncio.run(
+        Panel("p", Debate(agents, 2, simultaneous=True), 1, "0").answer(arena_case())
     )
-    made = judgment(ruling.transcript, ruling.verdict)
+    made = judgment(answer.transcript, answer.verdict)
     (control,) = before_talk([made], lambda _: CHOICES)
     assert (made.verdict, control.verdict) == ("1", "2")
     assert control.judge == "p (before talk)"

@@ -18,11 +18,19 @@ from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
 from botchat.protocols import diagnosis
-from botchat.protocols.diagnosis import ERRORS, Answer, Error, Report, parse
-from botchat.protocols.error_rates import Finding, by_type, error_rates
-from botchat.records import HUMAN, Dialogue, Judgment, Seed, Turn, human_dialogue
+from botchat.protocols.diagnosis import (
+    ERRORS,
+    Error,
+    Finding,
+    Report,
+    TypeAnswer,
+    by_type,
+    error_rates,
+    parse,
+)
+from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
-from tests.scripted import FAILED, Sampling, Scripted
+from tests.scripted import FAILED, Decoding, Scripted
 
 TALK = (
     "Did you get the tickets?",
@@ -82,13 +90,13 @@ def judged(verdict, reason="", contestant="m", transcript=(), seed_id="s1"):
 
 
 def rule(judge, talk=TALK):
-    """A judge's ruling on a dialogue."""
-    return asyncio.run(judge.rule(diagnosis.case("s1", "m", talk)))
+    """A judge's answer on a dialogue."""
+    return asyncio.run(judge.answer(diagnosis.case("s1", "m", talk)))
 
 
-def stored(ruling):
-    """The judgment that a ruling becomes."""
-    return judged(ruling.verdict, ruling.reason, transcript=ruling.transcript)
+def stored(answer):
+    """The judgment that a answer becomes."""
+    return judged(answer.verdict, answer.reason, transcript=answer.transcript)
 
 
 # The question
@@ -259,7 +267,7 @@ def answers(draw):
     for type_ in filter(for_types.__contains__, ERRORS):
         said = draw(st.sampled_from([True, False, None]))
         listed = st.lists(ERROR, min_size=1, max_size=3, unique_by=lambda error: error.utterance)
-        made.append(Answer(type_, said, tuple(draw(listed)) if said else ()))
+        made.append(TypeAnswer(type_, said, tuple(draw(listed)) if said else ()))
     return Report(tuple(made))
 
 
@@ -329,18 +337,18 @@ def test_the_report_as_records_text_and_prose():
 
 def test_a_single_judge_is_read_again_from_its_reason():
     """The score is the verdict; the rest is read from the judgment and the dialogue alone."""
-    ruling = rule(SingleJudge("j", Scripted(f"Let me see.\n{LOOP}"), Sampling()))
-    assert (ruling.verdict, ruling.transcript) == ("-3", ())
-    assert diagnosis.reports(stored(ruling), TALK) == {"j": parse(LOOP, TALK)}
+    answer = rule(SingleJudge("j", Scripted(f"Let me see.\n{LOOP}"), Decoding()))
+    assert (answer.verdict, answer.transcript) == ("-3", ())
+    assert diagnosis.reports(stored(answer), TALK) == {"j": parse(LOOP, TALK)}
 
 
 def test_an_unreadable_reply_keeps_the_types_that_are_readable():
     """No verdict, but the answers there are can still be counted."""
-    ruling = rule(SingleJudge("j", Scripted("Repetition? Yes"), Sampling()))
-    assert ruling.verdict is None
-    (report,) = diagnosis.reports(stored(ruling), TALK).values()
+    answer = rule(SingleJudge("j", Scripted("Repetition? Yes"), Decoding()))
+    assert answer.verdict is None
+    (report,) = diagnosis.reports(stored(answer), TALK).values()
     assert by_type([report]) == {"repetition": Finding(True, -1.0)}
-    assert diagnosis.reports(stored(rule(SingleJudge("j", Scripted("no"), Sampling()))), TALK) == {}
+    assert diagnosis.reports(stored(rule(SingleJudge("j", Scripted("no"), Decoding()))), TALK) == {}
 
 
 def ensemble(*scripts):
@@ -356,9 +364,9 @@ def ensemble(*scripts):
 
 def test_a_panel_scores_the_mean_and_finds_what_most_of_it_see():
     """Scores 0, -3 and one that failed: -1.5; a type counts where more than half say yes."""
-    ruling = rule(ensemble(reply(), LOOP, FAILED["refused"]))
-    assert ruling.verdict == "-1.5"
-    reports = diagnosis.reports(stored(ruling), TALK)
+    answer = rule(ensemble(reply(), LOOP, FAILED["refused"]))
+    assert answer.verdict == "-1.5"
+    reports = diagnosis.reports(stored(answer), TALK)
     assert [report.score for report in reports.values()] == [0, -3]
     assert by_type(reports.values())["repetition"] == Finding(False, -0.5)
     three = rule(ensemble(reply(), LOOP, LOOP))
@@ -371,9 +379,9 @@ def test_a_panel_scores_the_mean_and_finds_what_most_of_it_see():
 def test_panels_of_the_papers_diagnose(preset):
     """Discussions and debates answer with reports; the deciding ones are read again."""
     panel = build_panel(preset, PRESETS[preset], lambda name: Scripted(LOOP), "m")
-    ruling = rule(panel)
-    assert ruling.verdict == "-3"
-    reports = diagnosis.reports(stored(ruling), TALK)
+    answer = rule(panel)
+    assert answer.verdict == "-3"
+    reports = diagnosis.reports(stored(answer), TALK)
     assert set(reports) == ({"Summarizer"} if "mateval" in preset else {"General Public", "Critic"})
     assert all(report == parse(LOOP, TALK) for report in reports.values())
 
@@ -381,12 +389,12 @@ def test_panels_of_the_papers_diagnose(preset):
 def test_a_discussion_that_its_summariser_did_not_decide_is_its_members():
     """Where the members' mean is the verdict, their reports are the ones that count."""
     turns = (
-        Turn("A", reply(), verdict="0"),
-        Turn("A", LOOP, verdict="-3"),
-        Turn("Feedback", "Repetition? Yes"),
-        Turn("B", reply(), verdict="0"),
-        Turn("Summarizer", LOOP, verdict="-3"),
-        Turn("Summarizer", "It loops."),
+        Remark("A", reply(), verdict="0"),
+        Remark("A", LOOP, verdict="-3"),
+        Remark("Feedback", "Repetition? Yes"),
+        Remark("B", reply(), verdict="0"),
+        Remark("Summarizer", LOOP, verdict="-3"),
+        Remark("Summarizer", "It loops."),
     )
     reports = diagnosis.reports(judged("-1.5", transcript=turns), TALK)
     assert {who: report.score for who, report in reports.items()} == {"A": -3, "B": 0}
@@ -397,8 +405,8 @@ def test_the_rules_judge_reports_what_it_can_see():
     """Types that take understanding are not judged; quotes are really there."""
     long = "so we went on and on " * 20
     talk = (*TALK[:3], f"Furthermore, {long}", TALK[2], "Then I'll go myself, you know that.")
-    ruling = rule(RulesJudge([]), talk)
-    (report,) = diagnosis.reports(stored(ruling), talk).values()
+    answer = rule(RulesJudge([]), talk)
+    (report,) = diagnosis.reports(stored(answer), talk).values()
     told = {a.type: [error.utterance for error in a.errors] for a in report.answers if a.errors}
     assert told == {
         "repetition": [5],
@@ -406,7 +414,7 @@ def test_the_rules_judge_reports_what_it_can_see():
         "excessive_length": [4],
         "repetitive_phrasing": [4, 5],
     }
-    assert ruling.verdict == "-6"
+    assert answer.verdict == "-6"
     assert {a.type for a in report.answers if a.present is None} == {
         "logical_inconsistency",
         "lexical_choice",
@@ -425,8 +433,8 @@ def test_the_rules_judge_finds_a_drift_confusing_and_discontinuous():
         "Volcanic islands attract geologists and photographers.",
         "Trumpets sound brighter than clarinets outdoors.",
     )
-    ruling = rule(RulesJudge([]), (*TALK[:2], *fish))
-    (report,) = diagnosis.reports(stored(ruling), TALK).values()
+    answer = rule(RulesJudge([]), (*TALK[:2], *fish))
+    (report,) = diagnosis.reports(stored(answer), TALK).values()
     yes = {a.type for a in report.answers if a.present}
     assert {"discontinuity", "contextual_confusion"} <= yes
 
@@ -512,9 +520,9 @@ def test_a_report_in_json_is_the_report_in_words():
     assert parse(f"```json\n{as_json(report)}\n```", TALK) == report
     assert list(diagnosis.SCHEMA["properties"]) == list(ERRORS) == diagnosis.SCHEMA["required"]
     model = Scripted(as_json(report))
-    ruling = rule(SingleJudge("j", model, Sampling(), structured=True))
+    answer = rule(SingleJudge("j", model, Decoding(), structured=True))
     assert model.samplings[0].schema == diagnosis.SCHEMA
-    assert (ruling.verdict, ruling.reason) == ("-3", diagnosis.as_text(report))
+    assert (answer.verdict, answer.reason) == ("-3", diagnosis.as_text(report))
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.integers(-2, 9))

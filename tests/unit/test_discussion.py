@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from botchat.interfaces import Sampling
-from botchat.judges.agents import Agent
+from botchat.interfaces import Decoding
 from botchat.judges.discussion import Discussion, SingleReport
 from botchat.judges.panel import Panel, build_panel
+from botchat.judges.talk import Agent
 from botchat.judges.voting import opening_votes
 from botchat.workspace.panels import PRESETS, PanelSettings
 from tests.scripted import FAILED, Scripted, arena_case, choice
@@ -20,14 +20,14 @@ PARTS = "Here are the parts:\n1. Does it repeat?\n**2.** Is it too formal?\n3、
 def discussion(scripts, *, reflect=False, decompose=False, by_report=True, rounds=2, **served):
     """A panel of A, B …; the models, then decomposer, feedback and summariser by name."""
     models = [Scripted(script, name="AB"[i]) for i, script in enumerate(scripts)]
-    agents = [Agent(m.name, f"You are {m.name}.", m, Sampling()) for m in models]
+    agents = [Agent(m.name, f"You are {m.name}.", m, Decoding()) for m in models]
     default = {
         "decomposer": [PARTS],
         "feedback": ["feedback one", "feedback two", "feedback three"],
         "summarizer": [f"Question: loops?\nAnswer: Yes\nScore: -1\n{choice('2')}", "It loops."],
     }
     others = {name: Scripted(served.get(name, script)) for name, script in default.items()}
-    roles = {name: Agent(name.title(), "", model, Sampling()) for name, model in others.items()}
+    roles = {name: Agent(name.title(), "", model, Decoding()) for name, model in others.items()}
     talking = Discussion(
         agents, rounds, reflect=reflect, decompose=decompose, by_report=by_report, **roles
     )
@@ -47,8 +47,8 @@ def slots(model):
 
 
 def rule(judge, case=None):
-    """Its ruling on an Arena case."""
-    return asyncio.run(judge.rule(case or arena_case()))
+    """Its answer on an Arena case."""
+    return asyncio.run(judge.answer(case or arena_case()))
 
 
 def says(*reasons, verdict="1"):
@@ -60,7 +60,7 @@ def test_one_by_one_everyone_hears_statements_and_feedback():
     """No strategy, 2 agents × 2 rounds: H grows by each statement and by the feedback."""
     a, b = says("a1", "a2"), says("b1", "b2")
     judge, (one, two), others = discussion([a, b])
-    ruling = rule(judge)
+    answer = rule(judge)
     first = [f"[A]: {a[0]}", f"[B]: {b[0]}", "[Feedback]: feedback one"]
     whole = "the whole question"
     assert slots(one) == [(["(nothing yet)"], whole, None), (first, whole, None)]
@@ -70,21 +70,21 @@ def test_one_by_one_everyone_hears_statements_and_feedback():
     assert heard[1].split("\n") == [*first, f"[A]: {a[1]}", f"[B]: {b[1]}"]
     assert "Round 1 of 2 has" in others["feedback"].prompts[0]
     assert others["decomposer"].prompts == []
-    speakers = [turn.speaker for turn in ruling.transcript]
+    speakers = [turn.speaker for turn in answer.transcript]
     assert speakers == ["A", "B", "Feedback", "A", "B", "Feedback", "Summarizer", "Summarizer"]
-    assert len(ruling.calls) == 2 * (2 + 1) + 2
+    assert len(answer.calls) == 2 * (2 + 1) + 2
 
 
 def test_the_report_decides_and_is_told_again_in_prose():
     """The verdict is the report's, not the agents'; the reason is the running text."""
     judge, _, others = discussion([says("a1", "a2"), says("b1", "b2")])
-    ruling = rule(judge)
-    assert ruling.verdict == "2"
-    assert ruling.reason == "1 of 1 votes: 2 ×1. It loops."
+    answer = rule(judge)
+    assert answer.verdict == "2"
+    assert answer.reason == "1 of 1 votes: 2 ×1. It loops."
     asked, prose = others["summarizer"].prompts
     assert "[Feedback]: feedback two" in asked
     assert prose.endswith(f"Score: -1\n{choice('2')}")
-    assert opening_votes(ruling.transcript) == ("1", "1")
+    assert opening_votes(answer.transcript) == ("1", "1")
 
 
 def test_votes_can_decide_instead_of_the_report():
@@ -97,7 +97,7 @@ def test_self_reflection_is_what_the_others_hear():
     """SR: each agent examines its own statement, and only the result enters H."""
     a, b = says("a1", "a1 again", "a2", "a2 again"), says("b1", "b1 again", "b2", "b2 again")
     judge, (one, two), _ = discussion([a, b], reflect=True)
-    ruling = rule(judge)
+    answer = rule(judge)
     whole = "the whole question"
     first = [f"[A]: {a[1]}", f"[B]: {b[1]}", "[Feedback]: feedback one"]
     assert slots(one) == [
@@ -108,7 +108,7 @@ def test_self_reflection_is_what_the_others_hear():
     ]
     assert slots(two)[0] == (first[:1], whole, None)
     assert slots(two)[1] == (first[:1], whole, b[0])
-    assert len(ruling.calls) == 2 * (2 * 2 + 1) + 2
+    assert len(answer.calls) == 2 * (2 * 2 + 1) + 2
 
 
 def test_the_question_is_decomposed_and_each_round_has_one_part():
@@ -116,13 +116,13 @@ def test_the_question_is_decomposed_and_each_round_has_one_part():
     judge, (one, two), others = discussion(
         [says("a1", "a2", "a3"), says("b1", "b2", "b3")], decompose=True, rounds=3
     )
-    ruling = rule(judge)
+    answer = rule(judge)
     parts = ["Does it repeat?", "Is it too formal?", "Does it drift?"]
     assert [part for _, part, _ in slots(one)] == parts
     assert [part for _, part, _ in slots(two)] == parts
     assert "at most 3 sub-questions" in others["decomposer"].prompts[0]
-    assert ruling.transcript[0].speaker == "Decomposer"
-    assert len(ruling.calls) == 1 + 3 * (2 + 1) + 2
+    assert answer.transcript[0].speaker == "Decomposer"
+    assert len(answer.calls) == 1 + 3 * (2 + 1) + 2
 
 
 def test_fewer_parts_are_fewer_rounds():
@@ -141,10 +141,10 @@ def test_without_parts_every_round_is_about_the_whole(said):
     judge, (one, _), _ = discussion(
         [says("a1", "a2"), says("b1", "b2")], decompose=True, decomposer=[said]
     )
-    ruling = rule(judge)
+    answer = rule(judge)
     assert [part for _, part, _ in slots(one)] == ["the whole question"] * 2
-    assert ruling.transcript[0].outcome == ("ok" if isinstance(said, str) else "refused")
-    assert ruling.verdict == "2"
+    assert answer.transcript[0].outcome == ("ok" if isinstance(said, str) else "refused")
+    assert answer.verdict == "2"
 
 
 def test_a_failed_agent_leaves_and_failed_feedback_is_missing():
@@ -152,20 +152,20 @@ def test_a_failed_agent_leaves_and_failed_feedback_is_missing():
     judge, (one, two), others = discussion(
         [says("a1", "a2"), [FAILED["refused"]]], feedback=[FAILED["empty"], "feedback two"]
     )
-    ruling = rule(judge)
+    answer = rule(judge)
     assert len(two.prompts) == 1
     assert slots(one)[1][0] == [f"[A]: {choice('1', 'a1')}"]
-    outcomes = [(turn.speaker, turn.outcome) for turn in ruling.transcript]
+    outcomes = [(turn.speaker, turn.outcome) for turn in answer.transcript]
     assert outcomes[1:3] == [("B", "refused"), ("Feedback", "empty")]
-    assert ruling.verdict == "2"
+    assert answer.verdict == "2"
     assert others["summarizer"].prompts[0].count("feedback") == 1
 
 
 def test_when_all_agents_fail_nothing_more_is_asked():
     """No feedback, no report."""
     judge, _, others = discussion([[FAILED["transport"]], [FAILED["refused"]]])
-    ruling = rule(judge)
-    assert (ruling.verdict, ruling.outcome) == (None, "transport")
+    answer = rule(judge)
+    assert (answer.verdict, answer.outcome) == (None, "transport")
     assert others["feedback"].prompts == others["summarizer"].prompts == []
 
 
@@ -174,8 +174,8 @@ def test_a_failed_report_is_no_verdict_and_no_prose_is_asked_for():
     judge, _, others = discussion(
         [says("a1", "a2"), says("b1", "b2")], summarizer=[FAILED["overflow"]]
     )
-    ruling = rule(judge)
-    assert (ruling.verdict, ruling.outcome) == (None, "overflow")
+    answer = rule(judge)
+    assert (answer.verdict, answer.outcome) == (None, "overflow")
     assert len(others["summarizer"].prompts) == 1
 
 
@@ -194,12 +194,12 @@ def test_a_single_agent_reports_at_once():
     """SA: two calls, the report and its prose."""
     model, editor = Scripted([f"Score: 0\n{choice('both')}"]), Scripted(["Nothing is wrong."])
     talking = SingleReport(
-        Agent("Evaluator", "", model, Sampling()), Agent("Summarizer", "", editor, Sampling())
+        Agent("Evaluator", "", model, Decoding()), Agent("Summarizer", "", editor, Decoding())
     )
-    ruling = rule(Panel("p", talking, 1, "00000000"))
-    assert ruling.verdict == "both"
-    assert ruling.reason == "1 of 1 votes: both ×1. Nothing is wrong."
-    assert len(ruling.calls) == 2
+    answer = rule(Panel("p", talking, 1, "00000000"))
+    assert answer.verdict == "both"
+    assert answer.reason == "1 of 1 votes: both ×1. Nothing is wrong."
+    assert len(answer.calls) == 2
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def test_the_presets_make_the_papers_calls(preset, calls):
     """2 evaluators and 3 rounds, as in the authors' recorded runs."""
     model = Scripted(lambda prompt: f"1. x\n2. y\n3. z\n{choice('1')}", name="m")
     judge = build_panel(preset, PRESETS[preset], {"m": model}.__getitem__, "m")
-    ruling = rule(judge)
-    assert ruling.verdict == "1"
-    assert len(model.prompts) == len(ruling.calls) == calls
+    answer = rule(judge)
+    assert answer.verdict == "1"
+    assert len(model.prompts) == len(answer.calls) == calls
 
 
 def test_the_speakers_without_a_vote_have_a_model_of_their_own():

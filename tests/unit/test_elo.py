@@ -18,8 +18,8 @@ from scipy.stats import kendalltau
 from botchat import parallel
 from botchat.errors import ConfigError, MissingError
 from botchat.parallel import HERE
+from botchat.ratings import elo
 from botchat.ratings import elo as engine
-from botchat.ratings import shuffles
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings, bootstrap_elo, play
 from botchat.ratings.rate_table import comparisons_from_rates
@@ -137,8 +137,8 @@ def test_median_of_shuffles_and_mean_of_runs():
     comparisons = simulated(4, 6)
     s = EloSettings(shuffles=15, runs=3, seed=5)
     n = len(comparisons)
-    draw = shuffles.end_of_shuffle(n, n)
-    orders = [draw(shuffles.stream(s.seed, number)) for number in range(s.runs * s.shuffles)]
+    draw = elo.end_of_shuffle(n, n)
+    orders = [draw(elo.stream(s.seed, number)) for number in range(s.runs * s.shuffles)]
     ends = np.reshape([plain_elo(comparisons, order, s) for order in orders], (3, 15, 4))
     result = bootstrap_elo(comparisons, s)
     assert result.n_played == result.n_comparisons == n
@@ -161,8 +161,8 @@ def test_cases_without_a_result_are_passed_over():
     s = EloSettings(shuffles=15, runs=2, seed=5)
     rated = [some_of(simulated(4, 6, seed), seed, 0.3) for seed in (1, 2)]
     n = rated[0].n
-    draw = shuffles.end_of_shuffle(n, n)
-    orders = [draw(shuffles.stream(s.seed, number)) for number in range(s.runs * s.shuffles)]
+    draw = elo.end_of_shuffle(n, n)
+    orders = [draw(elo.stream(s.seed, number)) for number in range(s.runs * s.shuffles)]
     for cases, result in zip(rated, engine.begin_elo(rated, s, HERE)(), strict=True):
         place = {case: game for game, case in enumerate(cases.place.tolist())}
         ends = [
@@ -249,7 +249,7 @@ def test_all_games_where_all_count(comparisons, k):
 def test_end_of_shuffle_is_uniform(length):
     """The drawn end of a shuffle is every ordered choice equally often."""
     n, draws = 6, 24_000
-    draw, rng = shuffles.end_of_shuffle(n, length), np.random.default_rng(0)
+    draw, rng = elo.end_of_shuffle(n, length), np.random.default_rng(0)
     seen = Counter(tuple(draw(rng).tolist()) for _ in range(draws))
     orders = list(permutations(range(n), length))
     expected = draws / len(orders)
@@ -263,9 +263,7 @@ def test_end_of_shuffle_is_uniform(length):
 def test_end_of_shuffle_does_not_depend_on_its_length(n, seed, data):
     """A stream's shuffle is one order: shorter ends are the end of longer ones."""
     short, long = sorted(data.draw(st.integers(1, n)) for _ in range(2))
-    ends = [
-        shuffles.end_of_shuffle(n, length)(np.random.default_rng(seed)) for length in (short, long)
-    ]
+    ends = [elo.end_of_shuffle(n, length)(np.random.default_rng(seed)) for length in (short, long)]
     assert sorted(set(ends[1])) == sorted(ends[1])
     assert np.array_equal(ends[0], ends[1][long - short :])
 
@@ -275,7 +273,7 @@ def test_resampling_draws_with_replacement():
     comparisons = simulated(4, 6)
     s = EloSettings(shuffles=5, runs=1, resample=True)
     n = len(comparisons)
-    drawn = [shuffles.stream(s.seed, number).integers(n, size=n)[::-1] for number in range(5)]
+    drawn = [elo.stream(s.seed, number).integers(n, size=n)[::-1] for number in range(5)]
     ends = [plain_elo(comparisons, order, s) for order in drawn]
     result = bootstrap_elo(comparisons, s)
     np.testing.assert_allclose(result.rating, np.median(ends, axis=0), atol=1e-9)
@@ -307,13 +305,13 @@ def test_every_pair_is_drawn_alike():
     cases = engine.Cases(comparisons, np.arange(8), 8)
     games = engine._Games.of(cases, EloSettings(per_pair=50))
     assert games.in_shuffle(EloSettings(per_pair=7)) == 21
-    drawn = shuffles.end_of_alike(games.by_pair, games.begin, 30_000)(np.random.default_rng(0))
+    drawn = elo.end_of_alike(games.by_pair, games.begin, 30_000)(np.random.default_rng(0))
     share = np.bincount(drawn, minlength=8) / len(drawn)
     np.testing.assert_allclose(share, [1 / 15] * 5 + [1 / 3, 1 / 6, 1 / 6], atol=0.01)
     split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), workers=2)
     whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), workers=1)
     assert np.array_equal(split.run_ratings, whole.run_ratings)
-    shorter = shuffles.end_of_alike(games.by_pair, games.begin, 100)(np.random.default_rng(0))
+    shorter = elo.end_of_alike(games.by_pair, games.begin, 100)(np.random.default_rng(0))
     assert np.array_equal(shorter, drawn[-100:])
 
 

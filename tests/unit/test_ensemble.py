@@ -8,11 +8,10 @@ import re
 import pytest
 
 from botchat.errors import FatalModelError
-from botchat.interfaces import Reply, Sampling
-from botchat.judges.agents import Agent
-from botchat.judges.ensemble import Ensemble
-from botchat.judges.panel import Panel, build_panel
+from botchat.interfaces import Decoding, Reply
+from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
+from botchat.judges.talk import Agent
 from botchat.protocols import gteval
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.scripted import (
@@ -29,27 +28,27 @@ from tests.scripted import (
 def panel(*models, both_orders=False, evidence=False):
     """An ensemble of one agent for each model, named A, B, … with a role each."""
     agents = [
-        Agent("ABC"[i], f"You are {'ABC'[i]}.", model, Sampling()) for i, model in enumerate(models)
+        Agent("ABC"[i], f"You are {'ABC'[i]}.", model, Decoding()) for i, model in enumerate(models)
     ]
     talking = Ensemble(agents, evidence=evidence)
     return Panel("p", talking, 1, "00000000", both_orders=both_orders)
 
 
 def rule(judge, case):
-    """Its ruling."""
-    return asyncio.run(judge.rule(case))
+    """Its answer."""
+    return asyncio.run(judge.answer(case))
 
 
 def test_every_agent_is_asked_the_question_and_its_role_once():
     """EN: the protocol's prompt, then the role; nothing of what the others say."""
     one, two = Scripted(choice("1")), Scripted(choice("1"))
     case = arena_case()
-    ruling = rule(panel(one, two), case)
+    answer = rule(panel(one, two), case)
     assert one.prompts == [f"{case.prompt}\n\nYou are A."]
     assert two.prompts == [f"{case.prompt}\n\nYou are B."]
-    assert ruling.verdict == "1"
-    assert [turn.speaker for turn in ruling.transcript] == ["A", "B"]
-    assert ruling.calls == ("scripted-0", "scripted-0")
+    assert answer.verdict == "1"
+    assert [turn.speaker for turn in answer.transcript] == ["A", "B"]
+    assert answer.calls == ("scripted-0", "scripted-0")
 
 
 def test_all_are_asked_at_the_same_time():
@@ -62,7 +61,7 @@ def test_all_are_asked_at_the_same_time():
 def test_an_agent_without_a_role_is_asked_as_the_single_judge_is():
     """So both share one reply in the ledger."""
     single, member = Scripted(choice("1")), Scripted(choice("1"))
-    rule(SingleJudge("single", single, Sampling()), arena_case())
+    rule(SingleJudge("single", single, Decoding()), arena_case())
     settings = PanelSettings(strategy="ensemble", agents=(AgentSettings(),), max_tokens=None)
     rule(build_panel("p", settings, {"m": member}.__getitem__, "m"), arena_case())
     assert (single.messages, single.samplings) == (member.messages, member.samplings)
@@ -75,20 +74,20 @@ def test_samples_are_numbered_and_asked_for_evidence_first_in_both_orders():
         lambda prompt: choice("1" if prompt.startswith(case.prompt) else "2"), name="gpt"
     )
     judge = build_panel("faireval", PRESETS["faireval-mec-bpc"], {"gpt": model}.__getitem__, "gpt")
-    ruling = rule(judge, case)
+    answer = rule(judge, case)
     assert judge.name == "faireval@gpt"
     assert sorted((s.sample, s.temperature) for s in model.samplings) == [
         (n, 1.0) for n in (0, 0, 1, 1, 2, 2)
     ]
     assert sum(prompt.startswith(case.prompt) for prompt in model.prompts) == 3
     assert all("evidence" in prompt.splitlines()[-1] for prompt in model.prompts)
-    assert ruling.verdict == "1"
-    assert ruling.reason.startswith("6 of 6 votes: 1 ×6. so")
-    assert [turn.speaker for turn in ruling.transcript][2:4] == [
+    assert answer.verdict == "1"
+    assert answer.reason.startswith("6 of 6 votes: 1 ×6. so")
+    assert [turn.speaker for turn in answer.transcript][2:4] == [
         "Referee #3",
         "Referee #1 (swapped)",
     ]
-    assert [turn.verdict for turn in ruling.transcript] == ["1"] * 3 + ["2"] * 3
+    assert [turn.verdict for turn in answer.transcript] == ["1"] * 3 + ["2"] * 3
 
 
 def test_a_judge_that_always_names_the_first_is_a_tie_in_both_orders():
@@ -127,15 +126,15 @@ def test_any_protocols_case_is_answered(case, said, verdict):
 
 def test_a_failed_agent_is_absent_and_recorded():
     """Its turn holds the outcome and no text; the reason says how many votes there are."""
-    ruling = rule(
+    answer = rule(
         panel(Scripted(choice("1", "loops")), Scripted(FAILED["refused"]), Scripted("no idea")),
         arena_case(),
     )
-    assert (ruling.verdict, ruling.outcome) == ("1", "ok")
-    assert [turn.outcome for turn in ruling.transcript] == ["ok", "refused", "ok"]
-    assert [turn.text for turn in ruling.transcript] == [choice("1", "loops"), "", "no idea"]
-    assert ruling.reason == "1 of 3 votes: 1 ×1; no vote: B (refused), C (unreadable). loops"
-    assert len(ruling.calls) == 3
+    assert (answer.verdict, answer.outcome) == ("1", "ok")
+    assert [turn.outcome for turn in answer.transcript] == ["ok", "refused", "ok"]
+    assert [turn.text for turn in answer.transcript] == [choice("1", "loops"), "", "no idea"]
+    assert answer.reason == "1 of 3 votes: 1 ×1; no vote: B (refused), C (unreadable). loops"
+    assert len(answer.calls) == 3
 
 
 @pytest.mark.parametrize(
@@ -148,31 +147,31 @@ def test_a_failed_agent_is_absent_and_recorded():
 )
 def test_when_all_fail_there_is_no_verdict_and_the_worst_outcome_is_told(replies, outcome):
     """Transport before all others, so that the case is asked again."""
-    ruling = rule(panel(*(Scripted(FAILED[name]) for name in replies)), arena_case())
-    assert (ruling.verdict, ruling.outcome) == (None, outcome)
-    assert ruling.reason.startswith("0 of 2 votes; no vote: A (")
+    answer = rule(panel(*(Scripted(FAILED[name]) for name in replies)), arena_case())
+    assert (answer.verdict, answer.outcome) == (None, outcome)
+    assert answer.reason.startswith("0 of 2 votes; no vote: A (")
 
 
 def test_replies_that_say_nothing_readable_are_final():
     """All answered, none readable: no verdict, and nothing to ask again."""
-    ruling = rule(panel(Scripted("hm"), Scripted("well")), arena_case())
-    assert (ruling.verdict, ruling.outcome) == (None, "ok")
-    assert [turn.text for turn in ruling.transcript] == ["hm", "well"]
+    answer = rule(panel(Scripted("hm"), Scripted("well")), arena_case())
+    assert (answer.verdict, answer.outcome) == (None, "ok")
+    assert [turn.text for turn in answer.transcript] == ["hm", "well"]
 
 
 def test_a_cut_reply_counts_if_its_verdict_can_be_read():
     """Truncated is usable."""
-    ruling = rule(panel(Scripted(Reply("truncated", text=choice("both")))), arena_case())
-    assert ruling.verdict == "both"
-    assert ruling.transcript[0].outcome == "truncated"
+    answer = rule(panel(Scripted(Reply("truncated", text=choice("both")))), arena_case())
+    assert answer.verdict == "both"
+    assert answer.transcript[0].outcome == "truncated"
 
 
 def test_a_verdict_the_question_does_not_offer_is_no_vote():
     """Whatever `read` returns, only what is among the choices counts."""
     case = rating_case(lambda text: (text, ""), ["1", "2", "3"])
-    ruling = rule(panel(Scripted("2"), Scripted("99")), case)
-    assert ruling.verdict == "2"
-    assert "B (unreadable)" in ruling.reason
+    answer = rule(panel(Scripted("2"), Scripted("99")), case)
+    assert answer.verdict == "2"
+    assert "B (unreadable)" in answer.reason
 
 
 def test_a_model_that_cannot_answer_at_all_ends_the_ruling_with_its_own_error():
@@ -194,4 +193,4 @@ def test_judges_of_earlier_runs_keep_their_digests():
         "chateval-default": "d2c1a864",
         "mateval-sr": "e69f6f44",
     }
-    assert SingleJudge("j", model, Sampling(0.0, 1024)).digest == "23030a0b"
+    assert SingleJudge("j", model, Decoding(0.0, 1024)).digest == "23030a0b"

@@ -7,8 +7,15 @@ import pytest
 
 from botchat.boards import flags as failings
 from botchat.boards.tables import records
-from botchat.measures.flagged import CRITERIA, MEASURES, STYLE, Measured, Survey, measure_all
-from botchat.measures.flags import Thresholds
+from botchat.measures.flags import (
+    CRITERIA,
+    MEASURES,
+    STYLE,
+    Measured,
+    Survey,
+    Thresholds,
+    measure_all,
+)
 
 OPENING = ("Did you catch the bus this morning?", "No, I walked along the river instead.")
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from botchat import prompts
-from botchat.interfaces import Reply, Sampling
+from botchat.interfaces import Decoding, Reply
 from botchat.models.self_chat import Length, Speaker, extend
 from botchat.records import Seed, human_dialogue
 
@@ -24,7 +24,7 @@ class Scripted:
         self.name, self.context_window, self.identity = name, window, {"model": name}
         self.answer, self.seen = answer, []
 
-    async def chat(self, messages, sampling):
+    async def chat(self, messages, decoding):
         """Answer and remember."""
         self.seen.append([dict(m) for m in messages])
         answer = self.answer(len(self.seen), messages)
@@ -37,7 +37,7 @@ class Scripted:
 
 def run(*models, turns=8, max_tokens=100):
     """Extend the seed."""
-    speakers = [Speaker(model, Sampling(0.0, max_tokens)) for model in models]
+    speakers = [Speaker(model, Decoding(0.0, max_tokens)) for model in models]
     return asyncio.run(extend(SEED, speakers, turns, WORDS, "sig"))
 
 

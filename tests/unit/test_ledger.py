@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
-from botchat.interfaces import Reply, Sampling, Usage
-from botchat.workspace.ledger import Ledger, request_json, request_key
-from botchat.workspace.ledger_accounts import Bill, bills, stats
-from botchat.workspace.ledger_archive import export, import_
+from botchat.interfaces import Decoding, Reply, Usage
+from botchat.workspace.ledger import (
+    Bill,
+    Ledger,
+    bills,
+    export,
+    import_,
+    request_json,
+    request_key,
+    stats,
+)
 
 ASK = [{"role": "user", "content": "hi"}]
 
@@ -27,7 +34,7 @@ def ledger(tmp_path):
 
 def put(ledger, text="hello", model="m", messages=ASK, **facts):
     """Store one reply; its key."""
-    request = request_json({"model": model}, messages, Sampling())
+    request = request_json({"model": model}, messages, Decoding())
     reply = Reply(facts.pop("outcome", "ok"), text=text, **facts)
     ledger.put(request_key(request), request, reply, model=model, stage="judge")
     return request_key(request)
@@ -53,40 +60,40 @@ def test_the_first_answer_stays(ledger):
 
 
 @pytest.mark.parametrize(
-    ("identity", "messages", "sampling"),
+    ("identity", "messages", "decoding"),
     [
-        ({"model": "other"}, ASK, Sampling()),
-        ({"model": "m"}, [{"role": "user", "content": "ho"}], Sampling()),
-        ({"model": "m"}, [{"role": "system", "content": "hi"}], Sampling()),
-        ({"model": "m"}, ASK, Sampling(temperature=None)),
-        ({"model": "m"}, ASK, Sampling(max_tokens=5)),
-        ({"model": "m"}, ASK, Sampling(sample=1)),
-        ({"model": "m"}, ASK, Sampling(schema={"type": "object"})),
-        ({"model": "m"}, ASK, Sampling(logprobs=0)),
-        ({"model": "m"}, ASK, Sampling(logprobs=1)),
+        ({"model": "other"}, ASK, Decoding()),
+        ({"model": "m"}, [{"role": "user", "content": "ho"}], Decoding()),
+        ({"model": "m"}, [{"role": "system", "content": "hi"}], Decoding()),
+        ({"model": "m"}, ASK, Decoding(temperature=None)),
+        ({"model": "m"}, ASK, Decoding(max_tokens=5)),
+        ({"model": "m"}, ASK, Decoding(sample=1)),
+        ({"model": "m"}, ASK, Decoding(schema={"type": "object"})),
+        ({"model": "m"}, ASK, Decoding(logprobs=0)),
+        ({"model": "m"}, ASK, Decoding(logprobs=1)),
     ],
 )
-def test_everything_that_decides_an_answer_is_in_the_key(identity, messages, sampling):
-    """Another model, text, role or sampling is another call."""
-    base = request_key(request_json({"model": "m"}, ASK, Sampling()))
-    assert request_key(request_json(identity, messages, sampling)) != base
+def test_everything_that_decides_an_answer_is_in_the_key(identity, messages, decoding):
+    """Another model, text, role or decoding is another call."""
+    base = request_key(request_json({"model": "m"}, ASK, Decoding()))
+    assert request_key(request_json(identity, messages, decoding)) != base
 
 
 def test_keys_of_earlier_ledgers_stay():
     """Ledgers exported by 0.1.0 before replies had forms still answer every call they hold."""
-    assert request_json({"model": "m"}, ASK, Sampling(0.7, 50, 1)) == (
+    assert request_json({"model": "m"}, ASK, Decoding(0.7, 50, 1)) == (
         b'{"identity":{"model":"m"},"messages":[{"content":"hi","role":"user"}],'
         b'"sampling":{"max_tokens":50,"sample":1,"temperature":0.7},"schema":1}'
     )
-    assert request_key(request_json({"model": "m"}, ASK, Sampling())) == (
+    assert request_key(request_json({"model": "m"}, ASK, Decoding())) == (
         "4cafa403c22e4585b87ff22b5de86c9f7429f15128aa732b122eee10330db579"
     )
 
 
 def test_the_key_does_not_depend_on_the_order_of_fields():
     """The canonical request has one byte order."""
-    a = request_json({"x": 1, "y": 2}, ASK, Sampling())
-    b = request_json({"y": 2, "x": 1}, [{"content": "hi", "role": "user"}], Sampling())
+    a = request_json({"x": 1, "y": 2}, ASK, Decoding())
+    b = request_json({"y": 2, "x": 1}, [{"content": "hi", "role": "user"}], Decoding())
     assert a == b
 
 

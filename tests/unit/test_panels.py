@@ -148,7 +148,7 @@ def test_role_texts_are_read_from_files():
     assert [(a.name, a.text, a.file) for a in done.members] == [("Nurse", "You are Nurse.", None)]
     judge, models = panel(done, "m", default="m")
     case = arena_case()
-    asyncio.run(judge.rule(case))
+    asyncio.run(judge.answer(case))
     assert models["m"].prompts == [f"{case.prompt}\n\nYou are Nurse."]
     with pytest.raises(ConfigError, match=r"own/Nurse.txt has not been read"):
         panel(settings, "m", default="m")
@@ -187,7 +187,7 @@ def test_groups_may_be_of_different_models():
         'agents = [{ role = "critic", model = "a" }, { role = "scientist", model = "b" }]\n'
     )
     judge, models = panel(settings, "a", "b")
-    asyncio.run(judge.rule(arena_case()))
+    asyncio.run(judge.answer(arena_case()))
     assert judge.name == "x"
     assert all("Critic !" in prompt for prompt in models["a"].prompts)
     assert all("Scientist !" in prompt for prompt in models["b"].prompts)
@@ -239,9 +239,9 @@ def test_cascades_that_lead_back_to_themselves_are_found():
 def test_every_preset_answers_every_protocol(name):
     """Arena by a label, UniEval by an index, with one model and nothing else set."""
     judge, _ = panel(PRESETS[name], "m", default="m", said=accusation("3"))
-    assert asyncio.run(judge.rule(unieval_case())).verdict == "3"
+    assert asyncio.run(judge.answer(unieval_case())).verdict == "3"
     judge, _ = panel(PRESETS[name], "m", default="m", said=choice("both"))
-    assert asyncio.run(judge.rule(arena_case())).verdict == "both"
+    assert asyncio.run(judge.answer(arena_case())).verdict == "both"
 
 
 def test_the_presets_cover_the_strategies():
@@ -275,12 +275,12 @@ HOSTILE = st.lists(
 def test_a_hostile_dialogue_changes_no_verdict_of_agents_that_ignore_it(name, said):
     """What is judged cannot vote: same verdict, same number of calls, same text, whole."""
     judge, models = panel(PRESETS[name], "m", default="m", said=f"1. so\n{choice('2')}")
-    plain = asyncio.run(judge.rule(arena_case()))
+    plain = asyncio.run(judge.answer(arena_case()))
     calls = len(models["m"].prompts)
     case = arena_case(one=tuple(said))
-    ruling = asyncio.run(judge.rule(case))
-    assert ruling.verdict == plain.verdict
-    assert ruling.reason == plain.reason
+    answer = asyncio.run(judge.answer(case))
+    assert answer.verdict == plain.verdict
+    assert answer.reason == plain.reason
     assert len(models["m"].prompts) == 2 * calls
     assert any(prompt.startswith(case.prompt) for prompt in models["m"].prompts)
 

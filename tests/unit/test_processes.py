@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from botchat import parallel
-from botchat.cli.display import progress
+from botchat.cli.output import show_progress
 from botchat.errors import BotChatError, DataError
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
@@ -138,7 +138,7 @@ def test_the_progress_of_a_leaderboard_takes_no_thread(monkeypatch: pytest.Monke
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     before = threading.active_count()
-    with progress(by_steps=True) as meter:
+    with show_progress(by_steps=True) as meter:
         meter.begin("draw figures", 3)
         meter.advance()
         assert threading.active_count() == before

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
-from botchat.protocols.pairs import Verdicts
+from botchat.protocols.pairs import Verdicts, outcome
 from botchat.protocols.rates import (
     Rate,
     Tally,
-    outcome,
     passed,
     steadiness,
     success,

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from botchat.boards import board as leaderboards
 from botchat.errors import DataError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
-from botchat.measures import flagged
+from botchat.measures import flags as flagged
 from botchat.parallel import HERE, executor
-from botchat.pipeline import read_set, surveying
-from botchat.pipeline.verdict_files import begin_reading
+from botchat.pipeline import read_set
+from botchat.pipeline.read_set import begin_reading
 from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict
 from botchat.workspace import files as store
@@ -95,7 +95,7 @@ def test_the_board_is_the_same_by_several_processes(
 ) -> None:
     """They read, measure and play, and it all arrives."""
     alone = board(workspace, in_columns=True)
-    monkeypatch.setattr(surveying, "_WORTH_PROCESSES", 0)
+    monkeypatch.setattr(read_set, "_WORTH_PROCESSES", 0)
     together = board(workspace, in_columns=True, workers=2)
     assert leaderboards.files(together) == leaderboards.files(alone)
 
@@ -207,7 +207,7 @@ def test_columns_are_read_from_a_judgments_own_fields() -> None:
 
 def test_a_small_set_is_surveyed_whole(records: Made) -> None:
     """As the measures themselves do it."""
-    ours = surveying.begin_survey(records.seeds, records.dialogues, [8, 16], HERE)()
+    ours = read_set.begin_survey(records.seeds, records.dialogues, [8, 16], HERE)()
     whole = flagged.survey(records.seeds, records.dialogues, [8, 16])
     assert ours.n_seeds == whole.n_seeds == len(records.seeds)
     assert ours.thresholds == whole.thresholds
@@ -221,9 +221,9 @@ def test_of_a_large_set_some_seeds_are_surveyed(
     records: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same of every contestant, spread evenly, and the board says how many."""
-    monkeypatch.setattr(surveying, "MOST", 24 * len(records.dialogues) - 1)
-    monkeypatch.setattr(surveying, "SAMPLE", 6 * len(records.dialogues) + 1)
-    found = surveying.begin_survey(records.seeds, records.dialogues, [16], HERE)()
+    monkeypatch.setattr(read_set, "MOST", 24 * len(records.dialogues) - 1)
+    monkeypatch.setattr(read_set, "SAMPLE", 6 * len(records.dialogues) + 1)
+    found = read_set.begin_survey(records.seeds, records.dialogues, [16], HERE)()
     spread = [seed.id for seed in records.seeds[::4]]
     assert found.n_seeds == 6
     for name in ("good", "fair", "poor"):

@@ -15,12 +15,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from botchat.protocols.diagnosis import ERRORS, Answer, Error, Report, as_text
+from botchat.protocols.diagnosis import ERRORS, Error, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
 from botchat.report import View, by_contestant, figures, render
 from botchat.report.archive import Archive, build
-from botchat.report.comparison import ranks
-from botchat.report.glance import glance
+from botchat.report.glance import glance, ranks
 from botchat.report.transcripts import LONGEST, Sample, pick
 from tests.boards import Made, judgment, made
 
@@ -336,7 +335,7 @@ def test_a_diagnosis_stands_beside_its_dialogue() -> None:
     said = records.dialogues["a"]["S-1"].utterances[2]
     given = Report(
         tuple(
-            Answer(type_, type_ == "repetition", errors if type_ == "repetition" else ())
+            TypeAnswer(type_, type_ == "repetition", errors if type_ == "repetition" else ())
             for type_ in ERRORS
             for errors in [
                 (

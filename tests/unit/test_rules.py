@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.interfaces import Case, Judge, Ruling, Shown
+from botchat.interfaces import Answer, Case, Judge, Shown
 from botchat.judges.rules import RulesJudge
 from botchat.measures.flags import flags
 
@@ -257,9 +257,9 @@ def pair(a: Utterances, b: Utterances, choices: frozenset[str] = COMPARISON) -> 
     )
 
 
-def answer(judge: Judge, case: Case) -> Ruling:
-    """The ruling, without an event loop of one's own."""
-    return asyncio.run(judge.rule(case))
+def answer(judge: Judge, case: Case) -> Answer:
+    """The answer, without an event loop of one's own."""
+    return asyncio.run(judge.answer(case))
 
 
 def accused(judge: RulesJudge, dialogues: Iterable[Utterances]) -> list[Utterances]:
@@ -276,9 +276,9 @@ def test_accuses_the_right_utterance_for_the_right_reason(name: str):
     criterion, index, utterances = BAD[name]
     first = flags(utterances, FLOORS.thresholds)[0]
     assert (first.criterion, first.index) == (criterion, index), first
-    ruling = answer(FLOORS, unieval(*utterances))
-    assert ruling.verdict == str(index)
-    assert ruling.reason.startswith(f"utterance {index}: ")
+    found = answer(FLOORS, unieval(*utterances))
+    assert found.verdict == str(index)
+    assert found.reason.startswith(f"utterance {index}: ")
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -298,13 +298,13 @@ def test_a_judge_by_its_interface_that_names_its_reason():
     """The reason holds utterance, criterion, value, threshold and a short quote."""
     judge: Judge = RulesJudge([START])
     assert judge.name == "rules"
-    ruling = answer(judge, unieval(*START, "so " * 61 + "long"))
-    assert ruling.verdict == "3"
+    found = answer(judge, unieval(*START, "so " * 61 + "long"))
+    assert found.verdict == "3"
     assert re.fullmatch(
-        r'utterance 3: too long \(words\), 62 > 60 of people: "so so .{50,55}…"', ruling.reason
+        r'utterance 3: too long \(words\), 62 > 60 of people: "so so .{50,55}…"', found.reason
     )
-    assert ruling.outcome == "ok"
-    assert ruling.calls == ()
+    assert found.outcome == "ok"
+    assert found.calls == ()
 
 
 def test_comparison_accuses_each_dialogue_by_itself():
@@ -333,7 +333,7 @@ def test_other_questions_get_no_verdict():
     """A case that is neither UniEval's nor a comparison's is answered by ``None`` and why."""
     scores = replace(unieval(*START), choices=frozenset({"1", "2", "3"}))
     for case in (pair(START, START, frozenset({"1", "2", "tie"})), scores):
-        assert answer(FLOORS, case) == Ruling(
+        assert answer(FLOORS, case) == Answer(
             None, "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
         )
 
@@ -383,10 +383,10 @@ def test_more_utterances_never_move_the_first_accusation(talk: Utterances, more:
 def test_hostile_text_never_raises(parts: list[str], times: int):
     """Empty, enormous, unprintable or foreign utterances are judged like any others."""
     talk = tuple(part * times for part in parts) * 2
-    ruling = answer(FLOORS, unieval(*talk))
-    assert ruling.verdict in unieval(*talk).choices
-    assert len(ruling.reason) < 400
-    assert ruling.reason.isprintable()
+    found = answer(FLOORS, unieval(*talk))
+    assert found.verdict in unieval(*talk).choices
+    assert len(found.reason) < 400
+    assert found.reason.isprintable()
 
 
 def test_the_sample_set_is_rarely_accused():

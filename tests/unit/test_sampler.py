@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError
-from botchat.ratings.adaptive import AdaptiveSettings, Sampler, Target
+from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.full_board import estimate
@@ -33,7 +33,7 @@ def play(outcome, chosen, known=None, added=None):
     """A whole run: the sampler at its end, and all that was asked, as (first, second, seed)."""
     m, _, n_seeds = outcome.shape
     models = tuple(f"m{i:02}" for i in range(m))
-    sampler = Sampler(models, lambda i, j: np.arange(n_seeds), chosen, known, added)
+    sampler = AdaptiveDesign(models, lambda i, j: np.arange(n_seeds), chosen, known, added)
     asked = []
     while (batch := sampler.ask()) is not None:
         asked += list(zip(batch.first, batch.second, batch.seed, strict=True))
@@ -102,7 +102,7 @@ def test_start_is_a_few_of_each_pair_in_balanced_orders():
     """Every pair begins with its own seeds, both orders as often, about a tenth asked twice."""
     m, first = 14, 4
     outcome = board(np.linspace(1, -1, m), 222, np.random.default_rng(0))
-    sampler = Sampler(
+    sampler = AdaptiveDesign(
         [f"m{i}" for i in range(m)], lambda i, j: np.arange(222), AdaptiveSettings(first=first)
     )
     batch = sampler.ask()
@@ -215,7 +215,7 @@ def test_extreme_anchors_are_warned_of(strength, said):
 def test_many_models_start_with_some_opponents_each():
     """With many models the start is not all pairs, yet every model has its share."""
     m = 80
-    sampler = Sampler([f"m{i}" for i in range(m)], lambda i, j: np.arange(9), QUICK)
+    sampler = AdaptiveDesign([f"m{i}" for i in range(m)], lambda i, j: np.arange(9), QUICK)
     batch = sampler.ask()
     assert len(batch) == 30 * m
     counts = np.bincount(np.concatenate([batch.first, batch.second]), minlength=m)
@@ -277,10 +277,10 @@ def test_what_cannot_be_sampled_is_refused():
     """One model, models without common seeds, outcomes out of turn, a board that is none."""
     pair, no_seeds = ["a", "b"], np.zeros(0, dtype=np.intp)
     with pytest.raises(ConfigError, match="1 models to compare"):
-        Sampler(["a"], lambda i, j: no_seeds, QUICK)
+        AdaptiveDesign(["a"], lambda i, j: no_seeds, QUICK)
     with pytest.raises(ConfigError, match="no seed in common"):
-        Sampler(pair, lambda i, j: no_seeds, QUICK)
-    sampler = Sampler(pair, lambda i, j: np.arange(5), QUICK)
+        AdaptiveDesign(pair, lambda i, j: no_seeds, QUICK)
+    sampler = AdaptiveDesign(pair, lambda i, j: np.arange(5), QUICK)
     with pytest.raises(ValueError, match="0 asked for"):
         sampler.tell(np.ones(1))
     batch = sampler.ask()
@@ -291,7 +291,7 @@ def test_what_cannot_be_sampled_is_refused():
     known = Comparisons.of([("a", "b", 1.0)], ["s"])
     for wrong in (None, 0):
         with pytest.raises(ValueError, match="known comparisons"):
-            Sampler(pair, lambda i, j: np.arange(5), QUICK, known, wrong)
+            AdaptiveDesign(pair, lambda i, j: np.arange(5), QUICK, known, wrong)
 
 
 @pytest.mark.parametrize(

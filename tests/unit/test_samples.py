@@ -10,48 +10,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.interfaces import Reply, Sampling
-from botchat.judges.confidence import confidence
+from botchat.interfaces import Decoding, Reply
 from botchat.judges.samples import asked_once, sampled, stability
-from botchat.judges.single import SingleJudge
-from botchat.records import Turn
+from botchat.judges.single import SingleJudge, confidence
+from botchat.records import Remark
 from tests.scripted import Scripted, arena_case, choice, unieval_case
 
 VERDICTS = st.sampled_from(["1", "2", "both", "neither", None])
 
 
 def rule(judge, case):
-    """Its ruling."""
-    return asyncio.run(judge.rule(case))
+    """Its answer."""
+    return asyncio.run(judge.answer(case))
 
 
 def said(*verdicts, agent="j", end=""):
     """The turns of one agent's samples."""
-    return tuple(Turn(f"{agent} #{n}{end}", "", "", "ok", v) for n, v in enumerate(verdicts, 1))
+    return tuple(Remark(f"{agent} #{n}{end}", "", "", "ok", v) for n, v in enumerate(verdicts, 1))
 
 
 def test_samples_differ_in_their_number_alone_and_the_majority_decides():
     """The bare question K times; the first sample is the call of a judge that is asked once."""
     case = arena_case()
     model = Scripted([choice("1"), choice("2"), choice("1")], name="m")
-    ruling = rule(sampled("m", model, Sampling(0.7, 9), 3), case)
-    assert (ruling.verdict, len(ruling.calls)) == ("1", 3)
+    answer = rule(sampled("m", model, Decoding(0.7, 9), 3), case)
+    assert (answer.verdict, len(answer.calls)) == ("1", 3)
     assert model.prompts == [case.prompt] * 3
-    assert model.samplings == [Sampling(0.7, 9, sample) for sample in range(3)]
+    assert model.samplings == [Decoding(0.7, 9, sample) for sample in range(3)]
     once = Scripted(choice("1"), name="m")
-    rule(SingleJudge("m", once, Sampling(0.7, 9)), case)
+    rule(SingleJudge("m", once, Decoding(0.7, 9)), case)
     assert once.samplings == model.samplings[:1]
 
 
 def test_a_sampled_judge_is_another_judge():
-    """Name and digest change with the number of samples, the sampling and the form."""
+    """Name and digest change with the number of samples, the decoding and the form."""
     model = Scripted("", name="m")
-    one = SingleJudge("m", model, Sampling(0.7))
+    one = SingleJudge("m", model, Decoding(0.7))
     several = [
-        sampled("m", model, Sampling(0.7), 3),
-        sampled("m", model, Sampling(0.7), 5),
-        sampled("m", model, Sampling(0.8), 3),
-        sampled("m", model, Sampling(0.7), 3, structured=True),
+        sampled("m", model, Decoding(0.7), 3),
+        sampled("m", model, Decoding(0.7), 5),
+        sampled("m", model, Decoding(0.8), 3),
+        sampled("m", model, Decoding(0.7), 3, structured=True),
     ]
     assert len({judge.digest for judge in (one, *several)}) == 5
     assert several[1].name == "m (5 samples)"
@@ -63,10 +62,10 @@ def test_a_structured_sample_is_held_to_the_schema_and_read_from_json():
     case = unieval_case()
     reply = '{"choice": "Yes", "index": 3, "reason": "Choice: No, said nobody"}'
     model = Scripted([reply] * 2)
-    ruling = rule(sampled("j", model, Sampling(1.0), 2, structured=True), case)
-    assert [sampling.schema for sampling in model.samplings] == [case.schema] * 2
-    assert ruling.verdict == "3"
-    assert ruling.reason.endswith("Choice: No, said nobody")
+    answer = rule(sampled("j", model, Decoding(1.0), 2, structured=True), case)
+    assert [decoding.schema for decoding in model.samplings] == [case.schema] * 2
+    assert answer.verdict == "3"
+    assert answer.reason.endswith("Choice: No, said nobody")
 
 
 def test_stability_counts_each_agent_and_each_order_by_itself():
@@ -77,7 +76,7 @@ def test_stability_counts_each_agent_and_each_order_by_itself():
             (*said("1", "1"), *said("2", "2", end=" (swapped)")),  # 2 x 1 of 1
             said("both", None, "both"),  # 1 of 1
             said("1", None, None),
-            (Turn("Critic", "", "", "ok", "1"), Turn("Author", "", "", "ok", "2")),
+            (Remark("Critic", "", "", "ok", "1"), Remark("Author", "", "", "ok", "2")),
         ]
     )
     assert found is not None

@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.cli.display import progress_line, progress_text
+from botchat.cli.output import progress_line, progress_text
 from botchat.errors import ConfigError
-from botchat.interfaces import Ruling
-from botchat.pipeline.adaptive import adaptive_settings, read_target
-from botchat.pipeline.rounds import known_comparisons
+from botchat.interfaces import Answer
+from botchat.pipeline.adaptive import (
+    AdaptiveResult,
+    adaptive_settings,
+    known_comparisons,
+    read_target,
+)
 from botchat.pipeline.run import Meter, run_now
-from botchat.pipeline.sampled import Sampled
 from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols import arena
 from botchat.ratings.adaptive import AdaptiveSettings, State, Target
@@ -71,9 +74,9 @@ class Teller:
     def __init__(self, verdict):
         self.verdict = verdict
 
-    async def rule(self, case):
+    async def answer(self, case):
         """Its verdict."""
-        return Ruling(self.verdict, outcome="ok")
+        return Answer(self.verdict, outcome="ok")
 
 
 def test_what_is_known_is_what_still_holds(tmp_path):
@@ -167,7 +170,7 @@ def sampled(tmp_path, ratings, added=None, swaps=1, finished="target reached"):
         warning="",
     )
     judged = Judged("arena-n8", "j", tmp_path / "j.jsonl", 40, 40, 1, 0)
-    return Sampled(8, tuple(ratings), state, Target(), added, judged)
+    return AdaptiveResult(8, tuple(ratings), state, Target(), added, judged)
 
 
 def test_the_ranking_in_words(tmp_path):

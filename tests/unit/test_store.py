@@ -85,7 +85,7 @@ def test_a_full_disk_leaves_whole_records_only(tmp_path):
     script = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from botchat import store\nfrom botchat.records import Seed\n"
+        "from botchat.workspace import files as store\nfrom botchat.records import Seed\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
         "file = store.Appender(Path(sys.argv[1]))\n"

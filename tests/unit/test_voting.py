@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from botchat.judges.voting import aggregate, is_tie, mirrored, opening_votes
 from botchat.protocols.arena import CHOICES
-from botchat.records import Turn
+from botchat.records import Remark
 
 INDICES = frozenset({"No", *map(str, range(1, 17))})
 SCALE = frozenset(map(str, range(1, 11)))
@@ -116,13 +116,13 @@ def test_ties_prefer_neither_side():
 def test_opening_votes_are_the_first_of_each_member_in_the_order_of_the_case():
     """Speakers without a vote are left out; votes on the swapped order are mirrored back."""
     talk = (
-        Turn("Decomposer", "1. a"),
-        Turn("Critic", "x", verdict="1"),
-        Turn("Scientist", "", outcome="refused"),
-        Turn("Summarizer", "s"),
-        Turn("Critic", "y", verdict="2"),
-        Turn("Critic (swapped)", "z", verdict="1"),
-        Turn("Feedback (swapped)", "f"),
-        Turn("Critic (swapped)", "z", verdict="2"),
+        Remark("Decomposer", "1. a"),
+        Remark("Critic", "x", verdict="1"),
+        Remark("Scientist", "", outcome="refused"),
+        Remark("Summarizer", "s"),
+        Remark("Critic", "y", verdict="2"),
+        Remark("Critic (swapped)", "z", verdict="1"),
+        Remark("Feedback (swapped)", "f"),
+        Remark("Critic (swapped)", "z", verdict="2"),
     )
     assert opening_votes(talk) == ("1", None, "2")

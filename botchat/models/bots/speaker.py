@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from botchat.interfaces import Message, Reply, Sampling
+from botchat.interfaces import Decoding, Message, Reply
 
 T = TypeVar("T")
 
@@ -59,8 +59,8 @@ class Draw:
 class Speaker(ABC):
     """An offline `botchat.interfaces.ChatModel`: no network, no state, no clock.
 
-    The same utterances and ``sampling.sample`` always get the same reply; the system prompt and
-    the other sampling parameters have no effect.
+    The same utterances and ``decoding.sample`` always get the same reply; the system prompt and
+    the other decoding parameters have no effect.
     """
 
     bot: str
@@ -88,11 +88,11 @@ class Speaker(ABC):
         """Calls in flight: answering takes no waiting, so a few keep the ledger busy."""
         return 8
 
-    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Continue the dialogue in ``messages``; never raises, whatever was said in it."""
         utterances = [m["content"] for m in messages if m["role"] != "system"]
         heard = tuple(map(attend, utterances))
-        said = self.say(heard, Draw(sampling.sample, self.bot, utterances))
+        said = self.say(heard, Draw(decoding.sample, self.bot, utterances))
         if not said:
             return Reply(outcome="empty", finish_reason="stop", detail=self.silence)
         return Reply(outcome="ok", text=said, finish_reason="stop")

@@ -21,9 +21,8 @@ from typing import Any
 
 import msgspec
 
-from botchat.concurrency import until_quiet
 from botchat.errors import FatalModelError
-from botchat.interfaces import Message, Reply, Sampling
+from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint.batch_endpoint import (
     URL,
     Batch,
@@ -35,6 +34,7 @@ from botchat.models.endpoint.batch_endpoint import (
 )
 from botchat.models.endpoint.openai_api import OpenAIModel
 from botchat.models.limits import Prices, Retry
+from botchat.parallel import until_quiet
 from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_key
 
 MAX_REQUESTS = 50_000
@@ -112,17 +112,17 @@ class BatchModel:
         """Calls worth having in flight."""
         return self._parallel
 
-    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """The answer from the batch that this request goes with, or has gone with before.
 
         Raises `FatalModelError`: the endpoint has no Batch API, or none for this model or key.
         """
         if self._endpoint.stopped:
             raise asyncio.CancelledError
-        key = request_key(request_json(self.identity, messages, sampling))
+        key = request_key(request_json(self.identity, messages, decoding))
         request = self._waiting.get(key)
         if request is None:
-            request = _Request(key, messages, sampling, asyncio.get_running_loop().create_future())
+            request = _Request(key, messages, decoding, asyncio.get_running_loop().create_future())
             request.reply.add_done_callback(lambda _: self._waiting.pop(key, None))
             self._waiting[key] = request
             self._queue.append(request)
@@ -171,7 +171,7 @@ class BatchModel:
         return parts
 
     def _line(self, request: _Request, sent: Mapping[str, Any]) -> bytes:
-        body = self._model.body(request.messages, request.sampling, sent)
+        body = self._model.body(request.messages, request.decoding, sent)
         line = {"custom_id": request.key, "method": "POST", "url": URL, "body": body}
         return msgspec.json.encode(line) + b"\n"
 
@@ -306,7 +306,7 @@ def discounted(prices: Prices) -> Prices:
 class _Request:
     key: str
     messages: Sequence[Message]
-    sampling: Sampling
+    decoding: Decoding
     reply: asyncio.Future[Reply]
 
     def resolve(self, answer: Reply | Exception) -> None:

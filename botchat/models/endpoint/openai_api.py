@@ -33,7 +33,7 @@ import msgspec
 import openai
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import Message, Reply, Sampling
+from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint.replies import error_parts, read_completion, retry, retry_after_s
 from botchat.models.endpoint.transport import MAX_BODY, BodyTooLargeError, Transport
 from botchat.models.roles import ARRANGEMENTS, arrange, reply_tokens
@@ -75,7 +75,7 @@ _PARAMETERS = {
 Send = Callable[[openai.AsyncOpenAI], Awaitable[httpx2.Response]]
 """Makes one request through the client."""
 
-Answer = tuple[int, Mapping[str, str], bytes]
+Exchange = tuple[int, Mapping[str, str], bytes]
 """Status, headers and body."""
 
 
@@ -181,16 +181,16 @@ class OpenAIModel:
         """``text`` without any secret the server may have echoed."""
         return self._connection.clean(text)
 
-    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """One attempt; see the module's table for what can come of it."""
         quirks = self.quirks
-        body = self.body(messages, sampling, quirks)
+        body = self.body(messages, decoding, quirks)
         started = time.monotonic()
         answer = await self.exchange(lambda client: _post(client, body))
         reply = answer if isinstance(answer, Reply) else self.read(*answer, quirks)
         return replace(reply, latency_s=time.monotonic() - started, sent=reply.sent or quirks)
 
-    async def exchange(self, send: Send, longer_s: float = 0.0) -> Answer | Reply:
+    async def exchange(self, send: Send, longer_s: float = 0.0) -> Exchange | Reply:
         """One HTTP exchange with the endpoint, or how it failed.
 
         Args:
@@ -234,7 +234,7 @@ class OpenAIModel:
         )
 
     def body(
-        self, messages: Sequence[Message], sampling: Sampling, quirks: Mapping[str, Any]
+        self, messages: Sequence[Message], decoding: Decoding, quirks: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The request's JSON body, arranged as ``quirks`` say."""
         settings = self._settings
@@ -244,21 +244,21 @@ class OpenAIModel:
             "model": settings.model,
             "messages": arrange(messages, layout, system),
         }
-        if sampling.temperature is not None and settings.temperature is not None:
-            body["temperature"] = sampling.temperature
-        if sampling.max_tokens is not None:
+        if decoding.temperature is not None and settings.temperature is not None:
+            body["temperature"] = decoding.temperature
+        if decoding.max_tokens is not None:
             window = settings.context_window or quirks.get("context_window")
-            body["max_tokens"] = reply_tokens(sampling.max_tokens, window)
-        if sampling.sample:
+            body["max_tokens"] = reply_tokens(decoding.max_tokens, window)
+        if decoding.sample:
             # A server that caches by seed would otherwise give the first draw again.
-            body["seed"] = sampling.sample
-        if sampling.schema is not None:
-            form = {"name": "reply", "strict": True, "schema": sampling.schema}
+            body["seed"] = decoding.sample
+        if decoding.schema is not None:
+            form = {"name": "reply", "strict": True, "schema": decoding.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
-        if sampling.logprobs is not None:
+        if decoding.logprobs is not None:
             body["logprobs"] = True
-        if sampling.logprobs:
-            body["top_logprobs"] = sampling.logprobs
+        if decoding.logprobs:
+            body["top_logprobs"] = decoding.logprobs
         for parameter, new in quirks.get("parameters", {}).items():
             if parameter in body:
                 value = body.pop(parameter)

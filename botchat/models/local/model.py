@@ -22,11 +22,11 @@ from typing import Any
 
 import msgspec
 
-from botchat.concurrency import until_quiet
 from botchat.errors import FatalModelError
-from botchat.interfaces import Message, Reply, Sampling, Usage
+from botchat.interfaces import Decoding, Message, Reply, Usage
 from botchat.models.local.weights import Ask, Said, Weights, folder_digest, load, locate, one_line
 from botchat.models.roles import reply_tokens
+from botchat.parallel import until_quiet
 
 BATCH_SIZE = 32
 """Most dialogues answered by one forward pass."""
@@ -106,7 +106,7 @@ class LocalModel:
         """Calls worth having in flight."""
         return WAVE_BATCHES * self._batch_size
 
-    async def chat(self, messages: Sequence[Message], sampling: Sampling) -> Reply:
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """One reply, made together with those to the other calls that wait.
 
         Temperature ``None`` is 1, as at most endpoints. Raises `FatalModelError`: the extra
@@ -116,7 +116,7 @@ class LocalModel:
         weights = await self._ready()
         self._calls += 1
         ids = weights.encode(messages)
-        most = LONGEST_REPLY if sampling.max_tokens is None else sampling.max_tokens
+        most = LONGEST_REPLY if decoding.max_tokens is None else decoding.max_tokens
         room = min(most, reply_tokens(most, weights.window))
         if weights.window is not None and len(ids) + room > weights.window:
             return Reply(
@@ -126,8 +126,8 @@ class LocalModel:
                 f"{weights.window}",
                 sent=weights.sent,
             )
-        temperature = 1.0 if sampling.temperature is None else sampling.temperature
-        ask = Ask(ids, room, temperature, seed=f"{sampling.sample} {ids}")
+        temperature = 1.0 if decoding.temperature is None else decoding.temperature
+        ask = Ask(ids, room, temperature, seed=f"{decoding.sample} {ids}")
         call = _Call(ask, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         if self._serving is None or self._serving.done():
