@@ -10,11 +10,15 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import Outcome, Remark, Verdict
+from botchat.records import UNANSWERED, Outcome, Remark, Verdict
+
+Row: TypeAlias = dict[str, Any]
+"""One line of a table, JSON-ready: column key -> value, ``None`` (or absent) where it is missing.
+A figure ``x`` with an interval stands beside ``x_low`` and ``x_high``."""
 
 
 class Message(TypedDict):
@@ -101,7 +105,7 @@ class Reply:
     @property
     def answered(self) -> bool:
         """Whether the endpoint has answered this request for good, so it is never sent again."""
-        return self.outcome not in ("transport", "malformed")
+        return self.outcome not in UNANSWERED
 
 
 class ChatModel(Protocol):

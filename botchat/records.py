@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -29,6 +30,9 @@ Outcome = Literal[
     "ok", "truncated", "refused", "filtered", "empty", "malformed", "overflow", "transport"
 ]
 """How one model call ended. Only ``ok`` and ``truncated`` carry a usable text."""
+
+UNANSWERED: tuple[Outcome, ...] = ("transport", "malformed")
+"""The endpoint gave no answer: the next run asks again."""
 
 Verdict = str
 """What a judge said: ``"1" | "2" | "both" | "neither"`` (which conversation is AI-involved), or for
@@ -91,6 +95,10 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     def complete(self) -> bool:
         """Whether the dialogue reached the length that was asked for."""
         return self.status == "complete"
+
+
+Dialogues: TypeAlias = Mapping[str, Mapping[str, Dialogue]]
+"""Contestant -> seed id -> dialogue."""
 
 
 class Remark(msgspec.Struct, frozen=True, gc=False):

@@ -25,7 +25,6 @@ from botchat.boards.protocols import Arena
 from botchat.boards.survival import Curve
 from botchat.boards.tables import (
     Column,
-    Row,
     Table,
     cells,
     headline,
@@ -35,7 +34,7 @@ from botchat.boards.tables import (
     to_json,
     to_markdown,
 )
-from botchat.interfaces import settings_digest
+from botchat.interfaces import Row, settings_digest
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
 from botchat.parallel import HERE
@@ -47,10 +46,7 @@ from botchat.protocols.gteval import PROTOCOL as GTEVAL
 from botchat.protocols.pairs import Verdicts, compares_pairs
 from botchat.protocols.unieval import PROTOCOL as UNIEVAL
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
-
-Dialogues = Mapping[str, Mapping[str, Dialogue]]
-"""Contestant -> seed id -> dialogue."""
+from botchat.records import HUMAN, Dialogues, Judgment, Seed, human_dialogue
 
 
 @dataclass(frozen=True)

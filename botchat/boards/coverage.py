@@ -14,11 +14,12 @@ from itertools import combinations
 
 import numpy as np
 
-from botchat.boards.tables import Column, Row, Table, table
+from botchat.boards.tables import Column, Table, table
+from botchat.interfaces import Row
 from botchat.protocols.arena import Field
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import passed
-from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.records import HUMAN, Dialogues, Judgment, Seed
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Gaps:
 
 def of_single(
     seeds: Sequence[Seed],
-    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    dialogues: Dialogues,
     judgments: Iterable[Judgment],
     turns: int | None = None,
 ) -> dict[str, Gaps]:
@@ -85,7 +86,7 @@ def of_single(
 
 def of_pairs(
     seeds: Sequence[Seed],
-    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    dialogues: Dialogues,
     verdicts: Verdicts,
     turns: int | None = None,
 ) -> dict[str, Gaps]:
@@ -135,7 +136,7 @@ def of_pairs(
 def coverage(
     parts: Mapping[str, Table],
     seeds: Sequence[Seed],
-    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    dialogues: Dialogues,
     single: Mapping[str, Sequence[Judgment]],
     pairwise: Mapping[str, Verdicts],
     signatures: Sequence[str],

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from botchat.boards.tables import Column, Row, Table, table
+from botchat.boards.tables import Column, Table, table
+from botchat.interfaces import Row
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
 from botchat.measures.statistics import Floats, Indices
 from botchat.records import Verdict

@@ -8,10 +8,10 @@ from typing import Any
 
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Kind, Table, table
+from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
 from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Codes, Grid
 from botchat.measures.mateval_records import ERROR_TYPES
-from botchat.measures.statistics import Row
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons

@@ -8,7 +8,8 @@ from itertools import accumulate
 import numpy as np
 from msgspec import UnsetType
 
-from botchat.boards.tables import Column, Row, Table, table
+from botchat.boards.tables import Column, Table, table
+from botchat.interfaces import Row
 from botchat.judges.samples import stability
 from botchat.measures import lengths
 from botchat.protocols import rates
@@ -16,7 +17,7 @@ from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
 from botchat.protocols.pairs import Indices, Verdicts
 from botchat.protocols.rates import Rate
 from botchat.protocols.unieval import PROTOCOL as UNIEVAL
-from botchat.records import HUMAN, Dialogue, Judgment
+from botchat.records import HUMAN, Dialogues, Judgment
 
 _INNOCENT = {UNIEVAL: "No", DIAGNOSIS: "0"}
 """Protocols on single dialogues -> the verdict that finds nothing."""
@@ -25,7 +26,7 @@ _INNOCENT = {UNIEVAL: "No", DIAGNOSIS: "0"}
 def judge_health(
     single: Mapping[str, Sequence[Judgment]],
     pairwise: Mapping[str, Verdicts],
-    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    dialogues: Dialogues,
     signatures: Sequence[str],
     sureness: Mapping[str, Row],
 ) -> Table:
@@ -102,7 +103,7 @@ def longer_preferred(verdicts: Verdicts, words: _Words) -> Rate:
 class _Words:
     """Words that a judge was shown of a dialogue."""
 
-    def __init__(self, dialogues: Mapping[str, Mapping[str, Dialogue]]) -> None:
+    def __init__(self, dialogues: Dialogues) -> None:
         self._dialogues = dialogues
         self._counted: dict[tuple[str, str], list[int]] = {}
 

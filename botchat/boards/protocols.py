@@ -14,14 +14,15 @@ import pandas as pd
 
 from botchat.boards.strengths import COLUMNS as STRENGTHS
 from botchat.boards.strengths import Strengths
-from botchat.boards.tables import Column, Row, Table, table
+from botchat.boards.tables import Column, Table, table
+from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.protocols import rates
 from botchat.protocols.diagnosis import ERRORS
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
 from botchat.protocols.rates import Rate, Tally
 from botchat.ratings.elo import EloResult, EloSettings
-from botchat.records import HUMAN, Dialogue, Judgment, Seed, Verdict
+from botchat.records import HUMAN, Dialogues, Judgment, Seed, Verdict
 
 Pair = tuple[str, str]
 
@@ -166,7 +167,7 @@ def arena(
 
 def unieval(
     seeds: Sequence[Seed],
-    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    dialogues: Dialogues,
     judgments: Iterable[Judgment],
     signature: str,
 ) -> Table:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from botchat.boards.tables import Column, Row, Table, table
+from botchat.boards.tables import Column, Table, table
+from botchat.interfaces import Row
 from botchat.measures.statistics import Floats, Indices
-from botchat.records import Dialogue, Judgment, Seed
+from botchat.records import Dialogues, Judgment, Seed
 
 _Z95 = 1.959964
 
@@ -69,9 +70,7 @@ def estimate(ends: Iterable[tuple[int, bool]], n: int) -> Curve:
     )
 
 
-def curves(
-    judgments: Iterable[Judgment], dialogues: Mapping[str, Mapping[str, Dialogue]]
-) -> dict[str, Curve]:
+def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Curve]:
     """Contestant -> its curve, up to the longest dialogue that was judged.
 
     Args:

@@ -20,13 +20,12 @@ from typing import Any, Literal
 import msgspec
 import pandas as pd
 
+from botchat.interfaces import Row
+
 Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
 """``rate``: a share, 0 to 1 in the data and in percent for people; ``rating``: Elo points;
 ``number``: anything with one decimal, such as mean tokens; ``decimal``: with three, such as a kappa
 or seconds."""
-
-Row = Mapping[str, Any]
-"""Column key -> value; an absent key is a missing value."""
 
 DIGITS = 4
 """Decimals in csv and json."""

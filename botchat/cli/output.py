@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from botchat.errors import BotChatError, LimitReached
+from botchat.interfaces import Row
 
 if TYPE_CHECKING:
     from botchat.judges.cascade import Escalations
@@ -24,8 +25,6 @@ from collections.abc import Mapping
 import msgspec
 
 from botchat.pipeline.run import Meter
-
-Row = dict[str, Any]
 
 
 def workspace_of(arguments: argparse.Namespace) -> Workspace:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.cli.output import Row, counts, say, workspace_of
+from botchat.cli.output import counts, say, workspace_of
+from botchat.interfaces import Row
 
 if TYPE_CHECKING:
     from botchat.workspace.folder import Workspace

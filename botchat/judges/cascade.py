@@ -20,7 +20,7 @@ from botchat.interfaces import Answer, Case, Judge, settings_digest
 from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import is_tie, mirrored
 from botchat.parallel import together
-from botchat.records import Remark
+from botchat.records import UNANSWERED, Remark
 
 CHEAP, STRONG, CASCADE = "Cheap judge", "Strong judge", "Cascade"
 """Speakers in a cascade's transcript; `CASCADE` says what was decided and why."""
@@ -32,8 +32,6 @@ DISAGREE, TIE, UNREADABLE, ONE_ORDER = (
     "no readable verdict",
     "no second order",
 )
-
-_UNANSWERED = ("transport", "malformed")
 
 
 class Cascade:
@@ -67,7 +65,7 @@ class Cascade:
             return await self._escalated(case, ONE_ORDER, ())
         swapped = case.mirror()
         rulings = await together(self._cheap.answer(shown) for shown in (case, swapped))
-        unanswered = [r for r in rulings if r.verdict is None and r.outcome in _UNANSWERED]
+        unanswered = [r for r in rulings if r.verdict is None and r.outcome in UNANSWERED]
         if unanswered:
             # Not the strong judge's business: the next run asks the cheap one again.
             return _joined(unanswered[0], rulings)

@@ -20,9 +20,10 @@ from itertools import combinations
 import numpy as np
 
 from botchat.errors import DataError, MissingError
+from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.annotations import ABSENT, NOBODY, TIE, UNREADABLE, Annotation, Codes, Grid
-from botchat.measures.statistics import Flags, Floats, Indices, Row, figure, ratio
+from botchat.measures.statistics import Flags, Floats, Indices, figure, ratio
 from botchat.records import Judgment, natural_key
 
 FIGURES = (

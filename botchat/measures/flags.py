@@ -24,7 +24,7 @@ import numpy as np
 
 from botchat.measures import english
 from botchat.measures.statistics import Floats, Indices
-from botchat.records import N_SEED, Dialogue, Seed
+from botchat.records import N_SEED, Dialogues, Seed
 
 NEAR_CONTEXT = 6
 """Earlier utterances in which a content word counts as a link to the context (see ``drift``)."""
@@ -527,7 +527,7 @@ class Survey:
 
 def survey(
     seeds: Sequence[Seed],
-    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    dialogues: Dialogues,
     turns: Collection[int] = (),
 ) -> Survey:
     """Measure every contestant's dialogues against what the people of the set do.

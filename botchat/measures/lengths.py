@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from botchat.records import Dialogue
+from botchat.records import Dialogue, Dialogues
 
 if TYPE_CHECKING:
     import tiktoken
@@ -107,7 +107,7 @@ def words(text: str) -> int:
 
 
 def measure(
-    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    dialogues: Dialogues,
     get_counter: Callable[[], Counter] = counter,
 ) -> Lengths:
     """Lengths of all generated utterances, all in one unit.

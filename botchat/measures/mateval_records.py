@@ -16,9 +16,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from botchat.errors import DataError, MissingError
+from botchat.interfaces import Row
 from botchat.measures.annotations import decoded
 from botchat.measures.scores import Rating, compare_scores
-from botchat.measures.statistics import Row
 
 ERROR_TYPES: Mapping[str, tuple[str, str]] = {
     "REP": ("Repetition", "重复问题"),

@@ -10,9 +10,10 @@ from itertools import combinations
 import numpy as np
 
 from botchat.errors import DataError, MissingError
+from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.annotations import is_person
-from botchat.measures.statistics import Flags, Floats, Row, figure
+from botchat.measures.statistics import Flags, Floats, figure
 from botchat.records import natural_key
 
 

@@ -13,13 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from botchat.interfaces import Row
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
-
-Row: TypeAlias = dict[str, Any]
-"""One line of a table, ready for JSON: what is not defined is ``None``, and every figure ``x`` from
-a bootstrap stands beside ``x_low`` and ``x_high``, the ends of its interval."""
 
 LEVEL = 0.95
 """Coverage of every interval."""

@@ -12,26 +12,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
 from botchat import prompts
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import Case, Judge, case_digest
+from botchat.interfaces import Case, Judge, Row, case_digest
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import judge as judging
 from botchat.pipeline import plan as planning
 from botchat.pipeline.run import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, open_session
-from botchat.pipeline.stage_file import UNANSWERED, Filing, Judged
+from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols import arena
 from botchat.protocols.arena import Field
 from botchat.protocols.pairs import outcome
 from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats
-from botchat.records import Dialogue, Judgment, Seed
+from botchat.records import UNANSWERED, Dialogue, Dialogues, Judgment, Seed
 from botchat.workspace.folder import Workspace
 
 ADD_BUDGET = 400
@@ -209,7 +208,7 @@ class _Wanted:
     workspace: Workspace
     seed_set: str
     seeds: list[Seed]
-    players: Mapping[str, Mapping[str, Dialogue]]
+    players: Dialogues
     turns: list[int]
     """Each N at which two players can be compared."""
     settings: AdaptiveSettings
@@ -301,7 +300,7 @@ class _Wanted:
 
 
 def _taking_part(
-    seeds: Sequence[Seed], players: Mapping[str, Mapping[str, Dialogue]], n: int
+    seeds: Sequence[Seed], players: Dialogues, n: int
 ) -> dict[str, Mapping[str, Dialogue]]:
     """The players that can be compared with another one at N = ``n``."""
     field = arena.Field(seeds, players, n)
@@ -488,8 +487,6 @@ def _drawn(rating: Floats, asked: Asked, rng: np.random.Generator) -> Floats:
     draw = rng.random(len(asked))
     return np.where(draw < tie, TIE, np.where(draw < score + tie / 2, WIN, LOSS))
 
-
-Row = dict[str, Any]
 
 _TOP = 5
 """Models that a line of progress names."""

@@ -19,7 +19,7 @@ from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table, to_csv, to_json, to_markdown
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import settings_digest
+from botchat.interfaces import Row, settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
 from botchat.measures import agreement as accusations
@@ -33,19 +33,16 @@ from botchat.measures.annotations import (
     is_person,
     read_csv,
 )
-from botchat.measures.statistics import Row
 from botchat.pipeline.judge import full_name
 from botchat.pipeline.read_set import Read, read
 from botchat.protocols import arena, gteval, unieval
-from botchat.records import HUMAN, Dialogue, Judgment, Verdict
+from botchat.records import HUMAN, Dialogues, Judgment, Verdict
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Bill, Ledger, bills
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 _PROTOCOL = re.compile(rf"arena-n\d+|{gteval.PROTOCOL}|{unieval.PROTOCOL}")
-
-Dialogues = Mapping[str, Mapping[str, Dialogue]]
 
 
 def agree(

@@ -16,11 +16,10 @@ from botchat import prompts
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import Case
+from botchat.interfaces import Case, Row
 from botchat.measures import lengths, mateval_records
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.measures.scores import Rating, compare_scores
-from botchat.measures.statistics import Row
 from botchat.pipeline import plan
 from botchat.pipeline.agree import (
     Compared,

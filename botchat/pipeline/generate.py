@@ -14,12 +14,9 @@ from botchat.parallel import together
 from botchat.pipeline import plan as planning
 from botchat.pipeline.run import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, Session, open_session
-from botchat.records import N_SEED, Dialogue, Seed
+from botchat.records import N_SEED, UNANSWERED, Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order
-
-UNANSWERED = ("stopped:transport", "stopped:malformed")
-"""Stopped by the endpoint, not by what the model said: the next run tries again."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Generated:
     @property
     def unanswered(self) -> int:
         """Dialogues that another run may still finish."""
-        return sum(n for status, n in self.stopped.items() if f"stopped:{status}" in UNANSWERED)
+        return sum(n for status, n in self.stopped.items() if status in UNANSWERED)
 
 
 def generate(
@@ -206,5 +203,5 @@ def _done(dialogue: Dialogue | None, seed: Seed, signature: str) -> bool:
         dialogue is not None
         and dialogue.signature == signature
         and dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
-        and dialogue.status not in UNANSWERED
+        and dialogue.status.removeprefix("stopped:") not in UNANSWERED
     )

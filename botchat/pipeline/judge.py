@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import chain, product
@@ -17,7 +17,7 @@ from botchat.pipeline.run import Meter, Stops, run_now, work_through
 from botchat.pipeline.session import Limits, Named, Session, open_session
 from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols import arena, diagnosis, gteval, unieval
-from botchat.records import HUMAN, N_SEED, Dialogue, Seed, human_dialogue
+from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, human_dialogue
 from botchat.workspace import config
 from botchat.workspace.folder import Workspace
 
@@ -25,8 +25,6 @@ RANKING = ("unieval", "arena", "gteval")
 """The paper's protocols."""
 
 PROTOCOLS = (*RANKING, "diagnosis")
-
-Dialogues = Mapping[str, Mapping[str, Dialogue]]
 
 
 @dataclass(frozen=True)

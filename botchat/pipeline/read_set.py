@@ -15,7 +15,7 @@ from botchat.parallel import HERE
 from botchat.protocols.arena import turns_judged
 from botchat.protocols.pairs import Verdicts, compares_pairs
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
+from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ from botchat.workspace import files as store
 MOST_TOLD_MB = 200
 """Judgments that `botchat leaderboard` packs beside its page; `botchat report` packs any number.
 14 models in all protocols are 50 MB."""
-
-Dialogues = Mapping[str, Mapping[str, Dialogue]]
-"""Contestant -> seed id -> dialogue."""
 
 Judgments = Mapping[str, Sequence[Judgment]]
 """Protocol -> judgments."""
@@ -231,7 +228,7 @@ _WORTH_PROCESSES = 500
 
 def begin_survey(
     seeds: Sequence[Seed],
-    dialogues: Mapping[str, Mapping[str, Dialogue]],
+    dialogues: Dialogues,
     turns: Collection[int],
     executor: Executor,
 ) -> Callable[[], Survey]:

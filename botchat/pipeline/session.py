@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Decoding, Judge
+from botchat.interfaces import ChatModel, Decoding, Judge, Row
 from botchat.models.bots import baseline
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
@@ -351,9 +351,6 @@ async def open_session(
             await session.close()
         finally:
             ledger.close()
-
-
-Row = dict[str, Any]
 
 
 def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:

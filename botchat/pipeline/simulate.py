@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 from botchat.boards.arena import comparisons_of
 from botchat.boards.coverage import of_pairs
 from botchat.errors import ConfigError, MissingError
+from botchat.interfaces import Row
 from botchat.measures.statistics import wilson
 from botchat.parallel import executor
 from botchat.pipeline.adaptive import ADD_BUDGET
@@ -36,8 +37,6 @@ ALL = "all"
 
 _UNFINISHED = 0.05
 """Share of an Arena's comparisons that may be missing for it to stand for the whole."""
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,9 @@ import msgspec
 from botchat.interfaces import Case, Judge
 from botchat.judges.cascade import Escalations, escalations
 from botchat.judges.samples import Stability, stability
-from botchat.records import Judgment
+from botchat.records import UNANSWERED, Judgment
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
-
-UNANSWERED = ("transport", "malformed")
-"""The endpoint gave no answer: the next run asks again."""
 
 
 @dataclass(frozen=True)

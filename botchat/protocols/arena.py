@@ -7,7 +7,7 @@ both dialogues cut to N utterances.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import combinations
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from botchat import prompts
 from botchat.interfaces import Case, Shown
 from botchat.protocols.wording import choice_schema, conversation, read_choice, verdict_words
-from botchat.records import HUMAN, MIN_HUMAN, Dialogue, Seed
+from botchat.records import HUMAN, MIN_HUMAN, Dialogue, Dialogues, Seed
 
 PROMPTS = ("arena",)
 CHOICES = frozenset({"1", "2", "both", "neither"})
@@ -70,9 +70,7 @@ def shown_length(a: Dialogue, b: Dialogue, turns: int) -> int | None:
     return wanted if min(len(a.utterances), len(b.utterances)) >= wanted else None
 
 
-def cases(
-    seeds: Iterable[Seed], dialogues: Mapping[str, Mapping[str, Dialogue]], turns: int
-) -> Iterator[Callable[[], Case]]:
+def cases(seeds: Iterable[Seed], dialogues: Dialogues, turns: int) -> Iterator[Callable[[], Case]]:
     """A maker of a case for every comparison that can be made, seed by seed.
 
     Args:
@@ -92,9 +90,7 @@ def cases(
 class Field:
     """The Arena at one N by numbers: who plays, on which seeds, and the case of any comparison."""
 
-    def __init__(
-        self, seeds: Iterable[Seed], dialogues: Mapping[str, Mapping[str, Dialogue]], turns: int
-    ) -> None:
+    def __init__(self, seeds: Iterable[Seed], dialogues: Dialogues, turns: int) -> None:
         """Arguments as of `cases`, which makes the same comparisons."""
         self.players = tuple(sorted(dialogues))
         self.seed_ids = tuple(seed.id for seed in eligible(seeds))

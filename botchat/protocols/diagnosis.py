@@ -28,7 +28,7 @@ from botchat.errors import DataError
 from botchat.interfaces import Case, Shown
 from botchat.protocols.rates import Rate
 from botchat.protocols.wording import END, json_fields, neutral, object_schema
-from botchat.records import Dialogue, Judgment, Verdict
+from botchat.records import Dialogue, Dialogues, Judgment, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 PROTOCOL = "diagnosis"
@@ -414,9 +414,7 @@ class Finding:
     """Mean of their scores."""
 
 
-def diagnoses(
-    judgments: Iterable[Judgment], dialogues: Mapping[str, Mapping[str, Dialogue]]
-) -> Diagnoses:
+def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     """Every judgment's reports, read again.
 
     Args:

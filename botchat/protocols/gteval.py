@@ -6,20 +6,18 @@ one of the two contains AI-generated utterances. Both and Neither remain possibl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from botchat.interfaces import Case
 from botchat.protocols import arena
-from botchat.records import HUMAN, Dialogue, Seed
+from botchat.records import HUMAN, Dialogues, Seed
 
 PROTOCOL = "gteval"
 PROMPTS = ("gteval",)
 
 
-def cases(
-    seeds: Iterable[Seed], dialogues: Mapping[str, Mapping[str, Dialogue]]
-) -> Iterator[Callable[[], Case]]:
+def cases(seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
     """A maker of a case for every long enough dialogue of a model beside ``human``, both orders.
 
     Args:

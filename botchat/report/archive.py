@@ -20,7 +20,7 @@ from botchat.protocols.diagnosis import ERRORS, Report, reports
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
 from botchat.protocols.gteval import PROTOCOL as GTEVAL
 from botchat.protocols.unieval import PROTOCOL as UNIEVAL
-from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, natural_key
+from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, natural_key
 
 FOLDER = "chunks"
 """Beside the page."""
@@ -49,9 +49,7 @@ class Archive:
     """JSON-ready; small."""
 
 
-def build(
-    seeds: Sequence[Seed], dialogues: Mapping[str, Mapping[str, Dialogue]], judged: Judged
-) -> Archive:
+def build(seeds: Sequence[Seed], dialogues: Dialogues, judged: Judged) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
     Args:
@@ -173,7 +171,7 @@ class _Diagnosed:
         self,
         seeds: Sequence[Seed],
         contestants: Sequence[str],
-        dialogues: Mapping[str, Mapping[str, Dialogue]],
+        dialogues: Dialogues,
         judged: Judged,
     ) -> None:
         place = {seed.id: i for i, seed in enumerate(seeds)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from botchat.records import Dialogue, Judgment, natural_key
+from botchat.records import Dialogue, Dialogues, Judgment, natural_key
 
 LONGEST = 2000
 """Characters shown of an utterance."""
@@ -40,9 +40,7 @@ class Sample:
     """Why the dialogue stopped early; empty if it did not."""
 
 
-def pick(
-    dialogues: Mapping[str, Mapping[str, Dialogue]], judgments: Iterable[Judgment]
-) -> list[Sample]:
+def pick(dialogues: Dialogues, judgments: Iterable[Judgment]) -> list[Sample]:
     """Up to three dialogues a contestant: accused first, accused typically, and not accused.
 
     Args:

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.tables import labels
-from botchat.measures.statistics import Row
+from botchat.interfaces import Row
 from botchat.report.figures import Chart, charts, leaders
 from botchat.report.figures.health import Measure, health
 from botchat.report.figures.style import GREY, ORANGE, SHADES, Heading, bare, sheet, styled
