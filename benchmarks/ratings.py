@@ -6,7 +6,7 @@ Data: the published N = 8 rates in leaderboards/botchat-2023, 40,404 comparisons
 is the paper's whole protocol, 10 runs of 1000 shuffles. Rivals:
 
 - FastChat's vectorised bootstraps, written anew from what they do: Elo as one numpy step a game
-  for all resamples at once; Bradley-Terry by scipy's L-BFGS on reweighted outcome counts.
+  for all resamples at once; Bradley-Terry by scipy's L-BFGS on reweighted result counts.
 - the definition's loop in plain Python, evalica, and, where installed, choix and arena-rank
   (``pip install choix arena-rank``; the latter's bootstrap is left out: it hangs).
 
@@ -85,7 +85,7 @@ def fastchat_elo(data, runs: int, n_resamples: int, seed: int = 0) -> np.ndarray
         for game in games:
             first, second = pairs[game, 0], pairs[game, 1]
             expected = expit((rating[rows, first] - rating[rows, second]) / LOGIT)
-            change = 32 * (data.outcome[game] - expected)
+            change = 32 * (data.result[game] - expected)
             rating[rows, first] += change
             rating[rows, second] -= change
         medians.append(np.median(1000 + rating, axis=0))
@@ -95,13 +95,13 @@ def fastchat_elo(data, runs: int, n_resamples: int, seed: int = 0) -> np.ndarray
 def plain_elo(data, orders: np.ndarray) -> np.ndarray:
     """Final ratings of each order by the definition's loop."""
     ends = []
-    first, second, outcome = (c.tolist() for c in (data.first, data.second, data.outcome))
+    first, second, result = (c.tolist() for c in (data.first, data.second, data.result))
     for order in orders.tolist():
         rating = [1000.0] * len(data.models)
         for game in order:
             i, j = first[game], second[game]
             expected = 1 / (1 + 10 ** ((rating[j] - rating[i]) / 400))
-            change = 32 * (outcome[game] - expected)
+            change = 32 * (result[game] - expected)
             rating[i] += change
             rating[j] -= change
         ends.append(rating)
@@ -117,7 +117,7 @@ def evalica_columns(data) -> tuple[list[str], list[str], list]:
     return (
         names[data.first].tolist(),
         names[data.second].tolist(),
-        [verdict[outcome] for outcome in data.outcome.tolist()],
+        [verdict[result] for result in data.result.tolist()],
     )
 
 
@@ -144,22 +144,22 @@ def average_1000(logits: np.ndarray) -> np.ndarray:
 
 
 def fastchat_bradley_terry(data, n_resamples: int, seed: int = 0) -> np.ndarray:
-    """Ratings of the data and of resamples, L-BFGS on the counts of (pair, outcome)."""
+    """Ratings of the data and of resamples, L-BFGS on the counts of (pair, result)."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
     m, n = len(data.models), len(data)
     kinds, counts = np.unique(
-        np.stack([data.first, data.second, (2 * data.outcome).astype(np.intp)], axis=1),
+        np.stack([data.first, data.second, (2 * data.result).astype(np.intp)], axis=1),
         axis=0,
         return_counts=True,
     )
-    first, second, outcome = kinds[:, 0], kinds[:, 1], kinds[:, 2] / 2
+    first, second, result = kinds[:, 0], kinds[:, 1], kinds[:, 2] / 2
 
     def loss_and_slope(theta: np.ndarray, weight: np.ndarray) -> tuple[float, np.ndarray]:
         rate = expit(theta[first] - theta[second])
-        loss = -(weight * (outcome * np.log(rate) + (1 - outcome) * np.log1p(-rate))).sum()
-        residual = weight * (rate - outcome)
+        loss = -(weight * (result * np.log(rate) + (1 - result) * np.log1p(-rate))).sum()
+        residual = weight * (rate - result)
         slope = np.bincount(first, residual, m) - np.bincount(second, residual, m)
         return loss, slope
 
@@ -242,8 +242,8 @@ def scores(data) -> np.ndarray:
     """What the row's model scored against the column's."""
     m = len(data.models)
     table = np.zeros((m, m))
-    np.add.at(table, (data.first, data.second), data.outcome)
-    np.add.at(table, (data.second, data.first), 1 - data.outcome)
+    np.add.at(table, (data.first, data.second), data.result)
+    np.add.at(table, (data.second, data.first), 1 - data.result)
     return table
 
 
@@ -313,7 +313,7 @@ def check_arena_rank(data, result) -> None:
         print("  arena-rank is not installed: left out")
         return
     names = np.array(data.models)
-    winner = np.array(["model_b", "tie", "model_a"])[(2 * data.outcome).astype(int)]
+    winner = np.array(["model_b", "tie", "model_a"])[(2 * data.result).astype(int)]
     frame = pd.DataFrame(
         {"model_a": names[data.first], "model_b": names[data.second], "winner": winner}
     )

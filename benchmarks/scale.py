@@ -53,7 +53,7 @@ class World:
         quality = strength[:, None] + rng.normal(0, DIALOGUE, (m, N_SEEDS))
         return cls(quality, misfit - misfit.T)
 
-    def outcome(self, first: np.ndarray, second: np.ndarray, seed: np.ndarray) -> np.ndarray:
+    def result(self, first: np.ndarray, second: np.ndarray, seed: np.ndarray) -> np.ndarray:
         """1, ½ or 0 for ``first``; the same whenever it is asked."""
         m = len(self.quality)
         low, high = np.minimum(first, second), np.maximum(first, second)
@@ -73,7 +73,7 @@ class World:
             there = j > i
             j, seed = j[there], seed[there]
             mine = np.full_like(j, i)
-            won = self.outcome(mine, j, seed) + 1 - self.outcome(j, mine, seed)
+            won = self.result(mine, j, seed) + 1 - self.result(j, mine, seed)
             score[i] += np.bincount(j, won, m)
             score[:, i] += np.where(np.arange(m) > i, 2 * N_SEEDS, 0) - np.bincount(j, won, m)
         games = 2.0 * N_SEEDS * (1 - np.eye(m))
@@ -98,14 +98,14 @@ def run(m: int, target: Target, design: str, seed: int) -> str:
     # A look at 1,000 models takes seconds, so there are fewer.
     batch = m * 10 if m >= MANY else None
     settings = AdaptiveSettings(target, design=design, seed=seed, batch=batch)
-    sampler = AdaptiveDesign(names, lambda *_: all_seeds, settings)
-    while (asked := sampler.ask()) is not None:
+    design = AdaptiveDesign(names, lambda *_: all_seeds, settings)
+    while (asked := design.ask()) is not None:
         judging = time.perf_counter()
-        outcome = world.outcome(asked.first, asked.second, asked.seed)
+        result = world.result(asked.first, asked.second, asked.seed)
         waited += time.perf_counter() - judging
-        sampler.tell(outcome)
+        design.tell(result)
         looks += 1
-    state = sampler.state
+    state = design.state
     seconds = time.perf_counter() - began - waited
     wrong = swaps(state.rating[None], truth, target.gap)[0]
     tau = order_kept(state.rating[None], truth)[0]

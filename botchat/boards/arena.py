@@ -80,7 +80,7 @@ class _Part:
     def of(cls, verdicts: Verdicts, seed_ids: Collection[str]) -> _Part:
         made = verdicts.on(seed_ids)
         readable = made.only(made.readable)
-        pairs = list(combinations(verdicts.players, 2))
+        pairs = list(combinations(verdicts.judged_contestants, 2))
         design = _design(made, pairs, 2 * len(set(seed_ids)))
         return cls(made, readable, comparisons_of(readable), pairs, design)
 
@@ -136,7 +136,7 @@ def from_comparisons(
     models = comparisons.models
     m = len(models)
     # For each ordered pair of numbers: losses, ties and wins of the first.
-    kind = (comparisons.first * m + comparisons.second) * 3 + (2 * comparisons.outcome).astype(int)
+    kind = (comparisons.first * m + comparisons.second) * 3 + (2 * comparisons.result).astype(int)
     counts = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
     counts = counts + counts.transpose(1, 0, 2)[:, :, ::-1]
     found = {}
@@ -175,16 +175,16 @@ def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
 
 
 def comparisons_of(readable: Verdicts) -> Comparisons:
-    """Readable verdicts as comparisons of the players, by name, with their seeds."""
-    players = readable.players
-    place = {name: i for i, name in enumerate(players)}
+    """Readable verdicts as comparisons of the contestants, by name, with their seeds."""
+    contestants = readable.judged_contestants
+    place = {name: i for i, name in enumerate(contestants)}
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
     of = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
     return Comparisons(
-        tuple(players),
+        tuple(contestants),
         of[readable.first],
         of[readable.second],
-        readable.outcome,
+        readable.result,
         readable.seed,
     )
 

@@ -161,7 +161,9 @@ def build(
     errors = error_rates.error_rates(made, diagnoses, len(seeds))
     diagnosed = standings.diagnosis(errors, signatures[DIAGNOSIS]) if errors else None
     took_part = {judgment.contestants[0] for made in single.values() for judgment in made}
-    took_part |= {name for p, made in pairwise.items() if p != GTEVAL for name in made.players}
+    took_part |= {
+        name for p, made in pairwise.items() if p != GTEVAL for name in made.judged_contestants
+    }
     contestants = {
         name: dialogues[name] for name in sorted(dialogues) if name != HUMAN or name in took_part
     }
@@ -320,7 +322,7 @@ def _flags_judge(
 
 
 def _beside_human(made: Verdicts, seeds: Sequence[Seed]) -> dict[str, rates.Tally]:
-    models = [name for name in made.players if name != HUMAN]
+    models = [name for name in made.judged_contestants if name != HUMAN]
     seed_ids = [seed.id for seed in arena.eligible(seeds)]
     found = rates.tallies(made, [(model, HUMAN) for model in models], seed_ids)
     return {model: found[model, HUMAN] for model in models}

@@ -98,15 +98,15 @@ def of_pairs(
         verdicts: of one judge.
         turns: N of the Arena; ``None`` is GTEval: each model beside ``human``, at its length.
     """
-    names = verdicts.players
+    names = verdicts.judged_contestants
     longest = max((len(seed.utterances) for seed in seeds), default=0)
     field = Field(seeds, {name: dialogues[name] for name in names}, turns or longest)
     seed_number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
     seed = np.array([seed_number.get(i, -1) for i in verdicts.seed_ids], dtype=np.intp)
-    player = np.array([names.index(name) if name in names else 0 for name in verdicts.contestants])
+    place = np.array([names.index(name) if name in names else 0 for name in verdicts.contestants])
     made = verdicts.only(seed[verdicts.seed] >= 0)
     m, n = len(names), len(field.seed_ids)
-    key = player[made.first] * m + player[made.second]
+    key = place[made.first] * m + place[made.second]
     order = np.argsort(key, kind="stable")
     begin = np.searchsorted(key[order], np.arange(m * m + 1))
     unreadable = np.bincount(key[~made.readable], minlength=m * m)

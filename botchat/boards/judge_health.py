@@ -94,8 +94,8 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
 def longer_preferred(verdicts: Verdicts, words: _Words) -> Rate:
     """Decided comparisons that the dialogue with more words wins; equal lengths are left out."""
     first, second = words.shown(verdicts)
-    decided = np.isin(verdicts.outcome, (0.0, 1.0)) & (first != second)
-    won = (verdicts.outcome == 1) == (first > second)
+    decided = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
+    won = (verdicts.result == 1) == (first > second)
     n = int(decided.sum())
     return Rate(int((won & decided).sum()), n, len(verdicts) - n)
 

@@ -295,7 +295,7 @@ def _only(comparisons: Comparisons, kept: Flags) -> Comparisons:
         comparisons.models,
         comparisons.first[kept],
         comparisons.second[kept],
-        comparisons.outcome[kept],
+        comparisons.result[kept],
         None if cluster is None else cluster[kept],
     )
 

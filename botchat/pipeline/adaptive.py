@@ -27,7 +27,7 @@ from botchat.pipeline.session import Limits, open_session
 from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols import arena
 from botchat.protocols.arena import Field
-from botchat.protocols.pairs import outcome
+from botchat.protocols.pairs import result
 from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats
 from botchat.records import UNANSWERED, Dialogue, Dialogues, Judgment, Seed
@@ -208,13 +208,13 @@ class _Wanted:
     workspace: Workspace
     seed_set: str
     seeds: list[Seed]
-    players: Dialogues
+    contestants: Dialogues
     turns: list[int]
-    """Each N at which two players can be compared."""
+    """Each N at which two contestants can be compared."""
     settings: AdaptiveSettings
     added: str | None
     named: frozenset[str]
-    """Players asked for by name: they must be on the board that one is added to."""
+    """Contestants asked for by name: they must be on the board that one is added to."""
     all_turns: bool
     """Whether there must be a board at each N."""
 
@@ -236,10 +236,10 @@ class _Wanted:
             (added,) = judging.pick(workspace, seed_set, seeds, [add])
             asked = [*(models or workspace.all_dialogues(seed_set)), added]
         found = judging.pick(workspace, seed_set, seeds, asked)
-        players = judging.arena_players(found, bool(asked))
+        contestants = judging.arena_contestants(found, bool(asked))
         reached = []
         for n in judging.arena_turns(workspace, turns):
-            if len(_taking_part(seeds, players, n)) > 1:
+            if len(_taking_part(seeds, contestants, n)) > 1:
                 reached.append(n)
             elif turns:
                 raise judging.too_short(n)
@@ -252,7 +252,7 @@ class _Wanted:
                 else AdaptiveSettings(target=None, budget=ADD_BUDGET)
             )
         return cls(
-            workspace, seed_set, seeds, players, reached, settings, added, named, bool(turns)
+            workspace, seed_set, seeds, contestants, reached, settings, added, named, bool(turns)
         )
 
     def rounds(self, answering: Judge) -> list[Round]:
@@ -260,7 +260,7 @@ class _Wanted:
 
         Raises:
             MissingError: no board to add to.
-            ConfigError: players that nothing connects.
+            ConfigError: contestants that nothing connects.
         """
         found = [one for n in self.turns if (one := self._round(answering, n)) is not None]
         if not found:
@@ -269,16 +269,16 @@ class _Wanted:
 
     def _round(self, answering: Judge, n: int) -> Round | None:
         """``None``: there is no board to add to, and none was asked for by its N."""
-        players, added = _taking_part(self.seeds, self.players, n), self.added
+        contestants, added = _taking_part(self.seeds, self.contestants, n), self.added
         name = arena.protocol(n)
         asked = judging.Questions(name, (), prompts.digest(*arena.PROMPTS), 2, n)
         signature = asked.signature(self.seed_set, answering)
         filing = Filing(self.workspace, self.seed_set, name, answering, signature, "adaptive")
-        field = arena.Field(self.seeds, players, n)
+        field = arena.Field(self.seeds, contestants, n)
         if added is None:
             return Round(field, filing, self.settings, None, None)
         board = on_board(known_comparisons(field, filing, added))
-        if added not in players or not board:
+        if added not in contestants or not board:
             if not self.all_turns:
                 return None
             raise judging.too_short(n) if board else self._no_board(answering, n)
@@ -287,7 +287,7 @@ class _Wanted:
                 f"{answering.name} has not compared {', '.join(missing)} with the others at "
                 f"N = {n}: judge them first, or leave them out of --model"
             )
-        field = arena.Field(self.seeds, {name: players[name] for name in (*board, added)}, n)
+        field = arena.Field(self.seeds, {name: contestants[name] for name in (*board, added)}, n)
         known = known_comparisons(field, filing, added)
         return Round(field, filing, self.settings, added, known)
 
@@ -300,13 +300,13 @@ class _Wanted:
 
 
 def _taking_part(
-    seeds: Sequence[Seed], players: Dialogues, n: int
+    seeds: Sequence[Seed], contestants: Dialogues, n: int
 ) -> dict[str, Mapping[str, Dialogue]]:
-    """The players that can be compared with another one at N = ``n``."""
-    field = arena.Field(seeds, players, n)
-    pairs = combinations(range(len(field.players)), 2)
-    there = {player for pair in pairs if len(field.seeds_of(*pair)) for player in pair}
-    return {field.players[i]: players[field.players[i]] for i in sorted(there)}
+    """The contestants that can be compared with another one at N = ``n``."""
+    field = arena.Field(seeds, contestants, n)
+    pairs = combinations(range(len(field.contestants)), 2)
+    there = {contestant for pair in pairs if len(field.seeds_of(*pair)) for contestant in pair}
+    return {field.contestants[i]: contestants[field.contestants[i]] for i in sorted(there)}
 
 
 SPREAD = 120.0
@@ -329,9 +329,9 @@ class Round:
     """What the others' ratings then rest on."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be sampled, or says nothing, before anything is asked."""
-        self._sampler(self.settings)
-        target, m = self.settings.target, len(self.field.players)
+        """Refuse what cannot be asked, and targets that say nothing, before anything is asked."""
+        self._design(self.settings)
+        target, m = self.settings.target, len(self.field.contestants)
         n_pairs = pairs(m, self.added)
         if target is not None and target.swaps >= n_pairs:
             raise ConfigError(
@@ -345,20 +345,20 @@ class Round:
         It ends before that with whatever is in ``stops``, or at a batch with cases that got no
         answer; run again, it goes on from there.
         """
-        sampler = self._sampler(self.settings)
+        design = self._design(self.settings)
         with self.filing:
-            while (asked := sampler.ask()) is not None:
-                outcomes = await self._settled(asked, stops, meter)
-                if outcomes is None:
+            while (asked := design.ask()) is not None:
+                results = await self._settled(asked, stops, meter)
+                if results is None:
                     break
-                sampler.tell(outcomes)
-                meter.notes[self.filing.protocol] = self._sampled(sampler).progress
-        return self._sampled(sampler)
+                design.tell(results)
+                meter.notes[self.filing.protocol] = self._result(design).progress
+        return self._result(design)
 
     async def foresee(self, *, most: bool) -> None:
         """Let the judge answer what a run would ask, storing nothing.
 
-        Outcomes that are not stored are drawn: by the ratings of those that are, or with none by
+        Results that are not stored are drawn: by the ratings of those that are, or with none by
         models whose ratings have the standard deviation `SPREAD`. ``most``: as much as can be asked
         in a run whose target is never reached.
         """
@@ -367,17 +367,17 @@ class Round:
                 if self.filing.stored(case) is None:
                     await self.filing.answering.answer(case)
             return
-        sampler = self._sampler(replace(self.settings, target=None) if most else self.settings)
+        design = self._design(replace(self.settings, target=None) if most else self.settings)
         rng = np.random.default_rng(self.settings.seed)
         truth = None
-        while (asked := sampler.ask()) is not None:
+        while (asked := design.ask()) is not None:
             verdicts = [await self._foreseen(case) for case in self._cases(asked)]
             if truth is None and None in verdicts:
-                truth = _spread(len(self.field.players), rng)
-                if sampler.state.made:
-                    truth = sampler.state.rating
+                truth = _spread(len(self.field.contestants), rng)
+                if design.state.made:
+                    truth = design.state.rating
             drawn = np.zeros(0) if truth is None else _drawn(truth, asked, rng)
-            sampler.tell(
+            design.tell(
                 np.array(
                     [drawn[k] if said is None else said for k, said in enumerate(verdicts)],
                     dtype=np.float64,
@@ -385,7 +385,7 @@ class Round:
             )
 
     async def _settled(self, asked: Asked, stops: Stops, meter: Meter) -> Floats | None:
-        """Outcomes of a batch; ``None`` where a case has no final answer."""
+        """Results of a batch; ``None`` where a case has no final answer."""
         said: list[Judgment | None] = [None] * len(asked)
 
         async def do(numbered: tuple[int, Case]) -> None:
@@ -399,30 +399,30 @@ class Round:
         answered = [one for one in said if one is not None and one.outcome not in UNANSWERED]
         if len(answered) < len(said):
             return None
-        found = [outcome(judgment.verdict) for judgment in answered]
+        found = [result(judgment.verdict) for judgment in answered]
         return np.array([np.nan if one is None else one for one in found])
 
     async def _foreseen(self, case: Case) -> float | None:
-        """Outcome as stored, or as the ledger has it; ``None`` where it has to be asked for."""
+        """Result as stored, or as the ledger has it; ``None`` where it has to be asked for."""
         stored = self.filing.stored(case)
         if stored is None:
-            return outcome((await self.filing.answering.answer(case)).verdict)
-        known = outcome(stored.verdict)
+            return result((await self.filing.answering.answer(case)).verdict)
+        known = result(stored.verdict)
         return np.nan if known is None else known
 
-    def _sampler(self, settings: AdaptiveSettings) -> AdaptiveDesign:
-        players = self.field.players
-        added = None if self.added is None else players.index(self.added)
+    def _design(self, settings: AdaptiveSettings) -> AdaptiveDesign:
+        contestants = self.field.contestants
+        added = None if self.added is None else contestants.index(self.added)
         try:
-            return AdaptiveDesign(players, self.field.seeds_of, settings, self.known, added)
+            return AdaptiveDesign(contestants, self.field.seeds_of, settings, self.known, added)
         except ConfigError as error:
             raise ConfigError(f"the Arena at N = {self.field.turns}: {error}") from None
 
-    def _sampled(self, sampler: AdaptiveDesign) -> AdaptiveResult:
+    def _result(self, design: AdaptiveDesign) -> AdaptiveResult:
         return AdaptiveResult(
             self.field.turns,
-            self.field.players,
-            sampler.state,
+            self.field.contestants,
+            design.state,
             self.settings.target or Target(),
             self.added,
             self.filing.judged(),
@@ -433,22 +433,22 @@ class Round:
             yield self.field.case(*(int(number) for number in case))
 
     def _all_cases(self) -> Iterator[Case]:
-        players = self.field.players
-        for i, j in combinations(range(len(players)), 2):
-            if self.added in (None, players[i], players[j]):
+        contestants = self.field.contestants
+        for i, j in combinations(range(len(contestants)), 2):
+            if self.added in (None, contestants[i], contestants[j]):
                 for seed in self.field.seeds_of(i, j).tolist():
                     yield self.field.case(i, j, seed)
                     yield self.field.case(j, i, seed)
 
 
 def known_comparisons(field: Field, filing: Filing, added: str | None) -> Comparisons:
-    """What the stage file says about the players as their dialogues are now, but for ``added``."""
-    place = {name: i for i, name in enumerate(field.players) if name != added}
+    """What the stage file says of the contestants, dialogues as they are now; not of ``added``."""
+    place = {name: i for i, name in enumerate(field.contestants) if name != added}
     number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
-    first, second, outcomes, seeds = [], [], [], []
+    first, second, results, seeds = [], [], [], []
     for judgment in filing.judgments:
         one, two = (place.get(name) for name in judgment.contestants)
-        seed, said = number.get(judgment.seed_id), outcome(judgment.verdict)
+        seed, said = number.get(judgment.seed_id), result(judgment.verdict)
         if one is None or two is None or seed is None or said is None:
             continue
         if (shown := field.shown(one, two, seed)) is None:
@@ -458,13 +458,13 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
         if filing.holds(judgment, digest):
             first.append(one)
             second.append(two)
-            outcomes.append(said)
+            results.append(said)
             seeds.append(seed)
     return Comparisons(
-        field.players,
+        field.contestants,
         np.array(first, dtype=np.intp),
         np.array(second, dtype=np.intp),
-        np.array(outcomes, dtype=np.float64),
+        np.array(results, dtype=np.float64),
         np.array(seeds, dtype=np.intp),
     )
 
@@ -481,7 +481,7 @@ def _spread(m: int, rng: np.random.Generator) -> Floats:
 
 
 def _drawn(rating: Floats, asked: Asked, rng: np.random.Generator) -> Floats:
-    """Outcomes for ``asked.first`` whose mean is Bradley-Terry's at these ratings."""
+    """Results for ``asked.first`` whose mean is Bradley-Terry's at these ratings."""
     score = 1 / (1 + np.exp((rating[asked.second] - rating[asked.first]) / ELO))
     tie = 2 * TIES * np.minimum(score, 1 - score)
     draw = rng.random(len(asked))

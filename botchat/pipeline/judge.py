@@ -247,10 +247,10 @@ def _arena(
     chosen: bool,
     turns: Sequence[int],
 ) -> list[Questions]:
-    players = arena_players(contestants, chosen)
+    taking_part = arena_contestants(contestants, chosen)
     asked = []
     for n in arena_turns(workspace, turns):
-        makers = list(arena.cases(seeds, players, n))
+        makers = list(arena.cases(seeds, taking_part, n))
         if makers:
             asked.append(Questions(arena.protocol(n), makers, prompts.digest(*arena.PROMPTS), 2, n))
         elif turns:
@@ -260,7 +260,7 @@ def _arena(
     return asked
 
 
-def arena_players(contestants: Dialogues, chosen: bool) -> Dialogues:
+def arena_contestants(contestants: Dialogues, chosen: bool) -> Dialogues:
     """Who takes part in the Arena; people only where they are asked for by name (``chosen``).
 
     Their dialogues end where they end.
@@ -268,12 +268,12 @@ def arena_players(contestants: Dialogues, chosen: bool) -> Dialogues:
     Raises:
         ConfigError: fewer than two.
     """
-    players = {name: d for name, d in contestants.items() if chosen or name != HUMAN}
-    if len(players) < 2:
+    taking_part = {name: d for name, d in contestants.items() if chosen or name != HUMAN}
+    if len(taking_part) < 2:
         raise ConfigError(
-            f"the Arena needs at least two contestants; there is {', '.join(players) or 'none'}"
+            f"the Arena needs at least two contestants; there is {', '.join(taking_part) or 'none'}"
         )
-    return players
+    return taking_part
 
 
 def arena_turns(workspace: Workspace, turns: Sequence[int]) -> list[int]:

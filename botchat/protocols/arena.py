@@ -88,46 +88,48 @@ def cases(seeds: Iterable[Seed], dialogues: Dialogues, turns: int) -> Iterator[C
 
 
 class Field:
-    """The Arena at one N by numbers: who plays, on which seeds, and the case of any comparison."""
+    """The Arena at one N by numbers: contestants, their seeds, and the case of any comparison."""
 
     def __init__(self, seeds: Iterable[Seed], dialogues: Dialogues, turns: int) -> None:
         """Arguments as of `cases`, which makes the same comparisons."""
-        self.players = tuple(sorted(dialogues))
+        self.contestants = tuple(sorted(dialogues))
         self.seed_ids = tuple(seed.id for seed in eligible(seeds))
         self.turns = turns
-        self._dialogues = [dialogues[name] for name in self.players]
+        self._dialogues = [dialogues[name] for name in self.contestants]
         lengths = [
             [len(of[seed_id].utterances) if seed_id in of else 0 for seed_id in self.seed_ids]
             for of in self._dialogues
         ]
-        shape = len(self.players), len(self.seed_ids)
+        shape = len(self.contestants), len(self.seed_ids)
         self._length = np.array(lengths, dtype=np.intp).reshape(shape)
-        human = np.array([name == HUMAN for name in self.players])
+        human = np.array([name == HUMAN for name in self.contestants])
         self._wanted = np.where(human[:, None], np.minimum(self._length, turns), turns)
 
     def seeds_of(self, i: int, j: int) -> npt.NDArray[np.intp]:
-        """Numbers of the seeds on which two players can be compared; see `shown_length`."""
+        """Numbers of the seeds on which two contestants can be compared; see `shown_length`."""
         absent, short = self.obstacles(i, j)
         return np.flatnonzero(~(absent | short))
 
     def obstacles(self, i: int, j: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Seeds on which a dialogue of either of two players is absent, and is too short."""
+        """Seeds on which a dialogue of either of two contestants is absent, and is too short."""
         shorter = np.minimum(self._length[i], self._length[j])
         wanted = np.minimum(self._wanted[i], self._wanted[j])
         absent = shorter == 0
         return absent, ~absent & (shorter < wanted)
 
     def shown(self, first: int, second: int, seed: int) -> tuple[Dialogue, Dialogue, int] | None:
-        """The dialogues of two players on a seed, and how much of them a case shows."""
-        one, two = (self._dialogues[player].get(self.seed_ids[seed]) for player in (first, second))
+        """The dialogues of two contestants on a seed, and how much of them a case shows."""
+        one, two = (self._dialogues[number].get(self.seed_ids[seed]) for number in (first, second))
         n = shown_length(one, two, self.turns) if one and two else None
         return (one, two, n) if one and two and n else None
 
     def case(self, first: int, second: int, seed: int) -> Case:
-        """The question about two players on one of their `seeds_of`, in the order shown."""
+        """The question about two contestants on one of their `seeds_of`, in the order shown."""
         shown = self.shown(first, second, seed)
         if shown is None:
-            raise ValueError(f"{self.players[first]} and {self.players[second]} have no case here")
+            raise ValueError(
+                f"{self.contestants[first]} and {self.contestants[second]} have no case here"
+            )
         return case(self.seed_ids[seed], *shown, self.turns)
 
 

@@ -21,7 +21,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
-_OUTCOME: Mapping[Verdict | None, float | None] = {
+_RESULT: Mapping[Verdict | None, float | None] = {
     "1": 0.0,
     "2": 1.0,
     "both": 0.5,
@@ -30,17 +30,17 @@ _OUTCOME: Mapping[Verdict | None, float | None] = {
 }
 
 
-def outcome(verdict: Verdict | None) -> float | None:
+def result(verdict: Verdict | None) -> float | None:
     """Result of a pairwise comparison for the contestant shown first: 1 win, ½ tie, 0 loss.
 
     The contestant whose conversation alone is AI-involved loses; Both and Neither are ties
-    (BotChat §3.3). ``None``, an unreadable verdict, has no outcome: never a tie, never a loss.
+    (BotChat §3.3). ``None``, an unreadable verdict, has no result: never a tie, never a loss.
 
     Raises:
         DataError: the verdict is none that Arena and GTEval offer.
     """
     try:
-        return _OUTCOME[verdict]
+        return _RESULT[verdict]
     except KeyError:
         raise DataError(
             f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither; "
@@ -58,7 +58,7 @@ class Verdicts:
     """What one judge said in one pairwise protocol, at most once for each seed and order shown.
 
     All arrays have shape (n,). ``seed``: indices into ``seed_ids``. ``first``, ``second``: into
-    ``contestants``. ``outcome``: for ``first``, nan where unreadable. ``shown``: utterances shown
+    ``contestants``. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown
     of each dialogue. ``chosen``: whether an adaptive design asked for it. ``signature``: indices
     into ``known_signatures``. ``case``: digest of what was shown, as a number; 0 for none.
     """
@@ -69,7 +69,7 @@ class Verdicts:
     seed: Indices
     first: Indices
     second: Indices
-    outcome: Floats
+    result: Floats
     shown: Indices
     chosen: Flags
     signature: Indices
@@ -92,11 +92,11 @@ class Verdicts:
 
     @property
     def readable(self) -> Flags:
-        """Which have an outcome."""
-        return ~np.isnan(self.outcome)
+        """Which have a result."""
+        return ~np.isnan(self.result)
 
     @property
-    def players(self) -> list[str]:
+    def judged_contestants(self) -> list[str]:
         """Who was judged, by name."""
         m = len(self.contestants)
         there = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
@@ -125,7 +125,7 @@ class Verdicts:
         return self if known.all() else self.only(known[self.first] & known[self.second])
 
 
-_COLUMNS = ("seed", "first", "second", "outcome", "shown", "chosen", "signature", "case")
+_COLUMNS = ("seed", "first", "second", "result", "shown", "chosen", "signature", "case")
 _FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "chosen", "signature", "case")
 
 
@@ -149,13 +149,13 @@ class Collected:
         seeds, contestants, verdicts, shown, chosen, signatures, cases = zip(
             *map(_FIELDS, said), strict=True
         )
-        players = self._contestants.of(chain.from_iterable(contestants), 2 * n)
+        numbers = self._contestants.of(chain.from_iterable(contestants), 2 * n)
         self._blocks.append(
             (
                 self._seeds.of(seeds, n),
-                players[::2],
-                players[1::2],
-                np.array(list(map(outcome, verdicts)), dtype=np.float64),
+                numbers[::2],
+                numbers[1::2],
+                np.array(list(map(result, verdicts)), dtype=np.float64),
                 np.array(shown, dtype=np.intp),
                 np.array(list(map(bool, chosen))),
                 self._signatures.of(signatures, n),

@@ -1,6 +1,6 @@
 """Counting verdicts: from what a judge said to rates, always with what is missing beside them.
 
-`outcome`, beside the columns that it fills, is the one place where a pairwise verdict becomes win,
+`result`, beside the columns that it fills, is the one place where a pairwise verdict becomes win,
 tie or loss, `passed` the one where a UniEval verdict becomes success or failure at N. An unreadable
 verdict is neither, in both: it is missing, and every `Rate` and `Tally` says how much is.
 """
@@ -159,7 +159,7 @@ def tallies(
     said = verdicts.on(chosen)
     said = said.only(said.readable)
     m = len(said.contestants)
-    kind = (said.first * m + said.second) * 3 + (2 * said.outcome).astype(np.intp)
+    kind = (said.first * m + said.second) * 3 + (2 * said.result).astype(np.intp)
     # Of each ordered pair: losses, ties and wins of the first, from both orders.
     shown = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
     counts = (shown + shown.transpose(1, 0, 2)[:, :, ::-1]).tolist()
@@ -194,7 +194,7 @@ def steadiness(verdicts: Verdicts) -> Steadiness:
     low = np.where(kept, verdicts.first, verdicts.second)
     high = np.where(kept, verdicts.second, verdicts.first)
     # Results for the same side of the pair, so that two orders that agree are equal.
-    result = np.where(kept, verdicts.outcome, 1 - verdicts.outcome)
+    result = np.where(kept, verdicts.result, 1 - verdicts.result)
     case = (verdicts.seed * m + low) * m + high
     order = np.argsort(case, kind="stable")
     case, result = case[order], result[order]
@@ -204,10 +204,10 @@ def steadiness(verdicts: Verdicts) -> Steadiness:
     alike = int((one[known] == two[known]).sum())
     pairs, both = n - int(swapped.sum()), int(known.sum())
     readable = int(verdicts.readable.sum())
-    decided = int(np.isin(verdicts.outcome, (0.0, 1.0)).sum())
+    decided = int(np.isin(verdicts.result, (0.0, 1.0)).sum())
     return Steadiness(
         consistency=Rate(alike, both, pairs - both),
-        first_preferred=Rate(int((verdicts.outcome == 1).sum()), decided, n - decided),
+        first_preferred=Rate(int((verdicts.result == 1).sum()), decided, n - decided),
         ties=Rate(readable - decided, readable, n - readable),
     )
 

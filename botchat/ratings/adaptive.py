@@ -5,7 +5,7 @@ are probably wrong. It ends when draws from the posterior of the full board's ra
 (`botchat.ratings.full_board`) say that at most ``swaps`` pairs more than ``gap`` Elo apart are in
 the wrong order, with the confidence asked.
 
-What is asked depends on the models, their seeds, the settings and the outcomes told, and on
+What is asked depends on the models, their seeds, the settings and the results told, and on
 nothing else: an interrupted run goes on by asking and telling again what is stored.
 """
 
@@ -134,9 +134,9 @@ class State:
 
 
 class AdaptiveDesign:
-    """Asks comparisons in batches, is told their outcomes, and says when that is enough.
+    """Asks comparisons in batches, is told their results, and says when that is enough.
 
-    Call `ask`, make the comparisons, call `tell`; until `ask` returns None. Outcomes that an
+    Call `ask`, make the comparisons, call `tell`; until `ask` returns None. Results that an
     earlier run stored are told in the same way: the same questions come in the same order.
     """
 
@@ -202,28 +202,28 @@ class AdaptiveDesign:
         """The next batch of comparisons; None when finished.
 
         Raises:
-            ValueError: the outcomes of the last batch were not told.
+            ValueError: the results of the last batch were not told.
         """
         if self._open is not None:
-            raise ValueError("the outcomes of the last batch have not been told")
+            raise ValueError("the results of the last batch have not been told")
         made = int(self._made.sum())
         if made < self._most(self._first) or not self.state.finished:
             self._open = self._questions(self._next_pairs())
         return self._open
 
-    def tell(self, outcome: Floats) -> None:
-        """Outcomes of the last batch for ``first``: 1, ½, 0; nan: unreadable, not asked again.
+    def tell(self, result: Floats) -> None:
+        """Results of the last batch for ``first``: 1, ½, 0; nan: unreadable, not asked again.
 
         Raises:
-            ValueError: nothing was asked, another number of outcomes, or one that is none.
+            ValueError: nothing was asked, another number of results, or one that is none.
         """
-        asked, outcome = self._open, np.asarray(outcome, dtype=np.float64)
-        if asked is None or outcome.shape != (len(asked),):
-            raise ValueError(f"{outcome.shape} outcomes told, {len(asked or ())} asked for")
-        read = ~np.isnan(outcome)
+        asked, result = self._open, np.asarray(result, dtype=np.float64)
+        if asked is None or result.shape != (len(asked),):
+            raise ValueError(f"{result.shape} results told, {len(asked or ())} asked for")
+        read = ~np.isnan(result)
         self._told.append(
             Comparisons(
-                self.models, asked.first[read], asked.second[read], outcome[read], asked.seed[read]
+                self.models, asked.first[read], asked.second[read], result[read], asked.seed[read]
             )
         )
         lost = asked.first[~read], asked.second[~read]
@@ -233,7 +233,7 @@ class AdaptiveDesign:
 
     @property
     def state(self) -> State:
-        """What is known from the outcomes told."""
+        """What is known from the results told."""
         return self._looked.state
 
     @property
@@ -362,7 +362,7 @@ class AdaptiveDesign:
             if nearest > _FAR:
                 return (
                     f"the model nearest to {self.models[self._added]} is {nearest:.0f} Elo away: "
-                    "its rating rests on rare outcomes; add a model of its strength"
+                    "its rating rests on rare results; add a model of its strength"
                 )
         return ""
 

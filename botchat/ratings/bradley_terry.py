@@ -121,7 +121,7 @@ def fit(
         independent = clustered = _centred(bread)
     else:
         difference = theta[0, comparisons.first] - theta[0, comparisons.second]
-        residual = comparisons.outcome - score_rate(difference)
+        residual = comparisons.result - score_rate(difference)
         residual = residual * weights(comparisons, settings.tie_weight)
         independent = _centred(bread @ _independent(comparisons, residual) @ bread)
         clustered = independent
@@ -166,7 +166,7 @@ def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = 
 def scores_by_cluster(comparisons: Comparisons, cluster: Indices, residual: Floats) -> Floats:
     """Slope of the log-likelihood that each cluster contributes, shape (clusters, m).
 
-    ``residual``: weighted outcome minus expectation of each comparison's first model.
+    ``residual``: weighted result minus expectation of each comparison's first model.
     """
     m = len(comparisons.models)
     labels, cluster = distinct(cluster)
@@ -227,7 +227,7 @@ def _resampled(
     low, high = pairs // m, pairs % m
     weight = weights(comparisons, settings.tie_weight)
     if comparisons.cluster is None:
-        draw = _draw_outcomes(pair, scored, settings.tie_weight)
+        draw = _draw_results(pair, scored, settings.tie_weight)
     else:
         draw = _draw_seeds(pair, comparisons.cluster, weight, weight * scored)
     rng = np.random.default_rng(settings.seed)
@@ -244,7 +244,7 @@ _Draw = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
 """Draws a number of resamples: weighted games and score of each pair, shape (resamples, pairs)."""
 
 
-def _draw_outcomes(pair: Indices, scored: Floats, tie_weight: float) -> _Draw:
+def _draw_results(pair: Indices, scored: Floats, tie_weight: float) -> _Draw:
     """Resample comparisons; only the counts of a pair's losses, ties and wins matter."""
     counts = np.bincount(3 * pair + (2 * scored).astype(np.intp), minlength=3 * (pair.max() + 1))
 
@@ -277,7 +277,7 @@ _STEP_TOLERANCE = 1e-10
 
 def weights(comparisons: Comparisons, tie_weight: float) -> Floats:
     """What each comparison counts for: ``tie_weight`` for a tie, else 1. Shape (n,)."""
-    return np.where(comparisons.outcome == TIE, tie_weight, 1.0)
+    return np.where(comparisons.result == TIE, tie_weight, 1.0)
 
 
 def sums(place: Indices, values: Floats, size: int = 0) -> Floats:
@@ -291,7 +291,7 @@ def tables(comparisons: Comparisons, tie_weight: float) -> tuple[Floats, Floats]
     pair = comparisons.first * m + comparisons.second
     weight = weights(comparisons, tie_weight)
     games = sums(pair, weight, m * m).reshape(m, m)
-    won = sums(pair, weight * comparisons.outcome, m * m).reshape(m, m)
+    won = sums(pair, weight * comparisons.result, m * m).reshape(m, m)
     return games + games.T, won + (games - won).T
 
 

@@ -16,7 +16,7 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 WIN, TIE, LOSS = 1.0, 0.5, 0.0
-"""Outcome of a comparison for the model shown first."""
+"""Result of a comparison for the model shown first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,21 +24,21 @@ class Comparisons:
     """Comparisons of models, one entry each, in an order that seeds may refer to.
 
     ``models``: names, m of them. ``first``, ``second``: indices into ``models``, shape (n,).
-    ``outcome``: 1, ½ or 0 for ``first``, shape (n,). ``cluster``: number of the ChatSEED a
+    ``result``: 1, ½ or 0 for ``first``, shape (n,). ``cluster``: number of the ChatSEED a
     comparison was made on, shape (n,), or None where that is not known.
-    Raises ``ValueError`` for shapes, indices or outcomes that break this.
+    Raises ``ValueError`` for shapes, indices or results that break this.
     """
 
     models: tuple[str, ...]
     first: Indices
     second: Indices
-    outcome: Floats
+    result: Floats
     cluster: Indices | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no rating could use."""
         n, m = len(self.first), len(self.models)
-        columns = [self.first, self.second, self.outcome]
+        columns = [self.first, self.second, self.result]
         columns += [] if self.cluster is None else [self.cluster]
         if any(column.shape != (n,) for column in columns):
             raise ValueError(f"comparisons need columns of one length, got {columns!r:.200}")
@@ -49,8 +49,8 @@ class Comparisons:
             raise ValueError(f"comparisons name a model outside 0..{m - 1}")
         if bool(np.any(self.first == self.second)):
             raise ValueError("a comparison has the same model on both sides")
-        if not bool(np.isin(self.outcome, (WIN, TIE, LOSS)).all()):
-            raise ValueError("an outcome is not 1, 0.5 or 0")
+        if not bool(np.isin(self.result, (WIN, TIE, LOSS)).all()):
+            raise ValueError("a result is not 1, 0.5 or 0")
         if self.cluster is not None and n and self.cluster.min() < 0:
             raise ValueError("a cluster number is negative")
 
@@ -64,21 +64,21 @@ class Comparisons:
         rows: Iterable[tuple[str, str, float]],
         seeds: Iterable[str] | None = None,
     ) -> Comparisons:
-        """Build from ``(first, second, outcome)`` rows and, in step with them, ChatSEED ids.
+        """Build from ``(first, second, result)`` rows and, in step with them, ChatSEED ids.
 
-        Models are sorted by name. Raises `DataError` for an outcome or a pair that is none.
+        Models are sorted by name. Raises `DataError` for a result or a pair that is none.
         """
         names: dict[str, int] = {}
-        first, second, outcome = [], [], []
+        first, second, result = [], [], []
         for a, b, score in rows:
             if a == b or score not in (WIN, TIE, LOSS):
                 raise DataError(
-                    f"comparison of {a!r} with {b!r}, outcome {score!r}: give two different models"
+                    f"comparison of {a!r} with {b!r}, result {score!r}: give two different models"
                     " and 1, 0.5 or 0"
                 )
             first.append(names.setdefault(a, len(names)))
             second.append(names.setdefault(b, len(names)))
-            outcome.append(score)
+            result.append(score)
         models = tuple(sorted(names))
         place = np.empty(len(models), dtype=np.intp)
         place[[names[model] for model in models]] = np.arange(len(models))
@@ -86,17 +86,17 @@ class Comparisons:
             models,
             place[np.array(first, dtype=np.intp)],
             place[np.array(second, dtype=np.intp)],
-            np.array(outcome, dtype=np.float64),
+            np.array(result, dtype=np.float64),
             None if seeds is None else _numbered(seeds),
         )
 
     def oriented(self) -> tuple[Indices, Indices, Floats]:
-        """Each comparison as (lower index, higher index, outcome for the lower), shape (n,)."""
+        """Each comparison as (lower index, higher index, result for the lower), shape (n,)."""
         kept = self.first < self.second
         return (
             np.where(kept, self.first, self.second),
             np.where(kept, self.second, self.first),
-            np.where(kept, self.outcome, 1 - self.outcome),
+            np.where(kept, self.result, 1 - self.result),
         )
 
     def need_some(self) -> None:
@@ -117,7 +117,7 @@ def together(models: tuple[str, ...], parts: Sequence[Comparisons]) -> Compariso
         models,
         np.concatenate([nothing, *(part.first for part in parts)]),
         np.concatenate([nothing, *(part.second for part in parts)]),
-        np.concatenate([np.zeros(0), *(part.outcome for part in parts)]),
+        np.concatenate([np.zeros(0), *(part.result for part in parts)]),
         np.concatenate([nothing, *clusters]),
     )
 

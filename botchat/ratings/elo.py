@@ -239,10 +239,10 @@ class _Games:
     @classmethod
     def of(cls, cases: Cases, settings: EloSettings) -> _Games:
         comparisons, m = cases.comparisons, len(cases.comparisons.models)
-        ahead = comparisons.outcome >= TIE
+        ahead = comparisons.result >= TIE
         winner = np.where(ahead, comparisons.first, comparisons.second)
         loser = np.where(ahead, comparisons.second, comparisons.first)
-        key = (winner * m + loser) * 2 + (comparisons.outcome != TIE)
+        key = (winner * m + loser) * 2 + (comparisons.result != TIE)
         kinds, kind = distinct(key)
         ordered, decided = np.divmod(kinds, 2)
         winner, loser, n_players = ordered // m, ordered % m, m
@@ -397,7 +397,7 @@ def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings
     n, m = len(drawn.kind), len(comparisons.models)
     pair = comparisons.first * m + comparisons.second
     games = np.bincount(pair, minlength=m * m).reshape(m, m)
-    score = np.bincount(pair, weights=comparisons.outcome, minlength=m * m).reshape(m, m)
+    score = np.bincount(pair, weights=comparisons.result, minlength=m * m).reshape(m, m)
     score = score + (games - score).T
     games = games + games.T
     expected = (score + TIE) / (games + WIN)

@@ -12,7 +12,7 @@ seen of it plus what was not, and that is predicted:
 - a pair's score is off that by a misfit of its own: a normal error on the logit scale whose spread
   is estimated from the pairs, as in a random-effects meta-analysis. So a pair is shrunk to the
   strengths the more, the less was seen of it;
-- outcomes scatter about that as wins, ties and losses do; the two orders of a seed are correlated;
+- results scatter about that as wins, ties and losses do; the two orders of a seed are correlated;
 - the strengths themselves have a normal prior whose spread is estimated.
 
 Pairs draw their seeds each in an order of its own, so what the seeds share moves the full board and
@@ -95,9 +95,9 @@ class Latent:
 
 @dataclass(frozen=True, eq=False)
 class Next:
-    """How the next outcome of a pair (i, j) goes with the strengths on the full board.
+    """How the next result of a pair (i, j) goes with the strengths on the full board.
 
-    ``variance``: of the outcome. Its covariance with the strengths is (e_i - e_j), as ``common``
+    ``variance``: of the result. Its covariance with the strengths is (e_i - e_j), as ``common``
     times what ``by_strength`` makes of it, plus ``own`` times what ``by_pair`` makes of it: by what
     the models have in common with other pairs, and by what is the pair's own. Shapes (m, m).
     """
@@ -293,12 +293,12 @@ def _misfit(
 
 
 def _both_orders(comparisons: Comparisons) -> tuple[Indices, Floats, Floats]:
-    """Comparisons made on one seed in both orders: pair (low · m + high) and the two outcomes."""
-    low, high, outcome = comparisons.oriented()
+    """Comparisons made on one seed in both orders: pair (low · m + high) and the two results."""
+    low, high, result = comparisons.oriented()
     pair = low * len(comparisons.models) + high
     if comparisons.cluster is None:
-        return pair[:0], outcome[:0], outcome[:0]
+        return pair[:0], result[:0], result[:0]
     order = np.lexsort((comparisons.cluster, pair))
-    pair, seed, outcome = pair[order], comparisons.cluster[order], outcome[order]
+    pair, seed, result = pair[order], comparisons.cluster[order], result[order]
     again = np.flatnonzero((pair[1:] == pair[:-1]) & (seed[1:] == seed[:-1]))
-    return pair[again], outcome[again], outcome[again + 1]
+    return pair[again], result[again], result[again + 1]

@@ -41,18 +41,18 @@ def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
         table[row.model_a, row.model_b] = row
     models = sorted({model for pair in table for model in pair})
     number = {model: i for i, model in enumerate(models)}
-    first, second, outcome = [], [], []
+    first, second, result = [], [], []
     for a, b in sorted({(min(pair), max(pair)) for pair in table}):
         win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding, where)
         wins, wins_or_ties = round(win * per_pair), round(win_or_tie * per_pair)
         first += [number[a]] * per_pair
         second += [number[b]] * per_pair
-        outcome += [WIN] * wins + [TIE] * (wins_or_ties - wins) + [LOSS] * (per_pair - wins_or_ties)
+        result += [WIN] * wins + [TIE] * (wins_or_ties - wins) + [LOSS] * (per_pair - wins_or_ties)
     return Comparisons(
         tuple(models),
         np.array(first, dtype=np.intp),
         np.array(second, dtype=np.intp),
-        np.array(outcome, dtype=np.float64),
+        np.array(result, dtype=np.float64),
     )
 
 

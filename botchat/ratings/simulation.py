@@ -22,14 +22,14 @@ from botchat.ratings.comparisons import Comparisons, Floats, Indices
 class Population:
     """Every comparison of a full board.
 
-    ``outcome``: of model i shown before model j on each of s seeds, shape (m, m, s); nan where
-    there is none. ``dealt``: a pair's outcomes were recorded without seed and order, as in a rate
+    ``result``: of model i shown before model j on each of s seeds, shape (m, m, s); nan where
+    there is none. ``dealt``: a pair's results were recorded without seed and order, as in a rate
     table; every run deals them to the pair's seeds and orders at random, so that a seed tells
     nothing of the other order or of other pairs.
     """
 
     models: tuple[str, ...]
-    outcome: Floats
+    result: Floats
     dealt: bool
 
     @classmethod
@@ -41,25 +41,25 @@ class Population:
         """
         comparisons.need_some()
         m, first, second = len(comparisons.models), comparisons.first, comparisons.second
-        seed, outcome = comparisons.cluster, comparisons.outcome
+        seed, result = comparisons.cluster, comparisons.result
         if seed is None:
-            low, high, outcome = comparisons.oriented()
+            low, high, result = comparisons.oriented()
             pair = low * m + high
             order = np.argsort(pair, kind="stable")
-            pair, outcome = pair[order], outcome[order]
+            pair, result = pair[order], result[order]
             seed, swapped = np.divmod(np.arange(len(pair)) - np.searchsorted(pair, pair), 2)
             low, high = pair // m, pair % m
             first, second = np.where(swapped, high, low), np.where(swapped, low, high)
-            outcome = np.where(swapped, 1 - outcome, outcome)
+            result = np.where(swapped, 1 - result, result)
         cells = np.full((m, m, int(seed.max()) + 1), np.nan)
-        cells[first, second, seed] = outcome
+        cells[first, second, seed] = result
         return cls(comparisons.models, cells, comparisons.cluster is None)
 
     @property
     def comparisons(self) -> Comparisons:
         """All of them, with seeds."""
-        first, second, seed = np.nonzero(~np.isnan(self.outcome))
-        return Comparisons(self.models, first, second, self.outcome[first, second, seed], seed)
+        first, second, seed = np.nonzero(~np.isnan(self.result))
+        return Comparisons(self.models, first, second, self.result[first, second, seed], seed)
 
     @cached_property
     def truth(self) -> Floats:
@@ -68,18 +68,18 @@ class Population:
 
     def seeds_of(self, i: int, j: int) -> Indices:
         """Seeds on which two models were compared in one order at least."""
-        return np.flatnonzero(~np.isnan(self.outcome[i, j]) | ~np.isnan(self.outcome[j, i]))
+        return np.flatnonzero(~np.isnan(self.result[i, j]) | ~np.isnan(self.result[j, i]))
 
     def deal(self, rng: np.random.Generator) -> Population:
         """The same comparisons; of each pair in another order, where their order is made up."""
         if not self.dealt:
             return self
         low, high = np.triu_indices(len(self.models), 1)
-        cells = np.concatenate([self.outcome[low, high], 1 - self.outcome[high, low]], axis=1)
+        cells = np.concatenate([self.result[low, high], 1 - self.result[high, low]], axis=1)
         one, other = np.split(rng.permuted(cells, axis=1), 2, axis=1)
-        outcome = self.outcome.copy()
-        outcome[low, high], outcome[high, low] = one, 1 - other
-        return replace(self, outcome=outcome)
+        result = self.result.copy()
+        result[low, high], result[high, low] = one, 1 - other
+        return replace(self, result=result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +110,14 @@ def simulate(
     population = population.deal(rng)
     known = None
     if added is not None:
-        board = population.outcome.copy()
+        board = population.result.copy()
         board[added] = board[:, added] = np.nan
-        known = replace(population, outcome=board).comparisons
+        known = replace(population, result=board).comparisons
     settings = replace(settings, seed=int(rng.integers(1 << 32)))
-    sampler = AdaptiveDesign(population.models, population.seeds_of, settings, known, added)
-    while (asked := sampler.ask()) is not None:
-        sampler.tell(population.outcome[asked.first, asked.second, asked.seed])
-    state = sampler.state
+    design = AdaptiveDesign(population.models, population.seeds_of, settings, known, added)
+    while (asked := design.ask()) is not None:
+        design.tell(population.result[asked.first, asked.second, asked.seed])
+    state = design.state
     return Run(state.made, state.population, state.rating, state.probability)
 
 

@@ -236,8 +236,8 @@ def _covariance(
     if ties.any() or len(design.comparisons) <= len(parameters):
         # The scatter around a fit that explains everything is 0; that is no certainty.
         return bread, bread, None
-    outcome = design.comparisons.outcome
-    residual = design.weight * (outcome - score_rate(design.logits(parameters)))
+    result = design.comparisons.result
+    residual = design.weight * (result - score_rate(design.logits(parameters)))
     independent = bread @ design.information(residual**2) @ bread
     by_seed = design.slopes_by_seed(residual)
     n = len(by_seed)
@@ -275,7 +275,7 @@ def _maximise(design: _Design, ties: Floats) -> Floats | None:
     """
     parameters = np.zeros(len(ties))
     for _ in range(_MAX_STEPS):
-        residual = design.comparisons.outcome - score_rate(design.logits(parameters))
+        residual = design.comparisons.result - score_rate(design.logits(parameters))
         slope = design.slopes(design.weight * residual) - ties * (score_rate(parameters) - 0.5)
         try:
             step = np.asarray(np.linalg.solve(design.curvature(parameters, ties), slope))

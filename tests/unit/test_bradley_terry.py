@@ -58,7 +58,7 @@ def drawn(n_models: int, n_seeds: int, rng: np.random.Generator) -> tuple[Compar
 def unclustered(comparisons: Comparisons) -> Comparisons:
     """The same without its seeds."""
     return Comparisons(
-        comparisons.models, comparisons.first, comparisons.second, comparisons.outcome
+        comparisons.models, comparisons.first, comparisons.second, comparisons.result
     )
 
 
@@ -69,7 +69,7 @@ def evalica_ratings(comparisons: Comparisons) -> np.ndarray:
     scores = evalica.bradley_terry(
         list(names[comparisons.first]),
         list(names[comparisons.second]),
-        [verdict[outcome] for outcome in comparisons.outcome],
+        [verdict[result] for result in comparisons.result],
         tolerance=1e-14,
         limit=100_000,
     ).scores
@@ -157,9 +157,9 @@ def test_bootstrap_agrees_with_sandwich(tie_weight):
     """Refits to resampled seeds scatter as the clustered sandwich says; likewise without seeds."""
     rng = np.random.default_rng(2)
     decided, _ = drawn(6, 200, rng)
-    outcome = np.where(rng.random(len(decided)) < 0.3, 0.5, decided.outcome)
+    result = np.where(rng.random(len(decided)) < 0.3, 0.5, decided.result)
     comparisons = Comparisons(
-        decided.models, decided.first, decided.second, outcome, decided.cluster
+        decided.models, decided.first, decided.second, result, decided.cluster
     )
     s = BradleyTerrySettings(tie_weight=tie_weight)
     for data in (comparisons, unclustered(comparisons)):
@@ -175,7 +175,7 @@ def test_same_verdict_twice_is_no_evidence():
     double = Comparisons(
         comparisons.models,
         *(np.tile(column, 2) for column in (comparisons.first, comparisons.second)),
-        np.tile(comparisons.outcome, 2),
+        np.tile(comparisons.result, 2),
         np.tile(comparisons.cluster, 2),
     )
     one, two = fit(comparisons), fit(double)
@@ -185,7 +185,7 @@ def test_same_verdict_twice_is_no_evidence():
 
 @given(rows, st.lists(st.booleans(), min_size=60, max_size=60))
 def test_mirrored_orders_change_nothing(data, swap):
-    """Showing a pair in the other order, with the other outcome, is the same comparison."""
+    """Showing a pair in the other order, with the other result, is the same comparison."""
     assume(data)
     mirrored = [(b, a, 1 - o) if s else (a, b, o) for (a, b, o), s in zip(data, swap, strict=False)]
     plain, other = fit(Comparisons.of(data)), fit(Comparisons.of(mirrored))
@@ -249,7 +249,7 @@ def test_one_seed_is_said():
         comparisons.models,
         comparisons.first,
         comparisons.second,
-        comparisons.outcome,
+        comparisons.result,
         np.zeros_like(comparisons.first),
     )
     result = fit(lone)

@@ -40,7 +40,7 @@ def plain_elo(comparisons: Comparisons, order: np.ndarray, s: EloSettings) -> np
     for game in order:
         i, j = comparisons.first[game], comparisons.second[game]
         expected = 1 / (1 + 10 ** ((rating[j] - rating[i]) / s.scale))
-        change = s.k * (comparisons.outcome[game] - expected)
+        change = s.k * (comparisons.result[game] - expected)
         rating[i] += change
         rating[j] -= change
     return np.array(rating)
@@ -52,8 +52,8 @@ def simulated(n_models: int, per_pair: int, seed: int = 0, spread: float = 1.0) 
     first, second = (np.repeat(side, per_pair) for side in np.triu_indices(n_models, 1))
     strength = np.linspace(spread, -spread, n_models)
     won = rng.random(len(first)) < 1 / (1 + np.exp(strength[second] - strength[first]))
-    outcome = np.where(rng.random(len(first)) < 1 / 3, 0.5, won.astype(float))
-    return Comparisons(tuple(f"m{i:03}" for i in range(n_models)), first, second, outcome)
+    result = np.where(rng.random(len(first)) < 1 / 3, 0.5, won.astype(float))
+    return Comparisons(tuple(f"m{i:03}" for i in range(n_models)), first, second, result)
 
 
 def published(n: int) -> Comparisons:
@@ -96,7 +96,7 @@ def test_equals_evalica():
     theirs = evalica.elo(
         list(names[comparisons.first]),
         list(names[comparisons.second]),
-        [verdict[outcome] for outcome in comparisons.outcome],
+        [verdict[result] for result in comparisons.result],
         initial=1000,
         base=10,
         scale=400,
@@ -152,7 +152,7 @@ def test_median_of_shuffles_and_mean_of_runs():
 def some_of(whole: Comparisons, seed: int, missing: float) -> engine.Cases:
     """Most of some comparisons; the others are cases without a result."""
     kept = np.flatnonzero(np.random.default_rng(seed).random(len(whole)) >= missing)
-    columns = (whole.first[kept], whole.second[kept], whole.outcome[kept])
+    columns = (whole.first[kept], whole.second[kept], whole.result[kept])
     return engine.Cases(Comparisons(whole.models, *columns), kept, len(whole))
 
 
@@ -286,7 +286,7 @@ def test_a_part_with_unequal_counts_is_rated_as_the_whole():
     Played as it is, the part gives another: nothing but the counts has moved those ratings.
     """
     circle = [("a", "b"), ("b", "c"), ("c", "a")]  # each beats the next: all are worth the same
-    rows = [(*pair, outcome) for pair in circle for outcome in [1.0] * 48 + [0.0] * 12]
+    rows = [(*pair, result) for pair in circle for result in [1.0] * 48 + [0.0] * 12]
     part = Comparisons.of(rows + 9 * [row for row in rows if row[:2] == ("a", "b")])
     s, alike = EloSettings(runs=2), EloSettings(runs=2, per_pair=PER_PAIR)
     np.testing.assert_allclose(bootstrap_elo(part, alike).rating, 1000, atol=3)

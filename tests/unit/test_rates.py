@@ -27,10 +27,8 @@ def tally(comparisons: Comparisons) -> dict[tuple[str, str], tuple[int, int, int
     """Wins, ties and losses of each pair's first model."""
     seen: dict[tuple[str, str], Counter[float]] = {}
     names = comparisons.models
-    for i, j, outcome in zip(
-        comparisons.first, comparisons.second, comparisons.outcome, strict=True
-    ):
-        seen.setdefault((names[i], names[j]), Counter())[float(outcome)] += 1
+    for i, j, result in zip(comparisons.first, comparisons.second, comparisons.result, strict=True):
+        seen.setdefault((names[i], names[j]), Counter())[float(result)] += 1
     return {pair: (count[1.0], count[0.5], count[0.0]) for pair, count in seen.items()}
 
 
@@ -84,7 +82,7 @@ def test_order_of_rows_does_not_matter():
     random.Random(1).shuffle(lines)
     other = comparisons_from_rates(HEADER + "".join(lines), 10, "t.csv")
     assert np.array_equal(plain.first, other.first)
-    assert np.array_equal(plain.outcome, other.outcome)
+    assert np.array_equal(plain.result, other.result)
 
 
 def test_spreadsheet_habits_are_read():
@@ -146,7 +144,7 @@ def test_comparisons_a_pair():
 
 @pytest.mark.parametrize("row", [("x", "x", 1.0), ("x", "y", 0.7), ("x", "y", None)])
 def test_comparisons_refuse_what_is_none(row):
-    """A comparison of a model with itself, or without an outcome 1, ½ or 0, is refused."""
+    """A comparison of a model with itself, or without a result 1, ½ or 0, is refused."""
     with pytest.raises(DataError, match="give two different models"):
         Comparisons.of([("x", "y", 1.0), row])
 
@@ -162,14 +160,14 @@ def test_seeds_become_clusters():
 
 
 def test_columns_that_do_not_fit():
-    """Columns of other lengths, unknown models and unknown outcomes are programming errors."""
-    first, second, outcome = np.array([0]), np.array([1]), np.array([1.0])
+    """Columns of other lengths, unknown models and unknown results are programming errors."""
+    first, second, result = np.array([0]), np.array([1]), np.array([1.0])
     for wrong in (
         (("a", "b"), first, second, np.array([1.0, 0.0])),
-        (("a",), first, second, outcome),
-        (("a", "b"), first, first, outcome),
+        (("a",), first, second, result),
+        (("a", "b"), first, first, result),
         (("a", "b"), first, second, np.array([0.7])),
-        (("a", "b"), first, second, outcome, np.array([-1])),
+        (("a", "b"), first, second, result, np.array([-1])),
     ):
-        with pytest.raises(ValueError, match=r"comparison|outcome|cluster"):
+        with pytest.raises(ValueError, match=r"comparison|result|cluster"):
             Comparisons(*wrong)

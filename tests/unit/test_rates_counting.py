@@ -1,4 +1,4 @@
-"""Verdicts to outcomes, rates and tallies: what counts, and what is missing."""
+"""Verdicts to results, rates and tallies: what counts, and what is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
-from botchat.protocols.pairs import Verdicts, outcome
+from botchat.protocols.pairs import Verdicts, result
 from botchat.protocols.rates import (
     Rate,
     Tally,
@@ -49,16 +49,16 @@ def seed(n: int, seed_id: str = "S-1") -> Seed:
 @pytest.mark.parametrize(
     ("verdict", "score"), [("1", 0.0), ("2", 1.0), ("both", 0.5), ("neither", 0.5), (None, None)]
 )
-def test_outcome_is_for_the_first_shown(verdict: str | None, score: float | None) -> None:
-    """The contestant whose conversation alone is AI-involved loses; no verdict is no outcome."""
-    assert outcome(verdict) == score
+def test_result_is_for_the_first_shown(verdict: str | None, score: float | None) -> None:
+    """The contestant whose conversation alone is AI-involved loses; no verdict is no result."""
+    assert result(verdict) == score
 
 
 @pytest.mark.parametrize("verdict", ["", "3", "No", "Both", "tie"])
 def test_a_verdict_out_of_the_set_is_an_error(verdict: str) -> None:
     """Nothing that Arena does not offer is taken for a tie."""
     with pytest.raises(DataError, match="pairwise"):
-        outcome(verdict)
+        result(verdict)
 
 
 @pytest.mark.parametrize(

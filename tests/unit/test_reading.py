@@ -146,7 +146,7 @@ def test_the_last_line_on_a_case_is_the_one_that_counts(
         and after.contestants[after.first[i]] == first.contestants[0]
         and after.contestants[after.second[i]] == first.contestants[1]
     ]  # fmt: skip
-    assert after.outcome[place].tolist() == [1.0]
+    assert after.result[place].tolist() == [1.0]
 
 
 def test_judgments_of_who_is_not_there_are_passed_over(workspace: Workspace) -> None:
@@ -154,7 +154,7 @@ def test_judgments_of_who_is_not_there_are_passed_over(workspace: Workspace) -> 
     before, _ = columns(workspace, "arena-n8")
     workspace.dialogues_path("set", "poor").unlink()
     after, stale = columns(workspace, "arena-n8")
-    assert (after.players, stale) == (["fair", "good"], 0)
+    assert (after.judged_contestants, stale) == (["fair", "good"], 0)
     assert len(after) == len(before) // 3
 
 

@@ -1,4 +1,4 @@
-"""The adaptive sampler: asks each thing once, stops when it should, does the same again."""
+"""The adaptive design: asks each thing once, stops when it should, does the same again."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ QUICK = AdaptiveSettings(draws=200)
 
 
 def board(strength, n_seeds, rng, ties=0.4, unreadable=0.0):
-    """Everything that can be compared: outcome of i shown before j on a seed, (m, m, seeds)."""
+    """Everything that can be compared: result of i shown before j on a seed, (m, m, seeds)."""
     m = len(strength)
-    outcome = np.full((m, m, n_seeds), np.nan)
+    result = np.full((m, m, n_seeds), np.nan)
     for i, j in zip(*np.nonzero(~np.eye(m, dtype=bool)), strict=True):
         won = rng.random(n_seeds) < 1 / (1 + np.exp(strength[j] - strength[i]))
-        outcome[i, j] = np.where(rng.random(n_seeds) < ties, 0.5, won)
-    outcome[rng.random(outcome.shape) < unreadable] = np.nan
-    return outcome
+        result[i, j] = np.where(rng.random(n_seeds) < ties, 0.5, won)
+    result[rng.random(result.shape) < unreadable] = np.nan
+    return result
 
 
-def play(outcome, chosen, known=None, added=None):
-    """A whole run: the sampler at its end, and all that was asked, as (first, second, seed)."""
-    m, _, n_seeds = outcome.shape
+def play(result, chosen, known=None, added=None):
+    """A whole run: the design at its end, and all that was asked, as (first, second, seed)."""
+    m, _, n_seeds = result.shape
     models = tuple(f"m{i:02}" for i in range(m))
-    sampler = AdaptiveDesign(models, lambda i, j: np.arange(n_seeds), chosen, known, added)
+    design = AdaptiveDesign(models, lambda i, j: np.arange(n_seeds), chosen, known, added)
     asked = []
-    while (batch := sampler.ask()) is not None:
+    while (batch := design.ask()) is not None:
         asked += list(zip(batch.first, batch.second, batch.seed, strict=True))
-        sampler.tell(outcome[batch.first, batch.second, batch.seed])
-    return sampler, asked
+        design.tell(result[batch.first, batch.second, batch.seed])
+    return design, asked
 
 
-def everything(outcome):
+def everything(result):
     """All readable comparisons of a board."""
-    first, second, seed = np.nonzero(~np.isnan(outcome))
-    models = tuple(f"m{i:02}" for i in range(len(outcome)))
-    return Comparisons(models, first, second, outcome[first, second, seed], seed)
+    first, second, seed = np.nonzero(~np.isnan(result))
+    models = tuple(f"m{i:02}" for i in range(len(result)))
+    return Comparisons(models, first, second, result[first, second, seed], seed)
 
 
 worlds = st.tuples(
@@ -59,11 +59,11 @@ def test_nothing_twice_and_no_more_than_there_is(world, budget, design, until):
     """Never the same pair, seed and order twice; never more than budget or population."""
     m, n_seeds, unreadable, seed = world
     rng = np.random.default_rng(seed)
-    outcome = board(rng.normal(size=m), n_seeds, rng, unreadable=unreadable)
+    result = board(rng.normal(size=m), n_seeds, rng, unreadable=unreadable)
     target = Target(20, 0) if until else None
     chosen = replace(QUICK, target=target, budget=budget, design=design, seed=seed)
-    sampler, asked = play(outcome, chosen)
-    state = sampler.state
+    design, asked = play(result, chosen)
+    state = design.state
     assert len(set(asked)) == len(asked) == state.made <= min(budget, state.population)
     assert state.population == m * (m - 1) * n_seeds
     assert all(first != second for first, second, _ in asked)
@@ -77,15 +77,15 @@ def test_nothing_twice_and_no_more_than_there_is(world, budget, design, until):
 @settings(max_examples=10, deadline=None)
 @given(worlds, st.integers(0, 200))
 def test_a_replayed_run_goes_on_as_if_it_had_not_stopped(world, cut):
-    """What is asked depends on settings and outcomes only: replay gives the same batches."""
+    """What is asked depends on settings and results only: replay gives the same batches."""
     m, n_seeds, unreadable, seed = world
     rng = np.random.default_rng(seed)
-    outcome = board(rng.normal(size=m), n_seeds, rng, unreadable=unreadable)
+    result = board(rng.normal(size=m), n_seeds, rng, unreadable=unreadable)
     chosen = replace(QUICK, target=None, budget=200, seed=seed)
-    whole, asked = play(outcome, chosen)
+    whole, asked = play(result, chosen)
     # A run with a smaller budget is the same run, stopped earlier.
-    stopped, before = play(outcome, replace(chosen, budget=max(1, cut)))
-    again, repeated = play(outcome, chosen)
+    stopped, before = play(result, replace(chosen, budget=max(1, cut)))
+    again, repeated = play(result, chosen)
     assert repeated == asked
     assert np.array_equal(again.state.rating, whole.state.rating)
     assert len(before) == stopped.state.made <= max(1, cut)
@@ -93,19 +93,19 @@ def test_a_replayed_run_goes_on_as_if_it_had_not_stopped(world, cut):
 
 def test_another_seed_asks_other_things():
     """The seed decides where chance decides."""
-    outcome = board(np.zeros(4), 30, np.random.default_rng(0))
-    runs = [play(outcome, replace(QUICK, target=None, budget=60, seed=k))[1] for k in (0, 1)]
+    result = board(np.zeros(4), 30, np.random.default_rng(0))
+    runs = [play(result, replace(QUICK, target=None, budget=60, seed=k))[1] for k in (0, 1)]
     assert runs[0] != runs[1]
 
 
 def test_start_is_a_few_of_each_pair_in_balanced_orders():
     """Every pair begins with its own seeds, both orders as often, about a tenth asked twice."""
     m, first = 14, 4
-    outcome = board(np.linspace(1, -1, m), 222, np.random.default_rng(0))
-    sampler = AdaptiveDesign(
+    result = board(np.linspace(1, -1, m), 222, np.random.default_rng(0))
+    design = AdaptiveDesign(
         [f"m{i}" for i in range(m)], lambda i, j: np.arange(222), AdaptiveSettings(first=first)
     )
-    batch = sampler.ask()
+    batch = design.ask()
     pair = np.minimum(batch.first, batch.second) * m + np.maximum(batch.first, batch.second)
     assert (np.unique(pair, return_counts=True)[1] == first).all()
     swapped = batch.first > batch.second
@@ -114,23 +114,23 @@ def test_start_is_a_few_of_each_pair_in_balanced_orders():
     twice = 1 - sum(map(len, seeds)) / len(batch)
     assert 0.03 < twice < 0.15
     assert len({frozenset(one) for one in seeds}) == len(seeds)
-    sampler.tell(outcome[batch.first, batch.second, batch.seed])
-    assert sampler.state.made == first * m * (m - 1) // 2
+    design.tell(result[batch.first, batch.second, batch.seed])
+    assert design.state.made == first * m * (m - 1) // 2
 
 
 def test_close_pairs_get_more():
     """Comparisons go where the order is in doubt: not to a model that beats all others."""
     strength = np.array([2.5, 0.05, 0.0, -0.05])
-    outcome = board(strength, 300, np.random.default_rng(1), ties=0.2)
-    _, asked = play(outcome, AdaptiveSettings(target=None, budget=600))
+    result = board(strength, 300, np.random.default_rng(1), ties=0.2)
+    _, asked = play(result, AdaptiveSettings(target=None, budget=600))
     far = sum(0 in pair[:2] for pair in asked)
     assert far < 0.35 * len(asked)
 
 
 def test_uniform_serves_pairs_in_equal_turn():
     """The other design stops by the same rule and has all pairs equally often, give or take 1."""
-    outcome = board(np.array([1.0, 0.5, 0.0, -0.5]), 100, np.random.default_rng(2))
-    _, asked = play(outcome, AdaptiveSettings(target=None, budget=137, design="uniform"))
+    result = board(np.array([1.0, 0.5, 0.0, -0.5]), 100, np.random.default_rng(2))
+    _, asked = play(result, AdaptiveSettings(target=None, budget=137, design="uniform"))
     counts = np.zeros((4, 4), dtype=int)
     for first, second, _ in asked:
         counts[min(first, second), max(first, second)] += 1
@@ -140,12 +140,12 @@ def test_uniform_serves_pairs_in_equal_turn():
 
 def test_everything_compared_is_the_plain_fit():
     """With all comparisons made the ratings are the board's own, without error."""
-    outcome = board(np.array([0.8, 0.2, -0.3, -0.7]), 12, np.random.default_rng(3), unreadable=0.1)
-    sampler, asked = play(outcome, AdaptiveSettings(target=None, budget=10_000))
-    state = sampler.state
-    assert len(asked) == outcome.shape[2] * 12 == state.made
+    result = board(np.array([0.8, 0.2, -0.3, -0.7]), 12, np.random.default_rng(3), unreadable=0.1)
+    design, asked = play(result, AdaptiveSettings(target=None, budget=10_000))
+    state = design.state
+    assert len(asked) == result.shape[2] * 12 == state.made
     assert state.finished == "everything compared"
-    np.testing.assert_allclose(state.rating, fit(everything(outcome)).rating, atol=1e-6)
+    np.testing.assert_allclose(state.rating, fit(everything(result)).rating, atol=1e-6)
     np.testing.assert_allclose(state.error, 0, atol=1e-3)
     assert state.swaps == 0
     assert state.probability == 1
@@ -153,9 +153,9 @@ def test_everything_compared_is_the_plain_fit():
 
 def test_more_comparisons_of_a_finite_board_leave_less_unknown():
     """The error falls faster than by the root of the number: what is left to see shrinks too."""
-    outcome = board(np.linspace(0.5, -0.5, 5), 40, np.random.default_rng(4))
+    result = board(np.linspace(0.5, -0.5, 5), 40, np.random.default_rng(4))
     errors = [
-        play(outcome, AdaptiveSettings(target=None, budget=k, design="uniform"))[0].state.error
+        play(result, AdaptiveSettings(target=None, budget=k, design="uniform"))[0].state.error
         for k in (200, 400, 780)
     ]
     assert errors[1].mean() < errors[0].mean() / np.sqrt(2)
@@ -170,27 +170,27 @@ def test_errors_are_honest():
         m, n_seeds = 6, 100
         strength = rng.normal(0, 0.5, m)
         misfit = np.triu(rng.normal(0, 0.15, (m, m)), 1)
-        outcome = board(np.zeros(m), n_seeds, rng)
+        result = board(np.zeros(m), n_seeds, rng)
         for i, j in zip(*np.nonzero(~np.eye(m, dtype=bool)), strict=True):
             logit = strength[i] - strength[j] + misfit[i, j] - misfit[j, i]
-            decided = outcome[i, j] != 0.5
+            decided = result[i, j] != 0.5
             won = rng.random(n_seeds) < 1 / (1 + np.exp(-logit))
-            outcome[i, j] = np.where(decided, won, 0.5)
-        state = play(outcome, replace(QUICK, target=None, budget=500, seed=run))[0].state
-        z.append((state.rating - fit(everything(outcome)).rating) / state.error)
+            result[i, j] = np.where(decided, won, 0.5)
+        state = play(result, replace(QUICK, target=None, budget=500, seed=run))[0].state
+        z.append((state.rating - fit(everything(result)).rating) / state.error)
     assert 0.7 < np.mean(np.square(z)) < 1.35
 
 
 def test_added_model_is_placed():
     """Only comparisons with the added model are asked; it lands where it belongs."""
     strength = np.array([0.9, 0.3, 0.0, -0.4, -0.8])
-    outcome = board(strength, 100, np.random.default_rng(6), ties=0.3)
-    others = outcome.copy()
+    result = board(strength, 100, np.random.default_rng(6), ties=0.3)
+    others = result.copy()
     others[1] = others[:, 1] = np.nan
     known = everything(others)
-    sampler, asked = play(outcome, AdaptiveSettings(target=None, budget=300), known, added=1)
-    truth = fit(everything(outcome)).rating
-    state = sampler.state
+    design, asked = play(result, AdaptiveSettings(target=None, budget=300), known, added=1)
+    truth = fit(everything(result)).rating
+    state = design.state
     assert all(1 in pair[:2] for pair in asked)
     assert state.population == 2 * 100 * 4
     assert abs(state.rating[1] - truth[1]) < 3 * state.error[1] + 1
@@ -205,18 +205,18 @@ def test_added_model_is_placed():
 )
 def test_extreme_anchors_are_warned_of(strength, said):
     """A model beyond all others is placed with a word of caution."""
-    outcome = board(np.array([strength, 0.2, 0.0, -0.2]), 60, np.random.default_rng(7), ties=0)
-    others = outcome.copy()
+    result = board(np.array([strength, 0.2, 0.0, -0.2]), 60, np.random.default_rng(7), ties=0)
+    others = result.copy()
     others[0] = others[:, 0] = np.nan
-    sampler, _ = play(outcome, replace(QUICK, target=None, budget=100), everything(others), added=0)
-    assert said in sampler.state.warning
+    design, _ = play(result, replace(QUICK, target=None, budget=100), everything(others), added=0)
+    assert said in design.state.warning
 
 
 def test_many_models_start_with_some_opponents_each():
     """With many models the start is not all pairs, yet every model has its share."""
     m = 80
-    sampler = AdaptiveDesign([f"m{i}" for i in range(m)], lambda i, j: np.arange(9), QUICK)
-    batch = sampler.ask()
+    design = AdaptiveDesign([f"m{i}" for i in range(m)], lambda i, j: np.arange(9), QUICK)
+    batch = design.ask()
     assert len(batch) == 30 * m
     counts = np.bincount(np.concatenate([batch.first, batch.second]), minlength=m)
     assert counts.min() > 25
@@ -224,11 +224,11 @@ def test_many_models_start_with_some_opponents_each():
 
 def test_estimate_is_blind_to_names_and_orders():
     """Relabelled models get the same numbers; mirrored comparisons change nothing."""
-    outcome = board(np.array([0.5, 0.1, -0.2, -0.6]), 20, np.random.default_rng(8))
-    some = everything(outcome)
+    result = board(np.array([0.5, 0.1, -0.2, -0.6]), 20, np.random.default_rng(8))
+    some = everything(result)
     kept = np.random.default_rng(9).random(len(some)) < 0.3
     first, second, seed, said = (
-        column[kept] for column in (some.first, some.second, some.cluster, some.outcome)
+        column[kept] for column in (some.first, some.second, some.cluster, some.result)
     )
     population = 40.0 * (1 - np.eye(4))
     plain = estimate(Comparisons(some.models, first, second, said, seed), population)
@@ -252,11 +252,11 @@ def test_orders_that_agree_are_found():
 
 
 def test_one_comparison_of_a_pair_lowers_what_gains_say():
-    """The gain of a pair is what the variance falls by when its next outcome becomes known."""
-    outcome = board(np.array([0.4, 0.0, -0.4]), 40, np.random.default_rng(11))
-    all_of_it = everything(outcome)
+    """The gain of a pair is what the variance falls by when its next result becomes known."""
+    result = board(np.array([0.4, 0.0, -0.4]), 40, np.random.default_rng(11))
+    all_of_it = everything(result)
     kept = all_of_it.cluster < 12
-    columns = (all_of_it.first, all_of_it.second, all_of_it.outcome, all_of_it.cluster)
+    columns = (all_of_it.first, all_of_it.second, all_of_it.result, all_of_it.cluster)
     population = 80.0 * (1 - np.eye(3))
     before = estimate(Comparisons(all_of_it.models, *(c[kept] for c in columns)), population)
     weight = np.zeros((3, 3))
@@ -274,20 +274,20 @@ def test_one_comparison_of_a_pair_lowers_what_gains_say():
 
 
 def test_what_cannot_be_sampled_is_refused():
-    """One model, models without common seeds, outcomes out of turn, a board that is none."""
+    """One model, models without common seeds, results out of turn, a board that is none."""
     pair, no_seeds = ["a", "b"], np.zeros(0, dtype=np.intp)
     with pytest.raises(ConfigError, match="1 models to compare"):
         AdaptiveDesign(["a"], lambda i, j: no_seeds, QUICK)
     with pytest.raises(ConfigError, match="no seed in common"):
         AdaptiveDesign(pair, lambda i, j: no_seeds, QUICK)
-    sampler = AdaptiveDesign(pair, lambda i, j: np.arange(5), QUICK)
+    design = AdaptiveDesign(pair, lambda i, j: np.arange(5), QUICK)
     with pytest.raises(ValueError, match="0 asked for"):
-        sampler.tell(np.ones(1))
-    batch = sampler.ask()
+        design.tell(np.ones(1))
+    batch = design.ask()
     with pytest.raises(ValueError, match="not been told"):
-        sampler.ask()
+        design.ask()
     with pytest.raises(ValueError, match=r"not 1, 0\.5 or 0"):
-        sampler.tell(np.full(len(batch), 0.7))
+        design.tell(np.full(len(batch), 0.7))
     known = Comparisons.of([("a", "b", 1.0)], ["s"])
     for wrong in (None, 0):
         with pytest.raises(ValueError, match="known comparisons"):

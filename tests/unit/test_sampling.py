@@ -40,9 +40,9 @@ def dialogue(seed_id, model, n):
     st.booleans(),
 )
 def test_the_field_has_the_cases_of_the_whole_arena(humans, lengths, turns, with_human):
-    """Whatever is there and however long: the same questions, people among the players or not."""
+    """Whatever is there and however long: the same cases, people among the contestants or not."""
     seeds = [Seed(f"s{i}", tuple(f"line {j}" for j in range(n))) for i, n in enumerate(humans)]
-    players = {
+    contestants = {
         f"m{k}": {
             seed.id: dialogue(seed.id, f"m{k}", n)
             for seed, n in zip(seeds, of_model, strict=False)
@@ -51,17 +51,17 @@ def test_the_field_has_the_cases_of_the_whole_arena(humans, lengths, turns, with
         for k, of_model in enumerate(lengths)
     }
     if with_human:
-        players[HUMAN] = {seed.id: human_dialogue(seed) for seed in seeds}
-    field = arena.Field(seeds, players, turns)
+        contestants[HUMAN] = {seed.id: human_dialogue(seed) for seed in seeds}
+    field = arena.Field(seeds, contestants, turns)
     made = [
         field.case(i, j, seed)
-        for i, j in permutations(range(len(field.players)), 2)
+        for i, j in permutations(range(len(field.contestants)), 2)
         for seed in field.seeds_of(min(i, j), max(i, j)).tolist()
     ]
-    expected = [make() for make in arena.cases(seeds, players, turns)]
+    expected = [make() for make in arena.cases(seeds, contestants, turns)]
     key = [(case.seed_id, case.contestants, case.digest, case.prompt) for case in expected]
     assert sorted((c.seed_id, c.contestants, c.digest, c.prompt) for c in made) == sorted(key)
-    for i, j in permutations(range(len(field.players)), 2):
+    for i, j in permutations(range(len(field.contestants)), 2):
         there = set(field.seeds_of(i, j).tolist())
         assert there == {s for s in range(len(field.seed_ids)) if field.shown(i, j, s)}
 
@@ -83,8 +83,8 @@ def test_what_is_known_is_what_still_holds(tmp_path):
     """Of current dialogues, readable, under this signature, between others than the one added."""
     workspace = Workspace(tmp_path)
     seeds = [Seed(f"s{i}", ("a", "b", "c", "d")) for i in range(3)]
-    players = {m: {s.id: dialogue(s.id, m, 4) for s in seeds} for m in ("a", "b", "new")}
-    field = arena.Field(seeds, players, 4)
+    contestants = {m: {s.id: dialogue(s.id, m, 4) for s in seeds} for m in ("a", "b", "new")}
+    field = arena.Field(seeds, contestants, 4)
 
     def settle(verdict, *cases, signature="now", chosen=""):
         filing = Filing(workspace, "set", "arena-n4", Teller(verdict), signature, chosen)
@@ -98,13 +98,13 @@ def test_what_is_known_is_what_still_holds(tmp_path):
     settle("both", (1, 0, 1))
     filing = settle(None, (0, 1, 1))
     known = known_comparisons(field, filing, "new")
-    rows = zip(known.first, known.second, known.outcome, known.cluster, strict=True)
+    rows = zip(known.first, known.second, known.result, known.cluster, strict=True)
     assert {tuple(map(float, row)) for row in rows} == {(0, 1, 1, 0), (1, 0, 0.5, 1)}
     assert known.models == ("a", "b", "new")
     # Another dialogue since: what was said of the old one does not count.
-    players["a"]["s0"] = dialogue("s0", "a", 5)
-    players["a"]["s1"] = msgspec.structs.replace(players["a"]["s1"], utterances=("x",) * 4)
-    known = known_comparisons(arena.Field(seeds, players, 4), filing, "new")
+    contestants["a"]["s0"] = dialogue("s0", "a", 5)
+    contestants["a"]["s1"] = msgspec.structs.replace(contestants["a"]["s1"], utterances=("x",) * 4)
+    known = known_comparisons(arena.Field(seeds, contestants, 4), filing, "new")
     assert known.cluster is not None
     assert known.cluster.tolist() == [0]
 

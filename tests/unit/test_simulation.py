@@ -37,13 +37,13 @@ def table(per_pair=60):
 
 @pytest.mark.parametrize("per_pair", [60, 7])
 def test_a_table_is_dealt_anew_and_stays_the_same_table(per_pair):
-    """Dealing moves outcomes between a pair's seeds and orders; its counts and ratings stay."""
+    """Dealing moves results between a pair's seeds and orders; its counts and ratings stay."""
     recorded = table(per_pair)
     population = Population.of(recorded)
     dealt = population.deal(np.random.default_rng(0))
     assert population.dealt
     assert len(dealt.comparisons) == len(recorded)
-    assert not np.array_equal(dealt.outcome, population.outcome, equal_nan=True)
+    assert not np.array_equal(dealt.result, population.result, equal_nan=True)
     for one in (population, dealt):
         np.testing.assert_allclose(one.truth, fit(recorded).rating, atol=1e-9)
 

@@ -37,13 +37,13 @@ def drawn(
     utility = strength + style @ np.array(worth) + rng.gumbel(size=(n_seeds, n_models))
     low, high = np.triu_indices(n_models, 1)
     first, second = np.concatenate([low, high]), np.concatenate([high, low])
-    outcome = (utility[:, first] > utility[:, second]).astype(float).ravel()
-    outcome[rng.random(len(outcome)) < ties] = 0.5
+    result = (utility[:, first] > utility[:, second]).astype(float).ravel()
+    result[rng.random(len(result)) < ties] = 0.5
     comparisons = Comparisons(
         tuple(f"m{i:02}" for i in range(n_models)),
         np.tile(first, n_seeds),
         np.tile(second, n_seeds),
-        outcome,
+        result,
         np.repeat(np.arange(n_seeds), len(first)),
     )
     return comparisons, (style[:, first] - style[:, second]).reshape(-1, k)
@@ -62,7 +62,7 @@ def sklearn_fit(comparisons: Comparisons, differences: np.ndarray) -> tuple[np.n
     """Ratings and coefficients of scikit-learn's logistic regression, each tie half a win twice."""
     style = differences / np.sqrt((differences**2).mean(axis=0))
     x = matrix(comparisons, style)
-    won = comparisons.outcome
+    won = comparisons.result
     rows = np.vstack([x, x])
     weight = np.concatenate([won, 1 - won])
     said = np.concatenate([np.ones(len(x)), np.zeros(len(x))])
@@ -82,7 +82,7 @@ def dense_errors(comparisons: Comparisons, differences: np.ndarray, result: Styl
     beta = np.concatenate([theta[:-1] - theta[-1], result.coefficient / ELO])
     rate = 1 / (1 + np.exp(-x @ beta))
     bread = np.linalg.inv(x.T @ (x * (rate * (1 - rate))[:, None]))
-    slopes = x * (comparisons.outcome - rate)[:, None]
+    slopes = x * (comparisons.result - rate)[:, None]
     seeds = np.unique(comparisons.cluster)
     by_seed = np.array([slopes[comparisons.cluster == seed].sum(axis=0) for seed in seeds])
     covariance = bread @ by_seed.T @ by_seed @ bread * len(seeds) / (len(seeds) - 1)
@@ -167,7 +167,7 @@ def test_mirrored_orders_and_units_change_nothing(seed):
         comparisons.models,
         np.where(swap, comparisons.second, comparisons.first),
         np.where(swap, comparisons.first, comparisons.second),
-        np.where(swap, 1 - comparisons.outcome, comparisons.outcome),
+        np.where(swap, 1 - comparisons.result, comparisons.result),
         comparisons.cluster,
     )
     turned = np.where(swap[:, None], -differences, differences) * [1000, 0.01]
@@ -249,12 +249,12 @@ def test_settings_carry_over():
     """Mean, scale, the reading of ties and the confidence are those of Bradley-Terry."""
     comparisons, differences = drawn(4, 40, (0.5, -0.3), np.random.default_rng(9))
     chosen = BradleyTerrySettings(mean=0, scale=4, tie_weight=0, confidence=0.5)
-    decided = comparisons.outcome != 0.5
+    decided = comparisons.result != 0.5
     without = Comparisons(
         comparisons.models,
         comparisons.first[decided],
         comparisons.second[decided],
-        comparisons.outcome[decided],
+        comparisons.result[decided],
         comparisons.cluster[decided],
     )
     result = fit_style(comparisons, differences, FEATURES, chosen)
