@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from botchat.pipeline.adaptive import judge_adaptively
+    from botchat.pipeline.adaptive import Adaptive
     from botchat.pipeline.agree import agree
-    from botchat.pipeline.bench import bench
-    from botchat.pipeline.generate import generate
-    from botchat.pipeline.judge import judge
+    from botchat.pipeline.api import bench, generate, judge, judge_adaptively, probe
+    from botchat.pipeline.bench import Benching
+    from botchat.pipeline.generate import Generating
+    from botchat.pipeline.judge import Judging
     from botchat.pipeline.leaderboard import leaderboard, rank_rates
-    from botchat.pipeline.probe import probe
+    from botchat.pipeline.probe import Probing
     from botchat.pipeline.seeds import import_seeds
-    from botchat.pipeline.session import Limits
+    from botchat.pipeline.session import JudgeName, Limits, Spending
     from botchat.pipeline.simulate import simulate
     from botchat.ratings.adaptive import AdaptiveSettings, Target
     from botchat.ratings.bradley_terry import fit as bradley_terry
@@ -34,29 +35,43 @@ if TYPE_CHECKING:
     from botchat.workspace.folder import Workspace
 
 _HOMES = {
+    "Adaptive": "pipeline.adaptive:Adaptive",
     "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
+    "Benching": "pipeline.bench:Benching",
     "Comparisons": "ratings.comparisons:Comparisons",
+    "Generating": "pipeline.generate:Generating",
+    "JudgeName": "pipeline.session:JudgeName",
+    "Judging": "pipeline.judge:Judging",
     "Limits": "pipeline.session:Limits",
+    "Probing": "pipeline.probe:Probing",
+    "Spending": "pipeline.session:Spending",
     "Target": "ratings.adaptive:Target",
     "Workspace": "workspace.folder:Workspace",
     "agree": "pipeline.agree:agree",
-    "bench": "pipeline.bench:bench",
+    "bench": "pipeline.api:bench",
     "bradley_terry": "ratings.bradley_terry:fit",
     "elo": "ratings.elo:bootstrap_elo",
-    "generate": "pipeline.generate:generate",
+    "generate": "pipeline.api:generate",
     "import_seeds": "pipeline.seeds:import_seeds",
-    "judge": "pipeline.judge:judge",
-    "judge_adaptively": "pipeline.adaptive:judge_adaptively",
+    "judge": "pipeline.api:judge",
+    "judge_adaptively": "pipeline.api:judge_adaptively",
     "leaderboard": "pipeline.leaderboard:leaderboard",
-    "probe": "pipeline.probe:probe",
+    "probe": "pipeline.api:probe",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "simulate": "pipeline.simulate:simulate",
 }
 
 __all__ = [
+    "Adaptive",
     "AdaptiveSettings",
+    "Benching",
     "Comparisons",
+    "Generating",
+    "JudgeName",
+    "Judging",
     "Limits",
+    "Probing",
+    "Spending",
     "Target",
     "Workspace",
     "agree",

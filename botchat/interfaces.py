@@ -7,7 +7,7 @@ behind `ChatModel`; everything that decides is behind `Judge`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
@@ -19,6 +19,10 @@ from botchat.records import UNANSWERED, Outcome, Remark, Verdict
 Row: TypeAlias = dict[str, Any]
 """One line of a table, JSON-ready: column key -> value, ``None`` (or absent) where it is missing.
 A figure ``x`` with an interval stands beside ``x_low`` and ``x_high``."""
+
+
+Kind: TypeAlias = Literal["place", "choice", "score", "report"]
+"""What a judge answers with; see `botchat.protocols.kinds`."""
 
 
 class Message(TypedDict):
@@ -170,12 +174,9 @@ class Case:
     dialogues: tuple[Shown, ...]
     prompt: str
     """The whole question in the papers' wording, dialogues included."""
-    choices: frozenset[Verdict]
+    choices: Set[Verdict]
     read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
     """``text -> (verdict, reason)``."""
-    mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
-    """Makes the same question with the two dialogues (or answers) in the other order. ``None``
-    where there is no order to swap, as in UniEval. Its verdicts are about the swapped order."""
     schema: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     """JSON schema of a reply that ``read`` understands as well; ``None``: there is none."""
     words: Callable[[str], Sequence[tuple[int, int]]] | None = field(
@@ -183,6 +184,13 @@ class Case:
     )
     """``text -> (start, end)`` of the words that make the verdict which ``read`` finds; empty where
     there is none. ``None``: it cannot be told of this kind of question."""
+    mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
+    """Makes the same question with the two dialogues (or answers) in the other order. ``None``
+    where there is no order to swap, as in UniEval. Its verdicts are about the swapped order."""
+    kind: Kind | None = None
+    """Of the answer that is asked for."""
+    about_ai: bool = False
+    """Whether it asks what tells machines from people, which is what the rules judge knows."""
 
     @property
     def contestants(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -183,3 +183,8 @@ def human_dialogue(seed: Seed) -> Dialogue:
         status="complete",
         signature="",
     )
+
+
+def eligible(seeds: Iterable[Seed]) -> list[Seed]:
+    """Seeds whose human dialogue has at least 4 utterances (BotChat §4.2: 222 of MuTual's 547)."""
+    return [seed for seed in seeds if len(seed.utterances) >= MIN_HUMAN]

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from botchat.boards.board import Board, build
-from botchat.protocols.arena import eligible
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, eligible
 
 WORDS = [
     "well",

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from botchat.interfaces import Case, Decoding, Message, Reply, Shown
-from botchat.protocols import arena, gteval, unieval
+from botchat.protocols.arena import ARENA
+from botchat.protocols.gteval import GTEVAL
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Dialogue
 
 FAILED = {
@@ -73,12 +75,12 @@ def dialogue(model, *said):
 PLAIN = ("Hi.", "Hello.", "How are you?", "Fine.")
 
 
-def arena_case(one=PLAIN, two=PLAIN, protocol=arena):
+def arena_case(one=PLAIN, two=PLAIN, protocol=ARENA):
     """An Arena case that knows its mirror."""
-    prompt, name = ("gteval", "gteval") if protocol is gteval else ("arena", "arena-n4")
 
     def made(first, second):
-        made_case = arena.comparison(prompt, name, "s1", first, second, 4)
+        asked = protocol if protocol is GTEVAL else protocol.at(4)
+        made_case = asked.pair("s1", first, second, 4)
         return replace(made_case, mirror=lambda: made(second, first))
 
     return made(dialogue("a", *one), dialogue("b", *two))
@@ -86,7 +88,7 @@ def arena_case(one=PLAIN, two=PLAIN, protocol=arena):
 
 def unieval_case(said=PLAIN):
     """A UniEval case."""
-    return unieval.case("s1", "a", said)
+    return UNIEVAL.one("s1", "a", said)
 
 
 def rating_case(read: Callable[[str], tuple[str | None, str]], choices, prompt="Rate it."):

@@ -11,30 +11,32 @@ from itertools import combinations, permutations
 import numpy as np
 
 from botchat import __version__
-from botchat.boards import protocols as standings
+from botchat.boards import protocols
 from botchat.boards.protocols import Arena
 from botchat.boards.strengths import Design, Strengths
 from botchat.measures.flags import STYLE, Measured
 from botchat.measures.statistics import Floats
 from botchat.protocols import rates
+from botchat.protocols.arena import ARENA
+from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Cases, EloResult, EloSettings, begin_elo, bootstrap_elo
 
 
 def begin(
-    judged: Mapping[int, Verdicts],
+    judged: Mapping[Protocol, Verdicts],
     seed_ids: Collection[str],
-    signatures: Mapping[int, str],
+    signatures: Mapping[Protocol, str],
     elo: EloSettings,
     executor: Executor,
-) -> Callable[[Mapping[str, Measured]], dict[int, Arena]]:
-    """Begin to rate the Arena at each N that has a readable verdict.
+) -> Callable[[Mapping[str, Measured]], dict[Protocol, Arena]]:
+    """Begin to rate every protocol about pairs, at each N that has a readable verdict.
 
     Args:
-        judged: N -> verdicts of one judge.
+        judged: protocol at N -> verdicts of one judge.
         seed_ids: the seeds that count; every pair is expected on each, in both orders.
-        signatures: N -> how the verdicts were made.
+        signatures: likewise -> how the verdicts were made.
         elo: how they are rated.
         executor: what plays the games.
 
@@ -44,23 +46,21 @@ def begin(
     """
     parts = {n: _Part.of(verdicts, seed_ids) for n, verdicts in judged.items()}
     parts = {n: part for n, part in parts.items() if len(part.comparisons)}
-    rated: dict[int, Callable[[], EloResult]] = {}
+    rated: dict[Protocol, Callable[[], EloResult]] = {}
     for alike in _alike(parts):
         settings = _as_designed(elo, parts[alike[0]].design)
         results = begin_elo([parts[n].cases for n in alike], settings, executor)
         rated |= {n: partial(_one_of, results, i) for i, n in enumerate(alike)}
 
-    def finish(measured: Mapping[str, Measured]) -> dict[int, Arena]:
+    def finish(measured: Mapping[str, Measured]) -> dict[Protocol, Arena]:
         # All that can be done before games are waited for.
-        strengths = {n: part.strengths(measured, n) for n, part in parts.items()}
+        strengths = {n: part.strengths(measured, n.n) for n, part in parts.items()}
         tallies = {n: rates.tallies(p.made, p.pairs, seed_ids) for n, p in parts.items()}
         found = {}
         for n, waited_for in rated.items():
             result = waited_for()
             signature = f"{signatures[n]}|{elo_signature(result.settings)}"
-            found[n] = standings.arena(
-                n, tallies[n], result, strengths[n], signature, f"arena-n{n}"
-            )
+            found[n] = protocols.arena(n, tallies[n], result, strengths[n], signature)
         return {n: found[n] for n in parts}
 
     return finish
@@ -89,7 +89,7 @@ class _Part:
         """Shuffled are all that were judged, so that N's with the same have one order."""
         return Cases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
 
-    def strengths(self, measured: Mapping[str, Measured], turns: int) -> Strengths:
+    def strengths(self, measured: Mapping[str, Measured], turns: int | None) -> Strengths:
         differences = _differences(self.readable, self.comparisons, measured, turns)
         return Strengths.of(self.comparisons, self.design, differences, STYLE)
 
@@ -101,9 +101,9 @@ class _Part:
         )
 
 
-def _alike(parts: Mapping[int, _Part]) -> list[list[int]]:
+def _alike(parts: Mapping[Protocol, _Part]) -> list[list[Protocol]]:
     """N's in groups that can be shuffled as one."""
-    groups: list[list[int]] = []
+    groups: list[list[Protocol]] = []
     for n, part in parts.items():
         known = (
             group
@@ -146,8 +146,8 @@ def from_comparisons(
         found[models[i], models[j]] = rates.Tally(wins, ties, losses, missing)
     design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
     elo = _as_designed(elo or EloSettings(), design)
-    return standings.arena(
-        None,
+    return protocols.arena(
+        ARENA,
         found,
         bootstrap_elo(comparisons, elo),
         Strengths.of(comparisons, design),
@@ -199,7 +199,10 @@ def _design(made: Verdicts, pairs: Sequence[tuple[str, str]], expected: int) -> 
 
 
 def _differences(
-    readable: Verdicts, comparisons: Comparisons, measured: Mapping[str, Measured], turns: int
+    readable: Verdicts,
+    comparisons: Comparisons,
+    measured: Mapping[str, Measured],
+    turns: int | None,
 ) -> Floats | None:
     """Style of the first less the second in each comparison, shape (n, k).
 
@@ -207,7 +210,7 @@ def _differences(
     its end. ``None`` where a whole contestant was not measured.
     """
     styled = {name for name, found in measured.items() if turns in found.style}
-    if not styled.issuperset(comparisons.models):
+    if turns is None or not styled.issuperset(comparisons.models):
         return None
     place = {seed_id: i for i, seed_id in enumerate(readable.seed_ids)}
     style = np.full((len(comparisons.models), len(place), len(STYLE)), np.nan)

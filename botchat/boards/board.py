@@ -11,18 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from botchat import __version__
-from botchat.boards import arena as arenas
-from botchat.boards import flags as failings
-from botchat.boards import protocols as standings
-from botchat.boards import survival
+from botchat.boards import arena, flags, protocols
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.judge_health import judge_health, sureness
-from botchat.boards.protocols import Arena
-from botchat.boards.survival import Curve
+from botchat.boards.protocols import Arena, Part, Quoted, Reported
 from botchat.boards.tables import (
     Column,
     Table,
@@ -38,15 +34,15 @@ from botchat.interfaces import Row, settings_digest
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
 from botchat.parallel import HERE
-from botchat.protocols import arena, rates
-from botchat.protocols import diagnosis as error_rates
-from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
-from botchat.protocols.diagnosis import as_prose, as_records, as_text
-from botchat.protocols.gteval import PROTOCOL as GTEVAL
-from botchat.protocols.pairs import Verdicts, compares_pairs
-from botchat.protocols.unieval import PROTOCOL as UNIEVAL
+from botchat.protocols.catalogue import RANKING, Catalogue
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.pairs import Verdicts
+from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogues, Judgment, Seed, human_dialogue
+from botchat.records import HUMAN, Dialogues, Judgment, Seed, eligible, human_dialogue
+from botchat.workspace.criteria import TAKEN
+
+P = TypeVar("P", bound=Part)
 
 
 @dataclass(frozen=True)
@@ -56,22 +52,13 @@ class Board:
     seed_set: str
     judge: str
     main: Table
-    """One row a contestant, by Elo at the largest N, else UniEval, else GTEval, else name."""
-    arenas: Mapping[int, Arena]
-    """N -> the Arena at N, largest N first."""
-    unieval: Table | None
-    survival: Table | None
-    """By which utterance each contestant's dialogues are accused in UniEval."""
-    curves: Mapping[str, Curve]
-    """Contestant -> the same, utterance by utterance; in the order of the table."""
-    gteval: Table | None
-    diagnosis: Table | None
-    diagnoses: error_rates.Diagnoses
-    """Every report of the diagnosis."""
+    """One row a contestant, by the first number of the first protocol: Elo at the largest N."""
+    parts: tuple[Part, ...]
+    """What each protocol comes to: pairs first, at the largest N first, then as catalogued."""
     flags: Table
     """Why each contestant's dialogues fail, without a judge."""
     flags_judge: Table | None
-    """The flags beside UniEval."""
+    """The flags beside the first protocol that asks for a place."""
     lengths: Table
     judge_health: Table | None
     """Consistency under swap, what is preferred, ties, unreadable verdicts, false alarms."""
@@ -83,25 +70,39 @@ class Board:
     notes: tuple[str, ...]
     """What is left out and why, a sentence each."""
 
+    def of(self, kind: type[P]) -> list[P]:
+        """The parts of one kind."""
+        return [part for part in self.parts if isinstance(part, kind)]
+
+    @property
+    def arenas(self) -> list[Arena]:
+        """The protocols about pairs, the largest N first."""
+        return self.of(Arena)
+
+    @property
+    def diagnoses(self) -> list[Reported]:
+        """The protocols that ask for a report."""
+        return self.of(Reported)
+
     @property
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
-        parts = list(self.arenas.values())
         others = [
-            *(part.standing for part in parts),
-            self.unieval,
-            self.survival,
-            self.gteval,
-            self.diagnosis,
+            *(shown for part in self.parts for shown in part.tables),
             self.flags,
             self.flags_judge,
-            *(part.style for part in parts),
-            *(part.misfit for part in parts),
+            *(part.style for part in self.arenas),
+            *(part.misfit for part in self.arenas),
             self.lengths,
             self.judge_health,
             self.coverage,
         ]
         return [self.main, *(part for part in others if part is not None)]
+
+    @property
+    def files(self) -> list[Table]:
+        """Every table, those for machines among them."""
+        return [*self.tables, *(part.pairs for part in self.arenas)]
 
 
 def build(
@@ -111,6 +112,7 @@ def build(
     *,
     seed_set: str,
     judge: str,
+    catalogue: Catalogue | None = None,
     elo: EloSettings | None = None,
     surveyed: Callable[[], Survey] | None = None,
     executor: Executor = HERE,
@@ -125,98 +127,116 @@ def build(
             in columns.
         seed_set: name of the set.
         judge: name of the judge.
-        elo: how the Arena is rated; default: the paper's way.
-        surveyed: tells what the dialogues show, ``human``'s among them, at each N of
-            `botchat.protocols.arena.turns_judged`; default: measured here.
+        catalogue: knows the protocols; default: the built-in ones.
+        elo: how pairs are rated; default: the paper's way.
+        surveyed: tells what the dialogues show, ``human``'s among them, at each N that pairs were
+            judged at; default: measured here.
         executor: what plays the games of Elo.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
-    elo = elo or EloSettings()
-    single, pairwise = _usable(judgments, seeds, dialogues)
+    elo, catalogue = elo or EloSettings(), catalogue or Catalogue()
+    known = catalogue.among(judgments)
+    single, pairwise = _usable(known, judgments, seeds, dialogues)
     made_with = {
         **{name: Counter(judgment.signature for judgment in made) for name, made in single.items()},
         **{name: made.signatures for name, made in pairwise.items()},
     }
     made_with = dict(sorted(made_with.items()))
     signatures = {protocol: _signature(counts) for protocol, counts in made_with.items()}
-    turns = arena.turns_judged(pairwise)
     everyone = _with_human(dialogues, seeds)
-    seed_ids = [seed.id for seed in arena.eligible(seeds)]
-    names = {n: arena.protocol(n) for n in turns}
-    of_arenas = {n: pairwise[name] for n, name in names.items()}
-    signed = {n: signatures[name] for n, name in names.items()}
-    begun = arenas.begin(of_arenas, seed_ids, signed, elo, executor)
-    unieval = gteval = survived = None
-    curves = survival.curves(single.get(UNIEVAL, ()), dialogues)
-    if UNIEVAL in single:
-        unieval = standings.unieval(seeds, dialogues, single[UNIEVAL], signatures[UNIEVAL])
-    if curves:
-        survived = survival.survival(curves, seeds, signatures[UNIEVAL])
-    if GTEVAL in pairwise:
-        gteval = standings.gteval(_beside_human(pairwise[GTEVAL], seeds), signatures[GTEVAL])
-    made = single.get(DIAGNOSIS, [])
-    diagnoses = error_rates.diagnoses(made, dialogues)
-    errors = error_rates.error_rates(made, diagnoses, len(seeds))
-    diagnosed = standings.diagnosis(errors, signatures[DIAGNOSIS]) if errors else None
+    of_pairs = [p for name, p in known.items() if p.shows == "pair" and name in pairwise]
+    turns = sorted({p.n for p in of_pairs if p.n}, reverse=True)
+    min4 = [seed.id for seed in eligible(seeds)]
+    begun = arena.begin(
+        {p: pairwise[p.name] for p in of_pairs},
+        min4,
+        {p: signatures[p.name] for p in of_pairs},
+        elo,
+        executor,
+    )
+    others = [
+        _part(p, single, pairwise, seeds, dialogues, signatures[name])
+        for name, p in known.items()
+        if p.shows != "pair" and name in made_with
+    ]
     took_part = {judgment.contestants[0] for made in single.values() for judgment in made}
-    took_part |= {
-        name for p, made in pairwise.items() if p != GTEVAL for name in made.judged_contestants
-    }
+    took_part |= {name for p in of_pairs for name in pairwise[p.name].judged_contestants}
     contestants = {
         name: dialogues[name] for name in sorted(dialogues) if name != HUMAN or name in took_part
     }
     measured = measure(contestants)
     unit = ENCODING if measured.unit == "tokens" else measured.unit
-    length_table = standings.utterance_lengths(
+    length_table = protocols.utterance_lengths(
         measured, f"botchat:{__version__}|lengths|set:{seed_set}|unit:{unit}"
     )
     health = None
     if signatures:
-        listed = {p: made for p, made in judgments.items() if not isinstance(made, Verdicts)}
+        listed = {
+            p: made
+            for p, made in judgments.items()
+            if p in known and not isinstance(made, Verdicts)
+        }
         sure = {protocol: sureness(made) for protocol, made in listed.items()}
-        health = judge_health(single, pairwise, everyone, list(signatures.values()), sure)
-    # What takes long was begun first, and is waited for last.
+        health = judge_health(
+            single, pairwise, everyone, list(signatures.values()), sure, catalogue
+        )
     found = surveyed() if surveyed else survey(seeds, everyone, turns)
     rated = begun(found.measured)
-    parts = {
-        **{names[n]: part.standing for n, part in rated.items()},
-        **({UNIEVAL: unieval} if unieval else {}),
-        **({GTEVAL: gteval} if gteval else {}),
-        **({DIAGNOSIS: diagnosed} if diagnosed else {}),
-    }
-    covered = coverage(parts, seeds, everyone, single, pairwise, list(signatures.values()))
+    parts = (*(rated[p] for p in of_pairs if p in rated), *others)
+    covered = coverage(
+        (part.covered for part in parts),
+        seeds,
+        everyone,
+        single,
+        pairwise,
+        list(signatures.values()),
+    )
     digest = settings_digest(asdict(found.thresholds))
     flags_signature = f"botchat:{__version__}|flags|set:{seed_set}|thresholds:{digest}"
-    flags = failings.flags(found, len(seeds), flags_signature)
+    flagged = flags.flags(found, len(seeds), flags_signature)
     return Board(
         seed_set=seed_set,
         judge=judge,
-        main=_main(seeds, contestants, rated, unieval, gteval, flags, length_table),
-        arenas=rated,
-        unieval=unieval,
-        survival=survived,
-        curves=curves,
-        gteval=gteval,
-        diagnosis=diagnosed,
-        diagnoses=diagnoses,
-        flags=flags,
-        flags_judge=_flags_judge(found, single, signatures, flags_signature),
+        main=_main(seeds, contestants, parts, flagged, length_table),
+        parts=parts,
+        flags=flagged,
+        flags_judge=_flags_judge(found, known, single, signatures, flags_signature),
         lengths=length_table,
         judge_health=health,
         coverage=covered,
         utterance_lengths=measured,
         human_lengths=tuple(len(seed.utterances) for seed in seeds),
         seeds_signature=(
-            f"botchat:{__version__}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(seed_ids)}"
+            f"botchat:{__version__}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}"
         ),
         notes=(
-            *_notes(made_with, rated, turns, seed_set, judge),
-            *failings.notes(found, len(seeds)),
-            *coverage_notes(covered),
+            *_notes(made_with, parts, of_pairs, seed_set, judge),
+            *_unknown(judgments, known, judge),
+            *flags.notes(found, len(seeds)),
+            *coverage_notes(covered, catalogue),
         ),
     )
+
+
+def _part(
+    protocol: Protocol,
+    single: Mapping[str, Sequence[Judgment]],
+    pairwise: Mapping[str, Verdicts],
+    seeds: Sequence[Seed],
+    dialogues: Dialogues,
+    signature: str,
+) -> Part:
+    """What the judgments of a protocol that needs no rating come to."""
+    if protocol.shows == "human":
+        return protocols.beside_human(protocol, pairwise[protocol.name], seeds, signature)
+    made = single[protocol.name]
+    if protocol.kind == "place":
+        return protocols.place(protocol, seeds, dialogues, made, signature)
+    if protocol.kind == "report":
+        return protocols.reported(protocol, made, dialogues, seeds, signature)
+    return protocols.scored(protocol, made, seeds, signature)
 
 
 def rows_for_people(shown: Table) -> list[dict[str, str]]:
@@ -227,26 +247,24 @@ def rows_for_people(shown: Table) -> list[dict[str, str]]:
 
 def files(board: Board) -> dict[str, str]:
     """File name -> text of every table, for the folder of the set."""
-    listed = [*board.tables, *(part.pairs for part in board.arenas.values())]
-    found = {f"{part.name}.csv": to_csv(part) for part in listed}
+    found = {f"{part.name}.csv": to_csv(part) for part in board.files}
     heading = f"# Leaderboard of {board.seed_set}, judged by {board.judge}\n"
     notes = "".join(f"- {note}\n" for note in board.notes)
     found["leaderboard.md"] = "\n".join([heading, notes, *map(to_markdown, board.tables)])
     found["leaderboard.json"] = to_json(as_json(board))
-    if board.diagnoses:
-        found["diagnosis-records.jsonl"] = "".join(_diagnosis_records(board))
-        found["diagnosis-reports.txt"] = "\n".join(_diagnosis_reports(board))
+    for part in board.diagnoses:
+        found[f"{part.protocol.name}-records.jsonl"] = "".join(_report_records(part))
+        found[f"{part.protocol.name}-reports.txt"] = "\n".join(_report_texts(part))
     return found
 
 
 def as_json(board: Board) -> dict[str, Any]:
     """The board, JSON-ready: ``rows`` of the main table, ``elo`` in them at the largest N."""
-    ratings = next((part.ratings for part in board.arenas.values()), {})
+    ratings = next((part.ratings for part in board.arenas), {})
     rows = [
         {**row, "elo": round(ratings[row["model"]], 4) if row["model"] in ratings else None}
         for row in records(board.main)
     ]
-    listed = [*board.tables[1:], *(part.pairs for part in board.arenas.values())]
     return {
         "set": board.seed_set,
         "judge": board.judge,
@@ -256,28 +274,29 @@ def as_json(board: Board) -> dict[str, Any]:
         "notes": list(board.notes),
         "tables": {
             part.name: {"rows": records(part), "signatures": list(part.signatures)}
-            for part in listed
+            for part in board.files[1:]
         },
     }
 
 
-def _diagnosis_records(board: Board) -> Iterator[str]:
-    for (contestant, seed_id), reports in board.diagnoses.items():
-        for judge, report in reports.items():
+def _report_records(part: Reported) -> Iterator[str]:
+    for (contestant, seed_id), found in part.diagnoses.items():
+        for judge, report in found.items():
             who = {"seed_id": seed_id, "model": contestant, "judge": judge}
             for row in as_records(report):
                 yield json.dumps({**who, **row}, ensure_ascii=False) + "\n"
 
 
-def _diagnosis_reports(board: Board) -> Iterator[str]:
+def _report_texts(part: Reported) -> Iterator[str]:
     """As prose for people, then as questions and answers."""
-    for (contestant, seed_id), reports in board.diagnoses.items():
-        for judge, report in reports.items():
+    for (contestant, seed_id), found in part.diagnoses.items():
+        for judge, report in found.items():
             title = f"{seed_id} | {contestant} | {judge}"
             yield f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n"
 
 
 def _usable(
+    known: Mapping[str, Protocol],
     judgments: Mapping[str, Sequence[Judgment] | Verdicts],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
@@ -289,18 +308,21 @@ def _usable(
     ids = {seed.id for seed in seeds}
     single: dict[str, list[Judgment]] = {}
     pairwise: dict[str, Verdicts] = {}
-    for protocol, made in judgments.items():
-        # The other side of GTEval is the seeds' own dialogues.
-        known = dialogues.keys() | {HUMAN} if protocol == GTEVAL else dialogues.keys()
-        if isinstance(made, Verdicts):
-            pairwise[protocol] = made.on(ids).between(known)
+    for name, made in judgments.items():
+        if name not in known:
             continue
-        kept = [j for j in made if j.seed_id in ids and known >= set(j.contestants)]
-        if kept and protocol in (UNIEVAL, DIAGNOSIS):
-            single[protocol] = kept
-        elif kept and compares_pairs(protocol):
-            pairwise[protocol] = Verdicts.of(kept)
-    return single, {protocol: made for protocol, made in pairwise.items() if len(made)}
+        # The other side of GTEval is the seeds' own dialogues.
+        beside_human = known[name].shows == "human"
+        there = dialogues.keys() | {HUMAN} if beside_human else dialogues.keys()
+        if isinstance(made, Verdicts):
+            pairwise[name] = made.on(ids).between(there)
+            continue
+        kept = [j for j in made if j.seed_id in ids and there >= set(j.contestants)]
+        if kept and known[name].shows == "one":
+            single[name] = kept
+        elif kept:
+            pairwise[name] = Verdicts.of(kept, known[name])
+    return single, {name: made for name, made in pairwise.items() if len(made)}
 
 
 def _with_human(dialogues: Dialogues, seeds: Sequence[Seed]) -> Dialogues:
@@ -311,65 +333,48 @@ def _with_human(dialogues: Dialogues, seeds: Sequence[Seed]) -> Dialogues:
 
 def _flags_judge(
     surveyed: Survey,
+    known: Mapping[str, Protocol],
     judged: Mapping[str, Sequence[Judgment]],
     signatures: Mapping[str, str],
     signature: str,
 ) -> Table | None:
+    places = [n for n, p in known.items() if p.kind == "place" and p.about_ai and n in judged]
     said: dict[str, dict[str, str | None]] = {}
-    for judgment in judged.get(UNIEVAL, ()):
-        said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
-    return failings.agreement(surveyed, said, [signature, signatures.get(UNIEVAL, "")])
-
-
-def _beside_human(made: Verdicts, seeds: Sequence[Seed]) -> dict[str, rates.Tally]:
-    models = [name for name in made.judged_contestants if name != HUMAN]
-    seed_ids = [seed.id for seed in arena.eligible(seeds)]
-    found = rates.tallies(made, [(model, HUMAN) for model in models], seed_ids)
-    return {model: found[model, HUMAN] for model in models}
+    for name in places[:1]:
+        for judgment in judged[name]:
+            said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
+    by = signatures[places[0]] if places else ""
+    return flags.agreement(surveyed, said, [signature, by])
 
 
 def _main(
     seeds: Sequence[Seed],
     contestants: Dialogues,
-    arenas: Mapping[int, Arena],
-    unieval: Table | None,
-    gteval: Table | None,
-    flags: Table,
+    parts: Sequence[Part],
+    flagged: Table,
     length_table: Table,
 ) -> Table:
     """One row a contestant: the numbers that each protocol is quoted by, and their coverage."""
-    numbers, covered = [], []
-    intervals = [
-        _Taken(part.standing, key, f"{key}_n{n}", f"{heading} @{n}", detail)
-        for n, part in list(arenas.items())[:1]
-        for key, heading, detail in _INTERVALS
+    first = next((part for part in parts if isinstance(part, Arena)), None)
+    intervals = first.intervals if first is not None else []
+    quoted = [part for part in parts if part.quoted]
+    numbers = [number for part in quoted for number in part.quoted]
+    covered = [part.coverage for part in quoted]
+    ranking = [number for number in numbers if number.ranks]
+    failing = [
+        Quoted(flagged, "flagged", "flagged", "Flagged"),
+        Quoted(flagged, "why", "why", "By"),
     ]
-    for n, part in arenas.items():
-        numbers.append(_Taken(part.standing, "elo", f"elo_n{n}", f"Elo @{n}"))
-        covered.append(
-            _Taken(part.standing, "coverage", f"coverage_arena_n{n}", f"Arena @{n} coverage")
-        )
-    if unieval is not None:
-        successes = [column for column in unieval.columns if column.key.startswith("success")]
-        numbers += [_Taken(unieval, c.key, c.key, f"Success {c.heading}") for c in successes]
-        largest = successes[0].key.replace("success", "coverage")
-        covered.append(_Taken(unieval, largest, "coverage_unieval", "UniEval coverage"))
-    if gteval is not None:
-        numbers.append(_Taken(gteval, "win_or_tie", "gteval_win_or_tie", "GTEval win + tie"))
-        covered.append(_Taken(gteval, "coverage", "coverage_gteval", "GTEval coverage"))
-    ranking = [part for part in numbers if part.key != "success_human_length"]
-    failing = [_Taken(flags, "flagged", "flagged", "Flagged"), _Taken(flags, "why", "why", "By")]
-    mean = next(column for column in length_table.columns if column.key.startswith("mean"))
-    numbers.append(_Taken(length_table, mean.key, mean.key, mean.heading))
+    mean = length_table.columns[2]
+    numbers.append(Quoted(length_table, mean.key, mean.key, mean.heading))
+    taken = [*numbers, *intervals, *failing, *covered]
+    values = {number.key: number.values for number in taken}
     rows: list[Row] = [
         {
             "model": name,
             "complete": sum(dialogue.complete for dialogue in by_seed.values()),
             "dialogues": len(seeds),
-            **{
-                part.key: part.values.get(name)
-                for part in (*numbers, *intervals, *failing, *covered)
-            },
+            **{key: of_key.get(name) for key, of_key in values.items()},
         }
         for name, by_seed in contestants.items()
     ]
@@ -378,52 +383,18 @@ def _main(
         "Leaderboard",
         [
             Column("rank", "Rank", "count"),
-            standings.MODEL,
-            *(part.column for part in intervals),
-            *(part.column for part in numbers),
-            *(part.column for part in failing),
+            protocols.MODEL,
+            *(number.as_column for number in (*intervals, *numbers, *failing)),
             Column("complete", "Complete dialogues", "count"),
             Column("dialogues", "Dialogues", "count", detail=True),
-            *(part.column for part in covered),
+            *(number.as_column for number in covered),
         ],
-        standings.ranked(rows, [part.key for part in ranking]),
-        [signature for part in (*numbers, *failing) for signature in part.source.signatures],
+        protocols.ranked(rows, [number.key for number in ranking]),
+        [signature for part in (*numbers, *failing) for signature in part.table.signatures],
         (f"Ranked by {ranking[0].heading}. " if ranking else "")
         + "Rates in percent. Flagged: dialogues that do what at most 1 % of people do. Coverage: "
         "readable verdicts in percent of those that a protocol has.",
     )
-
-
-_INTERVALS = (
-    ("bt_group", "Group", False),
-    ("bt", "Bradley–Terry", False),
-    ("bt_low", "Low", True),
-    ("bt_high", "High", True),
-)
-"""Of the main table, at the largest N: key, heading, whether for machines only."""
-
-
-@dataclass(frozen=True)
-class _Taken:
-    """A column of the main table, taken from another table."""
-
-    source: Table
-    source_key: str
-    key: str
-    heading: str
-    detail: bool = False
-
-    @property
-    def column(self) -> Column:
-        """Itself under its own name."""
-        kind = next(c.kind for c in self.source.columns if c.key == self.source_key)
-        return Column(self.key, self.heading, kind, self.detail)
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Contestant -> value."""
-        frame = self.source.frame
-        return dict(zip(frame["model"], frame[self.source_key].tolist(), strict=True))
 
 
 def _signature(made_with: Mapping[str, int]) -> str:
@@ -434,30 +405,44 @@ def _signature(made_with: Mapping[str, int]) -> str:
 
 def _notes(
     made_with: Mapping[str, Mapping[str, int]],
-    arenas: Mapping[int, Arena],
-    turns: Sequence[int],
+    parts: Sequence[Part],
+    of_pairs: Sequence[Protocol],
     seed_set: str,
     judge: str,
 ) -> Iterator[str]:
     """What a reader must know is not there."""
-    asked = {"Arena": bool(turns), "UniEval": UNIEVAL in made_with, "GTEval": GTEVAL in made_with}
-    for title, was_judged in asked.items():
-        if not was_judged:
+    judged = {part.protocol.base for part in parts} | {protocol.base for protocol in of_pairs}
+    for protocol in sorted(RANKING, key=lambda protocol: protocol.shows != "pair"):
+        if protocol.name not in judged:
             how = (
                 "label some on the page"
                 if judge.startswith(f"{HUMAN}:")
-                else f"judge it with: botchat judge {title.lower()} --seeds {seed_set} "
+                else f"judge it with: botchat judge {protocol.name} --seeds {seed_set} "
                 f"--judge {judge}"
             )
-            yield f"{title} was not judged by {judge}; {how}"
-    for n in turns:
-        if n not in arenas:
-            yield f"Arena at N = {n} has no readable verdict, so no rating."
-    for part in arenas.values():
-        yield from part.notes
-    for protocol, kinds in made_with.items():
+            yield f"{protocol.label} was not judged by {judge}; {how}"
+    rated = {part.protocol for part in parts}
+    for protocol in of_pairs:
+        if protocol not in rated:
+            name = protocol.short or protocol.title
+            yield f"{name} at N = {protocol.n} has no readable verdict, so no rating."
+    for part in parts:
+        if isinstance(part, Arena):
+            yield from part.notes
+    for name, kinds in made_with.items():
         if len(kinds) > 1:
             yield (
-                f"The judgments of {protocol} were made with {len(kinds)} different settings; "
+                f"The judgments of {name} were made with {len(kinds)} different settings; "
                 "judge again to make them one."
             )
+
+
+def _unknown(
+    judgments: Mapping[str, object], known: Mapping[str, Protocol], judge: str
+) -> Iterator[str]:
+    """A sentence on judgments of protocols that nobody knows: none is dropped in silence."""
+    for name in sorted(set(judgments) - set(known) - set(TAKEN)):
+        yield (
+            f"The judgments of {name} by {judge} do not count: no protocol has that name; if it is "
+            f"yours, describe it in [protocols.{name}] of botchat.toml."
+        )

@@ -7,7 +7,6 @@ tells what to do about it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import combinations
@@ -17,6 +16,8 @@ import numpy as np
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.arena import Field
+from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import passed
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
@@ -85,22 +86,19 @@ def of_single(
 
 
 def of_pairs(
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    verdicts: Verdicts,
-    turns: int | None = None,
+    protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues, verdicts: Verdicts
 ) -> dict[str, Gaps]:
-    """What a pairwise protocol lacks on each contestant that it judged.
+    """What a protocol about two dialogues lacks on each contestant that it judged.
 
     Args:
-        seeds: the set; those with too short a human dialogue have no case.
-        dialogues: contestant -> seed id -> dialogue, of at least those.
+        protocol: what the verdicts are on; beside ``human`` only models have gaps.
+        seeds: the set; those that the protocol passes over have no case.
+        dialogues: of at least the contestants that were judged.
         verdicts: of one judge.
-        turns: N of the Arena; ``None`` is GTEval: each model beside ``human``, at its length.
     """
     names = verdicts.judged_contestants
-    longest = max((len(seed.utterances) for seed in seeds), default=0)
-    field = Field(seeds, {name: dialogues[name] for name in names}, turns or longest)
+    field = Field(protocol, seeds, {name: dialogues[name] for name in names})
+    beside_human = protocol.shows == "human"
     seed_number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
     seed = np.array([seed_number.get(i, -1) for i in verdicts.seed_ids], dtype=np.intp)
     place = np.array([names.index(name) if name in names else 0 for name in verdicts.contestants])
@@ -112,7 +110,7 @@ def of_pairs(
     unreadable = np.bincount(key[~made.readable], minlength=m * m)
     found = dict.fromkeys(names, Gaps())
     for i, j in combinations(range(m), 2):
-        if turns is None and HUMAN not in (names[i], names[j]):
+        if beside_human and HUMAN not in (names[i], names[j]):
             continue
         absent, short = field.obstacles(i, j)
         for shown in (i * m + j, j * m + i):
@@ -128,13 +126,25 @@ def of_pairs(
                 )
             found[names[i]] += lacking
             found[names[j]] += lacking
-    if turns is None:
+    if beside_human:
         found.pop(HUMAN, None)
     return found
 
 
+@dataclass(frozen=True)
+class Covered:
+    """One protocol's table, and the column in it that says how many cases have a verdict."""
+
+    protocol: Protocol
+    table: Table
+    suffix: str = ""
+    """Of the keys ``readable``, ``missing`` and ``coverage``."""
+    n: int | None = None
+    """N that these are at."""
+
+
 def coverage(
-    parts: Mapping[str, Table],
+    parts: Iterable[Covered],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
     single: Mapping[str, Sequence[Judgment]],
@@ -144,9 +154,9 @@ def coverage(
     """Readable verdicts of every contestant in every protocol, and what the others lack.
 
     Args:
-        parts: protocol -> its table; of UniEval the largest N is told.
+        parts: the protocols that were judged.
         seeds: the set.
-        dialogues: contestant -> seed id -> dialogue, ``human`` among them.
+        dialogues: of every contestant, ``human`` among them.
         single: protocol on single dialogues -> its judgments.
         pairwise: protocol on pairs -> its verdicts.
         signatures: of the judgments.
@@ -154,27 +164,25 @@ def coverage(
     Returns:
         ``None`` where nothing was judged.
     """
-    if not parts:
-        return None
     rows: list[Row] = []
-    for protocol, part in parts.items():
-        suffix = next(c.key for c in part.columns if c.key.startswith("coverage"))[8:]
-        turns = re.search(r"n(\d+)$", f"{protocol}{suffix}")
-        n = int(turns[1]) if turns else None
+    for part in parts:
+        protocol = part.protocol
         gaps = (
-            of_single(seeds, dialogues, single[protocol], n)
-            if protocol in single
-            else of_pairs(seeds, dialogues, pairwise[protocol], n)
+            of_single(seeds, dialogues, single[protocol.name], part.n)
+            if protocol.shows == "one"
+            else of_pairs(protocol, seeds, dialogues, pairwise[protocol.name])
         )
-        for row in part.frame.to_dict("records"):
+        for row in part.table.frame.to_dict("records"):
             rows.append(
                 {
-                    "protocol": protocol,
+                    "protocol": protocol.name,
                     "model": row["model"],
-                    **{key: row[f"{key}{suffix}"] for key in ("readable", "missing", "coverage")},
+                    **{key: row[f"{key}{part.suffix}"] for key in _COVERED},
                     **dict(zip(_REASONS, astuple(gaps[row["model"]]), strict=True)),
                 }
             )
+    if not rows:
+        return None
     return table(
         "coverage",
         "Coverage",
@@ -187,24 +195,27 @@ def coverage(
     )
 
 
-def notes(covered: Table | None) -> Iterator[str]:
+def notes(covered: Table | None, catalogue: Catalogue) -> Iterator[str]:
     """A sentence on the protocols of a `coverage` that lack something."""
     if covered is None:
         return
     said = []
-    for protocol, rows in covered.frame.groupby("protocol", sort=False):
-        # A case of two contestants stands with both; in GTEval with the model alone.
-        contestants = 2 if str(protocol).startswith("arena") else 1
+    for name, rows in covered.frame.groupby("protocol", sort=False):
+        protocol = catalogue.find(str(name))
+        # A case of two contestants stands with both; beside people with the model alone.
+        contestants = 2 if protocol is not None and protocol.shows == "pair" else 1
         sums = {
             key: int(rows[key].sum()) // contestants for key in ("readable", "missing", *_REASONS)
         }
-        reasons = [f"{sums[key]:,} {name.lower()}" for key, name in _REASONS.items() if sums[key]]
+        reasons = [f"{sums[key]:,} {word.lower()}" for key, word in _REASONS.items() if sums[key]]
         if reasons:
             total = sums["readable"] + sums["missing"]
-            said.append(f"{protocol} {sums['missing']:,} of {total:,} ({', '.join(reasons)})")
+            said.append(f"{name} {sums['missing']:,} of {total:,} ({', '.join(reasons)})")
     if said:
         yield f"Cases without a readable verdict: {'; '.join(said)}."
 
+
+_COVERED = ("readable", "missing", "coverage")
 
 _REASONS = {
     "no_dialogue": "Not generated",

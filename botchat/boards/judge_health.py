@@ -13,14 +13,11 @@ from botchat.interfaces import Row
 from botchat.judges.samples import stability
 from botchat.measures import lengths
 from botchat.protocols import rates
-from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
+from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Indices, Verdicts
 from botchat.protocols.rates import Rate
-from botchat.protocols.unieval import PROTOCOL as UNIEVAL
 from botchat.records import HUMAN, Dialogues, Judgment
-
-_INNOCENT = {UNIEVAL: "No", DIAGNOSIS: "0"}
-"""Protocols on single dialogues -> the verdict that finds nothing."""
 
 
 def judge_health(
@@ -29,6 +26,7 @@ def judge_health(
     dialogues: Dialogues,
     signatures: Sequence[str],
     sureness: Mapping[str, Row],
+    catalogue: Catalogue,
 ) -> Table:
     """What a judge's own verdicts say about it, protocol by protocol.
 
@@ -38,9 +36,10 @@ def judge_health(
         dialogues: of everybody judged in pairs, ``human`` among them.
         signatures: of the verdicts.
         sureness: protocol -> `sureness` of its judgments, where they are at hand.
+        catalogue: knows the protocols.
     """
     words = _Words(dialogues)
-    rows = [_single(protocol, judgments) for protocol, judgments in single.items()]
+    rows = [_single(catalogue.find(name), name, made) for name, made in single.items()]
     rows += [_pairwise(protocol, verdicts, words) for protocol, verdicts in pairwise.items()]
     rows = [{**row, **sureness.get(row["protocol"], {})} for row in rows]
     rows.sort(key=lambda row: row["protocol"])
@@ -127,16 +126,17 @@ class _Words:
         return self._counted[key]
 
 
-def _single(protocol: str, judgments: Sequence[Judgment]) -> Row:
+def _single(protocol: Protocol | None, name: str, judgments: Sequence[Judgment]) -> Row:
+    innocent = protocol.innocent if protocol is not None and protocol.about_ai else None
     human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]
-    said = [verdict != _INNOCENT[protocol] for verdict in human if verdict is not None]
+    said = [verdict != innocent for verdict in human if verdict is not None]
     unreadable = sum(judgment.verdict is None for judgment in judgments)
     return {
-        "protocol": protocol,
+        "protocol": name,
         "judged": len(judgments),
         "unreadable": unreadable,
         "unreadable_rate": unreadable / len(judgments),
-        "false_alarms": sum(said) / len(said) if said else None,
+        "false_alarms": sum(said) / len(said) if said and innocent is not None else None,
     }
 
 

@@ -1,26 +1,32 @@
-"""One table for each thing that is judged or measured: counts and rates in, `Table` out.
+"""What a judge's verdicts come to, a part for each kind of answer: verdicts in, `Table` out.
 
 Every rate stands beside what it covers, and has the bounds that missing verdicts leave open.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
+from botchat.boards.coverage import Covered
 from botchat.boards.strengths import COLUMNS as STRENGTHS
 from botchat.boards.strengths import Strengths
+from botchat.boards.survival import Curve, curves, survival
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.measures import lengths
+from botchat.measures.statistics import mean_interval
 from botchat.protocols import rates
-from botchat.protocols.diagnosis import ERRORS
-from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import Rate, Tally
+from botchat.protocols.reports import ERRORS
 from botchat.ratings.elo import EloResult, EloSettings
 from botchat.records import HUMAN, Dialogues, Judgment, Seed, Verdict
 
@@ -34,12 +40,87 @@ _BOUNDS = (
 
 
 @dataclass(frozen=True)
-class Arena:
-    """BotChat Arena at one N."""
+class Quoted:
+    """A column of a protocol's table that the board's main table takes."""
 
-    turns: int | None
-    """``None`` where it is not known (a published rate table)."""
-    standing: Table
+    table: Table
+    column: str
+    """Its key there."""
+    key: str
+    """Its key in the main table."""
+    heading: str
+    detail: bool = False
+    ranks: bool = True
+    """Whether contestants may be ranked by it."""
+    low: str = ""
+    high: str = ""
+    """Keys of the ends of its interval, where it has one."""
+
+    @property
+    def as_column(self) -> Column:
+        """Itself under its own name."""
+        kind = next(c.kind for c in self.table.columns if c.key == self.column)
+        return Column(self.key, self.heading, kind, self.detail)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Contestant -> value."""
+        frame = self.table.frame
+        return dict(zip(frame["model"], frame[self.column].tolist(), strict=True))
+
+
+class Part(ABC):
+    """What one judge's verdicts in one protocol come to; one subclass a kind of answer."""
+
+    protocol: Protocol
+    table: Table
+    """One row a contestant, best first."""
+
+    @property
+    def tables(self) -> list[Table]:
+        """Every table that a reader wants, most important first."""
+        return [self.table]
+
+    @property
+    def details(self) -> list[Table]:
+        """Tables for machines, or that explain the others."""
+        return []
+
+    @property
+    @abstractmethod
+    def quoted(self) -> list[Quoted]:
+        """The numbers that the protocol is quoted by, most important first."""
+
+    @property
+    def covered(self) -> Covered:
+        """Where the table says how many cases have a verdict."""
+        return Covered(self.protocol, self.table)
+
+    @property
+    def coverage(self) -> Quoted:
+        """The same for the main table."""
+        column = f"coverage{self.covered.suffix}"
+        heading = f"{self.protocol.label} coverage"
+        return Quoted(self.table, column, f"coverage_{self.protocol.key}", heading)
+
+    def named(self, key: str) -> str:
+        """A key of the main table: the protocol's name stands before it unless it leads."""
+        return key if self.protocol.leads else f"{self.protocol.key}_{key}"
+
+    def headed(self, heading: str) -> str:
+        """Likewise a heading."""
+        if self.protocol.leads:
+            return heading
+        return f"{self.protocol.label} {heading[:1].lower()}{heading[1:]}"
+
+
+@dataclass(frozen=True)
+class Arena(Part):
+    """A protocol about pairs at one N, such as BotChat Arena."""
+
+    protocol: Protocol
+    """Without N where it is not known (a published rate table)."""
+    table: Table
     """One row a contestant, by rating."""
     pairs: Table
     """One row an ordered pair; its csv is what ``--pairwise-rates`` reads."""
@@ -58,35 +139,159 @@ class Arena:
     """What a reader must know of the ratings, a sentence each."""
 
     @property
+    def turns(self) -> int | None:
+        """N."""
+        return self.protocol.n
+
+    @property
+    def details(self) -> list[Table]:
+        """What style is worth, what the ratings do not explain."""
+        return [part for part in (self.style, self.misfit) if part is not None]
+
+    @property
+    def quoted(self) -> list[Quoted]:
+        """Elo, as in the paper."""
+        heading = "Elo" if self.turns is None else f"Elo @{self.turns}"
+        at = "" if self.turns is None else f"_n{self.turns}"
+        return [Quoted(self.table, "elo", self.named(f"elo{at}"), self.headed(heading))]
+
+    @property
+    def intervals(self) -> list[Quoted]:
+        """Bradley-Terry, its interval and group."""
+        return [
+            Quoted(
+                self.table,
+                key,
+                self.named(f"{key}_n{self.turns}"),
+                self.headed(f"{heading} @{self.turns}"),
+                detail,
+                ranks=False,
+            )
+            for key, heading, detail in (
+                ("bt_group", "Group", False),
+                ("bt", "Bradley–Terry", False),
+                ("bt_low", "Low", True),
+                ("bt_high", "High", True),
+            )
+        ]
+
+    @property
     def ratings(self) -> dict[str, float]:
         """Contestant -> Elo, best first; without those that nothing readable was said about."""
-        frame = self.standing.frame.dropna(subset="elo")
+        frame = self.table.frame.dropna(subset="elo")
         return dict(zip(frame["model"], frame["elo"].tolist(), strict=True))
 
 
+@dataclass(frozen=True)
+class Place(Part):
+    """A protocol that asks for a place, such as UniEval."""
+
+    protocol: Protocol
+    table: Table
+    survival: Table | None
+    """By which utterance each contestant's dialogues are accused."""
+    curves: Mapping[str, Curve]
+    """Contestant -> the same, utterance by utterance; in the order of the table."""
+    reached: tuple[int, ...]
+    """Each N of the success rates, largest first."""
+
+    @property
+    def tables(self) -> list[Table]:
+        """Success rates and survival."""
+        return [self.table, *([self.survival] if self.survival is not None else [])]
+
+    @property
+    def quoted(self) -> list[Quoted]:
+        """Success rates, largest N first, then at the human length, which ranks nobody."""
+        found = [(f"success_n{n}", f"Success @{n}", True) for n in self.reached]
+        found.append(("success_human_length", "Success @human length", False))
+        return [
+            Quoted(self.table, key, self.named(key), self.headed(heading), ranks=ranks)
+            for key, heading, ranks in found
+        ]
+
+    @property
+    def covered(self) -> Covered:
+        """At the largest N."""
+        n = self.reached[0]
+        return Covered(self.protocol, self.table, f"_n{n}", n)
+
+
+@dataclass(frozen=True)
+class BesideHuman(Part):
+    """A protocol that sets models beside people, such as GTEval."""
+
+    protocol: Protocol
+    table: Table
+
+    @property
+    def quoted(self) -> list[Quoted]:
+        """The paper's metric."""
+        return [
+            Quoted(self.table, "win_or_tie", self.named("win_or_tie"), self.headed("win + tie"))
+        ]
+
+
+@dataclass(frozen=True)
+class Scored(Part):
+    """A protocol that asks for numbers about one dialogue, such as somebody's own criterion."""
+
+    protocol: Protocol
+    table: Table
+
+    @property
+    def quoted(self) -> list[Quoted]:
+        """The mean of each number."""
+        return [
+            Quoted(
+                self.table,
+                f"mean_{i}",
+                self.named(f"mean_{i}"),
+                self.headed(name),
+                low=f"low_{i}",
+                high=f"high_{i}",
+            )
+            for i, name in enumerate(self.protocol.asked_scale.names, 1)
+        ]
+
+
+@dataclass(frozen=True)
+class Reported(Part):
+    """A protocol that asks for a report, such as the diagnosis."""
+
+    protocol: Protocol
+    table: Table
+    diagnoses: rates.Diagnoses
+    """Every report."""
+
+    @property
+    def quoted(self) -> list[Quoted]:
+        """None: how many errors a judge lists depends on the judge more than on the dialogue."""
+        return []
+
+
 def arena(
-    turns: int | None,
+    protocol: Protocol,
     tallies: Mapping[Pair, Tally],
     rated: EloResult,
     strengths: Strengths,
     signature: str,
-    name: str = "arena",
 ) -> Arena:
     """The Arena's tables, wherever its counts come from.
 
     Args:
-        turns: N.
+        protocol: what was judged.
         tallies: of every ordered pair of contestants (`botchat.protocols.rates.tallies`).
         rated: bootstrap Elo of those with a readable comparison.
         strengths: Bradley-Terry of the same.
         signature: how the comparisons were made and rated by Elo.
-        name: file name of the tables, without ending.
     """
-    at = f" at N = {turns}" if turns else ""
+    name = protocol.name
+    at = f" at N = {protocol.n}" if protocol.n else ""
     elo = dict(zip(rated.models, rated.rating.tolist(), strict=True))
     run_std = dict(zip(rated.models, rated.run_std.tolist(), strict=True))
     fitted = strengths.rows()
-    title, signature = f"BotChat Arena{at}", f"{signature}|{strengths.signature}"
+    title, signature = f"{protocol.title}{at}", f"{signature}|{strengths.signature}"
     met: dict[str, list[Tally]] = {}
     for (model, _), tally in tallies.items():
         met.setdefault(model, []).append(tally)
@@ -148,8 +353,8 @@ def arena(
     )
     once = [tallies[a, b] for a, b in combinations(order, 2)]
     return Arena(
-        turns=turns,
-        standing=standing,
+        protocol=protocol,
+        table=standing,
         pairs=pairs,
         win=_matrix(order, "win_rate", pairs),
         win_or_tie=_matrix(order, "win_or_tie_rate", pairs),
@@ -165,18 +370,20 @@ def arena(
     )
 
 
-def unieval(
+def place(
+    protocol: Protocol,
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judgments: Iterable[Judgment],
+    judgments: Sequence[Judgment],
     signature: str,
-) -> Table:
-    """UniEval's success rates, at each N that the dialogues reach and at the human length.
+) -> Place:
+    """Success rates, at each N that the dialogues reach and at the human length; survival.
 
     Args:
+        protocol: what was judged.
         seeds: the set.
         dialogues: of at least the contestants that were judged.
-        judgments: all of UniEval, of known contestants, at most one for each dialogue.
+        judgments: of known contestants, at most one for each dialogue.
         signature: how they were made.
     """
     verdicts: dict[str, dict[str, Verdict | None]] = {}
@@ -195,9 +402,9 @@ def unieval(
         at_human_length = rates.success_at_human_length(seeds, dialogues[name], said)
         rows.append(row | _success("_human_length", at_human_length))
     by_success = [f"success_n{n}" for n in turns]
-    return table(
-        "unieval",
-        "UniEval",
+    shown = table(
+        protocol.name,
+        protocol.title,
         [
             MODEL,
             *(
@@ -208,36 +415,95 @@ def unieval(
         ],
         descending(rows, by_success),
         [signature],
-        "Success rate at N in percent: dialogues that the judge takes for human, or accuses only "
+        f"Success rate at N in percent: dialogues that the judge {_FINDS[protocol.about_ai]} "
         "after utterance N; @human length: N is the length of the human dialogue, where that has "
         f"at least 4 utterances. {_BOUNDS}",
     )
+    found = curves(judgments, dialogues)
+    survived = survival(found, seeds, signature) if found else None
+    if survived is not None and not protocol.leads:
+        survived = replace(survived, name=f"{protocol.name}-{survived.name}")
+    return Place(protocol, shown, survived, found, tuple(turns))
 
 
-def gteval(tallies: Mapping[str, Tally], signature: str) -> Table:
+_FINDS = {True: "takes for human, or accuses only", False: "finds nothing in, or only"}
+
+
+def beside_human(
+    protocol: Protocol, verdicts: Verdicts, seeds: Sequence[Seed], signature: str
+) -> BesideHuman:
     """Win, tie and lose rates of each model against the human dialogues."""
-    rows: list[Row] = [{"model": model, **_pairwise(tally)} for model, tally in tallies.items()]
-    return table(
-        "gteval",
-        "GTEval",
+    models = [name for name in verdicts.judged_contestants if name != HUMAN]
+    seed_ids = [seed.id for seed in protocol.eligible(seeds)]
+    tallies = rates.tallies(verdicts, [(model, HUMAN) for model in models], seed_ids)
+    rows = [{"model": model, **_pairwise(tallies[model, HUMAN])} for model in models]
+    shown = table(
+        protocol.name,
+        protocol.title,
         [MODEL, *_PAIRWISE],
         descending(rows, ["win_or_tie", "win"]),
         [signature],
         "Against the human dialogue of the same ChatSEED, cut to its length; in percent of "
         f"comparisons. A model wins where the judge takes the human dialogue for AI. {_BOUNDS}",
     )
+    return BesideHuman(protocol, shown)
 
 
-def diagnosis(rows: Iterable[Row], signature: str) -> Table:
-    """Error rates of each contestant, fewest points lost first.
+def scored(
+    protocol: Protocol, judgments: Sequence[Judgment], seeds: Sequence[Seed], signature: str
+) -> Scored:
+    """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
+    given: dict[str, list[tuple[float, ...] | None]] = {}
+    for judgment in judgments:
+        said = protocol.numbers(judgment.verdict)
+        given.setdefault(judgment.contestants[0], []).append(said)
+    names = protocol.asked_scale.names
+    rows = []
+    for model, verdicts in given.items():
+        known = [said for said in verdicts if said is not None]
+        row: Row = {"model": model}
+        for i, values in enumerate(zip(*known, strict=True), 1):
+            low, high = mean_interval(values)
+            row |= {f"mean_{i}": fmean(values), f"low_{i}": low, f"high_{i}": high}
+        rows.append(row | _covered(Rate(0, len(known), len(seeds) - len(known))))
+    scale = protocol.asked_scale
+    shown = table(
+        protocol.name,
+        protocol.title,
+        [
+            MODEL,
+            *(
+                column
+                for i, name in enumerate(names, 1)
+                for column in (
+                    Column(f"mean_{i}", name, "decimal"),
+                    Column(f"low_{i}", "95 % low", "decimal"),
+                    Column(f"high_{i}", "95 % high", "decimal"),
+                )
+            ),
+            *_covered_columns(),
+        ],
+        descending(rows, [f"mean_{i}" for i, _ in enumerate(names, 1)]),
+        [signature],
+        f"Means over dialogues of scores from {scale.lowest} to {scale.highest}, with 95 % "
+        "intervals; a dialogue without a readable score is missing.",
+    )
+    return Scored(protocol, shown)
 
-    Args:
-        rows: of `botchat.protocols.diagnosis.error_rates`.
-        signature: how the diagnoses were made.
-    """
-    return table(
-        DIAGNOSIS,
-        "Diagnosis",
+
+def reported(
+    protocol: Protocol,
+    judgments: Sequence[Judgment],
+    dialogues: Dialogues,
+    seeds: Sequence[Seed],
+    signature: str,
+) -> Reported:
+    """Error rates of each contestant, fewest points lost first."""
+    diagnoses = rates.diagnoses(judgments, dialogues)
+    rows = rates.error_rates(judgments, diagnoses, len(seeds))
+    shown = table(
+        protocol.name,
+        protocol.title,
         [
             MODEL,
             Column("score", "Score", "number"),
@@ -256,6 +522,7 @@ def diagnosis(rows: Iterable[Row], signature: str) -> Table:
         "for every error, from 0. Quotes found: errors whose quoted words are in the utterance "
         "that the judge names, in percent.",
     )
+    return Reported(protocol, shown, diagnoses)
 
 
 def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:

@@ -1,129 +1,75 @@
-"""The adaptive Arena: `botchat judge arena --adaptive`, `--add MODEL`."""
+"""Commands that ask models: generate, judge (adaptively too), probe, bench."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
-
-from botchat.cli.output import (
-    escalated,
-    limits_of,
-    progress,
-    say_plan,
-    spent,
-    unanswered,
-    workspace_of,
-)
-from botchat.errors import LimitReached
-
-if TYPE_CHECKING:
-    from botchat.ratings.adaptive import AdaptiveSettings
-
+from collections.abc import Iterable
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from botchat.cli.output import (
     counts,
+    escalated,
+    print_json,
+    print_table,
+    progress,
     say,
+    say_compared,
+    say_plan,
+    spending_of,
+    spent,
+    spent_line,
+    unanswered,
+    workspace_of,
 )
+from botchat.interfaces import Row
+
+if TYPE_CHECKING:
+    from botchat.pipeline.adaptive_run import AdaptiveResult
+    from botchat.pipeline.plan import Planned
+    from botchat.pipeline.run import Meter
+    from botchat.pipeline.session import JudgeName, Spending
+    from botchat.pipeline.stage_file import Judged
+    from botchat.ratings.adaptive import AdaptiveSettings
+    from botchat.workspace.folder import Workspace
+
+Result_co = TypeVar("Result_co", covariant=True)
 
 
-def settings_of(arguments: argparse.Namespace) -> AdaptiveSettings | None:
-    """How comparisons are chosen; ``None``: all are made."""
-    from botchat.pipeline import adaptive as decoding
+class _Request(Protocol[Result_co]):
+    def plan(self, workspace: Workspace) -> list[Planned]: ...
 
-    return decoding.adaptive_settings(
-        arguments.protocol,
-        adaptive=arguments.adaptive,
-        target=arguments.target,
-        budget=arguments.budget,
-        add=arguments.add,
-        seed=arguments.seed,
-        control=arguments.control,
-    )
+    def run(
+        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
+    ) -> Result_co: ...
 
 
-def judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings) -> None:
-    """Stage 2, as much of it as the ranking takes."""
-    from botchat.cli.output import print_json, print_table, spent_line
-    from botchat.pipeline import adaptive as decoding
-
+def _ask(
+    arguments: argparse.Namespace, request: _Request[Result_co]
+) -> tuple[Result_co, Meter] | None:
+    """Plan or run a request; ``None``: it was planned, and the plan is printed."""
+    workspace = workspace_of(arguments)
     if arguments.plan:
-        planned = decoding.plan_adaptively(
-            workspace_of(arguments),
-            arguments.seeds,
-            arguments.judge,
-            settings,
-            add=arguments.add,
-            judge_model=arguments.judge_model,
-            models=arguments.model,
-            turns=arguments.turns,
-            samples=arguments.samples,
-        )
-        say_plan(arguments, planned)
-        if not arguments.json:
-            print(decoding.PLANNED)
-        return
-    try:
-        with progress(arguments) as meter:
-            made = decoding.judge_adaptively(
-                workspace_of(arguments),
-                arguments.seeds,
-                arguments.judge,
-                settings,
-                add=arguments.add,
-                judge_model=arguments.judge_model,
-                models=arguments.model,
-                turns=arguments.turns,
-                samples=arguments.samples,
-                limits=limits_of(arguments),
-                batch=arguments.batch,
-                meter=meter,
-            )
-    except LimitReached:
-        for line in () if arguments.json else meter.notes.values():
-            print(line)
-        raise
-    if arguments.json:
-        print_json({"rows": [one.json for one in made], **spent(meter)})
-    else:
-        for one in made:
-            print_table(one.shown)
-            print("\n".join(one.lines))
-            if one.judged.escalations:
-                print(escalated(one.judged.escalations))
-            print()
-        if line := spent_line(meter):
-            print(line)
-    unanswered(sum(one.judged.unanswered for one in made), "verdicts", meter)
+        say_plan(arguments, request.plan(workspace))
+        return None
+    with progress(arguments) as meter:
+        return request.run(workspace, spending_of(arguments), meter), meter
 
 
 def generate(arguments: argparse.Namespace) -> None:
     """Stage 1."""
-    from botchat.pipeline import generate as generation
+    from botchat.pipeline.generate import Generating
 
-    if arguments.plan:
-        planned = generation.plan_generate(
-            workspace_of(arguments),
-            arguments.seeds,
-            arguments.model,
-            partner=arguments.partner,
-            turns=arguments.turns,
-            limit=arguments.limit,
-        )
-        say_plan(arguments, planned)
+    request = Generating(
+        arguments.seeds,
+        tuple(dict.fromkeys(arguments.model)),
+        arguments.partner,
+        arguments.turns,
+        arguments.limit,
+    )
+    if (asked := _ask(arguments, request)) is None:
         return
-    with progress(arguments) as meter:
-        made = generation.generate(
-            workspace_of(arguments),
-            arguments.seeds,
-            arguments.model,
-            partner=arguments.partner,
-            turns=arguments.turns,
-            limit=arguments.limit,
-            limits=limits_of(arguments),
-            batch=arguments.batch,
-            meter=meter,
-        )
+    made, meter = asked
     rows = [
         {
             "model": one.model,
@@ -141,42 +87,33 @@ def generate(arguments: argparse.Namespace) -> None:
 
 def judge(arguments: argparse.Namespace) -> None:
     """Stage 2."""
-    from botchat.cli import ask
-    from botchat.pipeline import judge as judging
+    from botchat.pipeline.adaptive import adaptive_settings
+    from botchat.pipeline.judge import Judging
+    from botchat.pipeline.session import catalogue_of
 
-    settings = ask.settings_of(arguments)
+    settings = adaptive_settings(
+        catalogue_of(workspace_of(arguments)).named(arguments.protocol),
+        adaptive=arguments.adaptive,
+        target=arguments.target,
+        budget=arguments.budget,
+        add=arguments.add,
+        seed=arguments.seed,
+        control=arguments.control,
+    )
     if settings is not None:
-        ask.judge_adaptively(arguments, settings)
+        _judge_adaptively(arguments, settings)
         return
-    if arguments.plan:
-        planned = judging.plan_judge(
-            workspace_of(arguments),
-            arguments.protocol,
-            arguments.seeds,
-            arguments.judge,
-            judge_model=arguments.judge_model,
-            models=arguments.model,
-            turns=arguments.turns,
-            samples=arguments.samples,
-            control=arguments.control,
-        )
-        say_plan(arguments, planned)
+    request = Judging(
+        arguments.seeds,
+        arguments.protocol,
+        _judge_of(arguments),
+        tuple(arguments.model),
+        tuple(arguments.turns),
+        arguments.control,
+    )
+    if (asked := _ask(arguments, request)) is None:
         return
-    with progress(arguments) as meter:
-        made = judging.judge(
-            workspace_of(arguments),
-            arguments.protocol,
-            arguments.seeds,
-            arguments.judge,
-            judge_model=arguments.judge_model,
-            models=arguments.model,
-            turns=arguments.turns,
-            samples=arguments.samples,
-            control=arguments.control,
-            limits=limits_of(arguments),
-            batch=arguments.batch,
-            meter=meter,
-        )
+    made, meter = asked
     rows = [
         {
             "protocol": one.protocol,
@@ -188,12 +125,7 @@ def judge(arguments: argparse.Namespace) -> None:
         }
         for one in made
     ]
-    whole = [
-        row
-        | ({"escalations": asdict(one.escalations)} if one.escalations else {})
-        | ({"stability": asdict(one.stability)} if one.stability else {})
-        for row, one in zip(rows, made, strict=True)
-    ]
+    whole = [row | about(one) for row, one in zip(rows, made, strict=True)]
     say(arguments, {"rows": whole, **spent(meter)}, rows, meter)
     if not arguments.json:
         for one in made:
@@ -201,38 +133,53 @@ def judge(arguments: argparse.Namespace) -> None:
                 print(f"{one.protocol}: {escalated(one.escalations)}")
             if one.stability:
                 print(f"{one.protocol}: {one.stability}")
-    unanswered(sum(one.unanswered for one in made), "verdicts", meter)
+    _complete(made, meter)
+
+
+def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings) -> None:
+    """Stage 2, as much of it as the ranking takes."""
+    from botchat.pipeline.adaptive import PLANNED, Adaptive
+
+    request = Adaptive(
+        arguments.seeds,
+        _judge_of(arguments),
+        settings,
+        arguments.add,
+        tuple(arguments.model),
+        tuple(arguments.turns),
+        arguments.protocol,
+    )
+    if (asked := _ask(arguments, request)) is None:
+        if not arguments.json:
+            print(PLANNED)
+        return
+    made, meter = asked
+    if arguments.json:
+        print_json({"rows": [one.json | about(one.judged) for one in made], **spent(meter)})
+    else:
+        _show_adaptive(made)
+        if line := spent_line(meter):
+            print(line)
+    _complete((one.judged for one in made), meter)
+
+
+def _show_adaptive(made: Iterable[AdaptiveResult]) -> None:
+    for one in made:
+        print_table(one.shown)
+        print("\n".join(one.lines))
+        if one.judged.escalations:
+            print(escalated(one.judged.escalations))
+        print()
 
 
 def probe(arguments: argparse.Namespace) -> None:
     """Plant faults and see whether a judge finds them."""
-    from botchat.pipeline import probe as probing
+    from botchat.pipeline.probe import Probing
 
-    if arguments.plan:
-        planned = probing.plan_probe(
-            workspace_of(arguments),
-            arguments.seeds,
-            arguments.judge,
-            judge_model=arguments.judge_model,
-            samples=arguments.samples,
-            limit=arguments.limit,
-            rng_seed=arguments.seed,
-        )
-        say_plan(arguments, planned)
+    request = Probing(arguments.seeds, _judge_of(arguments), arguments.limit, arguments.seed)
+    if (asked := _ask(arguments, request)) is None:
         return
-    with progress(arguments) as meter:
-        made = probing.probe(
-            workspace_of(arguments),
-            arguments.seeds,
-            arguments.judge,
-            judge_model=arguments.judge_model,
-            samples=arguments.samples,
-            limit=arguments.limit,
-            rng_seed=arguments.seed,
-            limits=limits_of(arguments),
-            batch=arguments.batch,
-            meter=meter,
-        )
+    made, meter = asked
     whole = {
         "judge": made.judge,
         "rows": made.rows,
@@ -244,3 +191,37 @@ def probe(arguments: argparse.Namespace) -> None:
     if not arguments.json:
         print(made.signature)
     unanswered(made.unanswered, "verdicts", meter)
+
+
+def bench(arguments: argparse.Namespace) -> None:
+    """Let a judge answer a benchmark of judges."""
+    from botchat.pipeline.agree import Options
+    from botchat.pipeline.bench import Benching
+
+    request = Benching(
+        arguments.benchmark,
+        arguments.data,
+        None if arguments.judge is None else _judge_of(arguments),
+        arguments.recorded,
+        arguments.control,
+        arguments.out,
+        Options(arguments.resamples, arguments.seed),
+    )
+    if (asked := _ask(arguments, request)) is not None:
+        say_compared(arguments, *asked)
+
+
+def about(judged: Judged) -> Row:
+    """What a cascade did, and how steady a judge is that was sampled, where there is such."""
+    found: dict[str, Any] = {"escalations": judged.escalations, "stability": judged.stability}
+    return {name: asdict(value) for name, value in found.items() if value}
+
+
+def _complete(made: Iterable[Judged], meter: Meter) -> None:
+    unanswered(sum(one.unanswered for one in made), "verdicts", meter)
+
+
+def _judge_of(arguments: argparse.Namespace) -> JudgeName:
+    from botchat.pipeline.session import JudgeName
+
+    return JudgeName(arguments.judge, arguments.judge_model, arguments.samples)

@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from botchat import __version__
-from botchat.cli import ask as stages
-from botchat.cli import judges, workspace
-from botchat.cli import show as boards
+from botchat.cli import ask, show, workspace
 from botchat.errors import BotChatError
 
 
@@ -73,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     demo = _command(
-        commands, "demo", boards.demo, "everything offline: sample seeds, bots, rules judge"
+        commands, "demo", show.demo, "everything offline: sample seeds, bots, rules judge"
     )
     demo.set_defaults(dir=Path("botchat-demo"))
 
@@ -87,9 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--name", required=True, help="name of the set")
     _command(kinds, "list", workspace.seeds_list, "the sets of this workspace")
-    show = _command(kinds, "show", workspace.seeds_show, "a set, or one dialogue of it")
-    show.add_argument("name", metavar="SET")
-    show.add_argument("seed_id", metavar="SEED_ID", nargs="?")
+    one = _command(kinds, "show", workspace.seeds_show, "a set, or one dialogue of it")
+    one.add_argument("name", metavar="SET")
+    one.add_argument("seed_id", metavar="SEED_ID", nargs="?")
 
     models = _command(
         commands, "models", workspace.models, "what can be named as a model or a judge"
@@ -98,9 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="send one tiny call to each configured model"
     )
 
-    generate = _command(
-        commands, "generate", stages.generate, "stage 1: let models extend the seeds"
-    )
+    generate = _command(commands, "generate", ask.generate, "stage 1: let models extend the seeds")
     _seeds_flag(generate)
     generate.add_argument(
         "--model", action="append", required=True, metavar="MODEL", help="repeatable; see models"
@@ -110,8 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--limit", type=int, metavar="K", help="only the first K seeds")
     _limits(generate)
 
-    judge = _command(commands, "judge", stages.judge, "stage 2: judge the dialogues")
-    judge.add_argument("protocol", help="unieval, arena, gteval or diagnosis")
+    judge = _command(commands, "judge", ask.judge, "stage 2: judge the dialogues")
+    judge.add_argument("protocol", help="the question, see below")
+    _list_protocols(judge)
     _seeds_flag(judge)
     judge.add_argument(
         "--judge",
@@ -154,9 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     judge.add_argument("--seed", type=int, help="of what an adaptive Arena asks (0)")
     _limits(judge)
 
-    probe = _command(
-        commands, "probe", stages.probe, "does a judge find faults planted on purpose?"
-    )
+    probe = _command(commands, "probe", ask.probe, "does a judge find faults planted on purpose?")
     probe.add_argument("--seeds", default="sample", metavar="SET", help="human dialogues (sample)")
     probe.add_argument("--judge", required=True, metavar="JUDGE", help="as of judge")
     probe.add_argument("--judge-model", metavar="MODEL", help="as of judge")
@@ -165,9 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument("--seed", type=int, default=0, help="of where the faults go (0)")
     _limits(probe)
 
-    board = _command(
-        commands, "leaderboard", boards.leaderboard, "stage 3: tables, figures, a page"
-    )
+    board = _command(commands, "leaderboard", show.leaderboard, "stage 3: tables, figures, a page")
     board.add_argument("--seeds", metavar="SET", help="the seed set")
     board.add_argument("--judge", metavar="JUDGE", help="whose verdicts (needed if there are two)")
     board.add_argument("--out", type=Path, metavar="DIR", help="where to (leaderboards/SET)")
@@ -185,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     board.add_argument("--runs", type=int, default=10, help="Elo runs that are averaged (10)")
 
     simulate = _command(
-        commands, "simulate", boards.simulate, "what an adaptive Arena would cost and find"
+        commands, "simulate", show.simulate, "what an adaptive Arena would cost and find"
     )
     simulate.add_argument(
         "--rates", type=Path, metavar="CSV", help="truth: a table as of leaderboard"
@@ -222,7 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--seed", type=int, default=0, help="of all runs (0)")
 
     page = _command(
-        commands, "report", boards.report, "write a set's page alone, of one or more judges"
+        commands, "report", show.report, "write a set's page alone, of one or more judges"
     )
     _seeds_flag(page)
     page.add_argument(
@@ -234,26 +227,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     page.add_argument("--out", type=Path, metavar="DIR", help="where to (leaderboards/SET)")
 
-    figure = _command(commands, "plot", boards.plot, "write one figure, as svg or png")
+    figure = _command(commands, "plot", show.plot, "write one figure, as svg or png")
     figure.add_argument("name", metavar="NAME", help="such as elo; a wrong name lists them all")
     _seeds_flag(figure)
     figure.add_argument("--judge", metavar="JUDGE", help="whose verdicts (needed if there are two)")
     figure.add_argument("--out", type=Path, required=True, metavar="FILE", help="FILE.svg or .png")
 
-    view = _command(
-        commands, "view", boards.view, "serve the pages on 127.0.0.1, live during a run"
-    )
+    view = _command(commands, "view", show.view, "serve the pages on 127.0.0.1, live during a run")
     _seeds_flag(view)
     view.add_argument("--port", type=int, default=0, help="0 takes a free one (0)")
     view.add_argument("--no-browser", action="store_true", help="only print the address")
 
-    agree = _command(commands, "agree", judges.agree, "judges against people and each other")
+    agree = _command(commands, "agree", show.agree, "judges against people and each other")
     agree.add_argument(
         "files", type=Path, nargs="*", metavar="FILE.csv", help="item,first,second,judge,verdict"
     )
     agree.add_argument("--seeds", metavar="SET", help="take stage files of this set too")
     agree.add_argument(
-        "--protocol", metavar="PROTOCOL", help="of these: arena-n16, gteval, unieval"
+        "--protocol",
+        metavar="PROTOCOL",
+        help="of these, as its folder is called: arena-n16, gteval, …",
     )
     agree.add_argument(
         "--judge", action="append", default=[], metavar="JUDGE", help="repeatable (all)"
@@ -268,7 +261,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _bootstrap(agree)
 
-    bench = _command(commands, "bench", judges.bench, "let a judge answer a benchmark of judges")
+    bench = _command(commands, "bench", ask.bench, "let a judge answer a benchmark of judges")
     bench.add_argument("benchmark", help="faireval, mateval or topicalchat")
     bench.add_argument(
         "--data", type=Path, required=True, metavar="DIR", help="folder with upstream's files"
@@ -308,6 +301,20 @@ def _command(
     parser.add_argument("--dir", type=Path, default=Path(), help="the workspace (this folder)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
+
+
+def _list_protocols(parser: argparse.ArgumentParser) -> None:
+    """Let ``--help`` end with what can be asked; the catalogue is not imported before."""
+    plain = parser.format_help
+
+    def format_help() -> str:
+        from botchat.protocols.catalogue import Catalogue
+
+        listed = "; ".join(f"{one.name}: {one.question}" for one in Catalogue())
+        parser.epilog = f"Protocols. {listed}; or one of your own (docs/criteria.md)."
+        return plain()
+
+    parser.format_help = format_help  # type: ignore[method-assign]
 
 
 def _seeds_flag(parser: argparse.ArgumentParser) -> None:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from botchat.errors import BotChatError, LimitReached
 from botchat.interfaces import Row
 
 if TYPE_CHECKING:
     from botchat.judges.cascade import Escalations
+    from botchat.pipeline.agree import Compared
     from botchat.pipeline.leaderboard import Published
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
+    from botchat.pipeline.session import Spending
     from botchat.workspace.folder import Workspace
-
-import re
-import sys
-import time
-from collections.abc import Mapping
-
-import msgspec
-
-from botchat.pipeline.run import Meter
 
 
 def workspace_of(arguments: argparse.Namespace) -> Workspace:
@@ -34,18 +32,20 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     return Workspace(arguments.dir)
 
 
-def limits_of(arguments: argparse.Namespace) -> Any:
-    """What the run may cost."""
-    from botchat.pipeline.session import Limits
+def spending_of(arguments: argparse.Namespace) -> Spending:
+    """What the run may cost, and how its calls are sent."""
+    from botchat.pipeline.session import Limits, Spending
 
-    return Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
+    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
+    return Spending(limits, arguments.batch)
 
 
 @contextmanager
 def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
     """A meter for a long step, shown on stderr; see `show_progress`.
 
-    A run that a limit stops still says with ``--json`` what it took; its rows are in the files.
+    A run that a limit stops still says what it took (``--json``) or found so far; its rows are in
+    the files.
     """
     with show_progress(by_steps=by_steps) as meter:
         try:
@@ -53,6 +53,9 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
         except LimitReached as limit:
             if arguments.json:
                 print_json({**spent(meter), "stopped": str(limit)})
+            else:
+                for line in meter.notes.values():
+                    print(line)
             raise
 
 
@@ -145,6 +148,8 @@ def show_progress(*, by_steps: bool = False) -> Iterator[Meter]:
             it all the time, beside which nothing is spread over processes
             (`botchat.parallel.usable_cores`).
     """
+    from botchat.pipeline.run import Meter
+
     meter = Meter()
     if not sys.stderr.isatty():
         yield meter
@@ -253,3 +258,22 @@ def _duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def say_compared(
+    arguments: argparse.Namespace, found: Compared, meter: Meter | None = None
+) -> None:
+    """Print a comparison of judges."""
+    from botchat.boards.board import rows_for_people
+
+    if arguments.json:
+        print_json({**found.whole, **(spent(meter) if meter else {})})
+        return
+    for part in found.tables:
+        print(f"{part.title}\n")
+        print_table(rows_for_people(part))
+        print(f"\n{part.note}\n" if part.note else "")
+    for line in found.lines:
+        print(line)
+    if meter is not None and (line := spent_line(meter)):
+        print(line)

@@ -1,10 +1,10 @@
-"""Commands that show results: demo, leaderboard, simulate, report, plot, view."""
+"""Commands that show results: demo, agree, leaderboard, simulate, report, plot, view."""
 
 from __future__ import annotations
 
 import argparse
 
-from botchat.cli.output import progress, say, show_board, workspace_of
+from botchat.cli.output import progress, say, say_compared, show_board, workspace_of
 from botchat.errors import ConfigError
 
 
@@ -99,3 +99,21 @@ def view(arguments: argparse.Namespace) -> None:
         if not arguments.no_browser:
             webbrowser.open(server.url)
         server.serve_forever()
+
+
+def agree(arguments: argparse.Namespace) -> None:
+    """Compare judges with people and with each other."""
+    from botchat.pipeline import agree as agreeing
+    from botchat.pipeline.agree import Options
+
+    found = agreeing.agree(
+        workspace_of(arguments),
+        arguments.files,
+        seed_set=arguments.seeds,
+        protocol=arguments.protocol,
+        judges=arguments.judge,
+        truth=arguments.truth,
+        out=arguments.out,
+        options=Options(arguments.resamples, arguments.seed),
+    )
+    say_compared(arguments, found)

@@ -11,7 +11,7 @@ error type that takes understanding is not judged.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict
 from functools import lru_cache
 
@@ -131,9 +131,7 @@ def _evidence(flag: Flag, utterance: str) -> str:
     return utterance[at : at + len(words)] if words and at >= 0 else utterance[:_QUOTE]
 
 
-def _compare(
-    first: Flag | None, second: Flag | None, choices: frozenset[Verdict]
-) -> Verdict | None:
+def _compare(first: Flag | None, second: Flag | None, choices: Set[Verdict]) -> Verdict | None:
     if first and second:
         if "both" in choices:
             return "both"

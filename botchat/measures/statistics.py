@@ -8,6 +8,8 @@ A figure that is not defined (nothing to divide by, a rating without any variati
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -216,3 +218,38 @@ def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
     # At 0 and n hits one end is exact, and not so in floating point.
     low = 0.0 if hits == 0 else (middle - reach) / whole
     return low, 1.0 if hits == n else (middle + reach) / whole
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Interval at `LEVEL` of a mean of independent values, by Student's t; NaN of fewer than 2."""
+    n = len(values)
+    if n < 2:
+        return math.nan, math.nan
+    mean = math.fsum(values) / n
+    error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
+    reach = student_t(LEVEL, n - 1) * error
+    return mean - reach, mean + reach
+
+
+@cache
+def student_t(level: float, df: int) -> float:
+    """Half the width, in standard errors, of a two-sided interval with ``df`` degrees of freedom.
+
+    The distribution function is exact for whole ``df`` (Abramowitz & Stegun 26.7.3, 26.7.4).
+    """
+
+    def inside(t: float) -> float:
+        angle = math.atan(t / math.sqrt(df))
+        sine, cosine = math.sin(angle), math.cos(angle)
+        odd = df % 2
+        term = total = (cosine if df > 1 else 0.0) if odd else 1.0
+        for i in range(2 + odd, df - 1, 2):
+            term *= cosine * cosine * (i - 1) / i
+            total += term
+        return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+    low, high = 0.0, 1e6
+    while high - low > 1e-10 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if inside(middle) < level else (low, middle)
+    return high

@@ -8,29 +8,35 @@ next batch would be another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from statistics import NormalDist
 
-import numpy as np
-
-from botchat import prompts
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import Case, Judge, Row, case_digest
+from botchat.interfaces import Judge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
-from botchat.pipeline import judge as judging
-from botchat.pipeline import plan as planning
-from botchat.pipeline.run import Meter, Stops, run_now, work_through
-from botchat.pipeline.session import Limits, open_session
-from botchat.pipeline.stage_file import Filing, Judged
-from botchat.protocols import arena
-from botchat.protocols.arena import Field
-from botchat.protocols.pairs import result
-from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
-from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats
-from botchat.records import UNANSWERED, Dialogue, Dialogues, Judgment, Seed
+from botchat.pipeline import plan
+from botchat.pipeline.adaptive_run import (
+    AdaptiveArena,
+    AdaptiveResult,
+    known_comparisons,
+    on_board,
+)
+from botchat.pipeline.judge import (
+    Cases,
+    pairwise_contestants,
+    pairwise_turns,
+    pick,
+    too_short,
+)
+from botchat.pipeline.run import Meter, Stops, run_now
+from botchat.pipeline.session import JudgeName, Spending, catalogue_of, open_session
+from botchat.pipeline.stage_file import Filing
+from botchat.protocols.arena import ARENA, Field
+from botchat.protocols.kinds import Protocol
+from botchat.ratings.adaptive import AdaptiveSettings, Target
+from botchat.records import Dialogue, Dialogues, Seed
 from botchat.workspace.folder import Workspace
 
 ADD_BUDGET = 400
@@ -45,97 +51,72 @@ PLANNED = (
 _TARGET = {"gap": float, "swaps": int, "confidence": float}
 
 
-def judge_adaptively(
-    workspace: Workspace,
-    seed_set: str,
-    judge_name: str,
-    settings: AdaptiveSettings | None = None,
-    *,
-    add: str | None = None,
-    judge_model: str | None = None,
-    models: Sequence[str] = (),
-    turns: Sequence[int] = (),
-    samples: int = 1,
-    limits: Limits | None = None,
-    batch: bool = False,
-    meter: Meter | None = None,
-) -> list[AdaptiveResult]:
-    """Judge as much of the Arena as its ranking takes; see ``docs/adaptive.md``.
+@dataclass(frozen=True)
+class Adaptive:
+    """The request of ``botchat judge --adaptive``; see ``docs/adaptive.md``.
 
-    Judgments go to the stage files of the whole Arena, so a later whole run keeps them all. What
+    Judgments go to the stage files of the whole protocol, so a later whole run keeps them all. What
     is judged already is not asked again.
-
-    Args:
-        workspace: where the dialogues are and the judgments go.
-        seed_set: name of the set.
-        judge_name: as of `botchat.pipeline.judge.judge`.
-        settings: when to stop. Default: at most 2 pairs more than 10 Elo apart in the wrong
-            order, with 95 % confidence; with ``add`` after 400 comparisons.
-        add: a model to place on the board that this judge's verdicts make of the others: only
-            comparisons with it are asked.
-        judge_model: model of a panel's agents that name none.
-        models: contestants; empty: all there are, with ``add`` all that are on the board.
-        turns: N of the Arena; empty: botchat.toml's, as far as dialogues and boards reach.
-        samples: how often a single judge is asked about each case; the majority decides.
-        limits: what the run may cost.
-        batch: send every call through its endpoint's Batch API.
-        meter: told of the progress, and how the ranking stands.
-
-    Returns:
-        One result for each N.
-
-    Raises:
-        MissingError: no dialogues, or no board to add to.
-        LimitReached: a limit of the run; it can be resumed.
     """
-    wanted = _Wanted.of(workspace, seed_set, models, turns, settings, add)
 
-    async def run() -> list[AdaptiveResult]:
-        stops = Stops()
-        async with opened as session:
-            rounds = wanted.rounds(session.judge(judge_name, judge_model, samples))
-            # A target may be reached any time: only a budget is a total.
-            session.meter.begin("judge", (wanted.settings.budget or 0) * len(rounds))
-            results = await together(one.run(stops, session.meter) for one in rounds)
-        stops.raise_first()
-        return results
+    seed_set: str
+    judge: JudgeName
+    settings: AdaptiveSettings | None = None
+    """When to stop. Default: at most 2 pairs more than 10 Elo apart in the wrong order, with 95 %
+    confidence; with ``add`` after 400 comparisons."""
+    add: str | None = None
+    """A model to place on the board that this judge's verdicts make of the others: only comparisons
+    with it are asked."""
+    models: tuple[str, ...] = ()
+    """Contestants; empty: all there are, with ``add`` all that are on the board."""
+    turns: tuple[int, ...] = ()
+    """N; empty: botchat.toml's, as far as dialogues and boards reach."""
+    protocol: str = ARENA.name
+    """One that compares pairs of models."""
 
-    with workspace.locked():
-        opened = open_session(
-            workspace, wanted.seeds, limits or Limits(), meter or Meter(), batch=batch
-        )
-        return run_now(run())
+    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+        """What `run` would send.
 
+        Low and expected are what one simulated run asks (`AdaptiveArena.foresee`); high is all that
+        may be asked: the budget, or every comparison there is.
+        """
+        wanted = _Wanted.of(self, workspace)
 
-def plan_adaptively(
-    workspace: Workspace,
-    seed_set: str,
-    judge_name: str,
-    settings: AdaptiveSettings | None = None,
-    *,
-    add: str | None = None,
-    judge_model: str | None = None,
-    models: Sequence[str] = (),
-    turns: Sequence[int] = (),
-    samples: int = 1,
-) -> list[planning.Planned]:
-    """What `judge_adaptively` with these arguments would send.
+        async def walk(session: plan.PlanningSession, _length: Length) -> None:
+            most = session.level == len(plan.LEVELS) - 1
+            for one in wanted.arenas(session.judge(self.judge)):
+                await one.foresee(most=most)
 
-    Low and expected are what one simulated run asks (`Round.foresee`); high
-    is all that may be asked: the budget, or every comparison there is.
-    """
-    wanted = _Wanted.of(workspace, seed_set, models, turns, settings, add)
+        return plan.plan(workspace, wanted.seeds, walk)
 
-    async def walk(session: planning.PlanningSession, _length: Length) -> None:
-        most = session.level == len(planning.LEVELS) - 1
-        for one in wanted.rounds(session.judge(judge_name, judge_model, samples)):
-            await one.foresee(most=most)
+    def run(
+        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
+    ) -> list[AdaptiveResult]:
+        """Judge as much as the ranking takes; one result for each N.
 
-    return planning.plan(workspace, wanted.seeds, walk)
+        Raises:
+            MissingError: no dialogues, or no board to add to.
+            LimitReached: a limit of the run; the same request goes on from there.
+        """
+        wanted = _Wanted.of(self, workspace)
+        spending, meter = spending or Spending(), meter or Meter()
+
+        async def ask() -> list[AdaptiveResult]:
+            stops = Stops()
+            async with open_session(workspace, wanted.seeds, spending, meter) as session:
+                arenas = wanted.arenas(session.judge(self.judge))
+                # A target may be reached any time: only a budget is a total.
+                meter.begin("judge", (wanted.settings.budget or 0) * len(arenas))
+                results = await together(one.run(stops, meter) for one in arenas)
+            stops.raise_first()
+            return results
+
+        with workspace.locked():
+            return run_now(ask())
 
 
 def adaptive_settings(
-    protocol: str,
+    protocol: Protocol,
     *,
     adaptive: bool,
     target: str | None,
@@ -156,10 +137,10 @@ def adaptive_settings(
         return None
     if not asked:
         raise ConfigError(f"{named[0]} belongs to an adaptive Arena; give --adaptive or --add too")
-    if protocol != "arena":
+    if protocol.shows != "pair":
         raise ConfigError(
-            f"{asked[0]} is for the arena: {protocol} judges each dialogue by itself or beside "
-            f"its human one; leave {asked[0]} out"
+            f"{asked[0]} is for the arena: {protocol.name} judges each dialogue by itself or "
+            f"beside its human one; leave {asked[0]} out"
         )
     if control:
         raise ConfigError(
@@ -205,459 +186,97 @@ def read_target(text: str | None) -> Target:
 class _Wanted:
     """What is to be compared, as far as it is known without a judge."""
 
+    request: Adaptive
     workspace: Workspace
-    seed_set: str
+    protocols: list[Protocol]
+    """The protocol at each N at which two contestants can be compared."""
     seeds: list[Seed]
     contestants: Dialogues
-    turns: list[int]
-    """Each N at which two contestants can be compared."""
     settings: AdaptiveSettings
     added: str | None
     named: frozenset[str]
     """Contestants asked for by name: they must be on the board that one is added to."""
-    all_turns: bool
-    """Whether there must be a board at each N."""
 
     @classmethod
-    def of(
-        cls,
-        workspace: Workspace,
-        seed_set: str,
-        models: Sequence[str],
-        turns: Sequence[int],
-        settings: AdaptiveSettings | None,
-        add: str | None,
-    ) -> _Wanted:
-        seeds = workspace.seeds(seed_set)
-        named = frozenset(judging.pick(workspace, seed_set, seeds, models) if models else ())
-        added = None
-        asked = [*models]
-        if add is not None:
-            (added,) = judging.pick(workspace, seed_set, seeds, [add])
-            asked = [*(models or workspace.all_dialogues(seed_set)), added]
-        found = judging.pick(workspace, seed_set, seeds, asked)
-        contestants = judging.arena_contestants(found, bool(asked))
+    def of(cls, request: Adaptive, workspace: Workspace) -> _Wanted:
+        """A request with its names resolved and its dialogues read."""
+        protocol = catalogue_of(workspace).named(request.protocol)
+        seeds, models = workspace.seeds(request.seed_set), request.models
+        named = frozenset(pick(workspace, request.seed_set, seeds, models) if models else ())
+        added, asked = None, [*models]
+        if request.add is not None:
+            (added,) = pick(workspace, request.seed_set, seeds, [request.add])
+            asked = [*(models or workspace.all_dialogues(request.seed_set)), added]
+        found = pick(workspace, request.seed_set, seeds, asked)
+        contestants = pairwise_contestants(protocol, found, bool(asked))
         reached = []
-        for n in judging.arena_turns(workspace, turns):
-            if len(_taking_part(seeds, contestants, n)) > 1:
-                reached.append(n)
-            elif turns:
-                raise judging.too_short(n)
+        for n in pairwise_turns(workspace, request.turns):
+            if len(_taking_part(protocol.at(n), seeds, contestants)) > 1:
+                reached.append(protocol.at(n))
+            elif request.turns:
+                raise too_short(n)
         if not reached:
-            raise judging.too_short()
-        if settings is None:
-            settings = (
-                AdaptiveSettings()
-                if added is None
-                else AdaptiveSettings(target=None, budget=ADD_BUDGET)
-            )
-        return cls(
-            workspace, seed_set, seeds, contestants, reached, settings, added, named, bool(turns)
-        )
+            raise too_short()
+        by_default = AdaptiveSettings(target=None, budget=ADD_BUDGET) if added else None
+        settings = request.settings or by_default or AdaptiveSettings()
+        return cls(request, workspace, reached, seeds, contestants, settings, added, named)
 
-    def rounds(self, answering: Judge) -> list[Round]:
+    def arenas(self, answering: Judge) -> list[AdaptiveArena]:
         """One for each N.
 
         Raises:
             MissingError: no board to add to.
             ConfigError: contestants that nothing connects.
         """
-        found = [one for n in self.turns if (one := self._round(answering, n)) is not None]
+        made = (self._arena(answering, protocol) for protocol in self.protocols)
+        found = [one for one in made if one is not None]
         if not found:
-            raise self._no_board(answering, self.turns[-1])
+            raise self._no_board(answering, self.protocols[-1])
         return found
 
-    def _round(self, answering: Judge, n: int) -> Round | None:
+    def _arena(self, answering: Judge, protocol: Protocol) -> AdaptiveArena | None:
         """``None``: there is no board to add to, and none was asked for by its N."""
-        contestants, added = _taking_part(self.seeds, self.contestants, n), self.added
-        name = arena.protocol(n)
-        asked = judging.Questions(name, (), prompts.digest(*arena.PROMPTS), 2, n)
-        signature = asked.signature(self.seed_set, answering)
-        filing = Filing(self.workspace, self.seed_set, name, answering, signature, "adaptive")
-        field = arena.Field(self.seeds, contestants, n)
+        contestants = _taking_part(protocol, self.seeds, self.contestants)
+        added, n = self.added, protocol.n
+        filing = Filing(
+            self.workspace,
+            self.request.seed_set,
+            protocol.name,
+            answering,
+            Cases(protocol, ()).signature(self.request.seed_set, answering),
+            "adaptive",
+        )
+        field = Field(protocol, self.seeds, contestants)
         if added is None:
-            return Round(field, filing, self.settings, None, None)
+            return AdaptiveArena(field, filing, self.settings, None, None)
         board = on_board(known_comparisons(field, filing, added))
         if added not in contestants or not board:
-            if not self.all_turns:
+            if not self.request.turns:
                 return None
-            raise judging.too_short(n) if board else self._no_board(answering, n)
+            raise too_short(n) if board else self._no_board(answering, protocol)
         if missing := sorted(self.named - board - {added}):
             raise MissingError(
                 f"{answering.name} has not compared {', '.join(missing)} with the others at "
                 f"N = {n}: judge them first, or leave them out of --model"
             )
-        field = arena.Field(self.seeds, {name: contestants[name] for name in (*board, added)}, n)
+        kept = {name: contestants[name] for name in (*board, added)}
+        field = Field(protocol, self.seeds, kept)
         known = known_comparisons(field, filing, added)
-        return Round(field, filing, self.settings, added, known)
+        return AdaptiveArena(field, filing, self.settings, added, known)
 
-    def _no_board(self, answering: Judge, n: int) -> MissingError:
+    def _no_board(self, answering: Judge, protocol: Protocol) -> MissingError:
         return MissingError(
-            f"no board of {answering.name} at N = {n} to add {self.added} to; judge the others "
-            f"first with: botchat judge arena --seeds {self.seed_set} --judge {answering.name} "
-            "--adaptive"
+            f"no board of {answering.name} at N = {protocol.n} to add {self.added} to; judge the "
+            f"others first with: botchat judge {protocol.base} --seeds {self.request.seed_set} "
+            f"--judge {answering.name} --adaptive"
         )
 
 
 def _taking_part(
-    seeds: Sequence[Seed], contestants: Dialogues, n: int
+    protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
 ) -> dict[str, Mapping[str, Dialogue]]:
-    """The contestants that can be compared with another one at N = ``n``."""
-    field = arena.Field(seeds, contestants, n)
+    """Those who can be compared with another one."""
+    field = Field(protocol, seeds, contestants)
     pairs = combinations(range(len(field.contestants)), 2)
-    there = {contestant for pair in pairs if len(field.seeds_of(*pair)) for contestant in pair}
+    there = {i for pair in pairs if len(field.seeds_of(*pair)) for i in pair}
     return {field.contestants[i]: contestants[field.contestants[i]] for i in sorted(there)}
-
-
-SPREAD = 120.0
-"""Elo; standard deviation of models that nothing is known of, in a plan."""
-
-TIES = 0.3
-"""Share of ties between equals there."""
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """The Arena at one N, with the stage file that it fills."""
-
-    field: Field
-    filing: Filing
-    settings: AdaptiveSettings
-    added: str | None
-    """The model to be placed, if only comparisons with one are asked."""
-    known: Comparisons | None
-    """What the others' ratings then rest on."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be asked, and targets that say nothing, before anything is asked."""
-        self._design(self.settings)
-        target, m = self.settings.target, len(self.field.contestants)
-        n_pairs = pairs(m, self.added)
-        if target is not None and target.swaps >= n_pairs:
-            raise ConfigError(
-                f"the Arena at N = {self.field.turns}: a target of {target.swaps} swaps says "
-                f"nothing of {m} models: {n_pairs} pairs are asked; give --target swaps=0"
-            )
-
-    async def run(self, stops: Stops, meter: Meter) -> AdaptiveResult:
-        """Ask until the target is reached or the budget used.
-
-        It ends before that with whatever is in ``stops``, or at a batch with cases that got no
-        answer; run again, it goes on from there.
-        """
-        design = self._design(self.settings)
-        with self.filing:
-            while (asked := design.ask()) is not None:
-                results = await self._settled(asked, stops, meter)
-                if results is None:
-                    break
-                design.tell(results)
-                meter.notes[self.filing.protocol] = self._result(design).progress
-        return self._result(design)
-
-    async def foresee(self, *, most: bool) -> None:
-        """Let the judge answer what a run would ask, storing nothing.
-
-        Results that are not stored are drawn: by the ratings of those that are, or with none by
-        models whose ratings have the standard deviation `SPREAD`. ``most``: as much as can be asked
-        in a run whose target is never reached.
-        """
-        if most and self.settings.budget is None:
-            for case in self._all_cases():
-                if self.filing.stored(case) is None:
-                    await self.filing.answering.answer(case)
-            return
-        design = self._design(replace(self.settings, target=None) if most else self.settings)
-        rng = np.random.default_rng(self.settings.seed)
-        truth = None
-        while (asked := design.ask()) is not None:
-            verdicts = [await self._foreseen(case) for case in self._cases(asked)]
-            if truth is None and None in verdicts:
-                truth = _spread(len(self.field.contestants), rng)
-                if design.state.made:
-                    truth = design.state.rating
-            drawn = np.zeros(0) if truth is None else _drawn(truth, asked, rng)
-            design.tell(
-                np.array(
-                    [drawn[k] if said is None else said for k, said in enumerate(verdicts)],
-                    dtype=np.float64,
-                )
-            )
-
-    async def _settled(self, asked: Asked, stops: Stops, meter: Meter) -> Floats | None:
-        """Results of a batch; ``None`` where a case has no final answer."""
-        said: list[Judgment | None] = [None] * len(asked)
-
-        async def do(numbered: tuple[int, Case]) -> None:
-            number, case = numbered
-            said[number] = await self.filing.settle(case)
-            meter.done += 1
-
-        answering = self.filing.answering
-        cases = list(enumerate(self._cases(asked)))
-        await work_through(cases, do, answering.parallel, stops, answering.name)
-        answered = [one for one in said if one is not None and one.outcome not in UNANSWERED]
-        if len(answered) < len(said):
-            return None
-        found = [result(judgment.verdict) for judgment in answered]
-        return np.array([np.nan if one is None else one for one in found])
-
-    async def _foreseen(self, case: Case) -> float | None:
-        """Result as stored, or as the ledger has it; ``None`` where it has to be asked for."""
-        stored = self.filing.stored(case)
-        if stored is None:
-            return result((await self.filing.answering.answer(case)).verdict)
-        known = result(stored.verdict)
-        return np.nan if known is None else known
-
-    def _design(self, settings: AdaptiveSettings) -> AdaptiveDesign:
-        contestants = self.field.contestants
-        added = None if self.added is None else contestants.index(self.added)
-        try:
-            return AdaptiveDesign(contestants, self.field.seeds_of, settings, self.known, added)
-        except ConfigError as error:
-            raise ConfigError(f"the Arena at N = {self.field.turns}: {error}") from None
-
-    def _result(self, design: AdaptiveDesign) -> AdaptiveResult:
-        return AdaptiveResult(
-            self.field.turns,
-            self.field.contestants,
-            design.state,
-            self.settings.target or Target(),
-            self.added,
-            self.filing.judged(),
-        )
-
-    def _cases(self, asked: Asked) -> Iterator[Case]:
-        for case in zip(asked.first, asked.second, asked.seed, strict=True):
-            yield self.field.case(*(int(number) for number in case))
-
-    def _all_cases(self) -> Iterator[Case]:
-        contestants = self.field.contestants
-        for i, j in combinations(range(len(contestants)), 2):
-            if self.added in (None, contestants[i], contestants[j]):
-                for seed in self.field.seeds_of(i, j).tolist():
-                    yield self.field.case(i, j, seed)
-                    yield self.field.case(j, i, seed)
-
-
-def known_comparisons(field: Field, filing: Filing, added: str | None) -> Comparisons:
-    """What the stage file says of the contestants, dialogues as they are now; not of ``added``."""
-    place = {name: i for i, name in enumerate(field.contestants) if name != added}
-    number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
-    first, second, results, seeds = [], [], [], []
-    for judgment in filing.judgments:
-        one, two = (place.get(name) for name in judgment.contestants)
-        seed, said = number.get(judgment.seed_id), result(judgment.verdict)
-        if one is None or two is None or seed is None or said is None:
-            continue
-        if (shown := field.shown(one, two, seed)) is None:
-            continue
-        a, b, n = shown
-        digest = case_digest(filing.protocol, a.utterances[:n], b.utterances[:n])
-        if filing.holds(judgment, digest):
-            first.append(one)
-            second.append(two)
-            results.append(said)
-            seeds.append(seed)
-    return Comparisons(
-        field.contestants,
-        np.array(first, dtype=np.intp),
-        np.array(second, dtype=np.intp),
-        np.array(results, dtype=np.float64),
-        np.array(seeds, dtype=np.intp),
-    )
-
-
-def on_board(known: Comparisons) -> set[str]:
-    """The models in any of them."""
-    return {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
-
-
-def _spread(m: int, rng: np.random.Generator) -> Floats:
-    """Ratings at the quantiles of a normal distribution, in random order, shape (m,)."""
-    normal = NormalDist(1000, SPREAD)
-    return rng.permutation([normal.inv_cdf((i + 0.5) / m) for i in range(m)])
-
-
-def _drawn(rating: Floats, asked: Asked, rng: np.random.Generator) -> Floats:
-    """Results for ``asked.first`` whose mean is Bradley-Terry's at these ratings."""
-    score = 1 / (1 + np.exp((rating[asked.second] - rating[asked.first]) / ELO))
-    tie = 2 * TIES * np.minimum(score, 1 - score)
-    draw = rng.random(len(asked))
-    return np.where(draw < tie, TIE, np.where(draw < score + tie / 2, WIN, LOSS))
-
-
-_TOP = 5
-"""Models that a line of progress names."""
-
-_MANY = 0.05
-"""Share of the pairs that a target had better not allow in the wrong order; of 14 models 2 are
-2 %."""
-
-_WIDE = 1.96
-"""Standard errors on each side of a 95 % interval."""
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptiveResult:
-    """The Arena at one N after an adaptive run, or while it goes on."""
-
-    turns: int
-    models: tuple[str, ...]
-    state: State
-    target: Target
-    """What ``state.swaps`` and ``state.probability`` are about."""
-    added: str | None
-    """The model that was placed; pairs and comparisons are then those with it."""
-    judged: Judged
-
-    @property
-    def saved(self) -> float:
-        """Share of the whole Arena's comparisons that were not made."""
-        return 1 - self.state.made / self.state.population
-
-    @property
-    def rows(self) -> list[Row]:
-        """A model each, best first: ``place``, ``model``, ``rating``, ``error`` (standard)."""
-        rating, error = self.state.rating, self.state.error
-        order = np.argsort(-rating, kind="stable")
-        return [
-            {
-                "place": place,
-                "model": self.models[i],
-                "rating": round(float(rating[i]), 2),
-                "error": round(float(error[i]), 2),
-            }
-            for place, i in enumerate(order.tolist(), 1)
-        ]
-
-    @property
-    def shown(self) -> list[Row]:
-        """The same for people."""
-        return [
-            {
-                "place": row["place"],
-                "model": row["model"],
-                "rating": f"{row['rating']:.0f}",
-                "± 95 %": f"{_WIDE * row['error']:.0f}",
-            }
-            for row in self.rows
-        ]
-
-    @property
-    def placed(self) -> Row | None:
-        """The model that was added: its row, ``of`` how many, who is next ``above`` and ``below``.
-
-        ``None`` where none was added.
-        """
-        rows = self.rows
-        names = [row["model"] for row in rows]
-        if self.added is None:
-            return None
-        i = names.index(self.added)
-        return {
-            **rows[i],
-            "of": len(rows),
-            "above": names[i - 1] if i else None,
-            "below": names[i + 1] if i + 1 < len(names) else None,
-        }
-
-    @property
-    def json(self) -> Row:
-        """All of it, JSON-ready."""
-        state, judged = self.state, self.judged
-        return {
-            "protocol": judged.protocol,
-            "judge": judged.judge,
-            "cases": judged.cases,
-            "new": judged.new,
-            "unreadable": judged.unreadable,
-            "path": str(judged.path),
-            "made": state.made,
-            "population": state.population,
-            "saved": round(self.saved, 4),
-            "gap": self.target.gap,
-            "confidence": self.target.confidence,
-            "swaps": state.swaps,
-            "probability": round(state.probability, 4),
-            "stopped": state.finished,
-            "warning": state.warning,
-            "ratings": self.rows,
-            "placed": self.placed,
-            **({"escalations": asdict(judged.escalations)} if judged.escalations else {}),
-            **({"stability": asdict(judged.stability)} if judged.stability else {}),
-        }
-
-    @property
-    def lines(self) -> list[str]:
-        """What it comes to, a sentence each."""
-        state, target = self.state, self.target
-        scope = f" with {self.added}" if self.added else ""
-        said = [
-            f"Arena at N = {self.turns}: {state.made:,} of {state.population:,} comparisons{scope} "
-            f"made, {100 * self.saved:.1f} % saved; {state.finished or 'not finished'}",
-            f"With {100 * target.confidence:g} % confidence, {_pairs(state.swaps)}{scope} more "
-            f"than {target.gap:g} Elo apart on the whole Arena "
-            f"{'are' if state.swaps > 1 else 'is'} in the wrong order "
-            f"(at most {target.swaps}: {_percent(state.probability)})",
-        ]
-        placed = self.placed
-        if placed is not None:
-            beside = [
-                f"{where} {placed[key]}"
-                for key, where in (("above", "below"), ("below", "above"))
-                if placed[key]
-            ]
-            said.append(
-                f"{self.added}: {placed['rating']:.0f} ± {_WIDE * placed['error']:.0f} (95 %), "
-                f"place {placed['place']} of {placed['of']}, {' and '.join(beside)}"
-            )
-            said += [_beyond(placed)] if len(beside) == 1 else []
-        said += (
-            [f"{self.judged.protocol}: {self.judged.stability}"] if self.judged.stability else []
-        )
-        n_pairs = pairs(len(self.models), self.added)
-        if target.swaps > _MANY * n_pairs and state.finished == "target reached":
-            said.append(
-                f"Warning: the target allows {target.swaps} of {n_pairs} pairs in the wrong order; "
-                "so few models need --target swaps=0"
-            )
-        return [*said, *([f"Warning: {state.warning}"] if state.warning else [])]
-
-    @property
-    def progress(self) -> str:
-        """How it stands, in one line."""
-        state, target = self.state, self.target
-        top = ", ".join(
-            f"{row['model']} {row['rating']:.0f} ± {_WIDE * row['error']:.0f}"
-            for row in self.rows[:_TOP]
-        )
-        more = ", …" if len(self.models) > _TOP else ""
-        return (
-            f"N = {self.turns}: {state.made:,} of {state.population:,} "
-            f"({100 * self.saved:.1f} % saved) · up to {state.swaps} swaps "
-            f"(at most {target.swaps}: {_percent(state.probability)}) · {top}{more}"
-        )
-
-
-def pairs(n_models: int, added: str | None) -> int:
-    """Pairs of models that a run asks about."""
-    return n_models * (n_models - 1) // 2 if added is None else n_models - 1
-
-
-def _pairs(n: int) -> str:
-    return {0: "no pair", 1: "at most 1 pair"}.get(n, f"at most {n} pairs")
-
-
-def _percent(probability: float) -> str:
-    """Nothing is certain: draws end at a few in a thousand."""
-    return "over 99 %" if probability > 0.99 else f"{100 * probability:.0f} %"
-
-
-def _beyond(placed: Row) -> str:
-    end = "best" if placed["above"] is None else "worst"
-    return (
-        f"Warning: {placed['model']} is the {end} of all: nobody beyond it tells how far it is "
-        "from the others, so its rating may be further out than its error says"
-    )

@@ -6,10 +6,9 @@ dialogue, is human.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,20 +28,18 @@ from botchat.measures.annotations import (
     NOBODY,
     Annotation,
     decoded,
-    from_judgments,
     is_person,
     read_csv,
 )
 from botchat.pipeline.judge import full_name
 from botchat.pipeline.read_set import Read, read
-from botchat.protocols import arena, gteval, unieval
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.preferences import preferences
 from botchat.records import HUMAN, Dialogues, Judgment, Verdict
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Bill, Ledger, bills
 from botchat.workspace.panels import PRESETS, PanelSettings
-
-_PROTOCOL = re.compile(rf"arena-n\d+|{gteval.PROTOCOL}|{unieval.PROTOCOL}")
 
 
 def agree(
@@ -85,7 +82,6 @@ def agree(
         [a for a in annotations if a.judge in kept],
         known,
         seed_set=seed_set,
-        protocol=protocol,
         files=files,
         truth=truth,
         options=options,
@@ -101,31 +97,24 @@ def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
     Protocols that fewer than two have judged, or people alone, are left out.
     """
     compared = {}
-    for protocol in _protocols(found):
+    for name, protocol in _protocols(found).items():
         stage = _of_protocol(found, protocol)
         names = list(stage.judged)
         judges = [name for name in names if not is_person(name, HUMAN)]
-        if len(names) > 1 and (judges or protocol in _KNOWN):
-            compared[protocol] = _findings(
-                workspace, stage, [], names, seed_set=found.seed_set, protocol=protocol
-            )
+        if len(names) > 1 and (judges or protocol.knows_truth):
+            compared[name] = _findings(workspace, stage, [], names, seed_set=found.seed_set)
     return compared
-
-
-_KNOWN = (gteval.PROTOCOL, unieval.PROTOCOL)
-"""Protocols that know the truth themselves."""
-
-_CHOICES: Mapping[str, Collection[Verdict]] = {unieval.PROTOCOL: frozenset({"No", "1"})}
-"""What tells `botchat.judges.voting.aggregate` of which kind a question is."""
 
 
 @dataclass(frozen=True)
 class _Stage:
     """What the stage files of one protocol say."""
 
-    judged: Mapping[str, Sequence[Judgment]]
-    dialogues: Dialogues
-    stale: Mapping[str, int]
+    protocol: Protocol | None = None
+    """``None``: nothing of stage files takes part."""
+    judged: Mapping[str, Sequence[Judgment]] = field(default_factory=dict)
+    dialogues: Dialogues = field(default_factory=dict)
+    stale: Mapping[str, int] = field(default_factory=dict)
 
 
 def _findings(
@@ -135,7 +124,6 @@ def _findings(
     known: Sequence[str],
     *,
     seed_set: str | None,
-    protocol: str | None,
     files: Sequence[Path] = (),
     truth: str | None = None,
     options: Options | None = None,
@@ -148,18 +136,17 @@ def _findings(
         annotations: what they said elsewhere.
         known: everybody who said something, also those who do not take part.
         seed_set: what they are from.
-        protocol: likewise.
         files: likewise.
         truth: what the names of people begin with.
         options: of the bootstrap.
     """
     options = options or Options()
-    judged = with_controls(
-        workspace, stage.judged, lambda one: _CHOICES.get(one.protocol, arena.CHOICES)
-    )
-    said = [*annotations, *from_judgments(j for made in judged.values() for j in made)]
+    protocol, judged, said = stage.protocol, dict(stage.judged), list(annotations)
+    if protocol is not None:
+        judged = with_controls(workspace, stage.judged, protocol.reading().choices)
+        said += preferences((j for made in judged.values() for j in made), protocol)
     prefix = truth
-    if prefix is None and protocol in _KNOWN:
+    if prefix is None and protocol is not None and protocol.knows_truth:
         prefix = BUILT_IN
         said += _built_in(said)
     elif prefix is None and any(name.startswith(HUMAN) for name in known):
@@ -173,11 +160,12 @@ def _findings(
     )
     if prefix == BUILT_IN:
         compared = _without_people(compared)
-    if protocol == unieval.PROTOCOL:
+    if protocol is not None and protocol.kind == "place" and protocol.about_ai:
         compared = _with_accusations(compared, judged, stage.dialogues, options)
     costs = expenses(workspace, judged)
+    name = None if protocol is None else protocol.name
     return Findings(
-        subject=_subject(files, seed_set, protocol),
+        subject=_subject(files, seed_set, name),
         truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
         rows=tuple(
             {**sureness(judged.get(row["judge"], ())), **row, **costs.get(row["judge"], {})}
@@ -190,7 +178,7 @@ def _findings(
         controls=tuple(judge_agreement.controls(compared.pairs)),
         signature=signature(
             "agree",
-            {"set": seed_set, "protocol": protocol, "files": "+".join(f.name for f in files)},
+            {"set": seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
             sorted(map(_stated, said)),
             prefix,
             options,
@@ -221,25 +209,28 @@ def _stage(workspace: Workspace, seed_set: str | None, protocol: str | None) -> 
     if seed_set is None:
         if protocol is not None:
             raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
-        return _Stage({}, {}, {})
+        return _Stage()
     found = read(workspace, seed_set)
     there = _protocols(found)
-    if protocol not in there:
+    if protocol not in there or protocol is None:
         raise ConfigError(
             f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
             f"{', '.join(there) or 'nothing that judges can be compared on'}"
         )
-    return _of_protocol(found, protocol)
+    return _of_protocol(found, there[protocol])
 
 
-def _protocols(found: Read) -> list[str]:
-    """What judges can be compared on."""
-    return sorted({p for by in found.judged.values() for p in by if _PROTOCOL.fullmatch(p)})
+def _protocols(found: Read) -> dict[str, Protocol]:
+    """What judges can be compared on, by name."""
+    filed = sorted({name for by in found.judged.values() for name in by})
+    return {name: p for name in filed if (p := found.catalogue.find(name)) is not None}
 
 
-def _of_protocol(found: Read, protocol: str) -> _Stage:
-    judged = {name: by[protocol] for name, by in found.judged.items() if by.get(protocol)}
-    return _Stage(judged, found.dialogues, {name: found.stale[name] for name in judged})
+def _of_protocol(found: Read, protocol: Protocol) -> _Stage:
+    name = protocol.name
+    judged = {judge: by[name] for judge, by in found.judged.items() if by.get(name)}
+    stale = {judge: found.stale[judge] for judge in judged}
+    return _Stage(protocol, judged, found.dialogues, stale)
 
 
 def _chosen(
@@ -463,7 +454,7 @@ def compare_judges(
 def with_controls(
     workspace: Workspace,
     judged: Mapping[str, Sequence[Judgment]],
-    choices: Callable[[Judgment], Collection[Verdict]],
+    choices: Collection[Verdict],
 ) -> dict[str, Sequence[Judgment]]:
     """Judges by name, each panel that talks followed by its own votes before the talk."""
     found: dict[str, Sequence[Judgment]] = {}
@@ -473,7 +464,7 @@ def with_controls(
             settings = panel_of(workspace, name)
             votes = settings is not None and settings.decides == "majority"
             scores: Literal["mean", "majority"] = "majority" if votes else "mean"
-            found[f"{name}{BEFORE_TALK}"] = before_talk(judged[name], choices, scores)
+            found[f"{name}{BEFORE_TALK}"] = before_talk(judged[name], lambda _: choices, scores)
     return found
 
 

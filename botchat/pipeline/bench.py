@@ -7,16 +7,15 @@ tables show every judge that has judged what is in the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from botchat import prompts
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import Case, Row
+from botchat.interfaces import Row
 from botchat.measures import lengths, mateval_records
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.measures.scores import Rating, compare_scores
@@ -32,9 +31,9 @@ from botchat.pipeline.agree import (
     signature,
     with_controls,
 )
-from botchat.pipeline.judge import Questions, ask, plan_ask
+from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
-from botchat.pipeline.session import Limits, Named
+from botchat.pipeline.session import JudgeName, Spending
 from botchat.protocols import answers, stories
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
@@ -49,103 +48,72 @@ Judgments = Mapping[str, Sequence[Judgment]]
 _READ = (".csv", ".json", ".jsonl", ".txt")
 
 
-def bench(
-    workspace: Workspace,
-    benchmark: str,
-    data: Path,
-    judge_name: str | None = None,
-    *,
-    judge_model: str | None = None,
-    samples: int = 1,
-    from_recorded: bool = False,
-    control: bool = False,
-    out: Path | None = None,
-    options: Options | None = None,
-    limits: Limits | None = None,
-    batch: bool = False,
-    meter: Meter | None = None,
-) -> Compared:
-    """Let a judge answer a benchmark and compare it with people.
+@dataclass(frozen=True)
+class Benching:
+    """The request of ``botchat bench``: let a judge answer a benchmark, compare it with people."""
 
-    Args:
-        workspace: where the judgments go.
-        benchmark: one of `BENCHMARKS`.
-        data: folder with upstream's files.
-        judge_name: as of `botchat.pipeline.judge.judge`; ``None``: only show who has judged.
-        judge_model: model of a panel's agents that name none.
-        samples: how often a single judge is asked about each case; the majority decides.
-        from_recorded: MATEval: read upstream's recorded discussions and ask nobody.
-        control: beside a panel, let a single judge vote that is asked as often.
-        out: folder to write to; default ``leaderboards/bench-<benchmark>``, and none for recorded
-            discussions.
-        options: of the bootstrap.
-        limits: what the run may cost.
-        batch: send every call through its endpoint's Batch API.
-        meter: told of the progress.
-    """
-    options = options or Options()
-    if from_recorded:
-        if benchmark != "mateval" or judge_name is not None:
-            raise ConfigError(
-                "--recorded reads MATEval's recorded discussions and asks nobody: "
-                "botchat bench mateval --data DIR --recorded"
-            )
-        return _recorded(_files(data), options, out)
-    made = _made(benchmark, data)
-    if judge_name is not None:
-        named = Named(judge_name, judge_model, samples)
-        ask(
-            workspace,
-            made.name,
-            (),
-            named,
-            made.questions,
-            control=control,
-            limits=limits,
-            batch=batch,
-            meter=meter,
-        )
-    judged = {asked.protocol: _judged(workspace, made.name, asked) for asked in made.questions}
-    if not any(judged.values()):
-        raise MissingError(f"nobody has judged {made.name} yet; name a judge with --judge")
-    return made.compared(workspace, judged, options, out or workspace.out(made.name))
+    benchmark: str
+    """One of `BENCHMARKS`."""
+    data: Path
+    """Folder with upstream's files."""
+    judge: JudgeName | None = None
+    """``None``: only show who has judged."""
+    from_recorded: bool = False
+    """MATEval: read upstream's recorded discussions and ask nobody."""
+    control: bool = False
+    """Beside a panel, let a single judge vote that is asked as often."""
+    out: Path | None = None
+    """Folder to write to; default ``leaderboards/bench-<benchmark>``, and none for recorded
+    discussions."""
+    options: Options = field(default_factory=Options)
 
+    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+        """What `run` would send; errors as there."""
+        if self.judge is None:
+            raise ConfigError("--plan needs a judge; name one with --judge")
+        made = _made(self.benchmark, self.data)
+        return Asked(made.name, (), self.judge, made.cases, self.control).plan(workspace)
 
-def plan_bench(
-    workspace: Workspace,
-    benchmark: str,
-    data: Path,
-    judge_name: str | None,
-    *,
-    judge_model: str | None = None,
-    samples: int = 1,
-    control: bool = False,
-) -> list[plan.Planned]:
-    """What `bench` with these arguments would send. Arguments and errors as there."""
-    if judge_name is None:
-        raise ConfigError("--plan needs a judge; name one with --judge")
-    made = _made(benchmark, data)
-    named = Named(judge_name, judge_model, samples)
-    return plan_ask(workspace, made.name, (), named, made.questions, control=control)
+    def run(
+        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
+    ) -> Compared:
+        """Ask what is not judged yet, and compare everybody who has judged with people."""
+        if self.from_recorded:
+            if self.benchmark != "mateval" or self.judge is not None:
+                raise ConfigError(
+                    "--recorded reads MATEval's recorded discussions and asks nobody: "
+                    "botchat bench mateval --data DIR --recorded"
+                )
+            return _recorded(_files(self.data), self.options, self.out)
+        made = _made(self.benchmark, self.data)
+        if self.judge is not None:
+            asked = Asked(made.name, (), self.judge, made.cases, self.control)
+            asked.run(workspace, spending, meter)
+        judged = {c.protocol.name: _judged(workspace, made.name, c) for c in made.cases}
+        if not any(judged.values()):
+            raise MissingError(f"nobody has judged {made.name} yet; name a judge with --judge")
+        return made.compared(workspace, judged, self.options, self.out or workspace.out(made.name))
 
 
 @dataclass(frozen=True)
 class _Benchmark:
     name: str
     """Of its judgments' folder."""
-    questions: Sequence[Questions]
+    cases: Sequence[Cases]
     compared: Callable[[Workspace, Mapping[str, Judgments], Options, Path], Compared]
 
 
 def _faireval(files: Files) -> _Benchmark:
     pairs = answers.faireval(files)
     made = list(answers.cases(pairs))
-    asked = Questions(answers.PROTOCOL, made, prompts.digest(*answers.PROMPTS), 2)
+    asked = Cases(answers.ANSWERS, made)
 
     def compared(
         workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
     ) -> Compared:
-        shown = with_controls(workspace, judged[answers.PROTOCOL], lambda _: made[0]().choices)
+        shown = with_controls(
+            workspace, judged[answers.ANSWERS.name], answers.ANSWERS.reading().choices
+        )
         everything = [judgment for each in shown.values() for judgment in each]
         people = answers.labels(pairs, PEOPLE)
         selves = {judge: own_name(workspace, judge) for judge in shown}
@@ -196,24 +164,17 @@ def _faireval(files: Files) -> _Benchmark:
 def _topicalchat(files: Files) -> _Benchmark:
     responses = answers.topical_chat(files)
     asked = [
-        Questions(
-            answers.aspect_protocol(aspect),
-            list(answers.aspect_cases(responses, aspect)),
-            prompts.digest(*answers.aspect_prompts(aspect)),
-            1,
-        )
-        for aspect in answers.ASPECTS
+        Cases(protocol, list(answers.aspect_cases(responses, aspect)))
+        for aspect, protocol in answers.ASPECTS.items()
     ]
 
     def compared(
         workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
     ) -> Compared:
-        choices = {questions.protocol: questions.make[0]().choices for questions in asked}
         ratings, costs = {}, {}
-        for aspect, questions in zip(answers.ASPECTS, asked, strict=True):
-            shown = with_controls(
-                workspace, judged[questions.protocol], lambda one: choices[one.protocol]
-            )
+        for aspect, protocol in answers.ASPECTS.items():
+            choices = protocol.reading().choices
+            shown = with_controls(workspace, judged[protocol.name], choices)
             costs[aspect] = expenses(workspace, shown)
             ratings[aspect] = [
                 *answers.aspect_labels(responses, aspect, PEOPLE),
@@ -230,12 +191,14 @@ def _topicalchat(files: Files) -> _Benchmark:
 def _mateval(files: Files) -> _Benchmark:
     told = stories.stories(files)
     made = list(stories.cases(told))
-    asked = Questions(stories.PROTOCOL, made, prompts.digest(*stories.PROMPTS), 1)
+    asked = Cases(stories.STORIES, made)
 
     def compared(
         workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
     ) -> Compared:
-        shown = with_controls(workspace, judged[stories.PROTOCOL], lambda _: made[0]().choices)
+        shown = with_controls(
+            workspace, judged[stories.STORIES.name], stories.STORIES.reading().choices
+        )
         everything = [judgment for each in shown.values() for judgment in each]
         ratings = {
             code: [*stories.labels(told, code, PEOPLE), *stories.ratings(everything, code)]
@@ -316,11 +279,13 @@ def _files(data: Path) -> dict[str, bytes]:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
-def _judged(workspace: Workspace, name: str, asked: Questions) -> dict[str, list[Judgment]]:
+def _judged(workspace: Workspace, name: str, cases: Cases) -> dict[str, list[Judgment]]:
     """Judgments of what the files hold, by judge; those of other files are passed over."""
-    wanted = {(case.seed_id, case.contestants): case.digest for case in _cases(asked)}
+    wanted = {
+        (case.seed_id, case.contestants): case.digest for case in (make() for make in cases.make)
+    }
     found = {}
-    folder = workspace.judgments_path(name, asked.protocol, "").parent
+    folder = workspace.judgments_path(name, cases.protocol.name, "").parent
     for path in sorted(folder.glob("*.jsonl")):
         kept = [
             judgment
@@ -330,8 +295,3 @@ def _judged(workspace: Workspace, name: str, asked: Questions) -> dict[str, list
         if kept:
             found[kept[0].judge] = kept
     return found
-
-
-def _cases(asked: Questions) -> Iterator[Case]:
-    for make in asked.make:
-        yield make()

@@ -11,9 +11,9 @@ from botchat.errors import ConfigError
 from botchat.interfaces import settings_digest
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
-from botchat.pipeline import plan as planning
+from botchat.pipeline import plan
 from botchat.pipeline.run import Meter, Stops, run_now, work_through
-from botchat.pipeline.session import Limits, Session, open_session
+from botchat.pipeline.session import Session, Spending, open_session
 from botchat.records import N_SEED, UNANSWERED, Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order
@@ -37,96 +37,67 @@ class Generated:
         return sum(n for status, n in self.stopped.items() if status in UNANSWERED)
 
 
-def generate(
-    workspace: Workspace,
-    seed_set: str,
-    models: Sequence[str],
-    *,
-    partner: str | None = None,
-    turns: int | None = None,
-    limit: int | None = None,
-    limits: Limits | None = None,
-    batch: bool = False,
-    meter: Meter | None = None,
-) -> list[Generated]:
-    """Extend every ChatSEED of a set by each model; what is there already is not made again.
+@dataclass(frozen=True)
+class Generating:
+    """The request of ``botchat generate``; what is there already is not made again."""
 
-    Args:
-        workspace: where the set is and the dialogues go.
-        seed_set: name of the set.
-        models: names as on the command line.
-        partner: second speaker (cross-play).
-        turns: utterances of a finished dialogue; ``None``: botchat.toml, else 16.
-        limit: only the first so many seeds.
-        limits: what the run may cost.
-        batch: send every call through its endpoint's Batch API.
-        meter: told of the progress.
+    seed_set: str
+    models: tuple[str, ...]
+    """Names as on the command line."""
+    partner: str | None = None
+    """Second speaker (cross-play)."""
+    turns: int | None = None
+    """Utterances of a finished dialogue; ``None``: botchat.toml, else 16."""
+    limit: int | None = None
+    """Only the first so many seeds."""
 
-    Raises:
-        ConfigError, MissingError, DataError: before anything is sent.
-        FatalModelError: a model could not answer at all; the others are done.
-        LimitReached: a limit was reached; the same call goes on where this one stopped.
-    """
-    run = _Run.of(workspace, seed_set, models, partner, turns, limit, meter or Meter())
-    with workspace.locked():
-        return run_now(run.all(limits or Limits(), batch=batch))
+    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+        """What `run` would send; errors as there."""
+        run = _Run.of(self, workspace, Meter())
+        return plan.plan(workspace, run.all_seeds, run.walk)
 
+    def run(
+        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
+    ) -> list[Generated]:
+        """Extend every ChatSEED by each model.
 
-def plan_generate(
-    workspace: Workspace,
-    seed_set: str,
-    models: Sequence[str],
-    *,
-    partner: str | None = None,
-    turns: int | None = None,
-    limit: int | None = None,
-) -> list[planning.Planned]:
-    """What `generate` with these arguments would send. Arguments and errors as there."""
-    run = _Run.of(workspace, seed_set, models, partner, turns, limit, Meter())
-    return planning.plan(workspace, run.all_seeds, run.walk)
+        Raises:
+            ConfigError, MissingError, DataError: before anything is sent.
+            FatalModelError: a model could not answer at all; the others are done.
+            LimitReached: a limit was reached; the same request goes on where this one stopped.
+        """
+        run = _Run.of(self, workspace, meter or Meter())
+        with workspace.locked():
+            return run_now(run.all(spending or Spending()))
 
 
 @dataclass
 class _Run:
+    request: Generating
     workspace: Workspace
-    seed_set: str
-    models: Sequence[str]
-    partner: str | None
     turns: int
     all_seeds: Sequence[Seed]
     seeds: Sequence[Seed]
     meter: Meter
 
     @classmethod
-    def of(
-        cls,
-        workspace: Workspace,
-        seed_set: str,
-        models: Sequence[str],
-        partner: str | None,
-        turns: int | None,
-        limit: int | None,
-        meter: Meter,
-    ) -> _Run:
-        """Checked arguments of `generate`."""
-        turns = workspace.config.generation.turns if turns is None else turns
+    def of(cls, request: Generating, workspace: Workspace, meter: Meter) -> _Run:
+        """A request with its settings checked and its seeds read."""
+        turns = workspace.config.generation.turns if request.turns is None else request.turns
         if turns <= N_SEED:
             raise ConfigError(
                 f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
                 f"{N_SEED + 1} are needed for anything to be generated"
             )
-        if limit is not None and limit < 1:
-            raise ConfigError(f"--limit {limit}: at least one seed is needed")
-        seeds = workspace.seeds(seed_set)
-        names = list(dict.fromkeys([models] if isinstance(models, str) else models))
-        return cls(workspace, seed_set, names, partner, turns, seeds, seeds[:limit], meter)
+        if request.limit is not None and request.limit < 1:
+            raise ConfigError(f"--limit {request.limit}: at least one seed is needed")
+        seeds = workspace.seeds(request.seed_set)
+        return cls(request, workspace, turns, seeds, seeds[: request.limit], meter)
 
-    async def all(self, limits: Limits, *, batch: bool) -> list[Generated]:
-        length = planning.text_length()
+    async def all(self, spending: Spending) -> list[Generated]:
+        length = plan.text_length()
         stops = Stops()
-        async with open_session(
-            self.workspace, self.all_seeds, limits, self.meter, batch=batch
-        ) as session:
+        async with open_session(self.workspace, self.all_seeds, spending, self.meter) as session:
             jobs = self._jobs(session)
             self.meter.begin("generate", sum(len(job.pending) for job in jobs))
             results = await together(self._one(job, length, stops) for job in jobs)
@@ -141,16 +112,16 @@ class _Run:
 
     def _jobs(self, session: Session) -> list[_Job]:
         """One job a contestant. Every name is resolved before the first call is sent."""
-        found = [self._job(session, model) for model in self.models]
+        found = [self._job(session, model) for model in self.request.models]
         return list({job.contestant: job for job in found}.values())
 
     def _job(self, session: Session, model: str) -> _Job:
-        speakers = [session.speaker(name) for name in (model, self.partner) if name is not None]
+        speakers = [session.speaker(name) for name in (model, self.request.partner) if name]
         names = [speaker.model.name for speaker in speakers]
         signature = self._signature(speakers)
         contestant = " + ".join(names)
-        path = self.workspace.dialogues_path(self.seed_set, contestant)
-        have = self.workspace.dialogues(self.seed_set, contestant)
+        path = self.workspace.dialogues_path(self.request.seed_set, contestant)
+        have = self.workspace.dialogues(self.request.seed_set, contestant)
         pending = [seed for seed in self.seeds if not _done(have.get(seed.id), seed, signature)]
         return _Job(contestant, speakers, signature, path, have, pending)
 
@@ -182,7 +153,7 @@ class _Run:
             *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
         )
         return (
-            f"botchat:{__version__}|generate|set:{self.seed_set}|n:{self.turns}"
+            f"botchat:{__version__}|generate|set:{self.request.seed_set}|n:{self.turns}"
             f"|prompt:{prompts.digest(PROMPT)}|settings:{settings}"
         )
 

@@ -11,6 +11,7 @@ from botchat.errors import DataError, MissingError
 from botchat.parallel import executor
 from botchat.pipeline import read_set
 from botchat.pipeline.run import Meter
+from botchat.protocols.catalogue import RANKING
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import comparisons_from_rates
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from botchat.report.figures import Chart
 
 from botchat.models.bots import BASELINES
-from botchat.pipeline.generate import generate
-from botchat.pipeline.judge import RANKING, judge
-from botchat.pipeline.session import RULES
+from botchat.pipeline.generate import Generating
+from botchat.pipeline.judge import Judging
+from botchat.pipeline.session import RULES, JudgeName
 from botchat.workspace.folder import SAMPLE
 
 _UNTOLD = (
@@ -128,24 +129,24 @@ def rank_rates(
     per_pair = PER_PAIR if per_pair is None else per_pair
     comparisons = read_rates(path, per_pair)
     board = arena.from_comparisons(comparisons, path.stem, per_pair, elo)
-    lines = [board.standing.note, board.standing.signature]
+    lines = [board.table.note, board.table.signature]
     if out is not None:
         from botchat.report import figures
 
-        for part in (board.standing, board.pairs):
+        for part in (board.table, board.pairs):
             store.write_atomic(out / f"{part.name}.csv", to_csv(part).encode())
             store.write_atomic(out / f"{part.name}.md", to_markdown(part).encode())
         for chart in figures.draw_arena(board, path.stem):
             _write_chart(out, chart)
         lines.append(f"written to: {out}")
     whole = {
-        "rows": records(board.standing),
-        "signature": board.standing.signature,
+        "rows": records(board.table),
+        "signature": board.table.signature,
         "out": None if out is None else str(out),
     }
     if out is not None:
-        store.write_atomic(out / f"{board.standing.name}.json", to_json(whole).encode())
-    return Published(rows_for_people(board.standing), lines, whole, out)
+        store.write_atomic(out / f"{board.table.name}.json", to_json(whole).encode())
+    return Published(rows_for_people(board.table), lines, whole, out)
 
 
 def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
@@ -175,7 +176,7 @@ def _write_chart(folder: Path, chart: Chart) -> None:
 
 def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
     """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
-    generate(workspace, SAMPLE, [f"bot:{name}" for name in BASELINES], meter=meter)
+    Generating(SAMPLE, tuple(f"bot:{name}" for name in BASELINES)).run(workspace, meter=meter)
     for protocol in RANKING:
-        judge(workspace, protocol, SAMPLE, RULES, meter=meter)
+        Judging(SAMPLE, protocol.name, JudgeName(RULES)).run(workspace, meter=meter)
     return leaderboard(workspace, SAMPLE, RULES, meter=meter)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from botchat.boards import judge_agreement
 from botchat.boards.board import Board
+from botchat.boards.protocols import Place
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.parallel import executor
@@ -17,6 +18,7 @@ from botchat.pipeline.agree import panel_of
 from botchat.pipeline.read_set import Read, only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.ratings.elo import EloSettings
+from botchat.records import Judgment
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
@@ -86,7 +88,7 @@ def write_page(
             charts,
             pages.by_contestant(
                 board,
-                transcripts.pick(found.dialogues, found.judged[board.judge].get("unieval", ())),
+                transcripts.pick(found.dialogues, _accusations(board, found)),
             ),
         )
         for board, charts in shown
@@ -95,7 +97,7 @@ def write_page(
     chunks = None
     if not found.columns:
         meter.begin("pack transcripts", 0)
-        chunks = archive.build(found.seeds, found.dialogues, judged)
+        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue)
         for name, text in chunks.files.items():
             store.write_atomic(folder / name, text.encode())
         for path in _left_over(folder, chunks.files):
@@ -103,6 +105,12 @@ def write_page(
     page = folder / "index.html"
     store.write_atomic(page, pages.render(views, chunks, compared, panels).encode())
     return page
+
+
+def _accusations(board: Board, found: Read) -> Sequence[Judgment]:
+    """The judgments that samples are picked by: of the first protocol that asks for a place."""
+    names = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
+    return found.judged[board.judge].get(names[0], ()) if names else ()
 
 
 def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:

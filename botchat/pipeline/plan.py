@@ -18,7 +18,7 @@ from botchat.models.recorded import spoken
 from botchat.models.roles import prompt_tokens
 from botchat.models.self_chat import Length
 from botchat.pipeline.run import Meter, run_now
-from botchat.pipeline.session import Limits, Session
+from botchat.pipeline.session import Session, Spending
 from botchat.records import Seed
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
@@ -146,7 +146,7 @@ class PlanningSession(Session):
         count: Callable[[str], int],
     ) -> None:
         """``level``: index into `LEVELS`."""
-        super().__init__(workspace, seeds, ledger, Limits(), Meter())
+        super().__init__(workspace, seeds, ledger, Spending(), Meter())
         self.planned: dict[tuple[str, str], PlannedModel] = {}
         self.level = level
         self._count = count

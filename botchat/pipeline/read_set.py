@@ -12,8 +12,10 @@ from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import case_digest
 from botchat.measures.flags import Survey
 from botchat.parallel import HERE
-from botchat.protocols.arena import turns_judged
-from botchat.protocols.pairs import Verdicts, compares_pairs
+from botchat.pipeline.session import catalogue_of
+from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.pairs import Verdicts
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue
 from botchat.workspace.folder import Workspace
@@ -52,7 +54,9 @@ class Read:
     judged: dict[str, dict[str, list[Judgment]]]
     """Judge -> protocol -> judgments, in the order asked for, else who has judged most first."""
     turns: Sequence[int]
-    """Each N that the Arena was judged at."""
+    """Each N that pairs were judged at."""
+    catalogue: Catalogue
+    """What can be asked in the workspace."""
     executor: Executor
     """What does the parts that take long."""
     _stale: dict[str, int]
@@ -97,6 +101,7 @@ class Read:
             {**self.judged[judge], **self.columns.get(judge, {})},
             seed_set=self.seed_set,
             judge=judge,
+            catalogue=self.catalogue,
             elo=elo,
             surveyed=self._surveyed,
             executor=self.executor,
@@ -164,15 +169,21 @@ def read(
                 f"{judge!r} has not judged {seed_set}; judges who have: {', '.join(sorted(files))}"
             )
     files = {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
+    catalogue = catalogue_of(workspace)
+    known = catalogue.among({name for listed in files.values() for name in listed})
     of_pairs = {
         judge: {
             protocol: path
             for protocol, path in by_protocol.items()
-            if in_columns and compares_pairs(protocol)
+            if in_columns and protocol in known and known[protocol].shows != "one"
         }
         for judge, by_protocol in files.items()
     }
-    begun = {judge: begin_reading(paths, executor) for judge, paths in of_pairs.items() if paths}
+    begun = {
+        judge: begin_reading({known[name]: path for name, path in paths.items()}, executor)
+        for judge, paths in of_pairs.items()
+        if paths
+    }
     dialogues = {
         HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
         **workspace.all_dialogues(seed_set),
@@ -188,8 +199,8 @@ def read(
     if not judges:
         # Who has judged most says most; it is what the page opens with.
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
-    turns = turns_judged({name for listed in files.values() for name in listed})
-    return Read(seed_set, seeds, dialogues, judged, turns, executor, stale, begun)
+    turns = sorted({protocol.n for protocol in known.values() if protocol.n}, reverse=True)
+    return Read(seed_set, seeds, dialogues, judged, turns, catalogue, executor, stale, begun)
 
 
 def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Judgment]], int]:
@@ -264,7 +275,9 @@ Counted = tuple[dict[str, Verdicts], int]
 """Protocol -> verdicts on the dialogues as they are, and how many are on others."""
 
 
-def begin_reading(files: Mapping[str, Path], executor: Executor) -> Callable[[Dialogues], Counted]:
+def begin_reading(
+    files: Mapping[Protocol, Path], executor: Executor
+) -> Callable[[Dialogues], Counted]:
     """Begin to read one judge's pairwise judgments.
 
     Args:
@@ -277,7 +290,7 @@ def begin_reading(files: Mapping[str, Path], executor: Executor) -> Callable[[Di
         any more are not counted at all. It raises `DataError` for a line that is no judgment, or a
         verdict that the protocol does not offer.
     """
-    begun = {protocol: executor.submit(_read, path) for protocol, path in files.items()}
+    begun = {p.name: executor.submit(_read, path, p) for p, path in files.items()}
 
     def finish(dialogues: Dialogues) -> Counted:
         current, stale = {}, 0
@@ -290,8 +303,8 @@ def begin_reading(files: Mapping[str, Path], executor: Executor) -> Callable[[Di
     return finish
 
 
-def _read(path: Path) -> Verdicts:
-    collected = Collected()
+def _read(path: Path, protocol: Protocol) -> Verdicts:
+    collected = Collected(protocol)
     for block in store.blocks(path, PairVerdict):
         collected.add(block)
     return collected.verdicts()

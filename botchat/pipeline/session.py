@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Decoding, Judge, Row
-from botchat.models.bots import baseline
+from botchat.errors import BotChatError, ConfigError
+from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row
+from botchat.models.bots import BASELINES, baseline
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
-from botchat.pipeline.run import Meter
-from botchat.records import Seed
+from botchat.pipeline.run import Meter, run_now
+from botchat.protocols.catalogue import Catalogue, catalogue
+from botchat.records import HUMAN, Seed
 from botchat.workspace import config
+from botchat.workspace.config import public_url
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -26,16 +29,6 @@ from botchat.workspace.panels import PRESETS, PanelSettings
 if TYPE_CHECKING:
     from botchat.models.endpoint.batch import BatchModel
     from botchat.models.endpoint.openai_api import Connection
-
-import secrets
-from typing import Any
-
-from botchat.errors import BotChatError
-from botchat.interfaces import Message
-from botchat.models.bots import BASELINES
-from botchat.pipeline.run import run_now
-from botchat.records import HUMAN
-from botchat.workspace.config import public_url
 
 log = logging.getLogger("botchat")
 
@@ -63,14 +56,16 @@ def _not_sampled(name: str, samples: int) -> str:
     )
 
 
-class Named(NamedTuple):
+@dataclass(frozen=True)
+class JudgeName:
     """A judge as it is named on the command line."""
 
-    judge: str
+    name: str
+    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, or any model."""
     model: str | None = None
-    """Of a panel's agents that name none."""
+    """Of a panel's agents that name none (``--judge-model``)."""
     samples: int = 1
-    """How often a single judge is asked about each case."""
+    """How often a single judge is asked about each case; the majority decides."""
 
 
 @dataclass
@@ -90,6 +85,20 @@ class Limits:
                 raise ConfigError(f"{flag} {value}: give a number above 0, or leave it out")
 
 
+@dataclass(frozen=True)
+class Spending:
+    """What a run may cost, and how its calls are sent."""
+
+    limits: Limits = field(default_factory=Limits)
+    batch: bool = False
+    """Send every call through its endpoint's Batch API."""
+
+
+def catalogue_of(workspace: Workspace) -> Catalogue:
+    """The protocols that can be named in a workspace: the built-in ones and its own."""
+    return catalogue(workspace.config.protocols)
+
+
 class Session:
     """Resolves names; shares connections between models of one server."""
 
@@ -98,15 +107,14 @@ class Session:
         workspace: Workspace,
         seeds: Sequence[Seed],
         ledger: Ledger,
-        limits: Limits,
+        spending: Spending,
         meter: Meter,
-        *,
-        batch: bool = False,
     ) -> None:
         """Use `open_session`."""
+        limits = spending.limits
         self.meter = meter
         self._limits = limits
-        self._batch = batch
+        self._batch = spending.batch
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self._ledger = ledger
@@ -132,25 +140,26 @@ class Session:
             decoding = Decoding(settings.temperature, settings.max_tokens)
         return Speaker(self._model(resolved, "generate"), decoding)
 
-    def judge(self, name: str, model: str | None = None, samples: int = 1) -> Judge:
-        """The judge of that name: ``rules``, a ``[judges]`` or ``[panels]`` entry, preset or model.
-
-        Args:
-            name: as on the command line.
-            model: model of a panel's agents that name none (``--judge-model``).
-            samples: how often a single judge is asked about each case.
+    def judge(self, asked: JudgeName) -> Judge:
+        """The judge of that name.
 
         Raises:
-            ConfigError: these do not go together, or the name cannot be used.
+            ConfigError: settings that do not go together, or a name that cannot be used.
         """
         from botchat.judges.panel import build_panel
 
-        panel = self._panel(name)
-        if samples != 1 and (samples < 1 or name == RULES or panel is not None):
-            raise ConfigError(_not_sampled(name, samples))
+        name, panel = asked.name, self._panel(asked.name)
+        if asked.samples != 1 and (asked.samples < 1 or name == RULES or panel is not None):
+            raise ConfigError(_not_sampled(name, asked.samples))
         if panel is not None:
-            return build_panel(name, panel, self._judge_model, model, judge_of=self.judge)
-        if model is not None:
+            return build_panel(
+                name,
+                panel,
+                self._judge_model,
+                asked.model,
+                judge_of=lambda other: self.judge(JudgeName(other)),
+            )
+        if asked.model is not None:
             raise ConfigError(
                 f"--judge-model is for panels and {name!r} is none; panels: "
                 f"{', '.join([*self._config.panels, *PRESETS])}"
@@ -161,28 +170,28 @@ class Session:
             from botchat.judges.rules import RulesJudge
 
             return RulesJudge(self._humans)
-        return self._single(name, samples)
+        return self._single(name, asked.samples)
 
-    def judges(
-        self, name: str, model: str | None = None, samples: int = 1, *, control: bool
-    ) -> list[Judge]:
+    def judges(self, asked: JudgeName, control: bool) -> list[Judge]:
         """The judge of that name and, with ``control``, the single judge asked as often.
 
         Raises:
             ConfigError: it is no panel, or one without a fixed number of calls; see `judge`.
         """
-        asked = [self.judge(name, model, samples)]
+        found = [self.judge(asked)]
         if control:
             from botchat.judges.controls import CALL_MATCHED, call_matched
             from botchat.judges.panel import build_panel
 
-            panel = self._panel(name)
+            panel = self._panel(asked.name)
             if panel is None:
-                raise ConfigError(f"--control is for panels and {name!r} is none; leave it out")
-            settings = call_matched(panel, model)
-            named = f"{asked[0].name}{CALL_MATCHED}"
-            asked.append(build_panel(named, settings, self._judge_model, None))
-        return asked
+                raise ConfigError(
+                    f"--control is for panels and {asked.name!r} is none; leave it out"
+                )
+            settings = call_matched(panel, asked.model)
+            named = f"{found[0].name}{CALL_MATCHED}"
+            found.append(build_panel(named, settings, self._judge_model, None))
+        return found
 
     def _single(self, name: str, samples: int) -> Judge:
         from botchat.judges.samples import TEMPERATURE, sampled
@@ -316,19 +325,12 @@ class Session:
 
 @asynccontextmanager
 async def open_session(
-    workspace: Workspace,
-    seeds: Sequence[Seed],
-    limits: Limits,
-    meter: Meter,
-    *,
-    batch: bool = False,
+    workspace: Workspace, seeds: Sequence[Seed], spending: Spending, meter: Meter
 ) -> AsyncIterator[Session]:
-    """A session on a locked workspace. However it ends, replies in flight are stored first.
-
-    ``batch``: every call goes through its endpoint's Batch API.
-    """
+    """A session on a locked workspace. However it ends, replies in flight are stored first."""
+    batch = spending.batch
     ledger = workspace.ledger()
-    session = Session(workspace, seeds, ledger, limits, meter, batch=batch)
+    session = Session(workspace, seeds, ledger, spending, meter)
     if not batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
         log.warning(
             "%d calls of this workspace are in batches that were not collected; what this run asks "
@@ -398,7 +400,7 @@ def _row(name: str, kind: str, what: str, **facts: Any) -> Row:
 
 async def _checked(workspace: Workspace, rows: list[Row]) -> list[Row]:
     with workspace.locked():
-        async with open_session(workspace, (), Limits(), Meter()) as session:
+        async with open_session(workspace, (), Spending(), Meter()) as session:
             return [row | {"check": await _check(session, row["name"])} for row in rows]
 
 

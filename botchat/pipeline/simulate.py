@@ -23,8 +23,7 @@ from botchat.pipeline.adaptive import ADD_BUDGET
 from botchat.pipeline.leaderboard import read_rates
 from botchat.pipeline.read_set import only_judge, read
 from botchat.pipeline.run import Meter
-from botchat.protocols.arena import eligible
-from botchat.protocols.arena import protocol as protocol_of
+from botchat.protocols.arena import ARENA
 from botchat.ratings import simulation
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.ratings.comparisons import Comparisons, Floats
@@ -270,23 +269,23 @@ def _finished(
         name = next(iter(found.judged))
         columns = found.columns.get(name, {})
     arenas = {
-        protocol: verdicts
-        for protocol, verdicts in columns.items()
-        if protocol.startswith("arena-n")
+        protocol.n: (protocol, columns[filed])
+        for filed, protocol in found.catalogue.among(columns).items()
+        if protocol.base == ARENA.name
     }
-    known = ", ".join(protocol.removeprefix("arena-n") for protocol in arenas)
     if not arenas:
         raise MissingError(
             f"{name} has judged no Arena of {seed_set}; make one with: "
             f"botchat judge arena --seeds {seed_set} --judge {name}"
         )
-    wanted = protocol_of(turns) if turns is not None else next(iter(arenas))
-    if wanted not in arenas or (turns is None and len(arenas) > 1):
+    n = next(iter(arenas)) if turns is None else turns
+    if n not in arenas or (turns is None and len(arenas) > 1):
         asked = "several Arenas" if turns is None else f"no Arena at N = {turns}"
+        known = ", ".join(str(at) for at in sorted(n for n in arenas if n))
         raise ConfigError(f"{asked} of {seed_set} by {name}: name one with --turns: {known}")
-    made = arenas[wanted].on({seed.id for seed in eligible(found.seeds)})
-    n = int(wanted.removeprefix("arena-n"))
-    gaps = of_pairs(found.seeds, found.dialogues, made, n).values()
+    protocol, verdicts = arenas[n]
+    made = verdicts.on({seed.id for seed in protocol.eligible(found.seeds)})
+    gaps = of_pairs(protocol, found.seeds, found.dialogues, made).values()
     missing = sum(lacking.not_judged for lacking in gaps) // 2  # a comparison is on two accounts
     if missing > _UNFINISHED * (missing + len(made)):
         raise MissingError(

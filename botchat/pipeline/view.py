@@ -7,7 +7,6 @@ import io
 from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
-from math import comb
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -16,8 +15,7 @@ import msgspec
 
 from botchat.errors import BotChatError, MissingError
 from botchat.pipeline.ledger import stats_rows
-from botchat.protocols import diagnosis, gteval, unieval
-from botchat.protocols.arena import eligible
+from botchat.pipeline.session import catalogue_of
 from botchat.records import Dialogue, Judgment
 from botchat.report.live import Calls, Progress, State, policy, render
 from botchat.workspace.folder import Workspace
@@ -127,18 +125,14 @@ def state(workspace: Workspace, seed_set: str) -> State:
     ruled = _files(workspace.root / "judgments" / seed_set, "*/*.jsonl", Judgment)
     seeds = workspace.seeds(seed_set)
     made = {path: _lines(path) for path in (*said, *ruled)}
-    n_dialogues, n_models, n_cases = sum(made[p] for p in said), len(said), len(eligible(seeds))
-    most = {
-        unieval.PROTOCOL: n_dialogues + len(seeds),
-        diagnosis.PROTOCOL: n_dialogues + len(seeds),
-        gteval.PROTOCOL: 2 * n_models * n_cases,
-    }
+    n_dialogues, n_models = sum(made[path] for path in said), len(said)
+    catalogue = catalogue_of(workspace)
     verdicts = []
     for path, newest in ruled.items():
-        protocol = newest[0].protocol
-        total = most.get(protocol, 2 * comb(n_models, 2) * n_cases)
-        name = f"{protocol} by {newest[0].judge}"
-        verdicts.append(Progress(name, made[path], max(total, made[path]), at_most=True))
+        protocol = catalogue.find(newest[0].protocol)
+        most = protocol.most_cases(seeds, n_models, n_dialogues) if protocol else 0
+        name = f"{newest[0].protocol} by {newest[0].judge}"
+        verdicts.append(Progress(name, made[path], max(most, made[path]), at_most=True))
     page = workspace.out(seed_set) / "index.html"
     return State(
         seed_set,

@@ -25,11 +25,20 @@ def fill(name: str, **values: str) -> str:
     Raises:
         ValueError: a placeholder without a value, or a value without a placeholder.
     """
-    template = text(name)
-    wanted = set(_PLACEHOLDER.findall(template))
+    return fill_text(text(name), name, **values)
+
+
+def fill_text(template: str, name: str, **values: str) -> str:
+    """`fill` for a wording that is no file of ours; ``name`` is for messages."""
+    wanted = places(template)
     if wanted != set(values):
         raise ValueError(f"prompt {name}: placeholders {sorted(wanted)}, values {sorted(values)}")
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+
+
+def places(template: str) -> set[str]:
+    """Names of the ``{{placeholder}}``s of a wording."""
+    return set(_PLACEHOLDER.findall(template))
 
 
 def digest(*names: str) -> str:

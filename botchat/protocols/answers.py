@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -24,32 +24,41 @@ from botchat.errors import DataError, MissingError
 from botchat.interfaces import Case, Shown
 from botchat.measures.annotations import Annotation, decoded
 from botchat.measures.scores import Rating
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.scores import Scale, scores
 from botchat.protocols.wording import conversation, neutral
-from botchat.records import Judgment, Verdict
+from botchat.records import Judgment
 
-PROTOCOL = "answers"
-PROMPTS = ("answers",)
+ANSWERS = Protocol(
+    "answers",
+    "FairEval",
+    kind="score",
+    shows="pair",
+    question="a question and two answers, both orders: a score of each",
+    prompts=("answers",),
+    scale=Scale(1, 10, ("Assistant",)),
+)
 
-LOWEST, HIGHEST = 1, 10
-"""Scores of an answer."""
-
-ASPECTS: Mapping[str, tuple[int, int]] = {
+_SCALES = {
     "naturalness": (1, 3),
     "coherence": (1, 3),
     "engagingness": (1, 3),
     "groundedness": (0, 1),
 }
-"""Aspect -> lowest and highest score, those of the people's labels (Mehri & Eskenazi 2020)."""
+"""Lowest and highest score, those of the people's labels (Mehri & Eskenazi 2020)."""
 
-
-def aspect_protocol(aspect: str) -> str:
-    """Name of the protocol that rates ``aspect``: ``aspect-coherence``."""
-    return f"aspect-{aspect}"
-
-
-def aspect_prompts(aspect: str) -> tuple[str, ...]:
-    """The prompts that rating ``aspect`` is worded with."""
-    return ("aspect", f"aspect_{aspect}")
+ASPECTS: Mapping[str, Protocol] = {
+    aspect: Protocol(
+        f"aspect-{aspect}",
+        f"Topical-Chat, {aspect}",
+        kind="score",
+        shows="one",
+        question=f"one response: a score of its {aspect}",
+        prompts=("aspect", f"aspect_{aspect}"),
+        scale=Scale(lowest, highest, (aspect.capitalize(),)),
+    )
+    for aspect, (lowest, highest) in _SCALES.items()
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +99,7 @@ def case(pair: AnswerPair, swapped: bool = False) -> Case:
     order = (1, 0) if swapped else (0, 1)
     one, two = (pair.answers[i] for i in order)
     return Case(
-        protocol=PROTOCOL,
+        protocol=ANSWERS.name,
         seed_id=pair.id,
         dialogues=tuple(
             Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order
@@ -98,9 +107,9 @@ def case(pair: AnswerPair, swapped: bool = False) -> Case:
         prompt=prompts.fill(
             "answers", question=_framed(pair.question), answer_1=_framed(one), answer_2=_framed(two)
         ),
-        choices=_CHOICES,
-        read=read,
+        **ANSWERS.reading()._asdict(),
         mirror=partial(case, pair, not swapped),
+        kind=ANSWERS.kind,
     )
 
 
@@ -112,9 +121,10 @@ def aspect_cases(responses: Iterable[Response], aspect: str) -> Iterator[Callabl
 
 def aspect_case(response: Response, aspect: str) -> Case:
     """The question how natural, coherent, engaging or grounded a response is."""
-    lowest, highest = ASPECTS[aspect]
+    protocol = ASPECTS[aspect]
+    scale = protocol.asked_scale
     return Case(
-        protocol=aspect_protocol(aspect),
+        protocol=protocol.name,
         seed_id=response.id,
         dialogues=(Shown(response.contestant, (*response.conversation, response.text)),),
         prompt=prompts.fill(
@@ -123,56 +133,13 @@ def aspect_case(response: Response, aspect: str) -> Case:
             conversation=conversation(response.conversation),
             fact=_ASPECT_LIKE.sub(r"\1 -", neutral(response.fact)),
             response=_ASPECT_LIKE.sub(r"\1 -", neutral(response.text)),
-            aspect=aspect.capitalize(),
-            lowest=str(lowest),
-            highest=str(highest),
+            aspect=scale.names[0],
+            lowest=str(scale.lowest),
+            highest=str(scale.highest),
         ),
-        choices=frozenset(_tenths(lowest, highest)),
-        read=partial(read_aspect, aspect=aspect),
+        **protocol.reading()._asdict(),
+        kind=protocol.kind,
     )
-
-
-def read(text: str) -> tuple[Verdict | None, str]:
-    """(two scores, reason) of a reply; scores to the nearest tenth.
-
-    The last score line for each answer counts; where there is none, the last line that holds just
-    two numbers (FairEval's form). ``None`` unless both are there and from 1 to 10.
-    """
-    found = {match[1]: match for match in _SCORE_OF.finditer(text)}
-    if len(found) == 2:
-        first, second = found["1"], found["2"]
-        numbers = (first[2], second[2])
-        start, end = min(first.start(), second.start()), max(first.end(), second.end())
-    elif bare := list(_TWO_NUMBERS.finditer(text)):
-        numbers, (start, end) = (bare[-1][1], bare[-1][2]), bare[-1].span()
-    else:
-        return None, " ".join(text.split())
-    return _verdict(numbers, LOWEST, HIGHEST), _reason(text, start, end)
-
-
-def read_aspect(text: str, aspect: str) -> tuple[Verdict | None, str]:
-    """(score, reason) of a reply; the last ``Aspect: number`` line, or a reply that is a number."""
-    lowest, highest = ASPECTS[aspect]
-    matches = [*_ONE_NUMBER.finditer(text), *_ASPECT_SCORE[aspect].finditer(text)]
-    if not matches:
-        return None, " ".join(text.split())
-    start, end = matches[-1].span()
-    return _verdict((matches[-1][1],), lowest, highest), _reason(text, start, end)
-
-
-def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
-    """The ``n`` scores of a verdict, in the order shown.
-
-    Raises:
-        DataError: it is no verdict of that kind.
-    """
-    try:
-        found = tuple(float(score) for score in verdict.split())
-    except ValueError:
-        found = ()
-    if len(found) != n:
-        raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
-    return found
 
 
 def preferences(judgments: Iterable[Judgment]) -> list[Annotation]:
@@ -331,32 +298,6 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
 
 _ALIASES = {"chatgpt": "gpt35"}
 
-_NUMBER = r"(-?\d+(?:\.\d+)?)"
-_MARKS = r"[\"'`*_~\s]*"
-# A number counts as a score only where nothing but an end or an aside follows it on its line.
-_END = (
-    r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.0)?)?(?:[ \t]*points?\b)?(?=[ \t\"'`*_~]*"
-    r"(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]|(?:and|assistant|the score|score)\b))"
-)
-_SCORE_OF = re.compile(
-    rf"\bassistant[\s_-]*([12])(?:['\u2019]s)?(?:[\s_-]*(?:overall\s*)?score)?"
-    rf"(?:\s*\([^()\n]*\))?{_MARKS}[:\uff1a=]{_MARKS}{_NUMBER}{_END}",
-    re.IGNORECASE | re.MULTILINE,
-)
-_TWO_NUMBERS = re.compile(
-    r"^[ \t]*(-?\d+(?:\.\d+)?)[ \t,]+(-?\d+(?:\.\d+)?)[ \t]*\r?$", re.MULTILINE
-)
-_ONE_NUMBER = re.compile(rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")
-_ASPECT_SCORE = {
-    aspect: re.compile(
-        rf"\b{aspect}(?:\s*(?:score|rating))?(?:\s*\([^()\n]*\))?"
-        rf"{_MARKS}[:\uff1a=]{_MARKS}{_NUMBER}{_END}",
-        re.IGNORECASE | re.MULTILINE,
-    )
-    for aspect in ASPECTS
-}
-_SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
-_TRIMMED = " \t\r\n-*_#>{\"'`"
 _ASPECT_LIKE = re.compile(rf"\b({'|'.join(ASPECTS)})\s*[:\uff1a=]", re.IGNORECASE)
 _FRAME_LIKE = re.compile(
     r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",
@@ -365,29 +306,9 @@ _FRAME_LIKE = re.compile(
 _SCORE_LIKE = re.compile(r"(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a=]", re.IGNORECASE)
 
 
-def _tenths(lowest: int, highest: int) -> list[str]:
-    return [f"{tenth / 10:g}" for tenth in range(10 * lowest, 10 * highest + 1)]
-
-
-_CHOICES = frozenset(f"{one} {two}" for one, two in product(_tenths(LOWEST, HIGHEST), repeat=2))
-
-
 def _framed(text: str) -> str:
     """A text that cannot be taken for the frame around it or for a score, its words unchanged."""
     return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text.replace("\0", "")))
-
-
-def _verdict(numbers: Sequence[str], lowest: int, highest: int) -> Verdict | None:
-    given = [round(float(number), 1) for number in numbers]
-    if not all(lowest <= score <= highest for score in given):
-        return None
-    return " ".join(f"{score:g}" for score in given)
-
-
-def _reason(text: str, start: int, end: int) -> str:
-    before = _SCORE_LABEL.sub("", text[:start].rstrip(_TRIMMED)).rstrip(_TRIMMED)
-    said = next((part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part)), text)
-    return " ".join(said.split())
 
 
 def _better(first: float, second: float) -> str:

@@ -6,30 +6,16 @@ one of the two contains AI-generated utterances. Both and Neither remain possibl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from botchat.protocols.kinds import Protocol
 
-from botchat.interfaces import Case
-from botchat.protocols import arena
-from botchat.records import HUMAN, Dialogues, Seed
-
-PROTOCOL = "gteval"
-PROMPTS = ("gteval",)
-
-
-def cases(seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
-    """A maker of a case for every long enough dialogue of a model beside ``human``, both orders.
-
-    Args:
-        seeds: the set; those with a human dialogue below 4 utterances are passed over.
-        dialogues: contestant -> seed id -> dialogue; must hold ``human``.
-    """
-    models = sorted(set(dialogues) - {HUMAN})
-    for seed in arena.eligible(seeds):
-        human = dialogues[HUMAN][seed.id]
-        n = len(human.utterances)
-        for model in models:
-            generated = dialogues[model].get(seed.id)
-            if generated is not None and len(generated.utterances) >= n:
-                for first, second in ((generated, human), (human, generated)):
-                    yield partial(arena.comparison, "gteval", PROTOCOL, seed.id, first, second, n)
+GTEVAL = Protocol(
+    "gteval",
+    "GTEval",
+    kind="choice",
+    shows="human",
+    question="a model's dialogue beside the human one, both orders, cut to its length",
+    prompts=("gteval",),
+    explained="The model's dialogue beside the human one of the same start, cut to its length. The "
+    "judge is told that exactly one of them is AI-involved.",
+    about_ai=True,
+)

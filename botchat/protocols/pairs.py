@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -12,45 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from botchat.errors import DataError
-from botchat.protocols.arena import turns_judged
-from botchat.protocols.gteval import PROTOCOL as GTEVAL
-from botchat.records import Judgment, PairVerdict, Verdict
+from botchat.protocols.kinds import Protocol
+from botchat.records import Judgment, PairVerdict
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
-
-_RESULT: Mapping[Verdict | None, float | None] = {
-    "1": 0.0,
-    "2": 1.0,
-    "both": 0.5,
-    "neither": 0.5,
-    None: None,
-}
-
-
-def result(verdict: Verdict | None) -> float | None:
-    """Result of a pairwise comparison for the contestant shown first: 1 win, ½ tie, 0 loss.
-
-    The contestant whose conversation alone is AI-involved loses; Both and Neither are ties
-    (BotChat §3.3). ``None``, an unreadable verdict, has no result: never a tie, never a loss.
-
-    Raises:
-        DataError: the verdict is none that Arena and GTEval offer.
-    """
-    try:
-        return _RESULT[verdict]
-    except KeyError:
-        raise DataError(
-            f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither; "
-            "delete that line and judge again"
-        ) from None
-
-
-def compares_pairs(protocol: str) -> bool:
-    """Whether a protocol's judgments are on pairs of dialogues, and count on a board."""
-    return protocol == GTEVAL or bool(turns_judged([protocol]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +44,13 @@ class Verdicts:
     case: npt.NDArray[np.uint64]
 
     @classmethod
-    def of(cls, judgments: Iterable[Judgment]) -> Verdicts:
-        """Judgments in columns; of several on one seed and order the last.
+    def of(cls, judgments: Iterable[Judgment], protocol: Protocol) -> Verdicts:
+        """Judgments of a pairwise protocol in columns; of several on one seed and order the last.
 
         Raises:
             DataError: a verdict that the protocol does not offer.
         """
-        collected = Collected()
+        collected = Collected(protocol)
         collected.add(list(judgments))
         return collected.verdicts()
 
@@ -132,8 +100,9 @@ _FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "chosen", "si
 class Collected:
     """Verdicts while they are read, a block at a time."""
 
-    def __init__(self) -> None:
-        """Nothing yet."""
+    def __init__(self, protocol: Protocol) -> None:
+        """Nothing yet; ``protocol`` knows what a verdict means."""
+        self._result = lru_cache(maxsize=1 << 12)(protocol.result)
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
         self._blocks: list[tuple[npt.NDArray[Any], ...]] = [_NOTHING]
 
@@ -155,7 +124,7 @@ class Collected:
                 self._seeds.of(seeds, n),
                 numbers[::2],
                 numbers[1::2],
-                np.array(list(map(result, verdicts)), dtype=np.float64),
+                np.array(list(map(self._result, verdicts)), dtype=np.float64),
                 np.array(shown, dtype=np.intp),
                 np.array(list(map(bool, chosen))),
                 self._signatures.of(signatures, n),

@@ -21,12 +21,12 @@ from typing import Any
 from botchat.errors import DataError
 from botchat.interfaces import Case
 from botchat.measures.statistics import wilson
-from botchat.protocols import probe_faults, unieval
+from botchat.protocols import probe_faults
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, N_SEED, Seed, Verdict
 
-PROTOCOL = f"probe/{unieval.PROTOCOL}"
+PROBE = replace(UNIEVAL, name=f"probe/{UNIEVAL.name}", title="Probe")
 """A folder deeper than the judgments that rank: no stage takes a probe for one of them."""
-PROMPTS = unieval.PROMPTS
 
 _FEWEST_WORDS = 5
 """An utterance that is repeated, or taken from elsewhere, has at least so many: people do repeat
@@ -101,9 +101,9 @@ def cases(seeds: Iterable[Seed], planted: Iterable[Probe]) -> Iterator[Callable[
     A case's contestant is ``human`` or the fault.
     """
     for seed in seeds:
-        yield partial(_case, seed.id, HUMAN, seed.utterances)
+        yield partial(PROBE.one, seed.id, HUMAN, seed.utterances)
     for probe in planted:
-        yield partial(_case, probe.seed_id, probe.fault, probe.utterances)
+        yield partial(PROBE.one, probe.seed_id, probe.fault, probe.utterances)
 
 
 def detection(
@@ -263,10 +263,6 @@ def _index(verdict: Verdict) -> int:
             "the probe again"
         )
     return int(verdict)
-
-
-def _case(seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
-    return replace(unieval.case(seed_id, contestant, utterances), protocol=PROTOCOL)
 
 
 def _share(name: str, hits: int, n: int) -> dict[str, float | None]:

@@ -6,25 +6,31 @@ A verdict is five scores in the order of the paper's tables, joined by spaces (`
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from itertools import product
 
 from botchat import prompts
-from botchat.errors import DataError
 from botchat.interfaces import Case, Shown
 from botchat.measures.mateval_records import ERROR_TYPES, people
 from botchat.measures.scores import Rating
-from botchat.records import Judgment, Verdict
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.scores import Scale, harmless, scores
+from botchat.records import Judgment
 
-PROTOCOL = "stories"
-PROMPTS = ("story",)
-
-LOWEST = -5
-"""Lowest score of one kind; people's lowest in the published data is -4."""
+STORIES = Protocol(
+    "stories",
+    "MATEval",
+    kind="score",
+    shows="one",
+    question="one story: points off for five kinds of error",
+    prompts=("story",),
+    # People's lowest score of a kind in the published data is -4.
+    scale=Scale(
+        -5, 0, tuple(english for english, _ in ERROR_TYPES.values()), whole=True, points_off=True
+    ),
+)
 
 _STORY = "story"
 """Name of the one contestant."""
@@ -60,29 +66,15 @@ def cases(told: Iterable[Story]) -> Iterator[Callable[[], Case]]:
 def case(story: Story) -> Case:
     """The question about one story."""
     return Case(
-        protocol=PROTOCOL,
+        protocol=STORIES.name,
         seed_id=story.id,
         dialogues=(Shown(_STORY, (story.text,)),),
-        prompt=prompts.fill("story", story=_SCORE_LIKE.sub(r"\1 -", story.text.replace("\0", ""))),
-        choices=_CHOICES,
-        read=read,
+        prompt=prompts.fill(
+            "story", story=harmless(story.text.replace("\0", ""), STORIES.asked_scale)
+        ),
+        **STORIES.reading()._asdict(),
+        kind=STORIES.kind,
     )
-
-
-def read(text: str) -> tuple[Verdict | None, str]:
-    """(five scores, reason) of a reply; of each kind the last line that names it with a number.
-
-    A number without its minus is a deduction all the same. ``None`` unless there are all five,
-    from 0 to `LOWEST`.
-    """
-    found = {_plain(match["name"]): match for match in _SCORE.finditer(text)}
-    if len(found) < len(ERROR_TYPES):
-        return None, " ".join(text.split())
-    given = [-int(found[name]["points"]) for name in _NAMES]
-    reason = " ".join(text[: min(match.start() for match in found.values())].split())
-    if min(given) < LOWEST:
-        return None, reason
-    return " ".join(str(score) for score in given), reason
 
 
 def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
@@ -97,7 +89,7 @@ def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
             judgment.seed_id,
             _STORY,
             judgment.judge,
-            None if judgment.verdict is None else _scores(judgment.verdict)[place],
+            None if judgment.verdict is None else scores(judgment.verdict, len(ERROR_TYPES))[place],
         )
         for judgment in judgments
     ]
@@ -106,35 +98,3 @@ def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
 def labels(told: Iterable[Story], code: str, judge: str) -> list[Rating]:
     """What people say about one kind of error."""
     return [Rating(story.id, _STORY, judge, story.scores[code]) for story in told]
-
-
-_CHOICES = frozenset(
-    " ".join(map(str, scores)) for scores in product(range(LOWEST, 1), repeat=len(ERROR_TYPES))
-)
-_ENGLISH = [english for english, _ in ERROR_TYPES.values()]
-_NAMES = [re.sub(r"\W", "", name).lower() for name in _ENGLISH]
-_ANY = "|".join(re.sub(" ", r"[\\s-]+", name) for name in _ENGLISH)
-_MARKS = r"[\"'*_`~ \t]*"
-_SCORE = re.compile(
-    rf"^[ \t>*_#.)(\d\u2022-]*(?P<name>{_ANY}){_MARKS}[:\uff1a]{_MARKS}"
-    rf"[-\u2212\u2013\u2014]?[ \t]*(?P<points>\d+)(?:\.0)?{_MARKS}[.,;]?[ \t]*\r?$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_SCORE_LIKE = re.compile(rf"\b({_ANY})\s*[:\uff1a]", re.IGNORECASE)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"\W", "", name).lower()
-
-
-def _scores(verdict: Verdict) -> Sequence[float]:
-    try:
-        found = [float(score) for score in verdict.split()]
-    except ValueError:
-        found = []
-    if len(found) != len(ERROR_TYPES):
-        raise DataError(
-            f"verdict {verdict!r} is not {len(ERROR_TYPES)} scores; delete that line and judge "
-            "again"
-        )
-    return found

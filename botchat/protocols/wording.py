@@ -165,4 +165,9 @@ def reason(text: str) -> str:
 def _verdict(match: re.Match[str] | None, meaning: Callable[[str], str | None]) -> str | None:
     if match is None:
         return None
-    return meaning(" ".join(re.sub(r"[^\w\s/]+", " ", match["choice"]).lower().split()))
+    return meaning(normal(match["choice"]))
+
+
+def normal(words: str) -> str:
+    """Words of a judge without case, marks and surplus white space."""
+    return " ".join(re.sub(r"[^\w\s/]+", " ", words).lower().split())

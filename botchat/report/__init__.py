@@ -22,7 +22,7 @@ from jinja2 import Environment, StrictUndefined
 from botchat import __version__, prompts
 from botchat.boards.board import Board
 from botchat.boards.tables import Column, Table, cells, headline, labels
-from botchat.protocols import arena, diagnosis, gteval, unieval
+from botchat.protocols.kinds import Protocol
 from botchat.report.glance import glance, ranks
 from botchat.report.inline import inline
 from botchat.report.transcripts import Sample
@@ -100,7 +100,9 @@ def render(
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.globals.update(shown=_shown, columns=_columns, inline=inline, glance=glance)
+    environment.globals.update(
+        shown=_shown, columns=_columns, inline=inline, glance=glance, explained=_explained
+    )
     files = resources.files("botchat.report")
     script = "\n".join(files.joinpath(name).read_text("utf-8") for name in SCRIPTS)
     boards = [view.board for view in views]
@@ -158,21 +160,19 @@ def _inert(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+def _explained(board: Board) -> list[Protocol]:
+    """Every protocol of a board, once for all its N."""
+    return list({part.protocol.base: part.protocol for part in board.parts}.values())
+
+
 def _prompts(boards: Sequence[Board]) -> list[Prompt]:
     """The wording of what was asked, in full."""
-    asked: list[tuple[str, tuple[str, ...]]] = [("dialogue generation", ("generation",))]
-    if any(board.unieval for board in boards):
-        asked.append(("UniEval", unieval.PROMPTS))
-    if any(board.arenas for board in boards):
-        asked.append(("Arena", arena.PROMPTS))
-    if any(board.gteval for board in boards):
-        asked.append(("GTEval", gteval.PROMPTS))
-    if any(board.diagnosis for board in boards):
-        asked.append(("diagnosis", diagnosis.PROMPTS))
-    return [
-        Prompt(title, prompts.digest(*names), [prompts.text(name) for name in names])
-        for title, names in asked
-    ]
+    asked = {part.protocol.base: part.protocol for board in boards for part in board.parts}
+    ordered = sorted(asked.values(), key=lambda p: (p.kind != "place", p.shows != "pair"))
+    generation = Prompt(
+        "dialogue generation", prompts.digest("generation"), [prompts.text("generation")]
+    )
+    return [generation, *(Prompt(p.short or p.title, p.digest, p.texts) for p in ordered)]
 
 
 @dataclass(frozen=True)

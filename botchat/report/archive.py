@@ -3,24 +3,23 @@
 A page opened from disk may not read files, but it may run scripts that lie beside it: so each
 chunk is a script that hands over one base64 text of zlib-compressed JSON. ``index`` holds what
 lists and filters need; every other chunk holds a few seeds whole: dialogues, flags, verdicts.
+The index also describes every protocol, so that the scripts need to know kinds of answers only.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from botchat.measures.flags import Thresholds, fit_thresholds, flags
-from botchat.protocols.diagnosis import ERRORS, Report, reports
-from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
-from botchat.protocols.gteval import PROTOCOL as GTEVAL
-from botchat.protocols.unieval import PROTOCOL as UNIEVAL
-from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, natural_key
+from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.reports import ERRORS, Report, reports
+from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, Verdict, natural_key
 
 FOLDER = "chunks"
 """Beside the page."""
@@ -34,9 +33,10 @@ OPENING = 90
 Judged = Mapping[str, Mapping[str, Sequence[Judgment]]]
 """Judge -> protocol -> judgments, at most one for each seed and contestants in the order shown."""
 
-_SHOWN = re.compile(rf"{UNIEVAL}|{GTEVAL}|arena-n[0-9]+")
+_CHOICE = ("1", "2", "both", "neither")
 
-_CODES = {None: "?", "both": "b", "neither": "n", "1": "1", "2": "2"}
+_RESULTS = {None: "?", 1.0: "w", 0.5: "t", 0.0: "l"}
+"""Results for the contestant shown first, as lists have them; ``-`` is not judged."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,27 @@ class Archive:
     """JSON-ready; small."""
 
 
-def build(seeds: Sequence[Seed], dialogues: Dialogues, judged: Judged) -> Archive:
+def build(
+    seeds: Sequence[Seed],
+    dialogues: Dialogues,
+    judged: Judged,
+    catalogue: Catalogue | None = None,
+) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
     Args:
         seeds: the set.
         dialogues: contestant -> seed id -> dialogue, ``human`` among them.
         judged: what may be shown; judgments on other seeds or contestants, and of protocols that
-            the page does not show, are passed over.
+            are not in the catalogue, are passed over.
+        catalogue: by default the built-in protocols.
+
+    Raises:
+        DataError: a verdict that its protocol does not offer.
     """
     ordered = sorted(seeds, key=lambda seed: natural_key(seed.id))
     contestants = sorted(dialogues)
-    filed = _Filed(ordered, contestants, judged)
-    diagnosed = _Diagnosed(ordered, contestants, dialogues, judged)
+    filed = _Filed(ordered, contestants, dialogues, judged, catalogue or Catalogue())
     limits = fit_thresholds(seed.utterances for seed in ordered)
     chunks: dict[str, Any] = {}
     marks: dict[str, list[int]] = {name: [] for name in contestants}
@@ -75,7 +83,7 @@ def build(seeds: Sequence[Seed], dialogues: Dialogues, judged: Judged) -> Archiv
                 {
                     "dialogues": told,
                     "verdicts": filed.verdicts[seed.id],
-                    "diagnoses": diagnosed.by_seed[seed.id],
+                    "reports": filed.reports[seed.id],
                 }
             )
         chunks[f"seeds-{first // SEEDS}"] = chunk
@@ -84,11 +92,10 @@ def build(seeds: Sequence[Seed], dialogues: Dialogues, judged: Judged) -> Archiv
         "contestants": contestants,
         "human": contestants.index(HUMAN) if HUMAN in contestants else -1,
         "judges": list(judged),
-        "protocols": filed.protocols,
-        "signatures": filed.signatures,
-        "unieval": filed.unieval,
+        "protocols": [protocol.name for protocol in filed.protocols],
+        "about": [_about(protocol) for protocol in filed.protocols],
+        "single": filed.single,
         "pairs": filed.pairs,
-        "diagnosed": diagnosed.errors,
         "error_types": ERRORS,
         "flags": [marks[name] for name in contestants],
         "limits": list(asdict(limits).items()),
@@ -97,75 +104,12 @@ def build(seeds: Sequence[Seed], dialogues: Dialogues, judged: Judged) -> Archiv
     about = {"folder": FOLDER, "dialogues": sum(map(len, dialogues.values()))}
     return Archive(
         {f"{FOLDER}/{name}.js": _script(name, content) for name, content in chunks.items()},
-        {**about, "verdicts": filed.count},
+        {**about, "verdicts": filed.count, "view": filed.view},
     )
 
 
 class _Filed:
     """Judgments by seed, and as short codes for lists."""
-
-    def __init__(self, seeds: Sequence[Seed], contestants: Sequence[str], judged: Judged) -> None:
-        place = {seed.id: i for i, seed in enumerate(seeds)}
-        number = {name: i for i, name in enumerate(contestants)}
-        shown_of = {
-            judge: {name: made for name, made in by.items() if _SHOWN.fullmatch(name)}
-            for judge, by in judged.items()
-        }
-        self.protocols = sorted(
-            {protocol for by in shown_of.values() for protocol in by}, key=_protocol_order
-        )
-        self.verdicts: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
-        self.signatures: dict[str, str] = {}
-        self.unieval: list[dict[int, list[int]]] = []
-        """Of each judge: contestant -> by seed: 0 "No", index, -1 unreadable, -2 not judged."""
-        self.pairs: list[dict[str, dict[str, str]]] = []
-        """Of each judge: protocol -> contestants in the order shown -> one code a seed."""
-        self.count = 0
-        for who, by_protocol in enumerate(shown_of.values()):
-            single: dict[int, list[int]] = {}
-            pairs: dict[str, dict[str, list[str]]] = {}
-            for protocol, made in sorted(by_protocol.items()):
-                for judgment in sorted(made, key=lambda one: one.contestants):
-                    at = place.get(judgment.seed_id)
-                    shown = [number.get(name) for name in judgment.contestants]
-                    if at is None or None in shown:
-                        continue
-                    self.count += 1
-                    self.signatures.setdefault(protocol, judgment.signature)
-                    self.verdicts[judgment.seed_id].append(self._row(who, judgment, shown))
-                    if len(shown) == 1 and shown[0] is not None:
-                        row = single.setdefault(shown[0], [-2] * len(seeds))
-                        row[at] = _index(judgment.verdict)
-                    else:
-                        key = ",".join(map(str, shown))
-                        codes = pairs.setdefault(protocol, {}).setdefault(key, ["-"] * len(seeds))
-                        codes[at] = _CODES.get(judgment.verdict, "?")
-            self.unieval.append(single)
-            self.pairs.append(
-                {
-                    protocol: {key: "".join(codes) for key, codes in by.items()}
-                    for protocol, by in pairs.items()
-                }
-            )
-
-    def _row(self, who: int, judgment: Judgment, shown: Sequence[int | None]) -> list[Any]:
-        row: list[Any] = [
-            who,
-            self.protocols.index(judgment.protocol),
-            shown,
-            judgment.verdict,
-            judgment.reason,
-            judgment.shown,
-            judgment.case,
-        ]
-        if judgment.transcript or judgment.outcome != "ok":
-            row.append(judgment.outcome)
-            row.append([[t.speaker, t.text, t.verdict, t.outcome] for t in judgment.transcript])
-        return row
-
-
-class _Diagnosed:
-    """What judges found wrong, where, by seed; and how many errors for lists."""
 
     def __init__(
         self,
@@ -173,29 +117,154 @@ class _Diagnosed:
         contestants: Sequence[str],
         dialogues: Dialogues,
         judged: Judged,
+        catalogue: Catalogue,
     ) -> None:
-        place = {seed.id: i for i, seed in enumerate(seeds)}
-        self.by_seed: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
-        """Judge, contestant, score, reports: who reports, and its errors."""
-        self.errors: list[dict[int, list[int]]] = []
-        """Of each judge: contestant -> by seed: points lost, -1 unreadable or not diagnosed."""
+        self._seeds = {seed.id: i for i, seed in enumerate(seeds)}
+        self._contestants = {name: i for i, name in enumerate(contestants)}
+        self._dialogues = dialogues
+        # Dialogues can be read where nobody has judged them alone: the first view is always there.
+        alone = [p.name for p in catalogue if p.shows == "one" and p.leads]
+        there = {name for by_protocol in judged.values() for name in by_protocol}
+        self.protocols = list(catalogue.among({*alone, *there}).values())
+        self.verdicts: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
+        """By seed: see `_row`."""
+        self.reports: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
+        """By seed: judge, protocol, contestant, score, and who reports with its errors."""
+        self.single: list[dict[str, dict[int, list[Any]]]] = []
+        """Of each judge: protocol -> contestant -> one code a seed; see `_code`."""
+        self.pairs: list[dict[str, dict[str, str]]] = []
+        """Of each judge: protocol -> contestants in the order shown -> one of `_RESULTS` a seed."""
+        self.count = 0
         for who, by_protocol in enumerate(judged.values()):
-            lost: dict[int, list[int]] = {}
-            for judgment in sorted(by_protocol.get(DIAGNOSIS, ()), key=lambda one: one.contestants):
-                (name,) = judgment.contestants
-                dialogue = dialogues.get(name, {}).get(judgment.seed_id)
-                if dialogue is None or judgment.seed_id not in place:
-                    continue
-                at, number = place[judgment.seed_id], contestants.index(name)
-                told = reports(judgment, dialogue.utterances)
-                self.by_seed[judgment.seed_id].append(
-                    [who, number, judgment.verdict, [[by, _errors(r)] for by, r in told.items()]]
+            single: dict[str, dict[int, list[Any]]] = {}
+            pairs: dict[str, dict[str, str]] = {}
+            for protocol in self.protocols:
+                judgments = by_protocol.get(protocol.name, ())
+                filed = self._file(who, protocol, judgments)
+                if filed and protocol.shows == "one":
+                    single[protocol.name] = {shown[0]: codes for shown, codes in filed.items()}
+                elif filed:
+                    pairs[protocol.name] = {
+                        ",".join(map(str, shown)): "".join(codes) for shown, codes in filed.items()
+                    }
+            self.single.append(single)
+            self.pairs.append(pairs)
+
+    @property
+    def view(self) -> str:
+        """Name of the protocol that the reader opens with."""
+        names = [p.name for p in self.protocols if p.shows == "one" and p.kind != "report"]
+        judged = [name for name in names if any(name in by for by in self.single)]
+        return next(iter((*judged, *names, *(p.name for p in self.protocols))), "")
+
+    def _file(
+        self, who: int, protocol: Protocol, judgments: Sequence[Judgment]
+    ) -> dict[tuple[int, ...], list[Any]]:
+        """Put one judge's judgments of one protocol at their seeds; their codes by contestants."""
+        found: dict[tuple[int, ...], list[Any]] = {}
+        code, absent = (
+            (_code, _ABSENT[protocol.kind]) if protocol.shows == "one" else (_result, "-")
+        )
+        number = self.protocols.index(protocol)
+        for judgment in sorted(judgments, key=lambda one: one.contestants):
+            at = self._seeds.get(judgment.seed_id)
+            shown = tuple(
+                self._contestants[name]
+                for name in judgment.contestants
+                if name in self._contestants
+            )
+            known = len(shown) == len(judgment.contestants)
+            if at is None or not known or len(shown) != (1 if protocol.shows == "one" else 2):
+                continue
+            self.count += 1
+            told: list[Any] = []
+            dialogue = self._dialogues[judgment.contestants[0]].get(judgment.seed_id)
+            if protocol.kind == "report" and dialogue is not None:
+                given = reports(judgment, dialogue.utterances)
+                told = [[by, _errors(report)] for by, report in given.items()]
+                self.reports[judgment.seed_id].append(
+                    [who, number, shown[0], judgment.verdict, told]
                 )
-                if judgment.verdict is not None:
-                    # A panel's mean score has decimals; the list has room for whole points.
-                    points = -round(float(judgment.verdict))
-                    lost.setdefault(number, [-1] * len(seeds))[at] = points
-            self.errors.append(lost)
+            # The reason of a report is its errors once more.
+            reason = "" if told else judgment.reason
+            self.verdicts[judgment.seed_id].append(_row(who, number, judgment, shown, reason))
+            codes = found.setdefault(shown, [absent] * len(self._seeds))
+            codes[at] = code(protocol, judgment.verdict)
+        return found
+
+
+_ABSENT = {"place": -2, "score": None, "report": None}
+"""Codes of a dialogue that is not judged."""
+
+
+def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
+    """A verdict on one dialogue as lists have it.
+
+    Of a place its index, 0 for ``"No"`` and -1 for an unreadable one; of the others the numbers, an
+    empty list for an unreadable one.
+    """
+    if protocol.kind == "place":
+        return -1 if verdict is None else 0 if verdict == "No" else int(verdict)
+    numbers = protocol.numbers(verdict) or ()
+    return [int(number) if number.is_integer() else number for number in numbers]
+
+
+def _result(protocol: Protocol, verdict: Verdict | None) -> str:
+    return _RESULTS[protocol.result(verdict)]
+
+
+def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason: str) -> list[Any]:
+    """Judge, protocol, contestants, verdict, reason, utterances shown, digest of the case.
+
+    Then how the call ended and what a panel said, where there is something to tell.
+    """
+    row: list[Any] = [
+        who,
+        number,
+        shown,
+        judgment.verdict,
+        reason,
+        judgment.shown,
+        judgment.case,
+    ]
+    if judgment.transcript or judgment.outcome != "ok":
+        row.append(judgment.outcome)
+        row.append([[t.speaker, t.text, t.verdict, t.outcome] for t in judgment.transcript])
+    return row
+
+
+def _about(protocol: Protocol) -> dict[str, Any]:
+    """What the page must know of a protocol."""
+    told: dict[str, Any] = {
+        "name": protocol.name,
+        "base": protocol.base,
+        "title": _title(protocol),
+        "kind": protocol.kind,
+        "shows": protocol.shows,
+        "n": protocol.n,
+        "about_ai": protocol.about_ai,
+        "question": protocol.question,
+        "prompt": protocol.template,
+    }
+    if protocol.kind == "choice":
+        answers = zip(_CHOICE, protocol.labels, strict=False)
+        told["answers"] = [[said, label, _result(protocol, said)] for said, label in answers]
+    if protocol.scale is not None:
+        told["numbers"] = protocol.scale.names
+        told["fields"] = protocol.asked_scale.names
+        told["scale"] = [protocol.scale.lowest, protocol.scale.highest]
+        told["whole"] = protocol.scale.whole
+    return told
+
+
+def _title(protocol: Protocol) -> str:
+    """Of the view that shows its verdicts."""
+    title = protocol.short or protocol.title
+    if protocol.shows == "pair":
+        return f"Two models ({title}, N = {protocol.n})"
+    if protocol.shows == "human":
+        return f"Beside the human one ({title})"
+    return "One dialogue" if protocol.leads else title
 
 
 def _errors(report: Report) -> list[list[Any]]:
@@ -227,19 +296,9 @@ def _dialogue(dialogue: Dialogue | None, limits: Thresholds) -> dict[str, Any] |
     return told
 
 
-def _index(verdict: str | None) -> int:
-    if verdict is None:
-        return -1
-    return 0 if verdict == "No" else int(verdict)
-
-
 def _opening(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= OPENING else f"{line[: OPENING - 1]}…"
-
-
-def _protocol_order(protocol: str) -> tuple[object, ...]:
-    return (protocol != UNIEVAL, natural_key(protocol))
 
 
 def _script(name: str, content: Any) -> str:

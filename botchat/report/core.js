@@ -74,8 +74,23 @@ const botchat = (() => {
   const percent = (part, whole) => `${Math.round((100 * part) / whole)} %`;
 
   // Who wins a comparison, for the contestant shown first: "win", "tie", "lose" or "none".
-  const outcome = (code) =>
-    ({ 1: "lose", 2: "win", b: "tie", n: "tie", both: "tie", neither: "tie" })[code] || "none";
+  const outcome = (code) => ({ w: "win", t: "tie", l: "lose" })[code] || "none";
 
-  return { about, el, named, link, hash, take, load, seed, chosen, percent, outcome };
+  // The numbers of a score.
+  const numbers = (verdict) => verdict.split(" ").map(Number);
+
+  // The same of a verdict. `protocol` is always an entry of the index's `about`.
+  const result = (protocol, verdict) => {
+    if (protocol.kind !== "score") {
+      const answer = protocol.answers.find(([said]) => said === verdict);
+      return outcome(answer && answer[2]);
+    }
+    if (verdict === null) return "none";
+    const given = numbers(verdict);
+    const sum = (part) => part.reduce((all, one) => all + one, 0);
+    const lead = sum(given.slice(0, given.length / 2)) - sum(given.slice(given.length / 2));
+    return outcome(Math.abs(lead) < 1e-9 ? "t" : lead > 0 ? "w" : "l");
+  };
+
+  return { about, el, named, link, hash, take, load, seed, chosen, percent, outcome, numbers, result };
 })();

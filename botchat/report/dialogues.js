@@ -1,6 +1,6 @@
 // One dialogue with the judge's mark, flags in the margin; two side by side with the rulings.
 botchat.dialogues = (() => {
-  const { el, named, link, chosen, outcome } = botchat;
+  const { el, named, link, chosen, numbers, result } = botchat;
   const LONG = 4000;
 
   const CRITERIA = {
@@ -13,6 +13,20 @@ botchat.dialogues = (() => {
     overlap: "says the same again",
     drift: "off the subject",
     formality: "formal tone",
+  };
+
+  // What is said of a verdict with a place, and of one without.
+  const words = (protocol) =>
+    protocol.about_ai
+      ? { place: "accused", none: "taken for human", brief: "human" }
+      : { place: "found", none: "nothing found", brief: "nothing found" };
+
+  // A score in words: "Empathy 7", of two dialogues "Empathy 7 to 4".
+  const scored = (protocol, verdict) => {
+    const given = typeof verdict === "string" ? numbers(verdict) : verdict;
+    const half = protocol.numbers.length;
+    const of = (i) => (given.length > half ? `${given[i]} to ${given[half + i]}` : given[i]);
+    return protocol.numbers.map((name, i) => `${name} ${of(i)}`).join(", ");
   };
 
   const text = (said) => {
@@ -29,7 +43,7 @@ botchat.dialogues = (() => {
 
   const EVIDENCE = { elsewhere: "said in another utterance", "not found": "not in the dialogue" };
 
-  // One error of a diagnosis: its type, the words quoted, whether they were said, and why.
+  // One error of a report: its type, the words quoted, whether they were said, and why.
   const error = (index, by, [type, at, quote, evidence, why]) =>
     el(
       "p",
@@ -41,14 +55,18 @@ botchat.dialogues = (() => {
       by ? [" · ", named(by)] : null,
     );
 
-  // Errors by utterance, 0 for those that name none; who found them where that is not the judge.
-  const diagnosed = (index, content, a) => {
+  // Errors by utterance, 0 for those that name none; who found them where that is not the judge,
+  // and in which protocol where there are several. All reports, or those of one protocol.
+  const reported = (index, content, a, only) => {
+    const several = !only && index.about.filter(({ kind }) => kind === "report").length > 1;
     const found = { scores: [], at: {} };
-    for (const [who, contestant, score, told] of content.diagnoses) {
-      if (contestant !== a) continue;
-      found.scores.push([who, score]);
+    for (const [who, p, contestant, score, told] of content.reports) {
+      const { name } = index.about[p];
+      if (contestant !== a || (only && name !== only)) continue;
+      found.scores.push([who, name, score]);
       for (const [speaker, errors] of told) {
-        const by = told.length > 1 ? speaker : who === chosen.judge ? "" : index.judges[who];
+        const judge = told.length > 1 ? speaker : who === chosen.judge ? "" : index.judges[who];
+        const by = [judge, several ? name : ""].filter(Boolean).join(", ");
         for (const one of errors) {
           const at = one[1] || 0;
           (found.at[at] = found.at[at] || []).push(error(index, by, one));
@@ -58,7 +76,8 @@ botchat.dialogues = (() => {
     return found;
   };
 
-  // options: limits, errors (index -> nodes), accused (index), by (who accuses), reason, others (index -> judges), human
+  // options: limits, errors (index -> nodes), accused (index), word (for that), by (who accuses),
+  // reason, others (index -> judges), human
   const utterance = (dialogue, i, options) => {
     const index = i + 1;
     const accused = index === options.accused;
@@ -79,7 +98,7 @@ botchat.dialogues = (() => {
     const odd = dialogue.outcomes && dialogue.outcomes[index];
     if (odd) marks.push(el("li", { class: "dropped" }, odd));
     for (const who of (options.others && options.others[index]) || []) {
-      marks.push(el("li", { class: "other" }, "accused by ", named(who)));
+      marks.push(el("li", { class: "other" }, `${options.word} by `, named(who)));
     }
     const speaker = `${index} · ${"AB"[i % 2]}`;
     const part = isSeed || options.human ? " · human" : "";
@@ -90,7 +109,7 @@ botchat.dialogues = (() => {
       el(
         "div",
         { class: "bubble" },
-        el("span", { class: "speaker" }, speaker, part, accused ? " · accused" : ""),
+        el("span", { class: "speaker" }, speaker, part, accused ? ` · ${options.word}` : ""),
         text(dialogue.said[i]),
         accused && options.reason
           ? el("p", { class: "reason", dir: "auto" }, el("b", null, named(options.by), ": "), options.reason)
@@ -121,36 +140,47 @@ botchat.dialogues = (() => {
     );
   };
 
-  const single = (index, content, a, at) => {
+  // What the chosen judge said of a dialogue: in words, and how it looks.
+  const ruling = (protocol, row, accused) => {
+    if (!row) return ["not judged", "none"];
+    if (protocol.kind === "report") {
+      return row[3] === null ? [`${protocol.name} unreadable`, "none"] : [`${protocol.name} ${row[3]}`, "none"];
+    }
+    if (row[3] === null) return ["no readable verdict", "none"];
+    if (protocol.kind === "score") return [scored(protocol, row[3]), "score"];
+    const { place, none } = words(protocol);
+    return accused ? [`${place} from utterance ${accused} on`, "lose"] : [none, "win"];
+  };
+
+  const single = (index, content, protocol, a, at) => {
     const dialogue = content.dialogues[a];
     const name = index.contestants[a];
-    const rows = content.verdicts.filter((row) => row[2].length === 1 && row[2][0] === a);
+    const p = index.about.indexOf(protocol);
+    const rows = content.verdicts.filter((row) => row[1] === p && row[2][0] === a);
     const mine = rows.find((row) => row[0] === chosen.judge);
+    const isPlace = protocol.kind === "place";
+    const isReport = protocol.kind === "report";
     const others = {};
     for (const row of rows) {
-      if (row !== mine && row[3] && row[3] !== "No") {
+      if (isPlace && row !== mine && row[3] && row[3] !== "No") {
         (others[row[3]] = others[row[3]] || []).push(index.judges[row[0]]);
       }
     }
-    const accused = mine && mine[3] && mine[3] !== "No" ? Number(mine[3]) : 0;
-    const diagnosis = diagnosed(index, content, a);
+    const accused = isPlace && mine && mine[3] && mine[3] !== "No" ? Number(mine[3]) : 0;
+    const diagnosis = reported(index, content, a, isReport ? protocol.name : "");
     const options = {
       limits: Object.fromEntries(index.limits),
       errors: diagnosis.at,
       accused,
+      word: words(protocol).place,
       by: index.judges[chosen.judge],
       reason: mine ? mine[4] : "",
       others,
       human: a === index.human,
     };
-    const said = !mine
-      ? "not judged"
-      : mine[3] === null
-        ? "no readable verdict"
-        : accused
-          ? `accused from utterance ${accused} on`
-          : "taken for human";
-    const kind = !mine || mine[3] === null ? "none" : accused ? "lose" : "win";
+    const [said, kind] = ruling(protocol, mine, accused);
+    const alsoScored = protocol.kind === "score" ? rows.filter((row) => row !== mine && row[3] !== null) : [];
+    const alsoReported = diagnosis.scores.filter(([who]) => !isReport || who !== chosen.judge);
     return [
       el("h3", { tabindex: "-1" }, named(name), " · ", named(index.seeds[at][0])),
       el(
@@ -159,11 +189,12 @@ botchat.dialogues = (() => {
         el("span", { class: `badge ${kind}` }, said),
         " by ",
         named(index.judges[chosen.judge]),
-        diagnosis.scores.map(([who, score]) => [
+        alsoScored.map((row) => [" · ", el("span", { class: "badge score" }, scored(protocol, row[3])), " by ", named(index.judges[row[0]])]),
+        alsoReported.map(([who, by, score]) => [
           " · ",
-          el("span", { class: "badge none" }, score === null ? "diagnosis unreadable" : `diagnosis ${score}`),
+          el("span", { class: "badge none" }, score === null ? `${by} unreadable` : `${by} ${score}`),
           who === chosen.judge ? null : [" by ", named(index.judges[who])],
-        ]),
+        ]).flat(),
       ),
       el("ol", null, dialogue.said.map((_, i) => utterance(dialogue, i, options))),
       diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", null, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
@@ -176,30 +207,40 @@ botchat.dialogues = (() => {
         ? el(
             "p",
             { class: "note" },
-            el("a", { href: link({ view: "unieval", a: index.contestants[index.human], seed: index.seeds[at][0] }) }, "How people went on"),
+            el("a", { href: link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at][0] }) }, "How people went on"),
           )
         : null,
     ];
   };
 
+  const AI_INVOLVED = {
+    1: "the first is AI-involved",
+    2: "the second is AI-involved",
+    both: "both are AI-involved",
+    neither: "neither is AI-involved",
+  };
+
+  // What a judge said of two dialogues.
+  const answered = (protocol, verdict) => {
+    if (verdict === null) return "no readable verdict";
+    if (protocol.kind === "score") return scored(protocol, verdict);
+    if (protocol.about_ai) return AI_INVOLVED[verdict];
+    const answer = protocol.answers.find(([said]) => said === verdict);
+    return `“${answer ? answer[1] : verdict}”`;
+  };
+
   const pair = (index, content, protocol, a, b, at) => {
-    const p = index.protocols.indexOf(protocol);
+    const p = index.about.indexOf(protocol);
     const rows = content.verdicts.filter(
       (row) => row[0] === chosen.judge && row[1] === p && row[2].includes(a) && row[2].includes(b),
     );
     const names = [index.contestants[a], index.contestants[b]];
     const limits = Object.fromEntries(index.limits);
-    const shown = rows.length ? Math.max(...rows.map((row) => row[5])) : 16;
+    const shown = rows.length ? Math.max(...rows.map((row) => row[5])) : protocol.n || 16;
     const verdicts = rows.map((row) => {
       const first = row[2][0] === a ? 0 : 1;
-      const won = outcome(row[3]);
+      const won = result(protocol, row[3]);
       const winner = won === "win" ? names[first] : won === "lose" ? names[1 - first] : "";
-      const said = {
-        1: "the first is AI-involved",
-        2: "the second is AI-involved",
-        both: "both are AI-involved",
-        neither: "neither is AI-involved",
-      }[row[3]];
       return el(
         "div",
         { class: "ruling" },
@@ -208,7 +249,7 @@ botchat.dialogues = (() => {
           null,
           el("span", { class: `badge ${winner ? (winner === names[0] ? "win" : "lose") : won}` },
             winner ? [named(winner), " wins"] : won === "tie" ? "tie" : "unreadable"),
-          " with ", named(names[first]), " shown first: ", said || "no readable verdict", ".",
+          " with ", named(names[first]), " shown first: ", answered(protocol, row[3]), ".",
         ),
         row[4] ? el("p", { class: "reason", dir: "auto" }, row[4]) : null,
         talk(row),
@@ -238,5 +279,5 @@ botchat.dialogues = (() => {
     ];
   };
 
-  return { text, single, pair };
+  return { text, words, scored, single, pair };
 })();

@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from botchat.boards.board import Board
+from botchat.boards.protocols import BesideHuman, Place
 from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided, table
 from botchat.records import HUMAN
 
@@ -33,8 +34,9 @@ def glance(board: Board) -> list[Fact]:
 
 
 def _best(board: Board) -> Fact | None:
-    for n, arena in board.arenas.items():
-        frame = arena.standing.frame.dropna(subset="bt").sort_values("bt", ascending=False)
+    for arena in board.arenas:
+        n = arena.turns
+        frame = arena.table.frame.dropna(subset="bt").sort_values("bt", ascending=False)
         if frame.empty:
             continue
         best = frame[frame["bt_group"] == 1]
@@ -51,23 +53,22 @@ def _best(board: Board) -> Fact | None:
             said = Markup("{} is ahead ({}), but not clearly better than {} at N = {}.")
         said = said.format(_name(first["model"]), rating, whom, n)
         return Fact("Who is best?", said, "bradley-terry", "tables")
-    if board.unieval is not None:
-        key = next(c.key for c in board.unieval.columns if c.key.startswith("success"))
-        frame = _models(board.unieval).dropna(subset=key)
+    for part in board.of(Place):
+        n = part.reached[0]
+        key, readable = f"success_n{n}", f"readable_n{n}"
+        frame = _models(part.table).dropna(subset=key)
         if len(frame):
             row = frame.iloc[0]
             said = Markup("{}: {:.1f} % of {:,} dialogues pass as human for {} utterances.").format(
-                _name(row["model"]),
-                100 * row[key],
-                row[key.replace("success", "readable")],
-                key.removeprefix("success_n"),
+                _name(row["model"]), 100 * row[key], row[readable], n
             )
             return Fact("Who lasts longest?", said, "success-rates", "tables")
     return None
 
 
 def _breaking(board: Board) -> Fact | None:
-    if board.survival is None or not len(frame := _models(board.survival)):
+    survival = next((part.survival for part in board.of(Place)), None)
+    if survival is None or not len(frame := _models(survival)):
         return None
     parts = [_half(row) for _, row in (frame.iloc[[0, -1]] if len(frame) > 1 else frame).iterrows()]
     said = Markup("; ").join(parts)
@@ -84,7 +85,8 @@ def _half(row: pd.Series) -> Markup:
 
 
 def _beside_people(board: Board) -> Fact | None:
-    if board.gteval is None or not len(frame := board.gteval.frame.dropna(subset="win_or_tie")):
+    part = next(iter(board.of(BesideHuman)), None)
+    if part is None or not len(frame := part.table.frame.dropna(subset="win_or_tie")):
         return None
     row = frame.iloc[0]
     said = Markup("{} wins or ties in {:.1f} % of {:,} comparisons with the human dialogue.")
@@ -125,19 +127,16 @@ def _name(name: str) -> Markup:
     return Markup("<bdi>{}</bdi>").format(elided(name, LABEL_COLUMNS))
 
 
-_QUOTED = ("elo_n", "success_n", "gteval_win_or_tie")
-"""What a judge's ranking is by: columns of the main table, the first there is."""
-
-
 def ranks(boards: Sequence[Board]) -> Table:
     """Rank of every contestant by every judge, and the number that it is by."""
     rows: dict[str, dict[str, Any]] = {}
     columns = [Column("model", "Model", "name")]
     for i, board in enumerate(boards):
-        quoted = next((c for c in board.main.columns if c.key.startswith(_QUOTED)), None)
+        numbers = (number for part in board.parts for number in part.quoted if number.ranks)
+        quoted = next(numbers, None)
         columns.append(Column(f"rank_{i}", f"Rank by {board.judge}", "count"))
         if quoted is not None:
-            columns.append(Column(f"value_{i}", quoted.heading, quoted.kind))
+            columns.append(Column(f"value_{i}", quoted.heading, quoted.as_column.kind))
         for row in board.main.frame.to_dict("records"):
             told = rows.setdefault(row["model"], {"model": row["model"]})
             told[f"rank_{i}"] = row["rank"]

@@ -1,8 +1,9 @@
 // Blind labelling: the judges' cases without names, by keyboard, kept in this browser, exported as
 // a judge file of `human:<name>`.
 (() => {
-  const { about, el, named, load, seed, chosen, percent, outcome } = botchat;
+  const { about, el, named, load, seed, chosen, percent, numbers, result } = botchat;
   const FEWEST = 5;
+  const MOST_BUTTONS = 11;
 
   // The same order for everyone, so that people label the same cases (mulberry32).
   const shuffled = (items, text) => {
@@ -25,13 +26,10 @@
   const casesOf = (index, protocol) => {
     const found = new Map();
     index.judges.forEach((_, who) => {
-      if (protocol === "unieval") {
-        for (const [a, codes] of Object.entries(index.unieval[who] || {})) {
-          codes.forEach((code, at) => {
-            if (code !== -2) found.set(`${at}|${a}`, { at, shown: [Number(a)] });
-          });
-        }
-        return;
+      for (const [a, codes] of Object.entries((index.single[who] || {})[protocol] || {})) {
+        codes.forEach((code, at) => {
+          if (code !== null && code !== -2) found.set(`${at}|${a}`, { at, shown: [Number(a)] });
+        });
       }
       for (const [key, codes] of Object.entries((index.pairs[who] || {})[protocol] || {})) {
         const shown = key.split(",").map(Number);
@@ -50,9 +48,17 @@
   const sameCase = (row, shown, p) =>
     row[1] === p && row[2].length === shown.length && row[2].every((one, i) => one === shown[i]);
 
-  // Three classes for a comparison, two for a dialogue: what `agree` compares too.
-  const category = (protocol, verdict) =>
-    protocol === "unieval" ? (verdict === "No" ? "human" : "AI") : outcome(verdict);
+  // Three classes for a comparison, two for a place in a dialogue: what `agree` compares too.
+  const category = (asked, verdict) => {
+    if (asked.kind !== "place") return result(asked, verdict);
+    return verdict === "No" ? "nowhere" : "somewhere";
+  };
+
+  // How far two scores of one dialogue are apart, a mean over the numbers.
+  const distance = ([x, y]) => {
+    const other = numbers(y);
+    return numbers(x).reduce((sum, one, i) => sum + Math.abs(one - other[i]), 0) / other.length;
+  };
 
   const kappa = (pairs) => {
     const n = pairs.length;
@@ -77,8 +83,11 @@
     const protocol = el(
       "select",
       { id: "labelled-protocol" },
-      index.protocols.map((name) => el("option", { value: name }, name)),
+      index.about
+        .filter(({ name, kind }) => kind !== "report" && [...index.single, ...index.pairs].some((by) => Object.hasOwn(by, name)))
+        .map(({ name }) => el("option", { value: name }, name)),
     );
+    const question = () => index.about[index.protocols.indexOf(protocol.value)];
     const begin = el("button", { type: "button" }, "Start");
     const save = el("button", { type: "button", disabled: true }, "Export this judge file");
     const state = el("p", { class: "note", "aria-live": "polite" });
@@ -111,18 +120,28 @@
         if (made.length) agreement.textContent = `Agreement with the judges shows from ${FEWEST} labels on.`;
         return;
       }
+      const asked = question();
       index.judges.forEach((name) => {
         if (name === `human:${who.value.trim()}`) return;
         const pairs = made
           .filter((label) => label.judges && label.judges[name])
-          .map((label) => [category(label.protocol, label.verdict), category(label.protocol, label.judges[name])]);
+          .map((label) => [label.verdict, label.judges[name]]);
         if (!pairs.length) return;
-        const same = pairs.filter(([x, y]) => x === y).length;
-        const k = kappa(pairs);
-        agreement.append(
-          el("span", null, named(name), ` agrees with you in ${same} of ${pairs.length} (${percent(same, pairs.length)}${k === null ? "" : `, κ ${k.toFixed(2)}`}). `),
-        );
+        const isScore = asked.kind === "score" && asked.shows === "one";
+        agreement.append(el("span", null, named(name), isScore ? apart(pairs) : alike(asked, pairs)));
       });
+    };
+
+    const apart = (pairs) => {
+      const mean = pairs.map(distance).reduce((sum, one) => sum + one, 0) / pairs.length;
+      return ` differs from your scores by ${mean.toFixed(1)} on average, in ${pairs.length}. `;
+    };
+
+    const alike = (asked, verdicts) => {
+      const pairs = verdicts.map((pair) => pair.map((verdict) => category(asked, verdict)));
+      const same = pairs.filter(([x, y]) => x === y).length;
+      const k = kappa(pairs);
+      return ` agrees with you in ${same} of ${pairs.length} (${percent(same, pairs.length)}${k === null ? "" : `, κ ${k.toFixed(2)}`}). `;
     };
 
     const answer = (verdict) => {
@@ -175,40 +194,86 @@
     };
 
     const choice = (label, keyName, verdict) =>
-      el("button", { type: "button", "data-key": keyName, "aria-keyshortcuts": keyName, onclick: () => answer(verdict) }, label, " ", el("kbd", null, keyName));
+      el(
+        "button",
+        { type: "button", "data-key": keyName || null, "aria-keyshortcuts": keyName || null, onclick: () => answer(verdict) },
+        label,
+        keyName && keyName !== label ? [" ", el("kbd", null, keyName)] : null,
+      );
+
+    const HEADS = {
+      one: "Does a machine take part in this dialogue, and from which utterance on?",
+      pair: "Which of these does a machine take part in?",
+      human: "One of these was continued by a machine, the other by people. Which is the machine's?",
+    };
+    const KEYS = { 1: "1", 2: "2", both: "b", neither: "n" };
+    const NAMED = { 1: "The first", 2: "The second", both: "Both", neither: "Neither" };
+
+    // Where a number is given: what to show, and how to read it (null while there is none).
+    const field = (name, asked) => {
+      const [lowest, highest] = asked.scale;
+      const input = el("input", { type: "number", min: lowest, max: highest, step: asked.whole ? 1 : 0.1, required: true });
+      return {
+        node: el("label", null, `${name} (${lowest} to ${highest}) `, input),
+        input,
+        read: () => (input.value !== "" && input.validity.valid ? String(Math.round(10 * input.value) / 10 || 0) : null),
+      };
+    };
+
+    // One number on a small scale is a button each; anything else is written, and then saved.
+    const scores = (asked) => {
+      const [lowest, highest] = asked.scale;
+      if (asked.fields.length === 1 && highest - lowest < MOST_BUTTONS) {
+        const steps = Array.from({ length: highest - lowest + 1 }, (_, i) => String(lowest + i));
+        const keyOf = (step) => (step === "10" && lowest > 0 ? "0" : step.length === 1 ? step : "");
+        return [el("b", null, asked.fields[0]), ...steps.map((step) => choice(step, keyOf(step), step))];
+      }
+      const fields = asked.fields.map((name) => field(name, asked));
+      const done = () => {
+        const given = fields.map((one) => one.read());
+        const open = given.indexOf(null);
+        if (open < 0) answer(given.join(" "));
+        else fields[open].input.reportValidity();
+      };
+      for (const { input } of fields) {
+        input.addEventListener("keydown", (event) => {
+          if (event.key === "Enter") done();
+        });
+      }
+      return [...fields.map((one) => one.node), el("button", { type: "button", onclick: done }, "Save")];
+    };
 
     const show = (content) => {
       const { one, row } = current;
-      const paired = one.shown.length === 2;
+      const asked = question();
       const said = (which) => content.dialogues[which].said.slice(0, row[5]);
       const tools = [
         el("button", { type: "button", "data-key": "s", "aria-keyshortcuts": "s", onclick: () => { skipped.add(one); next(); } }, "Skip ", el("kbd", null, "s")),
         el("button", { type: "button", "data-key": "u", "aria-keyshortcuts": "u", onclick: undo, disabled: !history.length }, "Undo ", el("kbd", null, "u")),
       ];
-      const head = el("h3", { tabindex: "-1" });
-      if (!paired) {
-        head.textContent = "Does a machine take part in this dialogue, and from which utterance on?";
-        stage.replaceChildren(
-          head,
-          el("p", { class: "choices" }, choice("All human", "n", "No"), tools),
-          el("p", { class: "note" }, "Or choose the first utterance that is not human: click it, or move with j and k and press Enter."),
-          el("ol", { class: "blind" }, said(one.shown[0]).map((text, i) =>
-            el("li", { class: "AB"[i % 2] }, el("button", { type: "button", class: "bubble", onclick: () => answer(String(i + 1)) },
-              el("span", { class: "speaker" }, `${i + 1} · ${"AB"[i % 2]}`), el("span", { class: "said", dir: "auto" }, text))))),
-        );
-      } else {
-        head.textContent = protocol.value === "gteval"
-          ? "One of these was continued by a machine, the other by people. Which is the machine's?"
-          : "Which of these does a machine take part in?";
-        stage.replaceChildren(
-          head,
-          el("p", { class: "choices" }, choice("The first", "1", "1"), choice("The second", "2", "2"), choice("Both", "b", "both"), choice("Neither", "n", "neither"), tools),
-          el("div", { class: "columns" }, one.shown.map((which, i) =>
-            el("div", { class: "column" }, el("h4", null, `Conversation ${i + 1}`),
-              el("ol", { class: "blind" }, said(which).map((text, at) =>
-                el("li", { class: "AB"[at % 2] }, el("div", { class: "bubble" }, el("span", { class: "speaker" }, `${at + 1} · ${"AB"[at % 2]}`), botchat.dialogues.text(text)))))))),
-        );
-      }
+      const head = el("h3", { tabindex: "-1" }, asked.about_ai && asked.kind !== "score" ? HEADS[asked.shows] : asked.question);
+      const answers = {
+        place: () => [choice(asked.about_ai ? "All human" : "Nowhere", "n", "No")],
+        choice: () => asked.answers.map(([verdict, label]) => choice(asked.about_ai ? NAMED[verdict] : label, KEYS[verdict], verdict)),
+        score: () => scores(asked),
+      }[asked.kind]();
+      const line = (text, at) => [el("span", { class: "speaker" }, `${at + 1} · ${"AB"[at % 2]}`), text];
+      const dialogue = (which) =>
+        el("ol", { class: "blind" }, said(which).map((text, at) =>
+          el("li", { class: "AB"[at % 2] }, asked.kind === "place"
+            ? el("button", { type: "button", class: "bubble", onclick: () => answer(String(at + 1)) }, line(el("span", { class: "said", dir: "auto" }, text), at))
+            : el("div", { class: "bubble" }, line(botchat.dialogues.text(text), at)))));
+      const wanted = asked.about_ai ? "that is not human" : "that you mean";
+      stage.replaceChildren(
+        head,
+        el("p", { class: "choices" }, answers, tools),
+        ...(asked.prompt ? [el("details", null, el("summary", null, "What the judges were asked"), el("pre", { tabindex: "0" }, asked.prompt))] : []),
+        ...(asked.kind === "place" ? [el("p", { class: "note" }, `Or choose the first utterance ${wanted}: click it, or move with j and k and press Enter.`)] : []),
+        one.shown.length === 1
+          ? dialogue(one.shown[0])
+          : el("div", { class: "columns" }, one.shown.map((which, i) =>
+            el("div", { class: "column" }, el("h4", null, `Conversation ${i + 1}`), dialogue(which)))),
+      );
       head.focus({ preventScroll: true });
       if (stage.getBoundingClientRect().top < 0) stage.scrollIntoView();
     };
@@ -231,7 +296,7 @@
 
     // One line as botchat.records.Judgment reads it.
     const line = (label) => {
-      const n = label.protocol.match(/^arena-n(\d+)$/);
+      const { base, n } = index.about[index.protocols.indexOf(label.protocol)];
       const judge = `human:${who.value.trim()}`;
       const made = about.version;
       return JSON.stringify({
@@ -243,7 +308,7 @@
         reason: "",
         shown: label.shown,
         case: label.case,
-        signature: `botchat:${made}|${label.protocol.split("-")[0]}|set:${about.set}${n ? `|n:${n[1]}` : ""}|judge:${judge}|prompt:blind-page|orders:1`,
+        signature: `botchat:${made}|${base}|set:${about.set}${n ? `|n:${n}` : ""}|judge:${judge}|prompt:blind-page|orders:1`,
         outcome: "ok",
         transcript: [],
         calls: [],

@@ -1,27 +1,29 @@
 // Transcripts: a list with search and filters beside what is read.
 (() => {
   const { about, el, named, link, load, seed, chosen, outcome } = botchat;
-  const { single, pair } = botchat.dialogues;
+  const { single, pair, words, scored } = botchat.dialogues;
   const PAGE = 120;
 
-  const title = (protocol) => {
-    if (protocol === "unieval") return "One dialogue";
-    if (protocol === "gteval") return "Beside the human one (GTEval)";
-    return protocol.replace(/^arena-n(\d+)$/, "Two models (Arena, N = $1)");
-  };
+  // Points that are lost; a panel's mean has decimals.
+  const points = (lost) => `−${Math.round(10 * lost) / 10}`;
+
+  const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
   // The state is the hash; the controls only write it.
   const start = async (place) => {
     const index = await load("index");
-    const state = { view: "unieval", filter: "", term: "", limit: PAGE };
-    const pairProtocols = index.protocols.filter((name) => name !== "unieval");
+    const state = { view: about.view, filter: "", term: "", limit: PAGE };
+    const byProtocol = new Map(index.about.map((protocol) => [protocol.name, protocol]));
+    const reports = index.about.filter(({ kind }) => kind === "report").map(({ name }) => name);
+    const isPair = (name) => byProtocol.get(name).shows !== "one";
+    const isBesideHuman = (name) => byProtocol.get(name).shows === "human";
     const byName = new Map(index.contestants.map((name, i) => [name, i]));
     const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
     const texts = new Map();
 
     const option = (value, label) => el("option", { value }, label);
     const select = (label, options) => el("select", { "aria-label": label }, options);
-    const views = select("What to read", ["unieval", ...pairProtocols].map((p) => option(p, title(p))));
+    const views = select("What to read", index.about.map(({ name, title }) => option(name, title)));
     const one = select("Contestant", index.contestants.map((name) => option(name, name)));
     const two = select("Second contestant", index.contestants.map((name) => option(name, name)));
     const filter = select("Verdict", []);
@@ -33,13 +35,29 @@
     const listing = el("div", { class: "listing" }, list, more);
     const reading = el("article", { class: "reading", "aria-live": "off" });
 
-    const filters = () =>
-      state.view === "unieval"
-        ? [["", "All verdicts"], ["lose", "Accused"], ["win", "Taken for human"], ["none", "Unreadable or not judged"], ["flagged", "Flagged"], ...(index.diagnosed.some((by) => Object.keys(by).length) ? [["diagnosed", "Diagnosed errors"]] : [])]
-        : [["", "All verdicts"], ["win", `${one.value} wins`], ["lose", `${two.value} wins`], ["tie", "Tie"], ["split", "Depends on the order"], ["none", "Unreadable"]];
+    // What a list can be narrowed to; "up-0" and "down-0" put it into the order of the first number.
+    const filters = () => {
+      if (isPair(state.view)) {
+        return [["", "All verdicts"], ["win", `${one.value} wins`], ["lose", `${two.value} wins`], ["tie", "Tie"], ["split", "Depends on the order"], ["none", "Unreadable"]];
+      }
+      const protocol = byProtocol.get(state.view);
+      const { place, none } = words(protocol);
+      const isDiagnosed = protocol.kind !== "report" && index.single.some((by) => reports.some((name) => Object.hasOwn(by, name)));
+      return [
+        ["", "All verdicts"],
+        ...{
+          place: () => [["lose", capital(place)], ["win", capital(none)]],
+          score: () => protocol.numbers.flatMap((name, i) => [[`down-${i}`, `${name}: highest first`], [`up-${i}`, `${name}: lowest first`]]),
+          report: () => [["lose", "With errors"], ["win", "Without errors"], ["up-0", "Most points lost first"]],
+        }[protocol.kind](),
+        ["none", "Unreadable or not judged"],
+        ["flagged", "Flagged"],
+        ...(isDiagnosed ? [["diagnosed", "Diagnosed errors"]] : []),
+      ];
+    };
 
     const opponents = () => {
-      if (state.view === "gteval") return index.human >= 0 ? [index.contestants[index.human]] : [];
+      if (isBesideHuman(state.view)) return index.human >= 0 ? [index.contestants[index.human]] : [];
       const known = (index.pairs[chosen.judge] || {})[state.view] || {};
       const a = byName.get(one.value);
       const found = new Set();
@@ -52,9 +70,9 @@
     };
 
     const sync = () => {
-      const paired = state.view !== "unieval";
+      const paired = isPair(state.view);
       views.value = state.view;
-      two.hidden = !paired || state.view === "gteval";
+      two.hidden = !paired || isBesideHuman(state.view);
       if (paired) {
         const before = two.value;
         const names = opponents();
@@ -67,18 +85,33 @@
       state.filter = filter.value;
     };
 
+    // A verdict on one dialogue, as `_code` of botchat.report.archive has it: its kind, in words, and
+    // numbers to sort by.
+    const told = (protocol, code) => {
+      if (code === null || code === -2) return { kind: "none", said: "not judged" };
+      if (code === -1 || code.length === 0) return { kind: "none", said: "unreadable" };
+      if (protocol.kind === "score") return { kind: "score", said: scored(protocol, code), numbers: code };
+      if (protocol.kind === "report") {
+        return { kind: code[0] ? "lose" : "win", said: code[0] ? points(-code[0]) : "no errors", numbers: code };
+      }
+      const { place, brief } = words(protocol);
+      return code ? { kind: "lose", said: `${place} at ${code}` } : { kind: "win", said: brief };
+    };
+
+    const codeOf = (who, name, a, at) => {
+      const row = ((index.single[who] || {})[name] || {})[a];
+      return row ? row[at] : null;
+    };
+
     const item = (at) => {
       const a = byName.get(one.value);
-      if (state.view === "unieval") {
+      const protocol = byProtocol.get(state.view);
+      if (!isPair(state.view)) {
         const marks = index.flags[a] ? index.flags[a][at] : -1;
         if (marks < 0) return null;
-        const row = index.unieval[chosen.judge] && index.unieval[chosen.judge][a];
-        const code = row ? row[at] : -2;
-        const kind = code < 0 ? "none" : code ? "lose" : "win";
-        const lost = (by) => (by[a] ? Math.max(0, by[a][at]) : 0);
-        const errors = Math.max(...index.diagnosed.map(lost));
-        const said = code === -2 ? "not judged" : code === -1 ? "unreadable" : code ? `accused at ${code}` : "human";
-        return { at, kind, said, marks, errors };
+        const lost = (name, who) => -((codeOf(who, name, a, at) || [])[0] || 0);
+        const all = protocol.kind === "report" ? [] : reports.flatMap((name) => index.judges.map((_, who) => lost(name, who)));
+        return { at, ...told(protocol, codeOf(chosen.judge, state.view, a, at)), marks, errors: Math.max(0, ...all) };
       }
       const b = byName.get(two.value);
       const codes = (index.pairs[chosen.judge] || {})[state.view] || {};
@@ -92,22 +125,29 @@
       return { at, kind, said, marks: 0 };
     };
 
+    // Which number the list is in the order of, and which way.
+    const sorting = () => {
+      const [way, number] = state.filter.split("-");
+      return number ? [Number(number), way === "up" ? 1 : -1] : null;
+    };
+
     const matches = (found) => {
       const has = { flagged: found.marks, diagnosed: found.errors };
-      if (state.filter && !(state.filter in has ? has[state.filter] : found.kind === state.filter)) return false;
+      const sorted = sorting();
+      if (sorted ? !found.numbers : state.filter && !(state.filter in has ? has[state.filter] : found.kind === state.filter)) return false;
       if (!state.term) return true;
       const [id, opening] = index.seeds[found.at];
       if (`${id} ${opening}`.toLowerCase().includes(state.term)) return true;
       const content = texts.get(found.at);
       if (!content) return false;
       const which = [byName.get(one.value)];
-      if (state.view !== "unieval") which.push(byName.get(two.value));
+      if (isPair(state.view)) which.push(byName.get(two.value));
       return which.some((i) => content.dialogues[i] && content.dialogues[i].said.some((said) => said.toLowerCase().includes(state.term)));
     };
 
     const to = (at) => {
       const parts = { view: state.view, a: one.value };
-      if (state.view !== "unieval") parts.b = two.value;
+      if (isPair(state.view)) parts.b = two.value;
       parts.seed = index.seeds[at][0];
       if (index.judges.length > 1) parts.judge = index.judges[chosen.judge];
       return link(parts);
@@ -116,6 +156,8 @@
     let found = [];
     const refresh = () => {
       found = index.seeds.map((_, at) => item(at)).filter((each) => each && matches(each));
+      const sorted = sorting();
+      if (sorted) found.sort((x, y) => sorted[1] * (x.numbers[sorted[0]] - y.numbers[sorted[0]]));
       count.textContent = `${found.length.toLocaleString("en")} of ${index.seeds.length.toLocaleString("en")}`;
       list.replaceChildren(
         ...found.slice(0, state.limit).map((each) =>
@@ -128,7 +170,7 @@
               el("span", { class: "id" }, named(index.seeds[each.at][0])),
               el("span", { class: `badge ${each.kind}` }, each.said),
               each.marks ? el("span", { class: "marks", title: "flags" }, `⚑ ${each.marks}`) : null,
-              each.errors ? el("span", { class: "marks", title: "points lost in the diagnosis" }, `−${each.errors}`) : null,
+              each.errors ? el("span", { class: "marks", title: "points lost in the diagnosis" }, points(each.errors)) : null,
               el("span", { class: "opening", dir: "auto" }, index.seeds[each.at][1]),
             ),
           ),
@@ -142,7 +184,8 @@
       const [view, a, b] = [state.view, byName.get(one.value), byName.get(two.value)];
       const content = await seed(index, at);
       if (at !== state.at || view !== state.view) return;
-      const there = content.dialogues[a] && (view === "unieval" || content.dialogues[b]);
+      const protocol = byProtocol.get(view);
+      const there = content.dialogues[a] && (!isPair(view) || content.dialogues[b]);
       const place = found.findIndex((each) => each.at === at);
       const step = (by, label) => {
         const next = place < 0 ? null : found[place + by];
@@ -151,7 +194,7 @@
       reading.replaceChildren(
         el("p", { class: "steps" }, step(-1, "← Previous"), step(1, "Next →"), el("a", { href: to(at) }, "Link to this")),
         ...(there
-          ? (view === "unieval" ? single(index, content, a, at) : pair(index, content, view, a, b, at)).flat().filter(Boolean)
+          ? (isPair(view) ? pair(index, content, protocol, a, b, at) : single(index, content, protocol, a, at)).flat().filter(Boolean)
           : [el("p", { class: "note" }, "There is no such dialogue.")]),
       );
       if (focus) {
@@ -177,7 +220,7 @@
 
     const go = (arrived) => {
       const asked = botchat.hash();
-      const known = asked.view && (asked.view === "unieval" || pairProtocols.includes(asked.view));
+      const known = byProtocol.has(asked.view);
       if (known) {
         state.view = asked.view;
         if (byName.has(asked.a)) one.value = asked.a;
@@ -201,7 +244,7 @@
 
     const rewrite = () => {
       const parts = { view: views.value, a: one.value };
-      if (views.value !== "unieval") parts.b = two.value;
+      if (isPair(views.value)) parts.b = two.value;
       history.replaceState(null, "", link(parts));
       go(false);
     };

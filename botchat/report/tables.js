@@ -67,7 +67,7 @@
   const linked = (table) => {
     for (const head of table.querySelectorAll("tbody th")) {
       const name = head.title || head.textContent.trim();
-      const to = botchat.link({ view: "unieval", a: name });
+      const to = botchat.link({ view: about.view, a: name });
       head.append(el("a", { href: to, title: "Read its dialogues" }, ...head.childNodes));
     }
   };

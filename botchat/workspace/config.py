@@ -29,6 +29,7 @@ import msgspec
 
 from botchat.errors import ConfigError
 from botchat.records import HUMAN, N_SEED
+from botchat.workspace.criteria import TAKEN, CriterionSettings, with_prompt
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings, circle, with_texts
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -114,6 +115,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     endpoints: dict[str, EndpointSettings] = {}
     judges: dict[str, JudgeSettings] = {}
     panels: dict[str, PanelSettings] = {}
+    protocols: dict[str, CriterionSettings] = {}
     generation: GenerationSettings = GenerationSettings()
     arena: ArenaSettings = ArenaSettings()
 
@@ -123,6 +125,7 @@ _SECTIONS: dict[str, tuple[type[Any], bool]] = {
     "endpoints": (EndpointSettings, True),
     "judges": (JudgeSettings, True),
     "panels": (PanelSettings, True),
+    "protocols": (CriterionSettings, True),
     "generation": (GenerationSettings, False),
     "arena": (ArenaSettings, False),
 }
@@ -186,6 +189,9 @@ def load(path: Path) -> Config:
             sections["models"][name] = msgspec.structs.replace(model, api_key_file=key_file)
     sections["panels"] = {
         name: _read_roles(path, source, name, panel) for name, panel in sections["panels"].items()
+    }
+    sections["protocols"] = {
+        name: _read_prompt(path, source, name, own) for name, own in sections["protocols"].items()
     }
     if names := circle(sections["panels"]):
         place = f"{path}:{_line_of(source, f'panels.{names[0]}')}"
@@ -351,6 +357,26 @@ def _read_roles(path: Path, source: str, name: str, panel: PanelSettings) -> Pan
             ) from None
 
     return with_texts(panel, read)
+
+
+def _read_prompt(
+    path: Path, source: str, name: str, settings: CriterionSettings
+) -> CriterionSettings:
+    """A criterion with the text of its prompt file, which stands beside botchat.toml."""
+    table = f"protocols.{name}"
+    if name in TAKEN or not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
+        raise ConfigError(
+            f"{path}:{_line_of(source, table)}: {table}: a name is lower-case letters, digits and _"
+            f" (at most 40), and none of {', '.join(TAKEN)}"
+        )
+    try:
+        return with_prompt(settings, (path.parent / settings.prompt).read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        said = f"cannot read {settings.prompt}: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+    except ValueError as error:
+        said = str(error).removeprefix("prompt: ")
+    key = f"{table}.prompt"
+    raise ConfigError(f"{path}:{_line_of(source, key)}: {key}: {said}")
 
 
 def _check_model(path: Path, source: str, name: str, model: ModelSettings) -> None:

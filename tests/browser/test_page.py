@@ -18,10 +18,12 @@ from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.page import report
 from botchat.pipeline.read_set import read
 from botchat.pipeline.view import serve
-from botchat.protocols.diagnosis import ERRORS
+from botchat.protocols.catalogue import Catalogue, catalogue
+from botchat.protocols.reports import ERRORS
 from botchat.records import Judgment, Remark, Utterance, natural_key
 from botchat.report import View, live, render
 from botchat.report.archive import build
+from botchat.workspace.criteria import CriterionSettings
 from botchat.workspace.folder import Workspace
 from tests.boards import QUICK, Made, judgment, made
 from tests.browser.conftest import Browser
@@ -214,7 +216,7 @@ def test_labels_of_pairs_are_people_to_agree_with(
     assert (row["judge"], row["n"]) == ("rules", 10)
     assert f"rules agrees with you in {round(5 * row['accuracy'])} of 5" in shown
     board = read(workspace, "sample", ["human:Amy"]).board("human:Amy", QUICK)
-    assert board.arenas[16].comparisons.n == 5
+    assert board.arenas[0].comparisons.n == 5
     page = report(workspace, "sample", elo=QUICK).read_text("utf-8")
     assert "Judges against people (human…): arena-n16 on sample" in page
 
@@ -307,9 +309,214 @@ def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: P
     assert browser.complaints() == []
 
 
-def write_page(records: Made, folder: Path, judge: str = "rules") -> Path:
+def own_page(folder: Path, attack: str = "") -> Path:
+    """A page with somebody's own criteria of every kind, beside UniEval."""
+    one = "{{conversation}}" + attack
+    two = "{{conversation_1}} {{conversation_2}}" + attack
+    known = catalogue(
+        {
+            "empathy": CriterionSettings(
+                kind="score", prompt=one, title=f"Empathy{attack}", question=f"How warm?{attack}",
+                numbers=("Empathy",), lowest=1, highest=10,
+            ),
+            "style": CriterionSettings(
+                kind="score", prompt=one, numbers=("Wit", f"Tact{attack}"), lowest=0, highest=100
+            ),
+            "drift": CriterionSettings(kind="place", prompt=one, title=f"First drift{attack}"),
+            "faults": CriterionSettings(kind="report", prompt=one, title="Faults"),
+            "warmth": CriterionSettings(
+                kind="choice", shows="pair", prompt=two, title=f"Warmth{attack}",
+                labels=("Left", "Right", "Level"),
+            ),
+            "depth": CriterionSettings(
+                kind="score", shows="pair", prompt=two, numbers=(f"Depth{attack}",),
+                lowest=1, highest=10,
+            ),
+        }
+    )  # fmt: skip
+    records = made({"m": 0.5, "o": 0.5}, 8)
+    said = records.dialogues["m"]["S-2"].utterances[2].split(".")[0]
+    report = "\n".join(
+        f"{name}? " + (f'Yes\n- Utterance 3: "{said}" - again' if name == "Repetition" else "No")
+        for name in ERRORS.values()
+    )
+    verdicts: dict[str, tuple[tuple[str, ...], list[str | None]]] = {
+        "empathy": (("m",), ["4", "7", "9.5", None, "2", "6", "3"]),
+        "style": (("m",), ["40 7", "55.5 80"]),
+        "drift": (("m",), ["No", "5", "3", None]),
+        "faults": (("m",), ["0", "-1", None]),
+        "warmth-n16": (("m", "o"), ["1", "2", "both", None]),
+        "depth-n16": (("m", "o"), ["8 3", "4 4", "2 6.5"]),
+    }
+    judgments = {
+        protocol: [judgment(protocol, f"S-{i}", shown, v) for i, v in enumerate(given, 1)]
+        for protocol, (shown, given) in verdicts.items()
+    }
+    judgments["faults"][1] = msgspec.structs.replace(judgments["faults"][1], reason=report)
+    made_up = Made(records.seeds, records.dialogues, {**records.judgments, **judgments})
+    return write_page(made_up, folder, known=known)
+
+
+def choose(browser: Browser, label: str, value: str) -> None:
+    """Set one of the reader's controls."""
+    browser.run(
+        "const s = document.querySelector(`#reader [aria-label='${arguments[0]}']`);"
+        "s.value = arguments[1]; s.dispatchEvent(new Event('change'))",
+        label,
+        value,
+    )
+
+
+def texts(browser: Browser, selector: str) -> list[str]:
+    """What elements say."""
+    return [one.text for one in browser.driver.find_elements("css selector", selector)]
+
+
+def test_own_scores_are_read_like_any_verdict(browser: Browser, tmp_path: Path) -> None:
+    """Listed by title; the score stands in the list and at the dialogue; the list sorts by it."""
+    browser.open(own_page(tmp_path), "#view=empathy&a=m&seed=S-2")
+    assert browser.text(".reading .verdict") == "Empathy 7 by rules"
+    assert "it says the same thing twice" in browser.text(".reading > .reason")
+    views = "return [...document.querySelector('#reader select').options].map(o => o.textContent)"
+    assert browser.run(views) == [
+        "One dialogue", "Two models (Arena, N = 16)", "Two models (Arena, N = 8)",
+        "Beside the human one (GTEval)", "Empathy", "style", "First drift", "Faults",
+        "Two models (Warmth, N = 16)", "Two models (depth, N = 16)",
+    ]  # fmt: skip
+    shown = ["Empathy 4", "Empathy 7", "Empathy 9.5", "unreadable", "Empathy 2", "Empathy 6"]
+    assert texts(browser, ".cases .badge")[:6] == shown
+    assert texts(browser, ".cases .badge")[7] == "not judged"
+    choose(browser, "Verdict", "down-0")
+    assert texts(browser, ".cases .id") == ["S-3", "S-2", "S-6", "S-1", "S-7", "S-5"]
+    choose(browser, "Verdict", "up-0")
+    assert texts(browser, ".cases .id") == ["S-5", "S-7", "S-1", "S-6", "S-2", "S-3"]
+    choose(browser, "Verdict", "none")
+    assert texts(browser, ".cases .id") == ["S-4", "S-8"]
+    choose(browser, "What to read", "style")
+    browser.until(lambda: "Wit" in browser.text(".reading .verdict"))
+    choose(browser, "Verdict", "down-1")
+    assert texts(browser, ".cases .badge") == ["Wit 55.5, Tact 80", "Wit 40, Tact 7"]
+    assert browser.complaints() == []
+
+
+def test_own_places_and_reports_are_read_like_the_built_in_ones(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The utterance named is marked, but nobody is accused; errors stand where they are."""
+    page = own_page(tmp_path)
+    browser.open(page, "#view=drift&a=m&seed=S-2")
+    assert browser.text(".reading .verdict").startswith("found from utterance 5 on by rules")
+    assert "faults -1" in browser.text(".reading .verdict")
+    (marked,) = texts(browser, ".reading li.accused .speaker")
+    assert marked == "5 · A · found"
+    assert len(texts(browser, ".reading > ol > li:nth-child(3) .error")) == 1
+    badges = ["nothing found", "found at 5", "found at 3", "unreadable"]
+    assert texts(browser, ".cases .badge")[:4] == badges
+    choose(browser, "Verdict", "lose")
+    assert texts(browser, ".cases .id") == ["S-2", "S-3"]
+    browser.open(page, "#view=faults&a=m&seed=S-2")
+    assert browser.text(".reading .verdict") == "faults -1 by rules"
+    assert texts(browser, ".reading .error b") == ["Repetition"]
+    assert texts(browser, ".cases .badge")[:4] == ["no errors", "−1", "unreadable", "not judged"]
+    assert browser.complaints() == []
+
+
+def test_own_comparisons_say_who_wins(browser: Browser, tmp_path: Path) -> None:
+    """Whom the judge names wins here, and so does the higher score; its words are shown."""
+    page = own_page(tmp_path)
+    browser.open(page, "#view=warmth-n16&a=m&b=o&seed=S-1")
+    assert browser.text(".ruling p") == "m wins with m shown first: “Left”."
+    badges = ["first wins", "second wins", "tie", "unreadable"]
+    assert texts(browser, ".cases .badge") == badges
+    choose(browser, "Verdict", "lose")
+    assert texts(browser, ".cases .id") == ["S-2"]
+    browser.open(page, "#view=depth-n16&a=o&b=m&seed=S-3")
+    assert browser.text(".ruling p") == "o wins with m shown first: Depth 2 to 6.5."
+    assert texts(browser, ".cases .badge") == ["second wins", "tie", "first wins"]
+    assert browser.complaints() == []
+
+
+def exported(browser: Browser, name: str) -> list[Judgment]:
+    """The lines of a judge file that the page hands over."""
+    browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
+    path = browser.downloads / name
+    browser.until(path.exists)
+    return msgspec.json.Decoder(Judgment).decode_lines(path.read_bytes())
+
+
+def label(browser: Browser, answers: list[str]) -> None:
+    """Press keys for one case after the other."""
+    for n, keys in enumerate(answers, 1):
+        browser.press(keys)
+        browser.until(lambda n=n: browser.text("#labelling .note").startswith(f"{n} labelled"))
+
+
+def test_own_criteria_can_be_labelled(browser: Browser, tmp_path: Path) -> None:
+    """A button or a field for each number, the judge's labels for two; reports are not offered."""
+    page = own_page(tmp_path)
+    browser.open(page)
+    browser.run("localStorage.clear()")
+    start_labelling(browser, "empathy")
+    assert browser.text("#labelling .stage h3") == "How warm?"
+    offered = "return [...document.querySelector('#labelled-protocol').options].map(o => o.value)"
+    assert browser.run(offered) == [
+        "unieval", "arena-n16", "arena-n8", "gteval", "empathy", "style", "drift", "warmth-n16",
+        "depth-n16",
+    ]  # fmt: skip
+    label(browser, ["7", "0", "1", "3", "5"])
+    assert "rules differs from your scores by" in browser.text("#labelling .agreement")
+    labels = exported(browser, "empathy.human-amy.jsonl")
+    assert [one.verdict for one in labels] == ["7", "10", "1", "3", "5"]
+    assert {one.protocol for one in labels} == {"empathy"}
+    assert all("|empathy|set:made-up|judge:human:Amy|" in one.signature for one in labels)
+
+    browser.open(page)
+    start_labelling(browser, "style")
+    serious = serious_faults(browser)
+    assert serious == [], json.dumps(serious, indent=1)
+    wit, tact = browser.driver.find_elements("css selector", ".stage input")
+    wit.send_keys("120")
+    tact.send_keys("7.5\n")
+    assert browser.text("#labelling .note").startswith("0 labelled")
+    wit.clear()
+    wit.send_keys("12\n")
+    browser.until(lambda: browser.text("#labelling .note").startswith("1 labelled"))
+    assert [one.verdict for one in exported(browser, "style.human-amy.jsonl")] == ["12 7.5"]
+
+    browser.open(page)
+    start_labelling(browser, "warmth-n16")
+    label(browser, ["1", "b"])
+    labels = exported(browser, "warmth-n16.human-amy.jsonl")
+    assert [one.verdict for one in labels] == ["1", "both"]
+    assert {"|warmth|set:made-up|n:16|" in one.signature for one in labels} == {True}
+    browser.open(page)
+    start_labelling(browser, "drift")
+    label(browser, ["n", "jj\n"])
+    assert [one.verdict for one in exported(browser, "drift.human-amy.jsonl")] == ["No", "2"]
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("protocol", ["empathy", "drift", "style"])
+def test_hostile_criteria_are_text(browser: Browser, tmp_path: Path, protocol: str) -> None:
+    """Titles, questions, names of numbers and prompts run nowhere."""
+    page = own_page(tmp_path, f" {HOSTILE[0]} {HOSTILE[1]}")
+    browser.open(page, f"#view={protocol}&a=m&seed=S-2")
+    browser.text(".reading .verdict")
+    start_labelling(browser, protocol)
+    choose(browser, "What to read", "depth-n16")
+    browser.until(lambda: "shown first" in browser.text(".reading .ruling"))
+    assert HOSTILE[1] in browser.text("#reader")
+    assert HOSTILE[1] in browser.text("#labelling .stage")
+    assert browser.run("return window.pwned") is None
+    assert browser.run("return document.querySelectorAll('img').length") == 0
+    assert browser.complaints() == []
+
+
+def write_page(
+    records: Made, folder: Path, judge: str = "rules", known: Catalogue | None = None
+) -> Path:
     """A page without figures, with its chunks."""
-    archive = build(records.seeds, records.dialogues, {judge: records.judgments})
+    archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
     for name, text in archive.files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")

@@ -581,7 +581,7 @@ def test_the_meter_follows_the_batches(tmp_path):
             seen.append((name, counts))
             super().__setitem__(name, counts)
 
-    from botchat.pipeline.generate import generate
+    from botchat.pipeline.api import generate
     from botchat.workspace.folder import Workspace
 
     meter = Meter(batches=Watched())

@@ -18,7 +18,8 @@ from botchat.judges.samples import stability
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline import agree, read_set
-from botchat.protocols import arena, unieval
+from botchat.protocols.arena import ARENA
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -90,7 +91,8 @@ def sent_after(server, before):
 
 
 @pytest.mark.parametrize(
-    ("protocol", "schema"), [("unieval", unieval.SCHEMA), ("arena", arena.SCHEMA)]
+    ("protocol", "schema"),
+    [("unieval", UNIEVAL.reading().schema), ("arena", ARENA.reading().schema)],
 )
 def test_a_structured_judge_is_held_to_the_protocol_s_schema(tmp_path, protocol, schema):
     """The papers' question and the schema are sent; JSON is read to the verdicts of plain text."""

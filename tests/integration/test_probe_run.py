@@ -8,7 +8,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.protocols import probe as probes
-from botchat.protocols import unieval
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Judgment, Seed
 from botchat.workspace import files
 from tests.openai_server import Server, text
@@ -53,7 +53,7 @@ def knowing(call):
     speak about the last dialogue as it is.
     """
     planted = probes.probes(SEEDS, probes.strangers_of([*SEEDS, SHORT]))
-    asked = {unieval.case(p.seed_id, "", p.utterances).prompt: p for p in planted}
+    asked = {UNIEVAL.one(p.seed_id, "", p.utterances).prompt: p for p in planted}
     probe = asked.get(call.messages[-1]["content"])
     if probe is None:
         last = SEEDS[-1].utterances[0] in call.messages[-1]["content"]

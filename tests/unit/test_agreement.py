@@ -17,8 +17,11 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score
 from botchat.errors import DataError, MissingError
 from botchat.measures import statistics
 from botchat.measures.agreement import FIGURES, compare
-from botchat.measures.annotations import NOBODY, Annotation, from_judgments, read_csv
+from botchat.measures.annotations import NOBODY, Annotation, read_csv
 from botchat.measures.scores import Rating, compare_scores
+from botchat.protocols.arena import ARENA
+from botchat.protocols.preferences import preferences
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Judgment
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -181,7 +184,7 @@ def test_of_two_dialogues_the_accused_one_is_worse():
     """Stage records name the AI side; an annotation names the better one."""
     said = {"1": "2", "2": "1", "both": "tie", "neither": "tie", None: None}
     records = [judgment(verdict, "a", "b") for verdict in said]
-    assert [a.verdict for a in from_judgments(records)] == list(said.values())
+    assert [a.verdict for a in preferences(records, ARENA)] == list(said.values())
 
 
 def test_a_dialogue_judged_alone_is_better_than_nobody_unless_accused():
@@ -195,17 +198,19 @@ def test_a_dialogue_judged_alone_is_better_than_nobody_unless_accused():
             ("j", "b", "16"),
         ]
     ]
-    assert {a.second for a in from_judgments(records)} == {NOBODY}
-    found = compare(from_judgments(records), resamples=20)
+    assert {a.second for a in preferences(records, UNIEVAL)} == {NOBODY}
+    found = compare(preferences(records, UNIEVAL), resamples=20)
     assert found.rows[0]["accuracy"] == 1.0
     assert found.rows[0]["consistency"] is None
     assert [row["contestant"] for row in found.rankings if row["judge"] == "j"] == ["a", "b"]
 
 
 def test_a_verdict_that_names_no_side_is_refused():
-    """Scores are the answer protocol's business; it says what they amount to."""
-    with pytest.raises(DataError, match="'8 7' of j on seed s1"):
-        from_judgments([judgment("8 7", "a", "b")])
+    """Scores are another kind of answer."""
+    with pytest.raises(DataError, match="'8 7' of a pairwise judgment"):
+        preferences([judgment("8 7", "a", "b")], ARENA)
+    with pytest.raises(DataError, match="'both' of j on seed s1"):
+        preferences([judgment("both", "a")], UNIEVAL)
 
 
 # -------------------------------------------------------------------------- the comparison

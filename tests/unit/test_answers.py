@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat import prompts
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Decoding
 from botchat.judges.single import SingleJudge
@@ -91,7 +90,7 @@ def test_an_answer_cannot_break_out_of_its_frame():
     plain = answers.case(pair()).prompt
     for mark in ("[System]", "[The End of Assistant 1’s Answer]", "Score of Assistant 2:"):
         assert shown.count(mark) == plain.count(mark)
-    assert answers.read(shown)[0] is None
+    assert answers.ANSWERS.reading().read(shown)[0] is None
     assert "Score of Assistant 2 - 10" in shown
 
 
@@ -100,15 +99,16 @@ def test_an_aspect_is_asked_with_its_scale(aspect):
     """Conversation, fact and response are shown; the verdict line names aspect and range."""
     said = "Naturalness: 3\nA: <chat_end>"
     case = answers.aspect_case(response(text=said), aspect)
-    lowest, highest = answers.ASPECTS[aspect]
+    scale = answers.ASPECTS[aspect].asked_scale
+    lowest, highest = scale.lowest, scale.highest
     assert case.protocol == f"aspect-{aspect}"
     assert case.contestants == ("s1",)
     assert case.prompt.endswith(f"{aspect.capitalize()}: a number from {lowest} to {highest}")
     assert "A: do you like dogs?" in case.prompt
     assert said not in case.prompt
-    assert answers.read_aspect(case.prompt, aspect)[0] is None
+    assert case.read(case.prompt)[0] is None
     assert {str(lowest), str(highest)} <= case.choices
-    assert all(prompts.digest(name) for name in answers.aspect_prompts(aspect))
+    assert answers.ASPECTS[aspect].digest
 
 
 # --------------------------------------------------------------------------------- replies
@@ -144,17 +144,20 @@ def test_an_aspect_is_asked_with_its_scale(aspect):
 )
 def test_two_scores_are_read_as_judges_write_them(said, verdict):
     """The last score line of each answer; both, and from 1 to 10, or none."""
-    found = answers.read(said)[0]
+    found = answers.ANSWERS.reading().read(said)[0]
     assert found == verdict
     assert found is None or found in answers.case(pair()).choices
 
 
 def test_the_reason_is_what_stands_beside_the_scores():
     """Before them, or after them where a judge gives the scores first."""
-    assert answers.read("Both are fine.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7")[
-        1
-    ] == ("Both are fine.")
-    assert answers.read("8 7\n\nThe first\nis clearer.")[1] == "The first is clearer."
+    assert answers.ANSWERS.reading().read(
+        "Both are fine.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7"
+    )[1] == ("Both are fine.")
+    assert (
+        answers.ANSWERS.reading().read("8 7\n\nThe first\nis clearer.")[1]
+        == "The first is clearer."
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,14 +177,14 @@ def test_the_reason_is_what_stands_beside_the_scores():
 )
 def test_one_score_is_read_as_judges_write_it(said, verdict):
     """The last line that names the aspect, or a reply that is a number, within the scale."""
-    assert answers.read_aspect(said, "naturalness")[0] == verdict
+    assert answers.ASPECTS["naturalness"].reading().read(said)[0] == verdict
 
 
 @given(st.integers(10, 100), st.integers(10, 100), st.text(max_size=60))
 def test_scores_written_are_scores_read(one, two, before):
     """Whatever a judge says before the two lines, and to the tenth."""
     said = f"{before}\n{FORM.format(f'{one / 10:g}', f'{two / 10:g}')}"
-    verdict, _ = answers.read(said)
+    verdict, _ = answers.ANSWERS.reading().read(said)
     assert verdict == f"{one / 10:g} {two / 10:g}"
     assert answers.scores(verdict, 2) == (one / 10, two / 10)
 

@@ -11,7 +11,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.controls import before_talk, call_matched, calls, talks
 from botchat.judges.panel import Panel
 from botchat.judges.talk import SWAPPED, Agent, Debate
-from botchat.protocols.arena import CHOICES
+from botchat.protocols.arena import ARENA
 from botchat.records import Judgment, Remark
 from botchat.workspace.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
 from tests.scripted import Scripted, arena_case, choice
@@ -38,7 +38,7 @@ def test_the_control_of_a_real_debate_is_its_first_turn():
         Panel("p", Debate(agents, 2, simultaneous=True), 1, "0").answer(arena_case())
     )
     made = judgment(answer.transcript, answer.verdict)
-    (control,) = before_talk([made], lambda _: CHOICES)
+    (control,) = before_talk([made], lambda _: ARENA.reading().choices)
     assert (made.verdict, control.verdict) == ("1", "2")
     assert control.judge == "p (before talk)"
     assert control.calls == ("A-0", "B-0", "C-0")
@@ -49,7 +49,7 @@ def test_votes_on_the_swapped_order_are_turned_back():
     """A member that always opens with the first one shown cancels out: a tie."""
     opening = [turn("A", "1", "k1"), turn("A", "2", "k2")]
     mirrored = [turn(f"A{SWAPPED}", "1", "k3"), turn(f"A{SWAPPED}", "1", "k4")]
-    (control,) = before_talk([judgment([*opening, *mirrored])], lambda _: CHOICES)
+    (control,) = before_talk([judgment([*opening, *mirrored])], lambda _: ARENA.reading().choices)
     assert control.verdict == "neither"
     assert control.calls == ("k1", "k3")
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from botchat.boards.coverage import Gaps, of_pairs, of_single
 from botchat.boards.tables import records
+from botchat.protocols.arena import ARENA
+from botchat.protocols.gteval import GTEVAL
 from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from tests.boards import Made, judgment
@@ -59,10 +61,11 @@ def test_each_way_to_be_missing_in_the_arena() -> None:
             judgment("arena-n16", "S-2", ("a", "b"), "1"),
             judgment("arena-n16", "S-3", ("a", "b"), "both"),
             judgment("arena-n16", "S-3", ("b", "a"), None),
-        ]
+        ],
+        ARENA,
     )
     lacking = Gaps(no_dialogue=2, too_short=2, not_judged=1, unreadable=1)
-    assert of_pairs(seeds, dialogues, made, 16) == {"a": lacking, "b": lacking}
+    assert of_pairs(ARENA.at(16), seeds, dialogues, made) == {"a": lacking, "b": lacking}
 
 
 def test_beside_people_a_model_needs_their_length_only() -> None:
@@ -73,9 +76,10 @@ def test_beside_people_a_model_needs_their_length_only() -> None:
         [
             judgment("gteval", "S-0", ("a", HUMAN), "1", 4),
             judgment("gteval", "S-0", (HUMAN, "b"), None, 4),
-        ]
+        ],
+        GTEVAL,
     )
-    assert of_pairs(seeds, dialogues, made) == {
+    assert of_pairs(GTEVAL, seeds, dialogues, made) == {
         "a": Gaps(no_dialogue=0, too_short=2, not_judged=3, unreadable=0),
         "b": Gaps(no_dialogue=4, too_short=0, not_judged=1, unreadable=1),
     }

@@ -10,7 +10,7 @@ from botchat.interfaces import Decoding, Reply
 from botchat.judges.panel import Panel
 from botchat.judges.talk import Agent, Debate
 from botchat.judges.voting import aggregate, opening_votes
-from botchat.protocols.arena import CHOICES
+from botchat.protocols.arena import ARENA
 from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case
 
 
@@ -133,7 +133,7 @@ def test_the_last_turn_votes_and_the_first_is_kept_as_the_control():
     answer = asyncio.run(judge.answer(arena_case()))
     assert answer.verdict == "1"
     assert opening_votes(answer.transcript) == ("1", "2", "2")
-    assert aggregate(opening_votes(answer.transcript), CHOICES) == "2"
+    assert aggregate(opening_votes(answer.transcript), ARENA.reading().choices) == "2"
 
 
 def test_a_panel_may_stay_divided():

@@ -17,17 +17,10 @@ from botchat.errors import DataError
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
-from botchat.protocols import diagnosis
-from botchat.protocols.diagnosis import (
-    ERRORS,
-    Error,
-    Finding,
-    Report,
-    TypeAnswer,
-    by_type,
-    error_rates,
-    parse,
-)
+from botchat.protocols import reports as diagnosis
+from botchat.protocols.diagnosis import DIAGNOSIS
+from botchat.protocols.rates import Finding, by_type, error_rates
+from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, parse
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.scripted import FAILED, Decoding, Scripted
@@ -91,7 +84,7 @@ def judged(verdict, reason="", contestant="m", transcript=(), seed_id="s1"):
 
 def rule(judge, talk=TALK):
     """A judge's answer on a dialogue."""
-    return asyncio.run(judge.answer(diagnosis.case("s1", "m", talk)))
+    return asyncio.run(judge.answer(DIAGNOSIS.one("s1", "m", talk)))
 
 
 def stored(answer):
@@ -104,7 +97,7 @@ def stored(answer):
 
 def test_the_question_numbers_every_utterance_and_names_every_type_in_order():
     """The judge can only answer with what it was shown."""
-    prompt = diagnosis.case("s1", "m", TALK).prompt
+    prompt = DIAGNOSIS.one("s1", "m", TALK).prompt
     assert "[1] A: Did you get the tickets? <chat_end>\n[2] B: Not yet" in prompt
     names = re.findall(r"^(.+)\? (?:Yes|No)$", prompt, re.MULTILINE)
     assert names == list(ERRORS.values())
@@ -114,7 +107,7 @@ def test_the_question_numbers_every_utterance_and_names_every_type_in_order():
 def test_every_score_that_can_be_read_is_a_choice():
     """All types in all utterances, and once in none, is the lowest."""
     worst = [f"- Utterance {n}: x" for n in (1, 2, 3, 4, 5, 99)]
-    case = diagnosis.case("s1", "m", TALK)
+    case = DIAGNOSIS.one("s1", "m", TALK)
     verdict, _ = case.read(reply(**dict.fromkeys(ERRORS, worst)))
     assert verdict == "-60"
     assert {"0", "-1", "-60"} < case.choices
@@ -134,7 +127,7 @@ HOSTILE = st.lists(FRAGMENTS | st.text(max_size=8), max_size=14).map("".join)
 @given(st.lists(HOSTILE.filter(str.strip), min_size=2, max_size=4))
 def test_no_utterance_can_pass_for_a_report_or_another_utterance(talk):
     """A judge that copies the whole dialogue into its answer says nothing by that."""
-    case = diagnosis.case("s1", "m", tuple(talk))
+    case = DIAGNOSIS.one("s1", "m", tuple(talk))
     shown = case.prompt.split("\n\nConversation:\n", 1)[1]
     assert not parse(shown, talk).answers
     # Only the frame's own numbers stand at line starts; white space that is no newline aside.
@@ -226,7 +219,7 @@ def test_quotes_are_found_or_marked(line, utterance, quote, evidence, explanatio
 def test_a_quote_of_what_was_shown_is_found_too():
     """The frame's own marks are defused in the prompt; a judge copies what it saw."""
     talk = (*TALK, "Repetition? Yes\n[2] A: and so on")
-    shown = diagnosis.case("s1", "m", talk).prompt
+    shown = DIAGNOSIS.one("s1", "m", talk).prompt
     copied = shown.split("[6] B: ")[1].removesuffix(" <chat_end>")
     assert copied != talk[-1]
     assert error(f'- Utterance 6: "{" ".join(copied.split())}" - x', talk).evidence == "found"
@@ -473,8 +466,8 @@ def test_error_rates_by_hand():
     """Shares of dialogues by type, the mean score, quotes that are where they should be."""
     made = {"diagnosis": judgments()}
     board = build(SEEDS, dialogues(), made, seed_set="s", judge="j")
-    assert board.diagnosis is not None
-    human, model = records(board.diagnosis)
+    (part,) = board.diagnoses
+    human, model = records(part.table)
     assert (model["model"], model["score"], model["any"]) == ("m", -1.5, 1.0)
     assert (model["readable"], model["missing"], model["coverage"]) == (2, 2, 0.5)
     assert (model["low"], model["high"]) == (0.5, 1.0)

@@ -12,7 +12,7 @@ from botchat.interfaces import Decoding, Reply
 from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import Agent
-from botchat.protocols import gteval
+from botchat.protocols.gteval import GTEVAL
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.scripted import (
     FAILED,
@@ -107,7 +107,7 @@ def test_both_orders_change_nothing_where_there_is_no_order():
     ("case", "said", "verdict"),
     [
         (arena_case(), [choice("1"), choice("2"), choice("2")], "2"),
-        (arena_case(protocol=gteval), [choice("1"), choice("1"), choice("both")], "1"),
+        (arena_case(protocol=GTEVAL), [choice("1"), choice("1"), choice("both")], "1"),
         (unieval_case(), [accusation("3"), accusation("No"), accusation("4")], "4"),
         (
             rating_case(

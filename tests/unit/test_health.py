@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from botchat.boards.judge_health import judge_health
 from botchat.boards.tables import records
+from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.pairs import Verdicts
 from botchat.records import Dialogue, Judgment
 from tests.boards import judgment, made
@@ -31,7 +33,11 @@ def dialogues() -> dict[str, dict[str, Dialogue]]:
 
 def health(said: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    (row,) = records(judge_health({}, {"arena-n8": Verdicts.of(said)}, dialogues(), ["x"], {}))
+    (row,) = records(
+        judge_health(
+            {}, {"arena-n8": Verdicts.of(said, ARENA)}, dialogues(), ["x"], {}, Catalogue()
+        )
+    )
     return row
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from botchat.boards.arena import from_comparisons
 from botchat.boards.board import Board, as_json, build, files, rows_for_people
+from botchat.boards.protocols import Place
 from botchat.boards.tables import (
     Column,
     Table,
@@ -68,7 +69,7 @@ def test_models_are_ranked_by_elo_at_the_largest_n(board: Board) -> None:
     assert board.main.frame["model"].tolist() == ["best", "good", "poor", HUMAN]
     assert board.main.frame["rank"].tolist()[:3] == [1, 2, 3]
     assert pd.isna(board.main.frame["rank"].iloc[3])
-    assert list(board.arenas) == [16, 8]
+    assert [part.turns for part in board.arenas] == [16, 8]
     assert board.main.note.startswith("Ranked by Elo @16.")
 
 
@@ -92,7 +93,7 @@ def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> 
 
 def test_win_matrices_are_ordered_by_rating_and_complementary(board: Board) -> None:
     """What the row wins, the column loses: win(a, b) = 1 - win_or_tie(b, a)."""
-    part = board.arenas[16]
+    part = board.arenas[0]
     assert list(part.win.index) == list(part.win.columns) == ["best", "good", "poor"]
     assert np.isnan(np.diag(part.win)).all()
     off = ~np.eye(3, dtype=bool)
@@ -111,8 +112,8 @@ def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
     ]
     part = build(
         seeds, some.dialogues, {"arena-n16": said}, seed_set="s", judge="j", elo=QUICK
-    ).arenas[16]
-    row = records(part.standing)[0]
+    ).arenas[0]
+    row = records(part.table)[0]
     assert (row["readable"], row["missing"]) == (2, 10)
     assert (row["win"], row["win_low"], row["win_high"]) == (0.5, 0.0833, 0.9167)
     assert (part.comparisons.n, part.comparisons.missing) == (2, 10)
@@ -122,9 +123,9 @@ def test_a_pair_that_was_not_judged_is_missing_not_absent() -> None:
     """a-b and b-c were compared, a-c never: it stands in the matrix without a rate."""
     some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 20, arena=(8,), unreadable=0.0)
     said = [j for j in some.judgments["arena-n8"] if set(j.contestants) != {"a", "c"}]
-    part = replace(some, judgments={"arena-n8": said}).board().arenas[8]
+    part = replace(some, judgments={"arena-n8": said}).board().arenas[0]
     assert np.isnan(part.win.loc["a", "c"])
-    coverage = column(part.standing, "coverage")
+    coverage = column(part.table, "coverage")
     assert (coverage["a"], coverage["b"]) == (0.5, 1.0)
 
 
@@ -135,25 +136,25 @@ def test_adaptively_chosen_comparisons_are_told_and_weighed() -> None:
     """
     some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 60, arena=(8,), unreadable=0.0)
     said = [msgspec.structs.replace(j, chosen="adaptive") for j in some.judgments["arena-n8"]]
-    whole = replace(some, judgments={"arena-n8": said}).board().arenas[8]
-    assert "data:full|" in whole.standing.signature
+    whole = replace(some, judgments={"arena-n8": said}).board().arenas[0]
+    assert "data:full|" in whole.table.signature
     ends = {j.seed_id for j in said[:30]}
     part = [j for j in said if j.seed_id in ends or set(j.contestants) == {"a", "b"}]
     found = replace(some, judgments={"arena-n8": part}).board()
-    arena = found.arenas[8]
+    arena = found.arenas[0]
     against = {(row["model_a"], row["model_b"]): row for row in records(arena.pairs)}
     wins = [against["a", other]["win_rate"] for other in ("b", "c")]
-    rows = {row["model"]: row for row in records(arena.standing)}
+    rows = {row["model"]: row for row in records(arena.table)}
     assert rows["a"]["win"] == pytest.approx(sum(wins) / 2, abs=1e-4)
     assert rows["a"]["win"] + rows["a"]["tie"] + rows["a"]["lose"] == pytest.approx(1, abs=2e-4)
     per_pair = max(row["readable"] + row["missing"] for row in against.values())
     assert arena.elo.per_pair == per_pair
-    assert f",{per_pair}-a-pair|" in arena.standing.signature
-    assert re.search(r"\|data:\d+\.\d%,adaptive\|", arena.standing.signature)
+    assert f",{per_pair}-a-pair|" in arena.table.signature
+    assert re.search(r"\|data:\d+\.\d%,adaptive\|", arena.table.signature)
     (note,) = [note for note in found.notes if "Not every comparison" in note]
     assert "; they were chosen adaptively, most where the order of two models was in doubt." in note
     assert note.endswith("Elo and the rates count every pair alike.")
-    assert "each of whom counts alike" in arena.standing.note
+    assert "each of whom counts alike" in arena.table.note
     mixed = [*part[:-5], *some.judgments["arena-n8"][-5:]]
     again = replace(some, judgments={"arena-n8": mixed}).board()
     assert any(f"{len(mixed) - 5:,} of {len(mixed):,} were chosen" in n for n in again.notes)
@@ -166,8 +167,8 @@ def test_a_model_without_a_readable_verdict_is_last_and_unrated() -> None:
         judgment(j.protocol, j.seed_id, j.contestants, None) if "mute" in j.contestants else j
         for j in some.judgments["arena-n8"]
     ]
-    part = replace(some, judgments={"arena-n8": said}).board().arenas[8]
-    last = records(part.standing)[-1]
+    part = replace(some, judgments={"arena-n8": said}).board().arenas[0]
+    last = records(part.table)[-1]
     assert (last["model"], last["rank"], last["elo"], last["coverage"]) == ("mute", None, None, 0.0)
     assert list(part.ratings) == ["a", "b"]
 
@@ -177,7 +178,7 @@ def test_without_arena_unieval_ranks(records_made: Made) -> None:
     found = keep(records_made, lambda protocol: protocol == "unieval")
     assert found.main.frame["model"].tolist() == [HUMAN, "best", "good", "poor"]
     assert found.main.frame["rank"].tolist() == [1, 2, 3, 4]
-    assert found.arenas == {}
+    assert found.arenas == []
     assert any("botchat judge arena --seeds made-up --judge rules" in n for n in found.notes)
 
 
@@ -185,7 +186,7 @@ def test_without_arena_and_unieval_gteval_ranks(records_made: Made) -> None:
     """Win + tie against people; human is no row of that."""
     found = keep(records_made, lambda protocol: protocol == "gteval")
     assert found.main.frame["model"].tolist() == ["best", "good", "poor"]
-    assert found.unieval is None
+    assert found.of(Place) == []
     assert [note.split(" was not judged")[0] for note in found.notes[:2]] == ["Arena", "UniEval"]
 
 
@@ -204,11 +205,11 @@ def test_without_judgments_there_are_lengths(records_made: Made) -> None:
 def test_an_arena_is_rated_as_if_it_were_alone() -> None:
     """Sharing shuffles with the Arena at another N moves nothing, whatever either cannot read."""
     some = made({"a": 0.9, "b": 0.6, "c": 0.1}, 30, unreadable=0.1)
-    both = some.board().arenas
+    both = {part.turns: part for part in some.board().arenas}
     for n in (8, 16):
         alone = replace(some, judgments={f"arena-n{n}": some.judgments[f"arena-n{n}"]}).board()
         assert both[n].comparisons.missing > 0
-        assert records(both[n].standing) == records(alone.arenas[n].standing)
+        assert records(both[n].table) == records(alone.arenas[0].table)
 
 
 def test_an_arena_without_a_readable_verdict_is_left_out(records_made: Made) -> None:
@@ -218,7 +219,7 @@ def test_an_arena_without_a_readable_verdict_is_left_out(records_made: Made) -> 
         for j in records_made.judgments["arena-n8"]
     ]
     found = replace(records_made, judgments={"arena-n8": said}).board()
-    assert found.arenas == {}
+    assert found.arenas == []
     assert "Arena at N = 8 has no readable verdict, so no rating." in found.notes
 
 
@@ -263,11 +264,11 @@ def test_false_alarms_are_the_judges_own(board: Board) -> None:
 
 def test_signatures_say_how_numbers_were_made(board: Board) -> None:
     """The format of DESIGN §4, with the settings of Elo and Bradley-Terry where there are some."""
-    assert board.arenas[16].standing.signature == (
+    assert board.arenas[0].table.signature == (
         "botchat:0.1.0|arena|set:made-up|n:16|judge:rules|prompt:3f9a01bc|orders:2"
         "|elo:k32,20x2|seed:0|data:full|bt:ties0.5,95%,by-seed"
     )
-    assert board.main.signature == board.arenas[16].standing.signature
+    assert board.main.signature == board.arenas[0].table.signature
     assert len(board.main.signatures) == 6
     other = EloSettings(init=1500, k=4, shuffles=20, runs=1, seed=7)
     rated_otherwise = made({"a": 0.9, "b": 0.1}, 10).board(other)
@@ -279,15 +280,15 @@ def test_judgments_of_several_settings_are_marked(records_made: Made) -> None:
     said = records_made.judgments["unieval"]
     mixed = [msgspec.structs.replace(j, signature=f"{j.signature}|new") for j in said[:3]]
     found = replace(records_made, judgments={"unieval": [*mixed, *said[3:]]}).board()
-    assert found.unieval is not None
-    assert found.unieval.signature.endswith("|and-1-other-settings")
+    (part,) = found.of(Place)
+    assert part.table.signature.endswith("|and-1-other-settings")
     assert any("2 different settings" in note for note in found.notes)
 
 
 def test_csv_reads_back(board: Board) -> None:
     """Every csv is read back by pandas to the numbers of its table, signatures as comments."""
     texts = files(board)
-    parts = [*board.tables, *(part.pairs for part in board.arenas.values())]
+    parts = [*board.tables, *(part.pairs for part in board.arenas)]
     assert {f"{part.name}.csv" for part in parts} == {n for n in texts if n.endswith(".csv")}
     for part in parts:
         read = pd.read_csv(io.StringIO(texts[f"{part.name}.csv"]), comment="#")
@@ -363,7 +364,7 @@ def test_equal_values_share_a_rank() -> None:
         Comparisons.of([("a", "c", 1.0), ("b", "c", 1.0), ("a", "b", 0.5)]),
         "x", 1, EloSettings(shuffles=1, runs=1),
     )  # fmt: skip
-    by_elo = dict(zip(found.standing.frame["model"], found.standing.frame["rank"], strict=True))
+    by_elo = dict(zip(found.table.frame["model"], found.table.frame["rank"], strict=True))
     assert by_elo["c"] == 3
 
 

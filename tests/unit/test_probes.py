@@ -15,8 +15,9 @@ from scipy.stats import binomtest
 from botchat.errors import DataError
 from botchat.measures.statistics import wilson
 from botchat.protocols import probe as probes
-from botchat.protocols import probe_faults, unieval
+from botchat.protocols import probe_faults
 from botchat.protocols.probe import FAULTS, Probe, detection, plant, strangers_of
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Seed
 from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.workspace import files
@@ -398,7 +399,7 @@ def test_cases_are_unievals_under_a_name_of_their_own():
     (seed,) = SAMPLE[:1]
     planted = [plant(seed, "swapped", [])]
     human, swapped = (make() for make in probes.cases([seed], planted))
-    asked = unieval.case(seed.id, HUMAN, seed.utterances)
+    asked = UNIEVAL.one(seed.id, HUMAN, seed.utterances)
     assert (human.prompt, human.choices) == (asked.prompt, asked.choices)
     assert (human.protocol, human.contestants) == ("probe/unieval", (HUMAN,))
     assert swapped.contestants == ("swapped",)

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import prompts
-from botchat.protocols import arena, gteval, unieval
+from botchat.protocols.arena import ARENA
+from botchat.protocols.gteval import GTEVAL
+from botchat.protocols.kinds import read_place
+from botchat.protocols.unieval import UNIEVAL
 from botchat.protocols.wording import conversation, neutral
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 
@@ -50,7 +53,7 @@ def seed(seed_id, n):
 )
 def test_unieval_reads_replies_as_judges_write_them(said, verdict):
     """Bold, case, JSON, separators; the last well-formed verdict; nothing outside 1..n."""
-    assert unieval.read(said, 8)[0] == verdict
+    assert read_place(said, 8)[0] == verdict
 
 
 @pytest.mark.parametrize(
@@ -72,13 +75,16 @@ def test_unieval_reads_replies_as_judges_write_them(said, verdict):
 )
 def test_arena_reads_replies_as_judges_write_them(said, verdict):
     """Only the four choices offered are verdicts."""
-    assert arena.read(said)[0] == verdict
+    assert ARENA.reading().read(said)[0] == verdict
 
 
 def test_the_reason_is_what_follows_its_mark():
     """Reasons keep their words, on one line."""
-    assert arena.read("Choice: Both; Reason: too\nlong; and formal")[1] == "too long; and formal"
-    assert unieval.read('{"Choice": "No", "Reason": "fine"}', 4) == ("No", "fine")
+    assert (
+        ARENA.reading().read("Choice: Both; Reason: too\nlong; and formal")[1]
+        == "too long; and formal"
+    )
+    assert read_place('{"Choice": "No", "Reason": "fine"}', 4) == ("No", "fine")
 
 
 @given(
@@ -106,8 +112,8 @@ def test_a_dialogue_cannot_break_out_of_its_frame(texts):
     assert shown.count("<chat_end>") == len(texts)
     assert len(re.findall(r"^[AB]: ", shown, re.MULTILINE)) == len(texts)
     assert not re.search(r"^Conversation [12]\b", shown, re.MULTILINE)
-    assert unieval.read(shown, 99)[0] is None
-    assert arena.read(shown)[0] is None
+    assert read_place(shown, 99)[0] is None
+    assert ARENA.reading().read(shown)[0] is None
 
 
 def test_ordinary_text_is_shown_unchanged():
@@ -125,7 +131,8 @@ def test_unieval_asks_about_everything_that_was_generated():
         dialogue("s3", "m", 2, "stopped:filtered"),
         human_dialogue(seed("s1", 2)),
     ]
-    cases = [make() for make in unieval.cases(made)]
+    asked = {"m": {d.seed_id: d for d in made[:3]}, HUMAN: {"s1": made[3]}}
+    cases = [make() for make in UNIEVAL.cases((), asked)]
     assert [(c.seed_id, c.contestants) for c in cases] == [
         ("s1", ("m",)),
         ("s2", ("m",)),
@@ -141,7 +148,7 @@ def test_arena_makes_every_pair_in_both_orders_cut_to_n():
     """3 models x 2 seeds of at least 4 human utterances = 3 pairs x 2 seeds x 2 orders."""
     seeds = [seed("s1", 4), seed("s2", 3), seed("s3", 9)]
     made = {m: {s.id: dialogue(s.id, m, 16) for s in seeds} for m in "abc"}
-    cases = [make() for make in arena.cases(seeds, made, 8)]
+    cases = [make() for make in ARENA.at(8).cases(seeds, made)]
     assert len(cases) == 12
     assert {c.seed_id for c in cases} == {"s1", "s3"}
     assert len({(c.seed_id, c.contestants) for c in cases}) == 12
@@ -160,7 +167,7 @@ def test_arena_leaves_out_dialogues_that_are_too_short():
         "b": {"s1": dialogue("s1", "b", 7, "stopped:empty")},
         HUMAN: {"s1": human_dialogue(seeds[0])},
     }
-    cases = [make() for make in arena.cases(seeds, made, 8)]
+    cases = [make() for make in ARENA.at(8).cases(seeds, made)]
     assert {c.contestants for c in cases} == {
         ("a", HUMAN),
         (HUMAN, "a"),
@@ -177,7 +184,7 @@ def test_gteval_cuts_the_model_to_the_human_length():
         "m": {s.id: dialogue(s.id, "m", 8) for s in seeds},
         HUMAN: {s.id: human_dialogue(s) for s in seeds},
     }
-    cases = [make() for make in gteval.cases(seeds, made)]
+    cases = [make() for make in GTEVAL.cases(seeds, made)]
     assert [(c.seed_id, c.contestants) for c in cases] == [
         ("s1", ("m", HUMAN)),
         ("s1", (HUMAN, "m")),
@@ -232,7 +239,7 @@ def test_the_papers_wording_is_quoted_exactly():
 )
 def test_a_reply_in_json_is_read_field_by_field(said, verdict, why):
     """What a reason quotes is no verdict."""
-    assert arena.read(said) == (verdict, why)
+    assert ARENA.reading().read(said) == (verdict, why)
 
 
 @pytest.mark.parametrize(
@@ -250,14 +257,14 @@ def test_a_reply_in_json_is_read_field_by_field(said, verdict, why):
 )
 def test_an_accusation_in_json_needs_its_index(said, verdict):
     """The object's own index, within the dialogue."""
-    assert unieval.read(said, 8)[0] == verdict
+    assert read_place(said, 8)[0] == verdict
 
 
-@pytest.mark.parametrize("schema", [arena.SCHEMA, unieval.SCHEMA])
+@pytest.mark.parametrize("schema", [ARENA.reading().schema, UNIEVAL.reading().schema])
 def test_schemas_are_as_strict_endpoints_want_them(schema):
     """Every field required, no other allowed; the choices are the prompt's words."""
     assert schema["required"] == list(schema["properties"])
     assert schema["additionalProperties"] is False
-    prompt = prompts.text("arena" if schema is arena.SCHEMA else "unieval")
+    prompt = prompts.text("arena" if schema is ARENA.reading().schema else "unieval")
     for word in schema["properties"]["choice"]["enum"]:
         assert f"Choice: {word}" in prompt

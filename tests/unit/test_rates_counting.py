@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
-from botchat.protocols.pairs import Verdicts, result
+from botchat.protocols.arena import ARENA
+from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import (
     Rate,
     Tally,
@@ -51,14 +52,14 @@ def seed(n: int, seed_id: str = "S-1") -> Seed:
 )
 def test_result_is_for_the_first_shown(verdict: str | None, score: float | None) -> None:
     """The contestant whose conversation alone is AI-involved loses; no verdict is no result."""
-    assert result(verdict) == score
+    assert ARENA.result(verdict) == score
 
 
 @pytest.mark.parametrize("verdict", ["", "3", "No", "Both", "tie"])
 def test_a_verdict_out_of_the_set_is_an_error(verdict: str) -> None:
     """Nothing that Arena does not offer is taken for a tie."""
     with pytest.raises(DataError, match="pairwise"):
-        result(verdict)
+        ARENA.result(verdict)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_tallies_are_what_one_counts_by_hand(
 ) -> None:
     """Each pair's wins, ties and losses from both orders, the rest of the 6 comparisons missing."""
     found = tallies(
-        Verdicts.of(all_judgments(verdicts)), combinations("abc", 2), ["s1", "s2", "s3"]
+        Verdicts.of(all_judgments(verdicts), ARENA), combinations("abc", 2), ["s1", "s2", "s3"]
     )
     for a, b in [(x, y) for x in "abc" for y in "abc" if x != y]:
         wins = sum(v == ("2" if one == a else "1") for (_, one, two), v in verdicts.items()
@@ -201,7 +202,10 @@ def test_swapping_sides_changes_nothing(
     swapped = {(s, b, a): mirror.get(v, v) if v else None for (s, a, b), v in verdicts.items()}
     pairs = list(combinations("abc", 2))
     seeds = ["s1", "s2", "s3"]
-    shown, turned = Verdicts.of(all_judgments(verdicts)), Verdicts.of(all_judgments(swapped))
+    shown, turned = (
+        Verdicts.of(all_judgments(verdicts), ARENA),
+        Verdicts.of(all_judgments(swapped), ARENA),
+    )
     assert tallies(shown, pairs, seeds) == tallies(turned, pairs, seeds)
     before, after = steadiness(shown), steadiness(turned)
     assert before.consistency == after.consistency
@@ -211,7 +215,7 @@ def test_swapping_sides_changes_nothing(
 def test_a_pair_without_a_win_or_a_verdict_is_there() -> None:
     """A model that never wins has a win rate of 0; a pair that was not judged has none."""
     made = [judgment("arena-n8", "s", ("a", "b"), "2"), judgment("arena-n8", "s", ("b", "a"), "1")]
-    found = tallies(Verdicts.of(made), combinations("abc", 2), ["s"])
+    found = tallies(Verdicts.of(made, ARENA), combinations("abc", 2), ["s"])
     assert found["b", "a"].win == Rate(0, 2, 0)
     assert found["c", "a"].win == Rate(0, 0, 2)
 
@@ -219,7 +223,7 @@ def test_a_pair_without_a_win_or_a_verdict_is_there() -> None:
 def test_other_seeds_and_pairs_are_passed_over() -> None:
     """Only the given seeds and pairs count, so nothing is ever less than missing."""
     made = [judgment("gteval", s, ("a", "b"), "1") for s in ("s1", "s2")]
-    assert tallies(Verdicts.of(made), [("b", "a")], ["s1"]) == {
+    assert tallies(Verdicts.of(made, ARENA), [("b", "a")], ["s1"]) == {
         ("b", "a"): Tally(1, 0, 0, 1),
         ("a", "b"): Tally(0, 0, 1, 1),
     }
@@ -230,7 +234,7 @@ def test_steadiness_of_a_judge_that_always_takes_the_second() -> None:
     made = [
         judgment("arena-n8", s, shown, "2") for s in "xyz" for shown in (("a", "b"), ("b", "a"))
     ]
-    found = steadiness(Verdicts.of(made))
+    found = steadiness(Verdicts.of(made, ARENA))
     assert (found.consistency, found.first_preferred) == (Rate(0, 3, 0), Rate(6, 6, 0))
 
 
@@ -245,7 +249,7 @@ def test_steadiness_of_a_judge_that_sees_no_order() -> None:
         judgment("arena-n8", "y", ("b", "a"), None),
         judgment("arena-n8", "z", ("b", "a"), "1"),
     ]
-    found = steadiness(Verdicts.of(made))
+    found = steadiness(Verdicts.of(made, ARENA))
     assert found.consistency == Rate(2, 2, 2)
     assert found.first_preferred == Rate(1, 4, 3)
     assert found.ties == Rate(2, 6, 1)

@@ -16,6 +16,8 @@ from botchat.measures import flags as flagged
 from botchat.parallel import HERE, executor
 from botchat.pipeline import read_set
 from botchat.pipeline.read_set import begin_reading
+from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict
 from botchat.workspace import files as store
@@ -79,7 +81,9 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     human = {s.id: Dialogue(s.id, HUMAN, s.utterances, 2, (), "complete", "") for s in seeds}
     dialogues = {HUMAN: human, **workspace.all_dialogues("set")}
     path = workspace.judgments_path("set", protocol, JUDGE)
-    found, stale = begin_reading({protocol: path}, HERE)(dialogues)
+    asked = Catalogue().find(protocol)
+    assert asked is not None
+    found, stale = begin_reading({asked: path}, HERE)(dialogues)
     return found[protocol], stale
 
 
@@ -164,7 +168,7 @@ def test_some_verdicts_keep_their_own_signatures() -> None:
         Judgment("arena-n8", f"S-{n}", ("a", "b"), "x", "1", "", 8, "", f"way {n % 2}")
         for n in range(4)
     ]
-    verdicts = Verdicts.of(told)
+    verdicts = Verdicts.of(told, ARENA)
     assert verdicts.signatures == {"way 0": 2, "way 1": 2}
     assert verdicts.on(["S-0", "S-2"]).signatures == {"way 0": 2}
 

@@ -15,12 +15,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from botchat.protocols.diagnosis import ERRORS, Error, Report, TypeAnswer, as_text
+from botchat.protocols.catalogue import Catalogue, catalogue
+from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
 from botchat.report import View, by_contestant, figures, render
 from botchat.report.archive import Archive, build
 from botchat.report.glance import glance, ranks
 from botchat.report.transcripts import LONGEST, Sample, pick
+from botchat.workspace.criteria import CriterionSettings
 from tests.boards import Made, judgment, made
 
 HOSTILE = (
@@ -262,7 +264,8 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
     index: Any = unpacked(archive, "index")
     assert archive.about["verdicts"] == sum(map(len, records.judgments.values()))
     assert len(archive.files) == 3
-    pairwise: Mapping[Any, Any] = {None: "?", "both": "b", "neither": "n", "1": "1", "2": "2"}
+    # Of a pair the result for who is shown first: in the Arena the one named loses.
+    pairwise: Mapping[Any, Any] = {None: "?", "both": "t", "neither": "t", "1": "l", "2": "w"}
     single: Mapping[Any, Any] = {None: -1, "No": 0, **{str(i): i for i in range(1, 17)}}
     seen = 0
     for at, (seed_id, _) in enumerate(index["seeds"]):
@@ -284,7 +287,7 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
                 code = index["pairs"][0][index["protocols"][protocol]][key][at]
                 expected = pairwise
             else:
-                code = index["unieval"][0][str(shown[0])][at]
+                code = index["single"][0]["unieval"][str(shown[0])][at]
                 expected = single
             assert code == expected[verdict]
     assert seen == archive.about["verdicts"]
@@ -329,6 +332,120 @@ def test_protocols_that_the_page_does_not_show_are_passed_over() -> None:
     )
 
 
+OWN = catalogue(
+    {
+        "empathy": CriterionSettings(
+            kind="score", prompt="{{conversation}}", numbers=("Empathy",), lowest=-5, highest=10
+        ),
+        "drift": CriterionSettings(kind="place", prompt="{{conversation}}", title="First drift"),
+        "faults": CriterionSettings(kind="report", prompt="{{conversation}}"),
+        "warmth": CriterionSettings(
+            kind="choice",
+            shows="pair",
+            prompt="{{conversation_1}} {{conversation_2}}",
+            labels=("Left", "Right", "Level"),
+        ),
+        "depth": CriterionSettings(
+            kind="score",
+            shows="pair",
+            prompt="{{conversation_1}} {{conversation_2}}",
+            numbers=("Depth", "Detail"),
+            lowest=1,
+            highest=10,
+        ),
+    }
+)
+"""A catalogue with somebody's own criteria, one of every kind of answer."""
+
+
+def own_judgments() -> dict[str, list[Any]]:
+    """Verdicts in every protocol of `OWN` on seeds S-1, S-2, ... of contestants a and b."""
+    said: dict[str, tuple[tuple[str, ...], list[str | None]]] = {
+        "empathy": (("a",), ["7", "-1", "7.5", None]),
+        "drift": (("a",), ["No", "5", None]),
+        "faults": (("a",), ["0", "-2.5", None]),
+        "warmth-n16": (("a", "b"), ["1", "2", "both", None]),
+        "depth-n8": (("b", "a"), ["8 3 5 5", "5 5.1 5 5.1", "1 2 3 4", None]),
+    }
+    return {
+        protocol: [judgment(protocol, f"S-{i}", shown, v) for i, v in enumerate(verdicts, 1)]
+        for protocol, (shown, verdicts) in said.items()
+    }
+
+
+def test_own_criteria_are_in_the_archive() -> None:
+    """Every verdict of every kind is a code in the index and a row at its seed, and is counted."""
+    records = made({"a": 0.9, "b": 0.2}, 6)
+    made_up = own_judgments()
+    archive = build(records.seeds, records.dialogues, {"j": made_up}, OWN)
+    index: Any = unpacked(archive, "index")
+    # The dialogues can be read as UniEval shows them although nobody has judged them so.
+    assert index["protocols"] == ["unieval", "empathy", "drift", "faults", "warmth-n16", "depth-n8"]
+    a, b = archive_place(archive, "a"), archive_place(archive, "b")
+    assert index["single"] == [
+        {
+            "empathy": {str(a): [[7], [-1], [7.5], [], None, None]},
+            "drift": {str(a): [0, 5, -1, -2, -2, -2]},
+            "faults": {str(a): [[0], [-2.5], [], None, None, None]},
+        }
+    ]
+    # Who is named is the better one; by scores the one with the higher sum.
+    assert index["pairs"] == [
+        {"warmth-n16": {f"{a},{b}": "wlt?--"}, "depth-n8": {f"{b},{a}": "wtl?--"}}
+    ]
+    assert archive.about["verdicts"] == sum(map(len, made_up.values()))
+    assert archive.about["view"] == "empathy"
+    chunk: Any = unpacked(archive, "seeds-0")
+    rows = [
+        (index["protocols"][row[1]], f"S-{at}", row[3])
+        for at, part in enumerate(chunk, 1)
+        for row in part["verdicts"]
+    ]
+    assert sorted(rows, key=str) == sorted(
+        ((p, j.seed_id, j.verdict) for p, said in made_up.items() for j in said), key=str
+    )
+
+
+def test_the_index_describes_every_protocol() -> None:
+    """By kind, with title, N, labels and what they mean, and scale: the page knows no names."""
+    records = made({"a": 0.9, "b": 0.2}, 6)
+    judged = {"j": {**records.judgments, **own_judgments()}}
+    index: Any = unpacked(build(records.seeds, records.dialogues, judged, OWN), "index")
+    about = {one["name"]: one for one in index["about"]}
+    assert list(about) == index["protocols"]
+    assert {name: one["title"] for name, one in about.items()} == {
+        "unieval": "One dialogue",
+        "arena-n16": "Two models (Arena, N = 16)",
+        "arena-n8": "Two models (Arena, N = 8)",
+        "gteval": "Beside the human one (GTEval)",
+        "empathy": "empathy",
+        "drift": "First drift",
+        "faults": "faults",
+        "warmth-n16": "Two models (warmth, N = 16)",
+        "depth-n8": "Two models (depth, N = 8)",
+    }
+    assert {one["base"] for one in about.values()} == {
+        "unieval", "arena", "gteval", "empathy", "drift", "faults", "warmth", "depth",
+    }  # fmt: skip
+    assert [answer[2] for answer in about["arena-n16"]["answers"]] == ["l", "w", "t", "t"]
+    assert about["warmth-n16"]["answers"] == [
+        ["1", "Left", "w"], ["2", "Right", "l"], ["both", "Level", "t"],
+    ]  # fmt: skip
+    assert (about["empathy"]["fields"], about["empathy"]["scale"]) == (["Empathy"], [-5, 10])
+    assert about["depth-n8"]["fields"] == ["Depth 1", "Detail 1", "Depth 2", "Detail 2"]
+    assert [name for name, one in about.items() if one["about_ai"]] == [
+        "unieval", "arena-n16", "arena-n8", "gteval",
+    ]  # fmt: skip
+
+
+def test_own_criteria_that_are_gone_are_passed_over() -> None:
+    """Without their settings nobody knows what their verdicts mean."""
+    records = made({"a": 0.9, "b": 0.2}, 6)
+    archive = build(records.seeds, records.dialogues, {"j": own_judgments()}, Catalogue())
+    assert archive.about["verdicts"] == 0
+    assert archive == build(records.seeds, records.dialogues, {"j": {}})
+
+
 def test_a_diagnosis_stands_beside_its_dialogue() -> None:
     """Score, and every error with utterance, quote and explanation; quotes are checked again."""
     records = made({"a": 0.9}, 2)
@@ -353,16 +470,18 @@ def test_a_diagnosis_stands_beside_its_dialogue() -> None:
     archive = build(records.seeds, records.dialogues, {"j": {"diagnosis": [one, two]}})
     chunk: Any = unpacked(archive, "seeds-0")
     at = archive_place(archive, "a")
-    assert chunk[0]["diagnoses"] == [
-        [0, at, "-3", [["j", [
+    index: Any = unpacked(archive, "index")
+    number = index["protocols"].index("diagnosis")
+    assert chunk[0]["reports"] == [
+        [0, number, at, "-3", [["j", [
             ["repetition", 3, said, "found", "twice"],
             ["repetition", 4, "nobody said so", "not found", ""],
             ["repetition", None, "", "none", "all of it"],
         ]]]]
     ]  # fmt: skip
-    assert chunk[1]["diagnoses"] == [[0, at, None, []]]
-    index: Any = unpacked(archive, "index")
-    assert index["diagnosed"] == [{str(at): [3, -1]}]
+    assert chunk[1]["reports"] == [[0, number, at, None, []]]
+    assert index["single"] == [{"diagnosis": {str(at): [[-3], []]}}]
+    assert archive.about["verdicts"] == 2
 
 
 def archive_place(archive: Archive, name: str) -> int:

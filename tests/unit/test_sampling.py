@@ -21,7 +21,8 @@ from botchat.pipeline.adaptive import (
 )
 from botchat.pipeline.run import Meter, run_now
 from botchat.pipeline.stage_file import Filing, Judged
-from botchat.protocols import arena
+from botchat.protocols.arena import ARENA, Field
+from botchat.protocols.gteval import GTEVAL
 from botchat.ratings.adaptive import AdaptiveSettings, State, Target
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
 from botchat.workspace.folder import Workspace
@@ -52,13 +53,13 @@ def test_the_field_has_the_cases_of_the_whole_arena(humans, lengths, turns, with
     }
     if with_human:
         contestants[HUMAN] = {seed.id: human_dialogue(seed) for seed in seeds}
-    field = arena.Field(seeds, contestants, turns)
+    field = Field(ARENA.at(turns), seeds, contestants)
     made = [
         field.case(i, j, seed)
         for i, j in permutations(range(len(field.contestants)), 2)
         for seed in field.seeds_of(min(i, j), max(i, j)).tolist()
     ]
-    expected = [make() for make in arena.cases(seeds, contestants, turns)]
+    expected = [make() for make in ARENA.at(turns).cases(seeds, contestants)]
     key = [(case.seed_id, case.contestants, case.digest, case.prompt) for case in expected]
     assert sorted((c.seed_id, c.contestants, c.digest, c.prompt) for c in made) == sorted(key)
     for i, j in permutations(range(len(field.contestants)), 2):
@@ -84,7 +85,7 @@ def test_what_is_known_is_what_still_holds(tmp_path):
     workspace = Workspace(tmp_path)
     seeds = [Seed(f"s{i}", ("a", "b", "c", "d")) for i in range(3)]
     contestants = {m: {s.id: dialogue(s.id, m, 4) for s in seeds} for m in ("a", "b", "new")}
-    field = arena.Field(seeds, contestants, 4)
+    field = Field(ARENA.at(4), seeds, contestants)
 
     def settle(verdict, *cases, signature="now", chosen=""):
         filing = Filing(workspace, "set", "arena-n4", Teller(verdict), signature, chosen)
@@ -104,7 +105,7 @@ def test_what_is_known_is_what_still_holds(tmp_path):
     # Another dialogue since: what was said of the old one does not count.
     contestants["a"]["s0"] = dialogue("s0", "a", 5)
     contestants["a"]["s1"] = msgspec.structs.replace(contestants["a"]["s1"], utterances=("x",) * 4)
-    known = known_comparisons(arena.Field(seeds, contestants, 4), filing, "new")
+    known = known_comparisons(Field(ARENA.at(4), seeds, contestants), filing, "new")
     assert known.cluster is not None
     assert known.cluster.tolist() == [0]
 
@@ -113,7 +114,7 @@ def test_a_whole_run_takes_the_mark_of_choice_off(tmp_path):
     """What an adaptive run chose keeps its mark until every case has been settled."""
     workspace = Workspace(tmp_path)
     seeds = [Seed("s", ("a", "b", "c", "d"))]
-    field = arena.Field(seeds, {m: {"s": dialogue("s", m, 4)} for m in "ab"}, 4)
+    field = Field(ARENA.at(4), seeds, {m: {"s": dialogue("s", m, 4)} for m in "ab"})
     for chosen, whole, mark in (
         ("adaptive", False, "adaptive"),
         ("", False, "adaptive"),
@@ -143,7 +144,7 @@ def test_flags_become_settings():
     nothing["control"] = False
 
     def settings(**flags):
-        return adaptive_settings("arena", **{**nothing, **flags})
+        return adaptive_settings(ARENA, **{**nothing, **flags})
 
     assert settings() is None
     assert settings(adaptive=True) == AdaptiveSettings()
@@ -154,7 +155,7 @@ def test_flags_become_settings():
     assert settings(add="m", target="gap=5") == AdaptiveSettings(Target(gap=5))
     assert settings(add="m", adaptive=True, budget=7) == AdaptiveSettings(None, 7)
     with pytest.raises(ConfigError, match="--add is for the arena: gteval"):
-        adaptive_settings("gteval", **{**nothing, "add": "m"})
+        adaptive_settings(GTEVAL, **{**nothing, "add": "m"})
 
 
 def sampled(tmp_path, ratings, added=None, swaps=1, finished="target reached"):

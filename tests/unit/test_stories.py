@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from botchat.judges.voting import aggregate
 from botchat.protocols import stories
-from botchat.protocols.stories import Story, case, cases, ratings, read
+from botchat.protocols.stories import STORIES, Story, case, cases, ratings
 from botchat.records import Judgment
 
 NAMES = (
@@ -28,7 +28,7 @@ def reply(scores, form="{}: {}"):
 @pytest.mark.parametrize("form", ["{}: {}", "**{}**: {}", "- {}: {}.", "1. {} : {}", "> {}:{}"])
 def test_score_lines_are_read_in_any_dress(form):
     """Bold, lists, quotes, full stops; the reason is what stands before them."""
-    assert read("It goes in circles.\n" + reply([-1, 0, -2, 0, -5], form)) == (
+    assert STORIES.reading().read("It goes in circles.\n" + reply([-1, 0, -2, 0, -5], form)) == (
         "-1 0 -2 0 -5",
         "It goes in circles.",
     )
@@ -37,22 +37,24 @@ def test_score_lines_are_read_in_any_dress(form):
 @given(st.lists(st.integers(-5, 0), min_size=5, max_size=5))
 def test_every_verdict_that_is_read_is_one_of_the_choices(scores):
     """Whatever the scores, with a minus of any kind or none."""
-    verdict, _ = read(reply([str(score).replace("-", "\u2212") for score in scores]))
+    verdict, _ = STORIES.reading().read(
+        reply([str(score).replace("-", "\u2212") for score in scores])
+    )
     assert verdict == " ".join(map(str, scores))
     assert verdict in case(Story("1", "x", {})).choices
-    assert read(reply([-score for score in scores]))[0] == verdict
+    assert STORIES.reading().read(reply([-score for score in scores]))[0] == verdict
 
 
 def test_the_last_line_of_a_kind_counts():
     """A judge may change its mind, and may quote the form first."""
     text = f"{reply(['a number from 0 to -5'] * 5)}\n{reply([0] * 5)}\nRepetition: -2"
-    assert read(text)[0] == "-2 0 0 0 0"
+    assert STORIES.reading().read(text)[0] == "-2 0 0 0 0"
 
 
 @pytest.mark.parametrize("text", ["", "no idea", reply([0, 0, 0, 0, -6]), reply([0] * 5)[:60]])
 def test_anything_else_is_unreadable(text):
     """A kind that is missing or off the scale leaves no verdict."""
-    assert read(text)[0] is None
+    assert STORIES.reading().read(text)[0] is None
 
 
 def test_a_story_cannot_speak_for_the_judge():

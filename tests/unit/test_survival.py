@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 
+from botchat.boards.protocols import Place
 from botchat.boards.survival import curves, estimate
 from botchat.boards.tables import records
 from botchat.protocols import rates
@@ -93,8 +94,9 @@ def test_the_table_says_what_is_missing_and_what_ended_early() -> None:
     ]
     said.append(judgment("unieval", "S-1", ("best",), "No"))
     board = Made(plain.seeds, dialogues, {"unieval": said}).board()
-    assert board.survival is not None
-    best, row = records(board.survival)
+    (part,) = board.of(Place)
+    assert part.survival is not None
+    best, row = records(part.survival)
     assert best["model"] == "best"
     assert (best["quarter"], best["missing"]) == (None, 3)
     told = {key: row[key] for key in ("dialogues", "accused", "early", "missing", "half")}
@@ -107,4 +109,6 @@ def test_without_a_readable_verdict_there_is_no_curve() -> None:
     """A board of such verdicts has no table of it."""
     plain = made({"m": 0.5}, 3)
     said = [judgment("unieval", "S-1", ("m",), None)]
-    assert Made(plain.seeds, plain.dialogues, {"unieval": said}).board().survival is None
+    assert (
+        Made(plain.seeds, plain.dialogues, {"unieval": said}).board().of(Place)[0].survival is None
+    )

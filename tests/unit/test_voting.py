@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.judges.voting import aggregate, is_tie, mirrored, opening_votes
-from botchat.protocols.arena import CHOICES
+from botchat.protocols.arena import ARENA
 from botchat.records import Remark
 
 INDICES = frozenset({"No", *map(str, range(1, 17))})
@@ -33,7 +33,7 @@ PAIRS = frozenset(f"{a} {b}" for a in range(1, 11) for b in range(1, 11))
 )
 def test_labels_go_to_the_most_frequent_and_splits_to_each_dialogue_by_itself(votes, verdict):
     """The plurality wins; in an even split a dialogue is accused by more than half or not."""
-    assert aggregate(votes.split(), CHOICES) == verdict
+    assert aggregate(votes.split(), ARENA.reading().choices) == verdict
 
 
 def test_an_even_split_without_a_tie_to_name_is_no_verdict():
@@ -45,9 +45,9 @@ def test_an_even_split_without_a_tie_to_name_is_no_verdict():
 
 def test_missing_votes_are_not_counted():
     """Nobody's vote is no verdict; an absent voter changes nothing for the others."""
-    assert aggregate([None, None], CHOICES) is None
+    assert aggregate([None, None], ARENA.reading().choices) is None
     assert aggregate([], INDICES) is None
-    assert aggregate([None, "2", None], CHOICES) == "2"
+    assert aggregate([None, "2", None], ARENA.reading().choices) == "2"
     assert aggregate([None, "4", "No", "9"], INDICES) == "9"
 
 
@@ -89,7 +89,7 @@ def test_scores_are_averaged_each_for_itself():
     assert aggregate(["8", "8.5"], SCALE | {"8.5"}) == "8.25"
 
 
-@pytest.mark.parametrize("choices", [CHOICES, INDICES, SCALE, PAIRS])
+@pytest.mark.parametrize("choices", [ARENA.reading().choices, INDICES, SCALE, PAIRS])
 @given(data=st.data())
 def test_the_order_of_the_votes_never_matters(choices, data):
     """Any permutation of any votes gives the same verdict."""
@@ -98,7 +98,7 @@ def test_the_order_of_the_votes_never_matters(choices, data):
     assert aggregate(data.draw(st.permutations(votes)), choices) == aggregate(votes, choices)
 
 
-@pytest.mark.parametrize("choices", [CHOICES, PAIRS, frozenset({"1", "2", "tie"})])
+@pytest.mark.parametrize("choices", [ARENA.reading().choices, PAIRS, frozenset({"1", "2", "tie"})])
 @given(data=st.data())
 def test_swapping_the_sides_of_every_vote_swaps_the_verdict(choices, data):
     """No position is preferred, also not by the rule for even splits."""

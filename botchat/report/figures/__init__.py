@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from matplotlib.figure import Figure
 
 from botchat.boards.board import Board
-from botchat.boards.protocols import Arena
+from botchat.boards.protocols import Arena, BesideHuman, Part, Place, Quoted, Scored
 from botchat.boards.tables import LABEL_COLUMNS, Table, elided
 from botchat.records import MIN_HUMAN
 from botchat.report.figures import charts, curves, style
@@ -76,24 +76,32 @@ def _drawn(chart: Chart, png: bool) -> dict[str, object]:
 def draw(board: Board) -> list[Chart]:
     """Every figure that the board has the numbers for, most important first."""
     drawn: list[Chart] = []
-    if board.arenas:
-        arenas = list(board.arenas.values())
-        drawn += [_intervals(arena, _where(board)) for arena in arenas[:1]]
-        drawn += [_ratings(arenas, _where(board))]
-        drawn += [_win_rates(arena, _where(board)) for arena in arenas]
-    if board.unieval is not None:
-        drawn += [
-            *([_survival(board, board.survival)] if board.survival else []),
-            _success_rates(board, board.unieval),
-            _at_human_length(board, board.unieval),
-        ]
-    if board.gteval is not None:
-        drawn.append(_against_human(board, board.gteval))
+    arenas, where = board.arenas, _where(board)
+    if arenas:
+        drawn += [_intervals(arenas[0], where)]
+        for base in dict.fromkeys(arena.protocol.base for arena in arenas):
+            drawn.append(_ratings([one for one in arenas if one.protocol.base == base], where))
+        drawn += [_win_rates(arena, where) for arena in arenas]
+    for part in board.of(Place):
+        drawn += [] if part.survival is None else [_survival(board, part, part.survival)]
+        drawn += [_success_rates(board, part), _at_human_length(board, part)]
+    drawn += [_against_human(board, part) for part in board.of(BesideHuman)]
+    drawn += [_scores(board, p, number) for p in board.of(Scored) for number in p.quoted]
     if board.judge_health is not None:
         drawn.append(_judge_health(board, board.judge_health))
     if any(len(values) for values in board.utterance_lengths.by_contestant.values()):
         drawn.append(_utterance_lengths(board))
     return [*drawn, _human_lengths(board)]
+
+
+def _titled(part: Part, title: str) -> str:
+    """Likewise a title."""
+    return title if part.protocol.leads else f"{part.protocol.title}: {title}"
+
+
+def _named(part: Part, name: str) -> str:
+    """A figure's name: the protocol's stands before it unless it leads."""
+    return name if part.protocol.leads else f"{part.protocol.name}-{name}"
 
 
 def draw_arena(arena: Arena, where: str) -> list[Chart]:
@@ -102,62 +110,71 @@ def draw_arena(arena: Arena, where: str) -> list[Chart]:
 
 
 def _intervals(arena: Arena, where: str) -> Chart:
-    title = "Bradley–Terry ratings with 95 % intervals" + (f", {_at(arena)}" if arena.turns else "")
-    heading = Heading(title, f"{where} · {_covered(arena)} comparisons", arena.standing.signatures)
-    fitted = arena.standing.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
+    title = _titled(arena, "Bradley–Terry ratings with 95 % intervals")
+    title += f", {_at(arena)}" if arena.turns else ""
+    heading = Heading(title, f"{where} · {_covered(arena)} comparisons", arena.table.signatures)
+    fitted = arena.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
     caption = (
         "Each model's rating and 95 % interval. Group: 1 + how many models are clearly better, "
         "which is where the interval of the difference is above 0. "
         f"{_covered(arena)} comparisons."
     )
     figure = partial(charts.rating_intervals, fitted.dropna(subset="bt"), heading)
-    return Chart("bradley-terry", title, caption, figure)
+    return Chart(_named(arena, "bradley-terry"), title, caption, figure)
 
 
 def _ratings(arenas: Sequence[Arena], where: str) -> Chart:
-    title = "Bootstrap Elo in BotChat Arena"
+    title = f"Bootstrap Elo in {arenas[0].protocol.title}"
     parts = [
         f"{_at(arena)}: {_covered(arena)}" if arena.turns else _covered(arena) for arena in arenas
     ]
     subtitle = f"{where} · comparisons: {'; '.join(parts)}"
-    heading = Heading(title, subtitle, [arena.standing.signature for arena in arenas])
+    heading = Heading(title, subtitle, [arena.table.signature for arena in arenas])
     elo = {_at(arena): arena.ratings for arena in arenas}
     caption = (
         "Ratings from comparisons of two models' dialogues; the dashed line is where all start. "
         f"Comparisons: {'; '.join(parts)}."
     )
-    return Chart("elo", title, caption, partial(charts.ratings, elo, arenas[0].elo.init, heading))
+    name = _named(arenas[0], "elo")
+    return Chart(name, title, caption, partial(charts.ratings, elo, arenas[0].elo.init, heading))
 
 
 def _win_rates(arena: Arena, where: str) -> Chart:
-    title = "Win rates between models" + (f", {_at(arena)}" if arena.turns else "")
+    title = _titled(arena, "Win rates between models")
+    title += f", {_at(arena)}" if arena.turns else ""
     subtitle = f"{where} · {_covered(arena)} comparisons"
-    heading = Heading(title, subtitle, arena.standing.signatures)
+    heading = Heading(title, subtitle, arena.table.signatures)
     caption = (
         "How often the row's model wins, or at least ties, against the column's; both by rating. "
         f"{_covered(arena)} comparisons."
     )
     name = f"win-rates-n{arena.turns}" if arena.turns else "win-rates"
     return Chart(
-        name, title, caption, partial(charts.win_rates, arena.win, arena.win_or_tie, heading)
+        _named(arena, name),
+        title,
+        caption,
+        partial(charts.win_rates, arena.win, arena.win_or_tie, heading),
     )
 
 
-def _success_rates(board: Board, unieval: Table) -> Chart:
-    title = "UniEval success rate by length N"
-    counts = _total(unieval, next(c.key for c in unieval.columns if c.key.startswith("readable")))
+def _success_rates(board: Board, part: Place) -> Chart:
+    unieval = part.table
+    title = f"{part.protocol.title} success rate by length N"
+    counts = _total(unieval, part.covered.suffix)
     shown = (
         "Dialogues that the judge takes for human, or accuses only after utterance N. "
         f"{counts} dialogues."
     )
-    successes = unieval.frame.set_index("model").filter(regex=r"^success_n\d+$")
-    rates = successes.rename(columns=lambda key: int(key.removeprefix("success_n")))
+    keys = {f"success_n{n}": n for n in part.reached}
+    rates = unieval.frame.set_index("model")[list(keys)].rename(columns=keys)
     heading = Heading(title, f"{_where(board)} · {counts} dialogues", unieval.signatures)
-    return Chart("success-rates", title, shown, partial(charts.success_rates, rates, heading))
+    return Chart(
+        _named(part, "success-rates"), title, shown, partial(charts.success_rates, rates, heading)
+    )
 
 
-def _survival(board: Board, table: Table) -> Chart:
-    title = "Dialogues that are not accused yet"
+def _survival(board: Board, part: Place, table: Table) -> Chart:
+    title = _titled(part, "Dialogues that are not accused yet")
     early, missing = (int(table.frame[key].sum()) for key in ("early", "missing"))
     counts = _of(int(table.frame["dialogues"].sum()), missing)
     shown = (
@@ -166,8 +183,8 @@ def _survival(board: Board, table: Table) -> Chart:
         f"{counts} dialogues."
     )
     heading = Heading(title, f"{_where(board)} · {counts} dialogues", table.signatures)
-    ordered = {name: board.curves[name] for name in table.frame["model"]}
-    return Chart("survival", title, shown, partial(curves.survival, ordered, heading))
+    ordered = {name: part.curves[name] for name in table.frame["model"]}
+    return Chart(_named(part, "survival"), title, shown, partial(curves.survival, ordered, heading))
 
 
 def _judge_health(board: Board, table: Table) -> Chart:
@@ -195,9 +212,10 @@ _MEASURES = (
 )
 
 
-def _at_human_length(board: Board, unieval: Table) -> Chart:
-    title = "UniEval success rate at the length of the human dialogue"
-    counts = _total(unieval, "readable_human_length")
+def _at_human_length(board: Board, part: Place) -> Chart:
+    unieval = part.table
+    title = f"{part.protocol.title} success rate at the length of the human dialogue"
+    counts = _total(unieval, "_human_length")
     shown = (
         "Each dialogue is read as far as its human counterpart goes, where that has at least "
         f"{MIN_HUMAN} utterances. Thin lines: where missing verdicts could put the rate. "
@@ -207,12 +225,13 @@ def _at_human_length(board: Board, unieval: Table) -> Chart:
     rates = unieval.frame.set_index("model")[list(keys)].rename(columns=keys)
     heading = Heading(title, f"{_where(board)} · {counts} dialogues", unieval.signatures)
     figure = partial(charts.success_at_human_length, rates, heading)
-    return Chart("success-human-length", title, shown, figure)
+    return Chart(_named(part, "success-human-length"), title, shown, figure)
 
 
-def _against_human(board: Board, gteval: Table) -> Chart:
-    title = "GTEval: models against the human dialogue"
-    counts = _total(gteval, "readable")
+def _against_human(board: Board, part: BesideHuman) -> Chart:
+    gteval = part.table
+    title = f"{part.protocol.title}: models against the human dialogue"
+    counts = _total(gteval)
     shown = (
         "Beside the human dialogue of the same start, cut to its length: a model wins where the "
         f"judge takes the human one for AI. {counts} comparisons, both orders."
@@ -221,7 +240,22 @@ def _against_human(board: Board, gteval: Table) -> Chart:
         title, f"{_where(board)} · {counts} comparisons, both orders", gteval.signatures
     )
     figure = partial(charts.against_human, gteval.frame.set_index("model"), heading)
-    return Chart("gteval", title, shown, figure)
+    return Chart(part.protocol.name, title, shown, figure)
+
+
+def _scores(board: Board, part: Scored, number: Quoted) -> Chart:
+    scale = part.protocol.asked_scale
+    title = f"{part.protocol.title}: {number.heading}"
+    counts = _total(part.table)
+    shown = (
+        f"Mean score from {scale.lowest} to {scale.highest} with its 95 % interval over dialogues. "
+        f"{counts} dialogues."
+    )
+    heading = Heading(title, f"{_where(board)} · {counts} dialogues", part.table.signatures)
+    keys = {number.column: "mean", number.low: "low", number.high: "high"}
+    means = part.table.frame.set_index("model")[list(keys)].rename(columns=keys)
+    figure = partial(charts.score_intervals, means.dropna(subset="mean"), heading)
+    return Chart(number.key.replace("_", "-"), title, shown, figure)
 
 
 def _utterance_lengths(board: Board) -> Chart:
@@ -264,9 +298,12 @@ def _covered(arena: Arena) -> str:
     return _of(arena.comparisons.n, arena.comparisons.missing)
 
 
-def _total(part: Table, readable: str) -> str:
-    missing = readable.replace("readable", "missing")
-    return _of(int(part.frame[readable].sum()), int(part.frame[missing].sum()))
+def _total(table: Table, suffix: str = "") -> str:
+    """Cases with a readable verdict, of all; ``suffix``: of the keys of these columns."""
+    readable, missing = (
+        int(table.frame[f"{key}{suffix}"].sum()) for key in ("readable", "missing")
+    )
+    return _of(readable, missing)
 
 
 def _of(readable: int, missing: int) -> str:

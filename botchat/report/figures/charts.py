@@ -129,6 +129,26 @@ def rating_intervals(fitted: pd.DataFrame, heading: Heading) -> Figure:
     return figure
 
 
+def score_intervals(means: pd.DataFrame, heading: Heading) -> Figure:
+    """Mean scores with their intervals, best first.
+
+    Args:
+        means: index model; columns ``mean``, ``low`` and ``high``.
+        heading: what stands above and below.
+    """
+    means = means.sort_values("mean", ascending=False, kind="stable")
+    with styled():
+        figure, axes = _rows(list(means.index), heading, per_row=0.3, right=_COLUMN + 0.15)
+        rows = range(len(means))
+        axes.hlines(rows, means["low"], means["high"], color=BLUE, linewidth=2.2)
+        colors = [ORANGE if model == HUMAN else SHADES[0] for model in means.index]
+        axes.scatter(means["mean"], rows, s=36, color=colors, zorder=3)
+        _numbers(axes, 0, "mean", means["mean"].tolist(), "{:.2f}", bold=True)
+        axes.set_xlabel("Mean score")
+        axes.margins(x=0.06)
+    return figure
+
+
 def human_lengths(utterances: Sequence[int], heading: Heading) -> Figure:
     """How many human dialogues have how many utterances (BotChat Figure 2)."""
     found = Counter(utterances)

@@ -1,0 +1,373 @@
+"""An adaptive Arena at one N while it is asked: batch by batch, or foreseen without asking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from statistics import NormalDist
+
+import numpy as np
+
+from botchat.errors import ConfigError
+from botchat.interfaces import Case, Row, case_digest
+from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.stage_file import Filing, Judged
+from botchat.protocols.arena import Field
+from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
+from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats
+from botchat.records import UNANSWERED, Judgment
+
+SPREAD = 120.0
+"""Elo; standard deviation of models that nothing is known of, in a plan."""
+
+TIES = 0.3
+"""Share of ties between equals there."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveArena:
+    """The Arena at one N, with the stage file that it fills."""
+
+    field: Field
+    filing: Filing
+    settings: AdaptiveSettings
+    added: str | None
+    """The model to be placed, if only comparisons with one are asked."""
+    known: Comparisons | None
+    """What the others' ratings then rest on."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked, and targets that say nothing, before anything is asked."""
+        self._design(self.settings)
+        target, m = self.settings.target, len(self.field.contestants)
+        n_pairs = pairs(m, self.added)
+        if target is not None and target.swaps >= n_pairs:
+            raise ConfigError(
+                f"the Arena at N = {self.field.protocol.n}: a target of {target.swaps} swaps says "
+                f"nothing of {m} models: {n_pairs} pairs are asked; give --target swaps=0"
+            )
+
+    async def run(self, stops: Stops, meter: Meter) -> AdaptiveResult:
+        """Ask until the target is reached or the budget used.
+
+        It ends before that with whatever is in ``stops``, or at a batch with cases that got no
+        answer; run again, it goes on from there.
+        """
+        design = self._design(self.settings)
+        with self.filing:
+            while (asked := design.ask()) is not None:
+                results = await self._settled(asked, stops, meter)
+                if results is None:
+                    break
+                design.tell(results)
+                meter.notes[self.filing.protocol] = self._standing(design).progress
+        return self._standing(design)
+
+    async def foresee(self, *, most: bool) -> None:
+        """Let the judge answer what a run would ask, storing nothing.
+
+        Results that are not stored are drawn: by the ratings of those that are, or with none by
+        models whose ratings have the standard deviation `SPREAD`. ``most``: as much as can be asked
+        in a run whose target is never reached.
+        """
+        if most and self.settings.budget is None:
+            for case in self._all_cases():
+                if self.filing.stored(case) is None:
+                    await self.filing.answering.answer(case)
+            return
+        design = self._design(replace(self.settings, target=None) if most else self.settings)
+        rng = np.random.default_rng(self.settings.seed)
+        truth = None
+        while (asked := design.ask()) is not None:
+            verdicts = [await self._foreseen(case) for case in self._cases(asked)]
+            if truth is None and None in verdicts:
+                truth = _spread(len(self.field.contestants), rng)
+                if design.state.made:
+                    truth = design.state.rating
+            drawn = np.zeros(0) if truth is None else _drawn(truth, asked, rng)
+            design.tell(
+                np.array(
+                    [drawn[k] if said is None else said for k, said in enumerate(verdicts)],
+                    dtype=np.float64,
+                )
+            )
+
+    async def _settled(self, asked: Asked, stops: Stops, meter: Meter) -> Floats | None:
+        """Results of a batch; ``None`` where a case has no final answer."""
+        said: list[Judgment | None] = [None] * len(asked)
+
+        async def do(numbered: tuple[int, Case]) -> None:
+            number, case = numbered
+            said[number] = await self.filing.settle(case)
+            meter.done += 1
+
+        answering = self.filing.answering
+        cases = list(enumerate(self._cases(asked)))
+        await work_through(cases, do, answering.parallel, stops, answering.name)
+        answered = [one for one in said if one is not None and one.outcome not in UNANSWERED]
+        if len(answered) < len(said):
+            return None
+        found = [self.field.protocol.result(judgment.verdict) for judgment in answered]
+        return np.array([np.nan if one is None else one for one in found])
+
+    async def _foreseen(self, case: Case) -> float | None:
+        """Result as stored, or as the ledger has it; ``None`` where it has to be asked for."""
+        stored = self.filing.stored(case)
+        if stored is None:
+            answer = await self.filing.answering.answer(case)
+            return self.field.protocol.result(answer.verdict)
+        known = self.field.protocol.result(stored.verdict)
+        return np.nan if known is None else known
+
+    def _design(self, settings: AdaptiveSettings) -> AdaptiveDesign:
+        contestants = self.field.contestants
+        added = None if self.added is None else contestants.index(self.added)
+        try:
+            return AdaptiveDesign(contestants, self.field.seeds_of, settings, self.known, added)
+        except ConfigError as error:
+            raise ConfigError(f"the Arena at N = {self.field.protocol.n}: {error}") from None
+
+    def _standing(self, design: AdaptiveDesign) -> AdaptiveResult:
+        return AdaptiveResult(
+            self.field.protocol.n,
+            self.field.contestants,
+            design.state,
+            self.settings.target or Target(),
+            self.added,
+            self.filing.judged(),
+        )
+
+    def _cases(self, asked: Asked) -> Iterator[Case]:
+        for case in zip(asked.first, asked.second, asked.seed, strict=True):
+            yield self.field.case(*(int(number) for number in case))
+
+    def _all_cases(self) -> Iterator[Case]:
+        contestants = self.field.contestants
+        for i, j in combinations(range(len(contestants)), 2):
+            if self.added in (None, contestants[i], contestants[j]):
+                for seed in self.field.seeds_of(i, j).tolist():
+                    yield self.field.case(i, j, seed)
+                    yield self.field.case(j, i, seed)
+
+
+def known_comparisons(field: Field, filing: Filing, added: str | None) -> Comparisons:
+    """What the stage file says of the contestants, dialogues as they are now; not of ``added``."""
+    place = {name: i for i, name in enumerate(field.contestants) if name != added}
+    number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
+    first, second, results, seeds = [], [], [], []
+    for judgment in filing.judgments:
+        one, two = (place.get(name) for name in judgment.contestants)
+        seed, said = number.get(judgment.seed_id), field.protocol.result(judgment.verdict)
+        if one is None or two is None or seed is None or said is None:
+            continue
+        if (shown := field.shown(one, two, seed)) is None:
+            continue
+        a, b, n = shown
+        digest = case_digest(filing.protocol, a.utterances[:n], b.utterances[:n])
+        if filing.holds(judgment, digest):
+            first.append(one)
+            second.append(two)
+            results.append(said)
+            seeds.append(seed)
+    return Comparisons(
+        field.contestants,
+        np.array(first, dtype=np.intp),
+        np.array(second, dtype=np.intp),
+        np.array(results, dtype=np.float64),
+        np.array(seeds, dtype=np.intp),
+    )
+
+
+def on_board(known: Comparisons) -> set[str]:
+    """The models in any of them."""
+    return {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
+
+
+def _spread(m: int, rng: np.random.Generator) -> Floats:
+    """Ratings at the quantiles of a normal distribution, in random order, shape (m,)."""
+    normal = NormalDist(1000, SPREAD)
+    return rng.permutation([normal.inv_cdf((i + 0.5) / m) for i in range(m)])
+
+
+def _drawn(rating: Floats, asked: Asked, rng: np.random.Generator) -> Floats:
+    """Results for ``asked.first`` whose mean is Bradley-Terry's at these ratings."""
+    score = 1 / (1 + np.exp((rating[asked.second] - rating[asked.first]) / ELO))
+    tie = 2 * TIES * np.minimum(score, 1 - score)
+    draw = rng.random(len(asked))
+    return np.where(draw < tie, TIE, np.where(draw < score + tie / 2, WIN, LOSS))
+
+
+_TOP = 5
+"""Models that a line of progress names."""
+
+_MANY = 0.05
+"""Share of the pairs that a target had better not allow in the wrong order; of 14 models 2 are
+2 %."""
+
+_WIDE = 1.96
+"""Standard errors on each side of a 95 % interval."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveResult:
+    """The Arena at one N after an adaptive run, or while it goes on."""
+
+    turns: int | None
+    models: tuple[str, ...]
+    state: State
+    target: Target
+    """What ``state.swaps`` and ``state.probability`` are about."""
+    added: str | None
+    """The model that was placed; pairs and comparisons are then those with it."""
+    judged: Judged
+
+    @property
+    def saved(self) -> float:
+        """Share of the whole Arena's comparisons that were not made."""
+        return 1 - self.state.made / self.state.population
+
+    @property
+    def rows(self) -> list[Row]:
+        """A model each, best first: ``place``, ``model``, ``rating``, ``error`` (standard)."""
+        rating, error = self.state.rating, self.state.error
+        order = np.argsort(-rating, kind="stable")
+        return [
+            {
+                "place": place,
+                "model": self.models[i],
+                "rating": round(float(rating[i]), 2),
+                "error": round(float(error[i]), 2),
+            }
+            for place, i in enumerate(order.tolist(), 1)
+        ]
+
+    @property
+    def shown(self) -> list[Row]:
+        """The same for people."""
+        return [
+            {
+                "place": row["place"],
+                "model": row["model"],
+                "rating": f"{row['rating']:.0f}",
+                "± 95 %": f"{_WIDE * row['error']:.0f}",
+            }
+            for row in self.rows
+        ]
+
+    @property
+    def placed(self) -> Row | None:
+        """The model that was added: its row, ``of`` how many, who is next ``above`` and ``below``.
+
+        ``None`` where none was added.
+        """
+        rows = self.rows
+        names = [row["model"] for row in rows]
+        if self.added is None:
+            return None
+        i = names.index(self.added)
+        return {
+            **rows[i],
+            "of": len(rows),
+            "above": names[i - 1] if i else None,
+            "below": names[i + 1] if i + 1 < len(names) else None,
+        }
+
+    @property
+    def json(self) -> Row:
+        """All of it, JSON-ready."""
+        state, judged = self.state, self.judged
+        return {
+            "protocol": judged.protocol,
+            "judge": judged.judge,
+            "cases": judged.cases,
+            "new": judged.new,
+            "unreadable": judged.unreadable,
+            "path": str(judged.path),
+            "made": state.made,
+            "population": state.population,
+            "saved": round(self.saved, 4),
+            "gap": self.target.gap,
+            "confidence": self.target.confidence,
+            "swaps": state.swaps,
+            "probability": round(state.probability, 4),
+            "stopped": state.finished,
+            "warning": state.warning,
+            "ratings": self.rows,
+            "placed": self.placed,
+            **({"escalations": asdict(judged.escalations)} if judged.escalations else {}),
+            **({"stability": asdict(judged.stability)} if judged.stability else {}),
+        }
+
+    @property
+    def lines(self) -> list[str]:
+        """What it comes to, a sentence each."""
+        state, target = self.state, self.target
+        scope = f" with {self.added}" if self.added else ""
+        said = [
+            f"Arena at N = {self.turns}: {state.made:,} of {state.population:,} comparisons{scope} "
+            f"made, {100 * self.saved:.1f} % saved; {state.finished or 'not finished'}",
+            f"With {100 * target.confidence:g} % confidence, {_pairs(state.swaps)}{scope} more "
+            f"than {target.gap:g} Elo apart on the whole Arena "
+            f"{'are' if state.swaps > 1 else 'is'} in the wrong order "
+            f"(at most {target.swaps}: {_percent(state.probability)})",
+        ]
+        placed = self.placed
+        if placed is not None:
+            beside = [
+                f"{where} {placed[key]}"
+                for key, where in (("above", "below"), ("below", "above"))
+                if placed[key]
+            ]
+            said.append(
+                f"{self.added}: {placed['rating']:.0f} ± {_WIDE * placed['error']:.0f} (95 %), "
+                f"place {placed['place']} of {placed['of']}, {' and '.join(beside)}"
+            )
+            said += [_beyond(placed)] if len(beside) == 1 else []
+        said += (
+            [f"{self.judged.protocol}: {self.judged.stability}"] if self.judged.stability else []
+        )
+        n_pairs = pairs(len(self.models), self.added)
+        if target.swaps > _MANY * n_pairs and state.finished == "target reached":
+            said.append(
+                f"Warning: the target allows {target.swaps} of {n_pairs} pairs in the wrong order; "
+                "so few models need --target swaps=0"
+            )
+        return [*said, *([f"Warning: {state.warning}"] if state.warning else [])]
+
+    @property
+    def progress(self) -> str:
+        """How it stands, in one line."""
+        state, target = self.state, self.target
+        top = ", ".join(
+            f"{row['model']} {row['rating']:.0f} ± {_WIDE * row['error']:.0f}"
+            for row in self.rows[:_TOP]
+        )
+        more = ", …" if len(self.models) > _TOP else ""
+        return (
+            f"N = {self.turns}: {state.made:,} of {state.population:,} "
+            f"({100 * self.saved:.1f} % saved) · up to {state.swaps} swaps "
+            f"(at most {target.swaps}: {_percent(state.probability)}) · {top}{more}"
+        )
+
+
+def pairs(n_models: int, added: str | None) -> int:
+    """Pairs of models that a run asks about."""
+    return n_models * (n_models - 1) // 2 if added is None else n_models - 1
+
+
+def _pairs(n: int) -> str:
+    return {0: "no pair", 1: "at most 1 pair"}.get(n, f"at most {n} pairs")
+
+
+def _percent(probability: float) -> str:
+    """Nothing is certain: draws end at a few in a thousand."""
+    return "over 99 %" if probability > 0.99 else f"{100 * probability:.0f} %"
+
+
+def _beyond(placed: Row) -> str:
+    end = "best" if placed["above"] is None else "worst"
+    return (
+        f"Warning: {placed['model']} is the {end} of all: nobody beyond it tells how far it is "
+        "from the others, so its rating may be further out than its error says"
+    )

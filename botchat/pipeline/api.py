@@ -1,0 +1,127 @@
+"""The requests as functions: ``botchat.judge(workspace, "arena", "sample", "rules")``.
+
+A thin face; what each argument means is said where the request is defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from botchat.pipeline.adaptive import Adaptive
+from botchat.pipeline.adaptive_run import AdaptiveResult
+from botchat.pipeline.agree import Compared, Options
+from botchat.pipeline.bench import Benching
+from botchat.pipeline.generate import Generated, Generating
+from botchat.pipeline.judge import Judging
+from botchat.pipeline.probe import Probed, Probing
+from botchat.pipeline.run import Meter
+from botchat.pipeline.session import JudgeName, Limits, Spending
+from botchat.pipeline.stage_file import Judged
+from botchat.ratings.adaptive import AdaptiveSettings
+from botchat.workspace.folder import Workspace
+
+
+def generate(
+    workspace: Workspace,
+    seed_set: str,
+    models: Sequence[str],
+    *,
+    partner: str | None = None,
+    turns: int | None = None,
+    limit: int | None = None,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> list[Generated]:
+    """Extend every ChatSEED of a set by each model; see `Generating`."""
+    names = tuple(dict.fromkeys([models] if isinstance(models, str) else models))
+    request = Generating(seed_set, names, partner, turns, limit)
+    return request.run(workspace, _spending(limits, batch), meter)
+
+
+def judge(
+    workspace: Workspace,
+    protocol: str,
+    seed_set: str,
+    judge_name: str,
+    *,
+    judge_model: str | None = None,
+    models: Sequence[str] = (),
+    turns: Sequence[int] = (),
+    samples: int = 1,
+    control: bool = False,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> list[Judged]:
+    """Judge the dialogues of a set in one protocol; see `Judging`."""
+    named = JudgeName(judge_name, judge_model, samples)
+    request = Judging(seed_set, protocol, named, tuple(models), tuple(turns), control)
+    return request.run(workspace, _spending(limits, batch), meter)
+
+
+def judge_adaptively(
+    workspace: Workspace,
+    seed_set: str,
+    judge_name: str,
+    settings: AdaptiveSettings | None = None,
+    *,
+    add: str | None = None,
+    judge_model: str | None = None,
+    models: Sequence[str] = (),
+    turns: Sequence[int] = (),
+    samples: int = 1,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> list[AdaptiveResult]:
+    """Judge as much of the Arena as its ranking takes; see `Adaptive`."""
+    named = JudgeName(judge_name, judge_model, samples)
+    request = Adaptive(seed_set, named, settings, add, tuple(models), tuple(turns))
+    return request.run(workspace, _spending(limits, batch), meter)
+
+
+def probe(
+    workspace: Workspace,
+    seed_set: str,
+    judge_name: str,
+    *,
+    judge_model: str | None = None,
+    samples: int = 1,
+    limit: int | None = None,
+    rng_seed: int = 0,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> Probed:
+    """Plant every fault in every dialogue that it fits, see what is found; see `Probing`."""
+    named = JudgeName(judge_name, judge_model, samples)
+    request = Probing(seed_set, named, limit, rng_seed)
+    return request.run(workspace, _spending(limits, batch), meter)
+
+
+def bench(
+    workspace: Workspace,
+    benchmark: str,
+    data: Path,
+    judge_name: str | None = None,
+    *,
+    judge_model: str | None = None,
+    samples: int = 1,
+    from_recorded: bool = False,
+    control: bool = False,
+    out: Path | None = None,
+    options: Options | None = None,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> Compared:
+    """Let a judge answer a benchmark and compare it with people; see `Benching`."""
+    named = None if judge_name is None else JudgeName(judge_name, judge_model, samples)
+    request = Benching(benchmark, data, named, from_recorded, control, out, options or Options())
+    return request.run(workspace, _spending(limits, batch), meter)
+
+
+def _spending(limits: Limits | None, batch: bool) -> Spending:
+    return Spending(limits or Limits(), batch)

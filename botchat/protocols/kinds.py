@@ -1,0 +1,363 @@
+"""A protocol as a value, and the four kinds of answer that decide everything else (DESIGN §1.2).
+
+``place``   ``"No"``, or the 1-based index of the first accused utterance (UniEval)
+``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval)
+``score``   numbers on a scale, for one text or for each of two (FairEval, one's own criterion)
+``report``  errors with type, place and reason; the verdict is their score: ``"-3"`` (diagnosis)
+
+Whoever counts, tables, draws or shows verdicts asks a `Protocol` for its kind, never for its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+from botchat import prompts
+from botchat.errors import DataError
+from botchat.interfaces import Case, Kind, Shown, settings_digest
+from botchat.protocols import reports, scores
+from botchat.protocols.scores import Scale, ScoreChoices
+from botchat.protocols.wording import (
+    choice_schema,
+    conversation,
+    normal,
+    read_choice,
+    read_index,
+    verdict_words,
+)
+from botchat.records import HUMAN, MIN_HUMAN, Dialogue, Dialogues, Seed, Verdict
+
+Shows = Literal["one", "pair", "human"]
+"""What a case shows: a dialogue, two models' of one ChatSEED, or a model's beside the human one."""
+
+LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
+"""What a judge answers to a choice in the papers' words."""
+
+_CHOICE: tuple[Verdict, ...] = ("1", "2", "both", "neither")
+
+
+class Reading(NamedTuple):
+    """How a reply to one case is understood; the fields are those of `Case`."""
+
+    choices: Set[Verdict]
+    read: Callable[[str], tuple[Verdict | None, str]]
+    schema: Mapping[str, Any] | None = None
+    words: Callable[[str], Sequence[tuple[int, int]]] | None = None
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One question that judges are asked about dialogues, and how their answers are read."""
+
+    name: str
+    """On the command line, and of the folder of its judgments."""
+    title: str
+    """For headings."""
+    kind: Kind
+    shows: Shows
+    question: str
+    """What is asked, in a line, for people."""
+    prompts: tuple[str, ...] = ()
+    """Files of `botchat.prompts`; the first has the places to fill in."""
+    template: str = ""
+    """The prompt itself, where it is somebody's own and no file of ours."""
+    n: int | None = None
+    """Utterances that both dialogues of a pair are cut to; ``None``: as long as they are."""
+    scale: Scale | None = None
+    """Of a score."""
+    labels: tuple[str, ...] = LABELS
+    """Of a choice: what a judge writes for the first, the second, both and neither."""
+    chosen_wins: bool = False
+    """Of a choice: whether the conversation that is named is the better one. In Arena and GTEval it
+    is the one that is taken for AI, which loses."""
+    short: str = ""
+    """The title where there is little room; by default the same."""
+    explained: str = ""
+    """What a reader of the page must know of it, a sentence or two."""
+    leads: bool = False
+    """Whether its numbers stand on a board without its name: the paper's Elo and success rates."""
+    about_ai: bool = False
+    """Whether it asks what tells machines from people: the rules judge then answers it, and who
+    wrote what is known."""
+
+    @property
+    def digest(self) -> str:
+        """8 hex digits that change with the wording, and with whatever else decides a verdict."""
+        if not self.template:
+            return prompts.digest(*self.prompts)
+        return settings_digest(
+            self.template, self.kind, self.shows, self.labels, self.chosen_wins, self.scale
+        )
+
+    @property
+    def texts(self) -> list[str]:
+        """The wording, in full."""
+        return [self.template] if self.template else [prompts.text(name) for name in self.prompts]
+
+    @property
+    def label(self) -> str:
+        """The title where there is little room, with N: ``Arena @16``."""
+        return f"{self.short or self.title}{'' if self.n is None else f' @{self.n}'}"
+
+    @property
+    def key(self) -> str:
+        """The name as a part of column keys: ``arena_n16``."""
+        return self.name.replace("-", "_")
+
+    @property
+    def orders(self) -> int:
+        """Orders in which each case is shown."""
+        return 1 if self.shows == "one" else 2
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether who wrote what is the right answer: one side, or the whole dialogue, is human."""
+        return self.about_ai and (self.kind == "place" or self.shows == "human")
+
+    @property
+    def base(self) -> str:
+        """The name without N: how the protocol is called on the command line."""
+        return self.name if self.n is None else self.name.removesuffix(f"-n{self.n}")
+
+    def at(self, n: int) -> Protocol:
+        """The protocol with both dialogues cut to ``n`` utterances: ``arena-n16``."""
+        return replace(self, name=f"{self.base}-n{n}", n=n)
+
+    # ---------------------------------------------------------------------------------- cases
+
+    def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
+        """The seeds that it has cases on; a pair needs a human dialogue of at least 4 utterances.
+
+        BotChat §4.2: 222 of MuTual's 547.
+        """
+        return [s for s in seeds if self.shows == "one" or len(s.utterances) >= MIN_HUMAN]
+
+    def most_cases(self, seeds: Sequence[Seed], n_models: int, n_dialogues: int) -> int:
+        """Cases there would be if every dialogue were long enough, ``human``'s among them.
+
+        Args:
+            seeds: the set.
+            n_models: contestants without ``human``.
+            n_dialogues: of theirs, so far.
+        """
+        if self.shows == "one":
+            return n_dialogues + len(seeds)
+        groups = n_models * (n_models - 1) if self.shows == "pair" else 2 * n_models
+        return groups * len(self.eligible(seeds))
+
+    def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
+        """A maker of a case for everything that can be asked, seed by seed.
+
+        Makers, not cases: the texts of a whole run at once would fill the memory. Dialogues that
+        stopped in the ChatSEED, or are too short beside the other one, are passed over.
+
+        Args:
+            seeds: the set.
+            dialogues: of the contestants; of ``human`` too for ``shows == "human"``.
+        """
+        if self.shows == "one":
+            for by_seed in dialogues.values():
+                for dialogue in by_seed.values():
+                    if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
+                        yield partial(
+                            self.one, dialogue.seed_id, dialogue.contestant, dialogue.utterances
+                        )
+            return
+        pairs: Iterable[tuple[str, str]] = combinations(sorted(dialogues), 2)
+        if self.shows == "human":
+            pairs = [(model, HUMAN) for model in sorted(set(dialogues) - {HUMAN})]
+        pairs = list(pairs)
+        for seed in self.eligible(seeds):
+            for a, b in pairs:
+                first, second = dialogues[a].get(seed.id), dialogues[b].get(seed.id)
+                shown = shown_length(first, second, self.n) if first and second else None
+                if first and second and shown:
+                    yield partial(self.pair, seed.id, first, second, shown)
+                    yield partial(self.pair, seed.id, second, first, shown)
+
+    def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
+        """The question about one dialogue."""
+        said = tuple(utterances)
+        return Case(
+            self.name,
+            seed_id,
+            (Shown(contestant, said),),
+            self._fill(conversation=self._framed(said)),
+            *self.reading(said),
+            kind=self.kind,
+            about_ai=self.about_ai,
+        )
+
+    def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
+        """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
+        one, two = first.utterances[:n], second.utterances[:n]
+        return Case(
+            self.name,
+            seed_id,
+            (Shown(first.contestant, one), Shown(second.contestant, two)),
+            self._fill(conversation_1=self._framed(one), conversation_2=self._framed(two)),
+            *self.reading(),
+            mirror=partial(self.pair, seed_id, second, first, n),
+            kind=self.kind,
+            about_ai=self.about_ai,
+        )
+
+    def reading(self, utterances: tuple[str, ...] = ()) -> Reading:
+        """How a reply about a dialogue with these utterances, or about two, is understood."""
+        if self.kind == "place":
+            return _place(len(utterances))
+        if self.kind == "choice":
+            return _choice(self.labels)
+        if self.kind == "report":
+            return Reading(
+                reports.choices(len(utterances)),
+                partial(reports.read, utterances=utterances),
+                reports.SCHEMA,
+            )
+        scale = self.asked_scale
+        return Reading(ScoreChoices(scale), partial(scores.read, scale=scale))
+
+    @property
+    def asked_scale(self) -> Scale:
+        """The scale of the whole verdict: of a pair every number twice, first dialogue first."""
+        assert self.scale is not None, self.name
+        if self.shows == "one":
+            return self.scale
+        names = (f"{name} {i}" for i in (1, 2) for name in self.scale.names)
+        return replace(self.scale, names=tuple(names))
+
+    def _framed(self, utterances: Sequence[str]) -> str:
+        if self.kind == "report":
+            return reports.numbered(utterances)
+        said = conversation(utterances)
+        return scores.harmless(said, self.asked_scale) if self.kind == "score" else said
+
+    def _fill(self, **conversations: str) -> str:
+        if self.template:
+            return prompts.fill_text(self.template, self.name, **conversations)
+        first, *examples = self.prompts
+        shown = {"examples": "\n\n".join(map(prompts.text, examples))} if examples else {}
+        return prompts.fill(first, **conversations, **shown)
+
+    # ------------------------------------------------------------------------------- verdicts
+
+    def result(self, verdict: Verdict | None) -> float | None:
+        """Result of a comparison for the contestant shown first: 1 win, ½ tie, 0 loss.
+
+        The one place where the meaning of ``1 / 2 / both / neither`` is written. In Arena and
+        GTEval the contestant whose conversation alone is AI-involved loses, Both and Neither are
+        ties (BotChat §3.3); by scores the higher sum wins. ``None``, an unreadable verdict, has no
+        result: never a tie, never a loss.
+
+        Raises:
+            DataError: the verdict is none that the protocol offers.
+        """
+        if verdict is None:
+            return None
+        if self.kind == "score":
+            given = scores.scores(verdict, len(self.asked_scale.names))
+            half = len(given) // 2
+            lead = sum(given[:half]) - sum(given[half:])
+            return 0.5 if abs(lead) < 1e-9 else float(lead > 0)
+        named_first = {"1": 1.0, "2": 0.0, "both": 0.5, "neither": 0.5}.get(verdict)
+        if named_first is None:
+            raise DataError(
+                f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither; "
+                "delete that line and judge again"
+            )
+        return named_first if self.chosen_wins else 1 - named_first
+
+    def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
+        """The numbers of a score or a report's verdict, in their order.
+
+        Raises:
+            DataError: the verdict is none of that kind.
+        """
+        if verdict is None:
+            return None
+        return scores.scores(verdict, 1 if self.kind == "report" else len(self.asked_scale.names))
+
+    @property
+    def innocent(self) -> Verdict | None:
+        """The verdict that finds nothing wrong with a dialogue; ``None`` where there is none."""
+        return {"place": "No", "report": "0"}.get(self.kind)
+
+
+def shown_length(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
+    """Utterances shown of both dialogues; ``None`` if one of them is too short to compare.
+
+    A human dialogue is as long as it is, so beside one both are cut to its length if that is below
+    ``n``.
+    """
+    wanted = [len(d.utterances) for d in (a, b) if d.contestant == HUMAN]
+    shown = min([*wanted, *([] if n is None else [n])])
+    return shown if min(len(a.utterances), len(b.utterances)) >= shown else None
+
+
+def read_place(text: str, n: int) -> tuple[Verdict | None, str]:
+    """(``"No"`` or a 1-based index, reason) of a judge's reply about ``n`` utterances.
+
+    ``Yes`` without an index between 1 and ``n`` is no verdict: Pass@N could not be told from it.
+    """
+    choice, why, rest = read_choice(text, {"yes": "yes", "no": "no"}.get)
+    if choice == "no":
+        return "No", why
+    index = read_index(rest, n) if choice == "yes" else None
+    return (None if index is None else str(index)), why
+
+
+PLACE_SCHEMA = choice_schema(["No", "Yes"], index=True)
+
+
+@lru_cache(maxsize=256)
+def _place(n: int) -> Reading:
+    return Reading(
+        frozenset({"No", *map(str, range(1, n + 1))}),
+        partial(read_place, n=n),
+        PLACE_SCHEMA,
+        partial(verdict_words, meaning={"yes": "yes", "no": "no"}.get, index=True),
+    )
+
+
+@lru_cache(maxsize=64)
+def _choice(labels: tuple[str, ...]) -> Reading:
+    meaning = choice_meaning(labels).get
+
+    def read(text: str) -> tuple[Verdict | None, str]:
+        verdict, why, _ = read_choice(text, meaning)
+        return verdict, why
+
+    return Reading(
+        frozenset(_CHOICE[: len(labels)]),
+        read,
+        choice_schema(labels),
+        partial(verdict_words, meaning=meaning),
+    )
+
+
+def choice_meaning(labels: tuple[str, ...]) -> Mapping[str, Verdict]:
+    """Words of a judge, normalised as `read_choice` does -> verdict."""
+    if labels == LABELS:
+        return _AS_JUDGES_WRITE
+    return {normal(label): verdict for label, verdict in zip(labels, _CHOICE, strict=False)}
+
+
+_AS_JUDGES_WRITE: Mapping[str, Verdict] = {
+    "conversation 1": "1",
+    "conversation1": "1",
+    "1": "1",
+    "conversation one": "1",
+    "conversation 2": "2",
+    "conversation2": "2",
+    "2": "2",
+    "conversation two": "2",
+    "both": "both",
+    "both conversations": "both",
+    "neither": "neither",
+    "neither conversation": "neither",
+}
+"""`LABELS`, and what judges make of them."""

@@ -1,0 +1,167 @@
+"""Scores: what a judge may give, how they are read from its reply, and what a verdict holds.
+
+A verdict is the scores themselves: decimals in the order shown, joined by a space (``"8 7.5"`` for
+two answers, ``"0 -1 0 0 -2"`` for five kinds of error). A panel's is the mean of its members'
+(ChatEval, Appendix B).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+from botchat.errors import DataError
+from botchat.records import Verdict
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The numbers that a judge is asked for, each on a line ``NAME: number``."""
+
+    lowest: int
+    highest: int
+    names: tuple[str, ...]
+    """As the judge writes them, in the order of the verdict."""
+    whole: bool = False
+    """Whole numbers only; else they are rounded to a tenth."""
+    points_off: bool = False
+    """The numbers are deductions: one without its minus is negative all the same."""
+
+    @property
+    def steps(self) -> list[str]:
+        """Every score there is, as a verdict spells it."""
+        if self.whole:
+            return [str(score) for score in range(self.lowest, self.highest + 1)]
+        return [f"{tenth / 10:g}" for tenth in range(10 * self.lowest, 10 * self.highest + 1)]
+
+
+@dataclass(frozen=True)
+class ScoreChoices(Set[Verdict]):
+    """Every verdict on a scale, without a list of them: three numbers from 1 to 10 have 753,571."""
+
+    scale: Scale
+
+    def __contains__(self, verdict: object) -> bool:
+        """Whether it is as many scores as are asked for, each on the scale and spelled as here."""
+        said = str(verdict).split(" ")
+        return len(said) == len(self.scale.names) and set(said) <= _steps(self.scale)
+
+    def __iter__(self) -> Iterator[Verdict]:
+        """One after the other, lowest first."""
+        return map(" ".join, product(self.scale.steps, repeat=len(self.scale.names)))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        n: int = len(self.scale.steps) ** len(self.scale.names)
+        return n
+
+
+def read(text: str, scale: Scale) -> tuple[Verdict | None, str]:
+    """(scores, reason) of a judge's reply.
+
+    Of each number the last line that names it counts; where a number is not named at all, the last
+    line that holds nothing but all the numbers (FairEval's form). ``None`` unless all are there and
+    on the scale.
+    """
+    named = {_plain(match["name"]): match for match in _pattern(scale).finditer(text)}
+    if len(named) == len(scale.names):
+        found = [named[_plain(name)]["number"] for name in scale.names]
+        start = min(match.start() for match in named.values())
+        end = max(match.end() for match in named.values())
+    elif bare := list(_bare(len(scale.names)).finditer(text)):
+        found, (start, end) = re.findall(_NUMBER, bare[-1][0]), bare[-1].span()
+    else:
+        return None, " ".join(text.split())
+    return _verdict(found, scale), _reason(text, start, end)
+
+
+def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
+    """The ``n`` scores of a verdict, in their order.
+
+    Raises:
+        DataError: it is no verdict of that kind.
+    """
+    try:
+        found = tuple(float(score) for score in verdict.split())
+    except ValueError:
+        found = ()
+    if len(found) != n:
+        raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
+    return found
+
+
+def harmless(text: str, scale: Scale) -> str:
+    """A judged text that cannot be taken for a score: a name before a colon loses the colon."""
+    return _score_like(scale).sub(r"\1 -", text)
+
+
+_NUMBER = r"[-\u2212\u2013\u2014]?\d+(?:\.\d+)?"
+_MARKS = r"[\"'`*_~\s]*"
+_END = (
+    # A number is a score only where nothing but an end or an aside follows it on its line.
+    r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.0)?)?(?:[ \t]*points?\b)?(?=[ \t\"'`*_~]*"
+    r"(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]|(?:and|assistant|the score|score)\b))"
+)
+_SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
+_TRIMMED = " \t\r\n-*_#>{\"'`"
+_ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
+
+
+@lru_cache(maxsize=64)
+def _steps(scale: Scale) -> frozenset[str]:
+    return frozenset(scale.steps)
+
+
+@lru_cache(maxsize=64)
+def _pattern(scale: Scale) -> re.Pattern[str]:
+    return re.compile(
+        rf"\b(?P<name>{_any_of(scale.names)})(?:['\u2019]s)?"
+        rf"(?:[\s_-]*(?:overall\s*)?(?:score|rating))?(?:\s*\([^()\n]*\))?"
+        rf"{_MARKS}[:\uff1a=]{_MARKS}(?P<number>{_NUMBER}){_END}",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+@lru_cache(maxsize=8)
+def _bare(n: int) -> re.Pattern[str]:
+    if n == 1:  # a reply that is a number
+        return re.compile(rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")
+    return re.compile(rf"^[ \t]*{_NUMBER}(?:[ \t,]+{_NUMBER}){{{n - 1}}}[ \t]*\r?$", re.MULTILINE)
+
+
+@lru_cache(maxsize=64)
+def _score_like(scale: Scale) -> re.Pattern[str]:
+    return re.compile(rf"\b({_any_of(scale.names)})\s*[:\uff1a=]", re.IGNORECASE)
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """The names as judges write them: with spaces, hyphens or underscores."""
+    return "|".join(re.sub(r"(?:\\ |[ _-])+", r"[\\s_-]*", re.escape(name)) for name in names)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+def _verdict(found: Sequence[str], scale: Scale) -> Verdict | None:
+    given = []
+    for text in found:
+        value = float(re.sub(r"[\u2212\u2013\u2014]", "-", text))
+        if scale.points_off:
+            value = -abs(value)
+        value = round(value, 1)
+        if not scale.lowest <= value <= scale.highest or (scale.whole and value % 1):
+            return None
+        given.append(f"{value + 0.0:g}")
+    return " ".join(given)
+
+
+def _reason(text: str, start: int, end: int) -> str:
+    """What stands before the scores, or after them where nothing does."""
+    before = _ITEM.sub("", text[:start]).rstrip(_TRIMMED)
+    before = _SCORE_LABEL.sub("", before).rstrip(_TRIMMED)
+    said = next((part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part)), text)
+    return " ".join(said.split())
