@@ -24,7 +24,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -166,12 +166,11 @@ class Ledger:
             DataError: the file is not a ledger of this version.
         """
         self.path = path
-        if path is None:
-            uri = "file::memory:"
-        else:
+        uri = "file::memory:"
+        if path is not None:
+            uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
             if not readonly:
                 make_folder(path.parent)
-            uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
         try:
             self._db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             if not readonly:
@@ -193,7 +192,7 @@ class Ledger:
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of a call, or ``None`` if it was never answered."""
-        return next((call.reply() for call in self._calls("WHERE key=?", key)), None)
+        return next((call.reply() for call in self.calls("WHERE key=?", key)), None)
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
@@ -291,36 +290,8 @@ class Ledger:
         with self._reading():
             return self._db.execute(sql, values).fetchall()
 
-    def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
-        """The last ``n`` answers of known size of a model in a stage, with their messages."""
-        calls = self._calls(
-            "WHERE model=? AND stage=? AND prompt_tokens IS NOT NULL"
-            " AND completion_tokens IS NOT NULL ORDER BY at DESC LIMIT ?",
-            model,
-            stage,
-            n,
-        )
-        return [(json.loads(bytes(call.request))["messages"], call.reply()) for call in calls]
-
-    def stored(self) -> Iterator[StoredCall]:
-        """Every call, by key."""
-        return self._calls("ORDER BY key")
-
-    def add(self, calls: Iterable[StoredCall]) -> tuple[int, int]:
-        """Take in calls of another ledger, all or none: (added, already here).
-
-        What ``calls`` raises, this raises.
-        """
-        added = known = 0
-        with self._transaction():
-            for call in calls:
-                if self._db.execute(_INSERT, _row(call)).rowcount == 1:
-                    added += 1
-                else:
-                    known += 1
-        return added, known
-
-    def _calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
+    def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
+        """The stored calls that ``which``, the rest of a query with its ``values``, selects."""
         with self._reading():
             sql = f"SELECT {', '.join(_FIELDS)} FROM calls {which}"
             for row in self._db.execute(sql, values):
@@ -329,6 +300,26 @@ class Ledger:
                 facts["raw"] = zlib.decompress(facts["raw"]).decode("utf-8", "surrogatepass")
                 facts["sent"] = json.loads(facts["sent"])
                 yield StoredCall(**facts)
+
+    def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
+        """The last ``n`` answers of known size of a model in a stage, with their messages."""
+        calls = self.calls(
+            "WHERE model=? AND stage=? AND prompt_tokens IS NOT NULL"
+            " AND completion_tokens IS NOT NULL ORDER BY at DESC LIMIT ?",
+            model,
+            stage,
+            n,
+        )
+        return [(json.loads(bytes(call.request))["messages"], call.reply()) for call in calls]
+
+    def add(self, calls: Iterable[StoredCall]) -> tuple[int, int]:
+        """Take in calls of another ledger, all or none: (added, already here).
+
+        What ``calls`` raises, this raises.
+        """
+        with self._transaction():
+            new = [self._db.execute(_INSERT, _row(call)).rowcount == 1 for call in calls]
+        return sum(new), len(new) - sum(new)
 
     def _write(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> None:
         try:
@@ -394,7 +385,7 @@ class ModelStats:
     cost_usd: float | None
     unpriced_calls: int
     latency_s: float
-    outcomes: Mapping[str, int]
+    outcomes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,30 +427,22 @@ def stats(ledger: Ledger) -> list[ModelStats]:
     ):
         outcomes.setdefault((model, stage), {})[outcome] = n
     rows = ledger.select(
-        "SELECT model, stage, count(*), coalesce(sum(prompt_tokens), 0),"
+        "SELECT model, stage, count(*), 0, coalesce(sum(prompt_tokens), 0),"
         " coalesce(sum(completion_tokens), 0), coalesce(sum(cached_tokens), 0),"
         " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s)"
         " FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
     )
     # Failed attempts are counted by model; they are shown once, beside its first stage.
     result = [
-        ModelStats(
-            model,
-            stage,
-            n,
-            failed.pop(model, 0),
-            p,
-            c,
-            cached,
-            usd,
-            unpriced,
-            s,
-            outcomes[model, stage],
+        replace(
+            ModelStats(*row),
+            failed_attempts=failed.pop(row[0], 0),
+            outcomes=outcomes[row[0], row[1]],
         )
-        for model, stage, n, p, c, cached, usd, unpriced, s in rows
+        for row in rows
     ]
-    silent = sorted(failed.items())
-    return result + [ModelStats(model, "", 0, n, 0, 0, 0, None, 0, 0.0, {}) for model, n in silent]
+    never_answered = sorted(failed.items())
+    return result + [ModelStats(m, "", 0, n, 0, 0, 0, None, 0, 0.0) for m, n in never_answered]
 
 
 def export(ledger: Ledger, path: Path) -> int:
@@ -467,7 +450,7 @@ def export(ledger: Ledger, path: Path) -> int:
     count = 0
     try:
         with _open(path, "wb") as file:
-            for call in ledger.stored():
+            for call in ledger.calls("ORDER BY key"):
                 file.write(msgspec.json.encode(call) + b"\n")
                 count += 1
     except OSError as error:
