@@ -103,8 +103,13 @@ class Reply:
 
     @property
     def answered(self) -> bool:
-        """Whether the endpoint has answered for good, so that the request is never sent again."""
+        """Whether the endpoint gave an answer, if only a refusal."""
         return self.outcome not in UNANSWERED
+
+    @property
+    def final(self) -> bool:
+        """Whether it is stored, so that the request is never sent again."""
+        return self.answered and self.retry_after_s is None
 
 
 class ChatModel(Protocol):

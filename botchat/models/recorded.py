@@ -41,18 +41,11 @@ class RecordedModel:
         on_reply: Callable[[Reply, bool], None] | None = None,
         token_logprobs: Callable[[str], TokenLogprobs] | None = None,
     ) -> None:
-        """Wrap ``model``, which makes one attempt a call.
+        """Keep the replies of ``model`` in ``ledger``, under the label ``stage`` in its accounts.
 
-        Args:
-            model: whose replies are kept.
-            ledger: where they are kept.
-            stage: label of the calls in the ledger's accounts.
-            endpoint: capacity of its server; ``None``: it has no server.
-            prices: of its tokens.
-            budget: limits of the whole run.
-            retry: when failed attempts are repeated.
-            on_reply: called with each reply and whether it came from the ledger, for progress.
-            token_logprobs: finds them in the raw body of a reply that was asked for them.
+        ``endpoint``: capacity of its server, ``None``: it has none. ``on_reply`` is called with
+        each reply and whether it came from the ledger. ``token_logprobs`` finds them in the raw
+        body of a reply that was asked for them.
         """
         self.model = model
         self.name = model.name
@@ -123,7 +116,7 @@ class RecordedModel:
             if self._endpoint:
                 self._endpoint.learn(reply, tokens)
             self._learn(reply)
-            if reply.answered and reply.retry_after_s is None:
+            if reply.final:
                 self._given_up = None
                 self._ledger.put(key, request, reply, model=self.name, stage=self._stage)
                 reply = self._as_asked(reply, decoding)

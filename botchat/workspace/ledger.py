@@ -282,11 +282,7 @@ class Ledger:
         return int(n)
 
     def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query finds.
-
-        Raises:
-            DataError: the file is damaged.
-        """
+        """What a query finds. Raises `DataError`: the file is damaged."""
         with self._reading():
             return self._db.execute(sql, values).fetchall()
 

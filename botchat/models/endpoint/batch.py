@@ -63,13 +63,13 @@ class BatchModel:
     """One model of one endpoint through its Batch API, as a `botchat.interfaces.ChatModel`."""
 
     def __init__(
-        self, model: OpenAIModel, ledger: Ledger, parallel: int, under_way: Progress
+        self, model: OpenAIModel, ledger: Ledger, careful: bool, under_way: Progress
     ) -> None:
-        """Put ``model``'s calls into batches, about ``parallel`` of them into one."""
+        """See `botchat.models.endpoint.WireFormat.in_batches`."""
         self.name = model.name
         self.identity = model.identity
         self.context_window = model.context_window
-        self.parallel = parallel
+        self.parallel = CAREFUL_REQUESTS if careful else MAX_REQUESTS
         self._model = model
         self._endpoint = BatchEndpoint(model)
         self._ledger = ledger
@@ -173,11 +173,9 @@ class BatchModel:
 
     async def _resume(self, batch: NotedBatch, requests: Sequence[_Request]) -> None:
         """Collect a batch that an earlier run sent, or send what it was about to send."""
-        id = batch.id
-        if id is None:
-            id = await self._endpoint.find(batch.tag)
-            if id is not None:
-                self._ledger.name_batch(batch.tag, id)
+        id = batch.id or await self._endpoint.find(batch.tag)
+        if id is not None and batch.id is None:
+            self._ledger.name_batch(batch.tag, id)
         if id is None:
             self._ledger.unbatch([request.key for request in requests])
         elif await self._collect(id, batch.sent, requests):
@@ -205,7 +203,12 @@ class BatchModel:
             (request, self._answer(lines.get(request.key), batch, sent)) for request in requests
         ]
         # Answers stay noted until they are in the ledger.
-        self._ledger.unbatch([request.key for request, answer in answers if not _lasting(answer)])
+        lost = [
+            request.key
+            for request, answer in answers
+            if not isinstance(answer, Reply) or not answer.final
+        ]
+        self._ledger.unbatch(lost)
         for request, answer in answers:
             request.resolve(answer)
         return True
@@ -235,11 +238,9 @@ class BatchModel:
             if line is not None and line.error is not None:
                 why = self._model.clean(f"{why}: {line.error}")[:500]
             return Reply("transport", detail=why, retry_after_s=0.0, sent=sent)
-        response = line.response
+        response = HttpResponse(line.response.status_code, {}, bytes(line.response.body))
         try:
-            return self._model.read(
-                HttpResponse(response.status_code, {}, bytes(response.body)), sent
-            )
+            return self._model.read(response, sent)
         except FatalModelError as error:
             return error
 
@@ -264,13 +265,6 @@ class BatchModel:
             )
         self._most = max(1, min(self._most, n // 2))
         await self._endpoint.pause(min(FIRST_POLL_S * 2**self._refusals, LONGEST_POLL_S))
-
-
-def in_batches(
-    model: OpenAIModel, ledger: Ledger, careful: bool, under_way: Progress
-) -> BatchModel:
-    """``model`` through its Batch API; see `botchat.models.endpoint.WireFormat`."""
-    return BatchModel(model, ledger, CAREFUL_REQUESTS if careful else MAX_REQUESTS, under_way)
 
 
 def discounted(prices: Prices) -> Prices:
@@ -310,8 +304,3 @@ async def _see_through(work: Coroutine[Any, Any, None], requests: Sequence[_Requ
     except Exception as error:
         for request in requests:
             request.resolve(error)
-
-
-def _lasting(answer: Reply | FatalModelError) -> bool:
-    """Whether the ledger will keep it."""
-    return isinstance(answer, Reply) and answer.answered and answer.retry_after_s is None

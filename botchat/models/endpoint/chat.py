@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from botchat.models.endpoint import WireFormat
-from botchat.models.endpoint.batch import in_batches
+from botchat.models.endpoint.batch import BatchModel
 from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
 from botchat.models.endpoint.openai_api import Connection, OpenAIModel, identity
 from botchat.models.endpoint.replies import token_logprobs
@@ -16,5 +16,5 @@ WIRE = WireFormat(
     ),
     model=OpenAIModel,
     token_logprobs=token_logprobs,
-    in_batches=in_batches,
+    in_batches=BatchModel,
 )

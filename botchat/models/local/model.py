@@ -53,18 +53,11 @@ class LocalModel:
         device: str = "auto",
         dtype: str = "auto",
     ) -> None:
-        """Nothing is read before the first call.
+        """``target``: a folder, or ``ORG/NAME`` on the hub with an optional ``@REVISION``.
 
-        Args:
-            name: the name users call it by.
-            target: a folder, or ``ORG/NAME`` on the hub with an optional ``@REVISION``.
-            batch_size: most dialogues in one forward pass.
-            device: as torch names it; ``auto``: the GPU if there is one.
-            dtype: ``float32``, ``bfloat16`` or ``float16``; ``auto``: float32 on the CPU, on a GPU
-                bfloat16 (float16 if it has none).
-
-        Raises:
-            ConfigError: the target can only be a folder, and there is none.
+        Nothing is read before the first call. ``device`` as torch names it, ``auto``: the GPU if
+        there is one. ``dtype``: ``float32``, ``bfloat16`` or ``float16``; ``auto``: float32 on the
+        CPU, on a GPU bfloat16 (float16 if it has none). Raises `ConfigError` as `locate`.
         """
         self.name = name
         self.parallel = WAVE_BATCHES * batch_size
