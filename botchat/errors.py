@@ -8,16 +8,16 @@
     ├── FatalModelError         this model cannot answer at all (key, quota, unknown name)
     └── LimitReached            --max-usd, --max-calls or --max-tokens; exit code 3, resumable
 
-A message says what is wrong, which value, where, and what to do, in one line.
-What a model *answers* badly (refusal, empty text, overflow, ...) is no exception: it is the
-``outcome`` of a `botchat.interfaces.Reply` and is recorded.
+A message says in one line what is wrong, which value, where, and what to do.
+A model's bad answer (refusal, empty text, overflow, ...) is no exception: it is the ``outcome`` of
+a `botchat.interfaces.Reply` and is recorded.
 """
 
 from __future__ import annotations
 
 
 class BotChatError(Exception):
-    """Root of the tree: an expected failure with a one-line message."""
+    """An expected failure with a one-line message."""
 
     exit_code = 1
 
@@ -27,7 +27,7 @@ class ConfigError(BotChatError):
 
 
 class DataError(BotChatError):
-    """A file's content cannot be read; the message names file and line."""
+    """A file cannot be read; the message names file and line."""
 
 
 class MissingError(BotChatError):
@@ -35,7 +35,7 @@ class MissingError(BotChatError):
 
 
 class LockedError(BotChatError):
-    """Another process holds the workspace; the message says which."""
+    """Another process writes to the workspace; the message says which."""
 
 
 class FatalModelError(BotChatError):

@@ -1,7 +1,7 @@
 """Where rooms meet: a protocol asks (`Case`), a judge answers (`Answer`), a model speaks (`Reply`).
 
-Protocols and judges know only this module, never each other. Everything that costs money is
-behind `ChatModel`; everything that decides is behind `Judge`.
+Protocols and judges import this module, never each other. What costs money is behind `ChatModel`,
+what decides is behind `Judge`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 from botchat.records import UNANSWERED, Outcome, Remark, Verdict
 
 Row: TypeAlias = dict[str, Any]
-"""One line of a table, JSON-ready: column key -> value, ``None`` (or absent) where it is missing.
-A figure ``x`` with an interval stands beside ``x_low`` and ``x_high``."""
+"""One row of a table, JSON-ready: column key -> value; ``None`` or absent: missing.
+The interval of a number ``x`` is in ``x_low`` and ``x_high``."""
 
 
 Kind: TypeAlias = Literal["place", "choice", "score", "report"]
@@ -34,26 +34,21 @@ class Message(TypedDict):
 
 @dataclass(frozen=True)
 class Decoding:
-    """How a reply is drawn. The defaults are the papers' (temperature 0).
-
-    ``sample`` numbers independent draws of the same request, so that each has its own ledger key.
-    """
+    """How a reply is drawn. The defaults are the papers' (temperature 0)."""
 
     temperature: float | None = 0.0
     max_tokens: int | None = None
     sample: int = 0
+    """Number of the draw: asking the same request again has a ledger key of its own."""
     schema: Mapping[str, Any] | None = None
-    """JSON schema that the reply is to follow; what cannot hold a model to it leaves it out."""
+    """JSON schema for the reply; left out where a model cannot be held to one."""
     logprobs: int | None = None
-    """Ask for the log-probability of every token, and of so many alternatives to each."""
+    """Ask for the log-probability of every token, and of this many alternatives to each."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of it, JSON-ready, for keys and digests.
-
-        ``schema`` and ``logprobs`` are there only where they are asked for, so that every other
-        call keeps the key it had before they could be.
-        """
+        """All of it, JSON-ready, for keys and digests."""
+        # Only where they are asked for: ledgers made before these two existed keep their keys.
         asked = {"schema": self.schema, "logprobs": self.logprobs}
         return {
             "temperature": self.temperature,
@@ -63,9 +58,13 @@ class Decoding:
         }
 
 
+TokenLogprobs: TypeAlias = tuple[tuple[bytes, float], ...]
+"""Each token of a reply with its log-probability."""
+
+
 @dataclass(frozen=True)
 class Usage:
-    """Tokens as the endpoint billed them; ``None`` where it did not say."""
+    """Tokens as the endpoint billed them; ``None``: it did not say."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -74,7 +73,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """One model call's result. ``text`` is an answer only where ``usable``."""
+    """How one model call ended. ``text`` is something the model said only where ``usable``."""
 
     outcome: Outcome
     text: str = ""
@@ -82,34 +81,39 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     latency_s: float = 0.0
     cost_usd: float | None = None
-    """``None``: price unknown (never 0 for unknown)."""
+    """``None``: the price is unknown (unknown is never 0)."""
     detail: str = ""
     """One line that explains any outcome but ``ok``."""
     raw: str = ""
-    """The endpoint's body, whole."""
+    """The endpoint's whole body."""
     sent: Mapping[str, Any] = field(default_factory=dict)
-    """What was changed on the way to please the endpoint (layout, dropped parameters)."""
+    """Quirks: what was changed because the endpoint refuses it (layout, dropped parameters)."""
     retry_after_s: float | None = None
-    """Not ``None``: trying again may help, after at least so many seconds (0 = at once)."""
+    """Trying again may help, after at least so many seconds (0 = at once); ``None``: it will not
+    help in this run."""
     status: int | None = None
-    """HTTP status, where there was one."""
+    """HTTP status, if there was one."""
     adapted: bool = False
     """The endpoint refused a layout or a parameter; the next attempt leaves it out."""
     key: str = ""
     """Ledger key; empty until recorded."""
-    tokens: tuple[tuple[bytes, float], ...] = ()
-    """Every token and its log-probability, thoughts included; empty where that was not asked for,
-    or not told."""
+    tokens: TokenLogprobs = ()
+    """Of the whole text, thoughts included; empty: not asked for, or the endpoint sent none."""
 
     @property
     def usable(self) -> bool:
-        """Whether ``text`` is something the model said and may be used."""
+        """Whether ``text`` may be used as what the model said."""
         return self.outcome in ("ok", "truncated")
 
     @property
     def answered(self) -> bool:
-        """Whether the endpoint has answered this request for good, so it is never sent again."""
+        """Whether the endpoint gave an answer, if only a refusal."""
         return self.outcome not in UNANSWERED
+
+    @property
+    def final(self) -> bool:
+        """Whether it is stored, so that the request is never sent again."""
+        return self.answered and self.retry_after_s is None
 
 
 class ChatModel(Protocol):
@@ -118,34 +122,28 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str:
         """The name users call it by."""
-        ...
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What decides its answers besides the request (model id, endpoint, fixed parameters).
+        """What decides its answers besides the request: model id, endpoint, fixed parameters.
 
-        Part of the ledger key: two models with equal identities share replies. JSON-ready and
-        free of secrets.
+        Part of the ledger key: models with equal identities share replies. JSON-ready, no secrets.
         """
-        ...
 
     @property
     def context_window(self) -> int | None:
-        """Tokens of prompt and reply together, or ``None`` if unknown."""
-        ...
+        """Tokens of prompt and reply together; ``None``: unknown."""
 
     @property
     def parallel(self) -> int:
         """Calls worth having in flight at once."""
-        ...
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer ``messages`` (system first, then alternating roles, the last one ``user``).
 
-        One attempt; trying again is `botchat.models.recorded`'s business. Raises only
-        `FatalModelError` and `LimitReached`; every other failure is an outcome.
+        One attempt; `botchat.models.recorded` tries again. Raises only `FatalModelError` and
+        `LimitReached`; every other failure is an outcome.
         """
-        ...
 
 
 def settings_digest(*settings: Any) -> str:
@@ -155,7 +153,7 @@ def settings_digest(*settings: Any) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A dialogue as a case shows it: who spoke, what was said, how many utterances are the seed."""
+    """A dialogue as a case shows it."""
 
     contestant: str
     utterances: tuple[str, ...]
@@ -163,11 +161,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Case:
-    """One question to a judge, complete in itself.
-
-    ``choices`` is the set of verdicts the question offers; ``read`` finds the verdict in a
-    judge's text, ``None`` if there is no readable one in the set.
-    """
+    """One question to a judge, complete in itself."""
 
     protocol: str
     seed_id: str
@@ -175,18 +169,19 @@ class Case:
     prompt: str
     """The whole question in the papers' wording, dialogues included."""
     choices: Set[Verdict]
+    """The verdicts that the question offers."""
     read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
-    """``text -> (verdict, reason)``."""
+    """``text -> (verdict, reason)``; verdict ``None``: the text has none of ``choices``."""
     schema: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    """JSON schema of a reply that ``read`` understands as well; ``None``: there is none."""
+    """JSON schema of a reply that ``read`` understands too; ``None``: there is none."""
     words: Callable[[str], Sequence[tuple[int, int]]] | None = field(
         default=None, repr=False, compare=False
     )
-    """``text -> (start, end)`` of the words that make the verdict which ``read`` finds; empty where
-    there is none. ``None``: it cannot be told of this kind of question."""
+    """``text -> (start, end)`` of each word of the verdict that ``read`` finds, empty if it finds
+    none. ``None``: this kind of question has no such words."""
     mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
-    """Makes the same question with the two dialogues (or answers) in the other order. ``None``
-    where there is no order to swap, as in UniEval. Its verdicts are about the swapped order."""
+    """Makes the same question with its two dialogues (or answers) swapped; a verdict on it is about
+    the swapped order. ``None``: there is no order to swap, as in UniEval."""
     kind: Kind | None = None
     """Of the answer that is asked for."""
     about_ai: bool = False
@@ -199,7 +194,7 @@ class Case:
 
     @property
     def digest(self) -> str:
-        """16 hex digits that change with what is judged; the wording is in the signature."""
+        """16 hex digits of what is judged; the wording is in the signature instead."""
         return case_digest(self.protocol, *(shown.utterances for shown in self.dialogues))
 
 
@@ -214,11 +209,8 @@ def digests_of_pairs(
 ) -> bytes:
     """Digests of many cases of two dialogues each, 8 bytes a case.
 
-    Args:
-        protocol: theirs.
-        digests: `dialogue_digest` of each dialogue.
-        first: the number of the one that is shown first, for each case.
-        second: likewise.
+    ``digests`` has the `dialogue_digest` of every dialogue; ``first`` and ``second`` index into it,
+    one number a case.
     """
     sha256 = hashlib.sha256
     begins = [b"%b\0%b\0" % (protocol.encode(), digest) for digest in digests]
@@ -228,14 +220,14 @@ def digests_of_pairs(
 
 @lru_cache(maxsize=1 << 15)
 def dialogue_digest(utterances: tuple[str, ...]) -> bytes:
-    """Digest of what is shown of one dialogue; cached, as it meets every opponent twice."""
+    """64 hex digits of what is shown of one dialogue; cached: it meets each opponent twice."""
     joined = "".join([f"{len(text)}:{text}" for text in utterances])
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A judge's answer to a case, with everything it rests on."""
+    """A judge's answer to a case, with everything it rests on; see `botchat.records.Judgment`."""
 
     verdict: Verdict | None
     reason: str = ""
@@ -243,7 +235,7 @@ class Answer:
     transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
     confidence: float | None = None
-    """Probability of the verdict's words in the judge's reply, where it is known."""
+    """Probability of the verdict's words in the judge's reply, if known."""
 
 
 class Judge(Protocol):
@@ -252,18 +244,14 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """The name its judgments are filed under."""
-        ...
 
     @property
     def parallel(self) -> int:
         """Cases worth having in flight at once."""
-        ...
 
     @property
     def digest(self) -> str:
-        """8 hex digits that change with anything that decides its verdicts besides the case."""
-        ...
+        """8 hex digits of everything that decides its verdicts besides the case."""
 
     async def answer(self, case: Case) -> Answer:
         """Answer one case. Raises only `FatalModelError` and `LimitReached`."""
-        ...

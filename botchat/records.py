@@ -2,10 +2,10 @@
 
 ``Seed`` (seeds/), ``Dialogue`` with its ``Utterance`` facts (generations/) and ``Judgment`` with
 the ``Remark``s of its panel (judgments/). No record holds a clock time, so a stage file made twice
-from the same replies is the same to the byte; times, tokens and money are in the ledger. (So no
-struct leaves out defaults: msgspec would compare those strings by identity, which a replay
-changes.) They never refer in circles, so the garbage collector need not look at them
-(``gc=False``): sets are read half as fast again.
+from the same replies is the same to the byte; times, tokens and money are in the ledger.
+
+No struct leaves out default values: msgspec compares default strings by identity, which differs in
+a replay. ``gc=False``: records never form cycles, and sets are read 1.5 times as fast.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class Utterance(msgspec.Struct, frozen=True, gc=False):
-    """Facts about one generated utterance, parallel to ``Dialogue.utterances[n_seed:]``."""
+    """Facts about one generated utterance; `Dialogue.facts` has one for each of them."""
 
     outcome: Outcome = "ok"
     dropped: int = 0
-    """Oldest utterances left out of the prompt to fit the context window."""
+    """Number of oldest utterances left out of the prompt to fit the context window."""
     tokens: int | None = None
-    """cl100k_base tokens; ``None`` where the encoding was not available."""
+    """cl100k_base tokens; ``None``: the encoding was not available."""
     call: str = ""
     """Key of the reply in the ledger."""
 
 
 class Dialogue(msgspec.Struct, frozen=True, gc=False):
-    """A ChatSEED extended by a model (or by two in cross-play)."""
+    """A ChatSEED extended by a model, or by two (cross-play)."""
 
     seed_id: str
     model: str
@@ -84,16 +84,16 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     partner: str | None = None
     """Second speaker in cross-play; utterances then alternate model, partner, model, ..."""
     detail: str = ""
-    """One line on why a stopped dialogue stopped."""
+    """Why a stopped dialogue stopped, in one line."""
 
     @property
     def contestant(self) -> str:
-        """Name it competes under: the model, or ``model + partner`` in cross-play."""
+        """Its name on a board: the model, or ``model + partner`` in cross-play."""
         return self.model if self.partner is None else f"{self.model} + {self.partner}"
 
     @property
     def complete(self) -> bool:
-        """Whether the dialogue reached the length that was asked for."""
+        """Whether it reached the length that was asked for."""
         return self.status == "complete"
 
 
@@ -102,15 +102,15 @@ Dialogues: TypeAlias = Mapping[str, Mapping[str, Dialogue]]
 
 
 class Remark(msgspec.Struct, frozen=True, gc=False):
-    """One contribution to a panel's talk, as it was said; empty where the reply failed."""
+    """One contribution to a panel's talk; ``text`` is empty where the reply failed."""
 
     speaker: str
     text: str
     call: str = ""
     outcome: Outcome = "ok"
     verdict: Verdict | None = None
-    """What this contribution alone votes for, about the case as it was shown to the speaker.
-    ``None``: no readable vote, or a speaker who has none (summariser, feedback)."""
+    """The speaker's own verdict on the case as the speaker saw it. ``None``: unreadable, or the
+    speaker gives none (summariser, feedback)."""
 
 
 class Judgment(msgspec.Struct, frozen=True, gc=False):
@@ -122,26 +122,26 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     """Names in the order shown: one for UniEval, two for Arena and GTEval."""
     judge: str
     verdict: Verdict | None
-    """``None``: the judge gave no readable verdict. Never a tie, never a loss."""
+    """``None``: no readable verdict; never a tie, never a loss."""
     reason: str
     shown: int
     """Utterances shown of each dialogue."""
     case: str
-    """Digest of what was shown; a judgment of other dialogues is stale, and made again."""
+    """Digest of what was shown; a judgment of other dialogues is stale and is made again."""
     signature: str
     outcome: Outcome = "ok"
-    """How the judge's call ended; other than ``ok`` explains a missing verdict."""
+    """How the judge's call ended; if not ``ok``, it explains a missing verdict."""
     transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
     """Ledger keys of every call the verdict rests on."""
     chosen: str = ""
-    """``adaptive`` where an adaptive Arena chose the case; empty where every case is asked."""
+    """``adaptive``: an adaptive Arena chose the case; empty: every case is asked."""
     confidence: float | msgspec.UnsetType = msgspec.UNSET
-    """Probability that the judge gave to its verdict's words; not written where it is not known."""
+    """Probability the judge gave to its verdict's words; not written where unknown."""
 
 
 class PairVerdict(msgspec.Struct, frozen=True, gc=False):
-    """What a board needs of a `Judgment` of two dialogues, read from the same line."""
+    """The part of a `Judgment` of two dialogues that a board needs, read from the same line."""
 
     seed_id: str
     contestants: tuple[str, str]
@@ -153,10 +153,10 @@ class PairVerdict(msgspec.Struct, frozen=True, gc=False):
 
 
 def slug(name: str) -> str:
-    """A file name for any model or judge: readable part plus 8 hex digits of the true name.
+    """A file name for any model or judge: a readable part and 8 hex digits of the true name.
 
-    Distinct names give distinct slugs, also on case-insensitive file systems; the result holds
-    only ``[a-z0-9._-]``, at most 73 characters, and never a reserved or hidden name.
+    Distinct names give distinct slugs, also on case-insensitive file systems. At most 73 characters
+    of ``[a-z0-9._-]``; never a reserved or hidden name.
     """
     readable = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:64].rstrip("-.") or "x"
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -173,16 +173,8 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def human_dialogue(seed: Seed) -> Dialogue:
-    """The human dialogue of a seed as the contestant ``human``: no utterance of it is generated."""
-    return Dialogue(
-        seed_id=seed.id,
-        model=HUMAN,
-        utterances=seed.utterances,
-        n_seed=N_SEED,
-        facts=(),
-        status="complete",
-        signature="",
-    )
+    """A seed's human dialogue, as the contestant ``human``: none of its utterances is generated."""
+    return Dialogue(seed.id, HUMAN, seed.utterances, N_SEED, (), status="complete", signature="")
 
 
 def eligible(seeds: Iterable[Seed]) -> list[Seed]:

@@ -18,7 +18,7 @@ from botchat.interfaces import Reply, Usage
 
 @dataclass(frozen=True)
 class Prices:
-    """USD per million tokens; ``None`` is unknown, never free."""
+    """USD per million tokens; ``None``: unknown, which is never free."""
 
     input: float | None = None
     output: float | None = None
@@ -26,7 +26,7 @@ class Prices:
 
     @property
     def known(self) -> bool:
-        """Whether a call's cost can be told."""
+        """Whether a call's cost can be computed."""
         return self.input is not None and self.output is not None
 
     def cost(self, usage: Usage) -> float | None:
@@ -46,7 +46,7 @@ class Prices:
 
 
 FREE = Prices(0.0, 0.0)
-"""Of the offline bots."""
+"""Of what runs on this machine."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Retry:
     first_s: float = 0.5
     longest_s: float = 60.0
     total_s: float = 900.0
-    """Waiting beyond this in all is not worth it: the next run asks again."""
+    """Longest waiting in all; after that the next run asks again."""
 
     def wait_s(self, attempt: int, asked_s: float, waited_s: float) -> float | None:
         """Seconds to wait after failed attempt number ``attempt`` (1-based); ``None``: give up.
 
-        ``asked_s`` is what the endpoint asked for (Retry-After) and is never undercut.
+        Never less than ``asked_s``, what the endpoint asked for (Retry-After).
         """
         if attempt >= self.attempts:
             return None
@@ -71,20 +71,16 @@ class Retry:
         return None if waited_s + wait > self.total_s else wait
 
 
+@dataclass
 class Budget:
-    """What one run may still spend. Checked before every call is sent."""
+    """What one run may still spend, checked before every call; ``None``: no limit."""
 
-    def __init__(
-        self,
-        max_usd: float | None = None,
-        max_calls: int | None = None,
-        max_tokens: int | None = None,
-    ) -> None:
-        """``None`` means no limit."""
-        self.max_usd, self.max_calls, self.max_tokens = max_usd, max_calls, max_tokens
-        self.usd = 0.0
-        self.calls = 0
-        self.tokens = 0
+    max_usd: float | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    usd: float = 0.0
+    calls: int = 0
+    tokens: int = 0
 
     def admit(self, model: str, priced: bool) -> None:
         """Count one call about to be sent.
@@ -115,11 +111,14 @@ class Budget:
         self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
 
 
+BURST_S = 1.0
+"""Seconds' worth of a rate that may be used at once."""
+
+
 class Rate:
-    """So many units a minute, spread evenly: at most `BURST_S` seconds' worth come at once."""
+    """A limit in requests or tokens a minute, spread evenly except for `BURST_S` seconds' worth."""
 
     def __init__(self, per_minute: float) -> None:
-        """``per_minute``: requests or tokens."""
         self.per_minute = per_minute
         self._next = -math.inf
 
@@ -130,21 +129,18 @@ class Rate:
         return max(0.0, start - now)
 
     def correct(self, amount: float) -> None:
-        """Take ``amount`` more, or give it back if negative: an estimate turned out wrong."""
+        """Take ``amount`` more (negative: give back), where an estimate was wrong."""
         self._next += amount * 60 / self.per_minute
 
 
-BURST_S = 1.0
-"""Seconds' worth of a rate that may be used at once."""
-
 OVERLOADED = (429, 503, 529)
-"""HTTP statuses by which a server says that it has too much to do."""
+"""HTTP statuses by which a server says that it is overloaded."""
 
 
 class Endpoint:
     """One server's capacity, shared by every model and stage that uses it.
 
-    Concurrency adapts: one more at a time while all goes well, halved when the server says it is
+    Concurrency adapts: it grows slowly while calls succeed and is halved when the server says it is
     overloaded (additive increase, multiplicative decrease). A Retry-After holds every caller.
     """
 
@@ -156,7 +152,7 @@ class Endpoint:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
     ) -> None:
-        """At most ``most`` calls in flight, beginning with ``start``; ``None``: no such rate."""
+        """At most ``most`` calls in flight, ``start`` at first; a rate of ``None`` is no limit."""
         self.most = most
         self._requests = Rate(requests_per_minute) if requests_per_minute else None
         self._tokens = Rate(tokens_per_minute) if tokens_per_minute else None
@@ -171,11 +167,7 @@ class Endpoint:
     async def slot(self, tokens: float = 0.0) -> AsyncIterator[None]:
         """Wait for a place in flight, for the rates, and for any pause the server asked for.
 
-        Args:
-            tokens: of prompt and reply, as far as can be told beforehand.
-
-        Raises:
-            CancelledError: `stop` was called before the place was free.
+        ``tokens``: an estimate for prompt and reply. Raises ``CancelledError`` after `stop`.
         """
         await self._acquire()
         try:
@@ -198,7 +190,7 @@ class Endpoint:
             self._wake()
 
     def learn(self, reply: Reply, tokens: float = 0.0) -> None:
-        """Adapt to how a call ended for which ``tokens`` were taken."""
+        """Adapt to how a call ended whose `slot` was taken with ``tokens``."""
         usage = reply.usage
         if self._tokens and usage.prompt_tokens is not None:
             self._tokens.correct(usage.prompt_tokens + (usage.completion_tokens or 0) - tokens)
@@ -208,18 +200,18 @@ class Endpoint:
             self.succeeded()
 
     def stop(self) -> None:
-        """Send nothing more: who still waits for a place is cancelled."""
+        """Send nothing more: callers that wait for a place are cancelled."""
         self._stopped.set()
         for turn in self._waiting:
             turn.cancel()
 
     def succeeded(self) -> None:
-        """A call went well: allow a little more."""
+        """A call succeeded: allow a little more."""
         self.limit = min(self.most, self.limit + 1 / self.limit)
         self._wake()
 
     def overloaded(self, pause_s: float) -> None:
-        """The server refused for load: halve, at most once a second, and hold all callers."""
+        """The server is overloaded: halve, at most once a second, and hold all callers."""
         now = time.monotonic()
         if now - self._shrunk_at > 1.0:
             self.limit = max(1.0, self.limit / 2)
@@ -240,13 +232,13 @@ class Endpoint:
             if turn.cancelled():
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
-            else:  # a place given to a caller that is gone goes to the next one
+            else:  # this caller had just been given a place: the next one gets it
                 self.in_flight -= 1
                 self._wake()
             raise
 
     def _wake(self) -> None:
-        """Give free places to those who have waited longest; newcomers queue behind them."""
+        """Give free places to those who have waited longest; new callers queue behind them."""
         while self._waiting and self.in_flight < int(self.limit):
             turn = self._waiting.popleft()
             if not turn.done():

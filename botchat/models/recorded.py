@@ -1,21 +1,19 @@
 """Every model call goes through here: ledger first, then budget, then the endpoint, with retries.
 
-Order of safety: a reply in the ledger is returned and nothing is sent; what is sent is first
-admitted by the budget; what comes back is stored before anyone sees it; two callers who ask the
-same at the same time share one call.
+A reply in the ledger is returned and nothing is sent. A call is sent only if the budget admits it.
+What comes back is stored before anyone sees it. Two callers who ask the same at the same time
+share one call.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 from botchat.errors import FatalModelError
-from botchat.interfaces import ChatModel, Decoding, Message, Reply
-from botchat.models.endpoint.replies import token_logprobs
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprobs
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.roles import without_thoughts
 from botchat.workspace.ledger import Ledger, request_json, request_key
@@ -24,7 +22,7 @@ DRAIN_S = 30.0
 """How long an interrupted run waits for replies that are under way, and may be billed."""
 
 HOPELESS = 8
-"""Calls given up in a row, with no answer in this run, after which a model is taken for dead."""
+"""A model is given up after so many calls in a row if it has answered none in this run."""
 
 
 class RecordedModel:
@@ -41,51 +39,31 @@ class RecordedModel:
         budget: Budget | None = None,
         retry: Retry | None = None,
         on_reply: Callable[[Reply, bool], None] | None = None,
+        token_logprobs: Callable[[str], TokenLogprobs] | None = None,
     ) -> None:
-        """Wrap ``model``.
+        """Keep the replies of ``model`` in ``ledger``, under the label ``stage`` in its accounts.
 
-        Args:
-            model: makes one attempt a call.
-            ledger: where replies are kept.
-            stage: label of the calls in the ledger's accounts.
-            endpoint: capacity of the server it is on; ``None``: it is on no server.
-            prices: what tokens cost.
-            budget: limits of the whole run.
-            retry: when failed attempts are repeated.
-            on_reply: told of each reply and whether it came from the ledger (for progress).
+        ``endpoint``: capacity of its server, ``None``: it has none. ``on_reply`` is called with
+        each reply and whether it came from the ledger. ``token_logprobs`` finds them in the raw
+        body of a reply that was asked for them.
         """
         self.model = model
+        self.name = model.name
+        self.identity = model.identity
+        self.context_window = model.context_window
+        self.parallel = model.parallel
         self._ledger = ledger
         self._stage = stage
         self._endpoint = endpoint
         self._prices = prices or Prices()
         self._budget = budget or Budget()
         self._retry = retry or Retry()
-        self._on_reply = on_reply or _ignore
+        self._on_reply = on_reply or (lambda *_: None)
+        self._token_logprobs = token_logprobs
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._ending = False
         self._given_up: int | None = 0
-        self._quirks: Mapping[str, Any] = ledger.quirks(model.identity)
-
-    @property
-    def name(self) -> str:
-        """The wrapped model's name."""
-        return self.model.name
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The wrapped model's identity."""
-        return self.model.identity
-
-    @property
-    def context_window(self) -> int | None:
-        """The wrapped model's context window in tokens."""
-        return self.model.context_window
-
-    @property
-    def parallel(self) -> int:
-        """Calls worth having in flight."""
-        return self.model.parallel
+        self._quirks = ledger.quirks(model.identity)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
@@ -93,7 +71,7 @@ class RecordedModel:
         key = request_key(request)
         stored = self._ledger.get(key)
         if stored is not None:
-            stored = _heard(stored, decoding)
+            stored = self._as_asked(stored, decoding)
             self._on_reply(stored, True)
             return stored
         running = self._in_flight.get(key)
@@ -108,7 +86,7 @@ class RecordedModel:
     def _landed(self, key: str, task: asyncio.Task[Reply]) -> None:
         self._in_flight.pop(key, None)
         if not task.cancelled():
-            # Looked at here, because the caller may be gone: an error nobody looks at is printed.
+            # The caller may be gone; asyncio prints an exception that nobody retrieves.
             task.exception()
 
     async def drain(self) -> None:
@@ -130,7 +108,7 @@ class RecordedModel:
         tokens = len(request) / 4
         while True:
             async with self._endpoint.slot(tokens) if self._endpoint else nullcontext():
-                # Admitted only now: waiting for a place, others may have used up the limit.
+                # Only now: other calls may have used up the limit while this one waited.
                 self._budget.admit(self.name, self._prices.known)
                 reply = await self.model.chat(messages, decoding)
                 reply = replace(reply, key=key, cost_usd=self._prices.cost(reply.usage))
@@ -138,16 +116,14 @@ class RecordedModel:
             if self._endpoint:
                 self._endpoint.learn(reply, tokens)
             self._learn(reply)
-            if reply.answered and reply.retry_after_s is None:
+            if reply.final:
                 self._given_up = None
                 self._ledger.put(key, request, reply, model=self.name, stage=self._stage)
-                reply = _heard(reply, decoding)
-                self._on_reply(reply, False)
-                return reply
+                reply = self._as_asked(reply, decoding)
+                break
             self._ledger.add_attempt(key, reply, model=self.name)
             if reply.retry_after_s is None or self._ending:
-                self._on_reply(reply, False)
-                return reply
+                break
             if reply.adapted:
                 continue
             failures += 1
@@ -155,10 +131,11 @@ class RecordedModel:
             if wait_s is None:
                 self._note_given_up(reply)
                 reply = replace(reply, detail=f"{reply.detail} (tried {failures} times)")
-                self._on_reply(reply, False)
-                return reply
+                break
             waited_s += wait_s
             await asyncio.sleep(wait_s)
+        self._on_reply(reply, False)
+        return reply
 
     def _note_given_up(self, reply: Reply) -> None:
         """Count calls given up until one is answered; a model that never answers is stopped."""
@@ -172,28 +149,23 @@ class RecordedModel:
 
     @property
     def under_way(self) -> int:
-        """Calls that are out."""
+        """Number of calls in flight."""
         return len(self._in_flight)
 
     def _learn(self, reply: Reply) -> None:
-        if reply.sent and dict(reply.sent) != dict(self._quirks):
+        if reply.sent and dict(reply.sent) != self._quirks:
             self._quirks = dict(reply.sent)
             self._ledger.set_quirks(self.identity, self._quirks)
 
-
-def _ignore(_reply: Reply, _stored: bool) -> None:
-    """Nobody wants to know."""
-
-
-def _heard(reply: Reply, decoding: Decoding) -> Reply:
-    """A stored reply as its caller gets it."""
-    if decoding.logprobs is not None:
-        reply = replace(reply, tokens=token_logprobs(reply.raw))
-    return spoken(reply)
+    def _as_asked(self, reply: Reply, decoding: Decoding) -> Reply:
+        """A stored reply as its caller gets it."""
+        if decoding.logprobs is not None and self._token_logprobs:
+            reply = replace(reply, tokens=self._token_logprobs(reply.raw))
+        return spoken(reply)
 
 
 def spoken(reply: Reply) -> Reply:
-    """A reply without its thoughts; the ledger keeps them, so a better rule heals old calls."""
+    """A reply without its thoughts; the ledger keeps them, so a better rule repairs old calls."""
     if not reply.usable:
         return reply
     text = without_thoughts(reply.text)

@@ -1,9 +1,9 @@
-"""How a dialogue becomes chat messages: whose turn, which roles, what fits, what was thought.
+"""A dialogue as chat messages: roles, layouts that strict templates take, fitting, thoughts.
 
-A dialogue has two speakers; a chat model is always the one to speak next, so its own utterances
-are ``assistant`` and the other's are ``user``, the last one always ``user`` (BotChat §3.1,
-Algorithm 1). With an even number of utterances that starts system, assistant, user, which strict
-chat templates refuse; `arrange` offers the layouts that they take.
+The model that is asked always speaks next: its own utterances are ``assistant``, the other
+speaker's are ``user``, and the last message is ``user`` (BotChat §3.1, Algorithm 1). With an even
+number of utterances that begins system, assistant, user, which strict chat templates refuse;
+`arrange` makes the layouts that they take.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from botchat.interfaces import Message
 
 PER_MESSAGE = 4
-"""Tokens a chat template adds to a message, as OpenAI counts its own (an upper guess elsewhere)."""
+"""Tokens a chat template adds to a message: OpenAI's count, a high estimate for others."""
 
 PLACEHOLDER = "..."
-"""What the ``placeholder-user`` layout lets the other speaker say first."""
+"""What the other speaker says first in the layout ``placeholder-user``."""
 
 ARRANGEMENTS = [
     ("natural", "system"),
@@ -27,7 +27,7 @@ ARRANGEMENTS = [
     ("placeholder-user", "system"),
     ("placeholder-user", "system-in-user"),
 ]
-"""Layout and system policy, in the order they are tried where a template refuses."""
+"""Layout and place of the system prompt, in the order in which they are tried."""
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _OPEN_THOUGHT = re.compile(r"\A.*?</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
@@ -46,12 +46,12 @@ def history(system: str, utterances: Sequence[str]) -> list[Message]:
 
 
 def arrange(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
-    """Messages as one endpoint takes them.
+    """``messages``, which are in the natural layout, in the layout that an endpoint takes.
 
     Args:
-        messages: the natural layout: at most one system message, first; then alternating roles.
-        layout: ``natural``; ``merge-leading`` puts a leading assistant message at the head of the
-            user message after it; ``placeholder-user`` lets the user say ``...`` before it.
+        messages: at most one system message, first; then alternating roles.
+        layout: ``natural``; ``merge-leading`` puts a leading assistant message at the beginning of
+            the user message after it; ``placeholder-user`` has the user say ``...`` before it.
         system: ``system``; ``system-in-user`` puts the system prompt before the first user message.
     """
     result = [Message(role=m["role"], content=m["content"]) for m in messages]
@@ -75,25 +75,17 @@ def arrange(messages: Sequence[Message], layout: str, system: str) -> list[Messa
 
 
 def prompt_tokens(messages: Sequence[Message], count: Callable[[str], int]) -> int:
-    """Tokens of a prompt, template included, by a counter of tokens in a text."""
+    """Tokens of a prompt, template included; ``count``: tokens of a text."""
     return sum(count(m["content"]) + PER_MESSAGE for m in messages)
 
 
 def dropped_to_fit(
-    system: str,
-    utterances: Sequence[str],
-    window: int,
-    reserve: int,
-    count: Callable[[str], int],
+    system: str, utterances: Sequence[str], window: int, reserve: int, count: Callable[[str], int]
 ) -> int:
     """How many of the oldest utterances to leave out so that the prompt fits (BotChat §4.1).
 
-    Args:
-        system: the system prompt; always kept.
-        utterances: the dialogue so far; the last one is always kept.
-        window: context window in tokens, prompt and reply together.
-        reserve: tokens kept free for the reply.
-        count: tokens of a text.
+    The system prompt and the last utterance are always kept. ``window``: tokens of prompt and reply
+    together; ``reserve``: tokens of the reply; ``count``: tokens of a text.
     """
     room = window - reserve - count(system) - PER_MESSAGE
     sizes = [count(text) + PER_MESSAGE for text in utterances]
@@ -112,8 +104,7 @@ def reply_tokens(max_tokens: int, window: int | None) -> int:
 def without_thoughts(text: str) -> str:
     """A reply without its think blocks, outer white space removed.
 
-    Also cuts a block whose opening tag the chat template swallowed, and one that never ends (the
-    reply was cut while thinking, so nothing was said).
+    Also cuts a block whose opening tag the chat template swallowed, and one that never ends: the
+    reply was cut while the model was thinking, so nothing was said.
     """
-    text = _THOUGHT.sub("", text)
-    return _OPEN_THOUGHT.sub("", text).strip()
+    return _OPEN_THOUGHT.sub("", _THOUGHT.sub("", text)).strip()

@@ -23,29 +23,29 @@ class Speaker:
 
 @dataclass(frozen=True)
 class Length:
-    """How texts are measured: exact cl100k tokens for the record, any count for fitting."""
+    """How the length of a text is measured."""
 
     tokens: Callable[[str], int] | None
-    """``None`` where the encoding is not available: the record then holds no count."""
+    """Exact cl100k tokens, for the record; ``None``: the encoding is not available."""
     size: Callable[[str], int]
-    """Tokens or a cautious guess of them, to keep a prompt inside the context window."""
+    """Tokens or a cautious estimate, to keep a prompt inside the context window."""
 
 
 async def extend(
     seed: Seed, speakers: Sequence[Speaker], turns: int, length: Length, signature: str
 ) -> Dialogue:
-    """Extend the ChatSEED of ``seed`` to ``turns`` utterances.
+    """Extend the ChatSEED of ``seed`` to a dialogue of ``turns`` utterances, ChatSEED included.
 
     Args:
         seed: only its first two utterances are used.
-        speakers: one model (self-chat), or two that alternate (cross-play), the first one
-            speaking the third utterance.
-        turns: utterances of the finished dialogue, ChatSEED included.
-        length: how texts are counted.
-        signature: settings the dialogue is made with, stored in it.
+        speakers: one model (self-chat), or two that alternate (cross-play); the first one speaks
+            the third utterance.
+        turns: utterances of the complete dialogue.
+        length: for the record and to fit prompts.
+        signature: of the settings, stored in the dialogue.
 
     Returns:
-        A complete dialogue, or one stopped at the first utterance that no usable reply came for.
+        A complete dialogue, or one stopped at the first utterance that got no usable reply.
     """
     utterances = list(seed.utterances[:N_SEED])
     facts: list[Utterance] = []
@@ -59,14 +59,8 @@ async def extend(
             status, detail = f"stopped:{reply.outcome}", reply.detail
             break
         utterances.append(reply.text)
-        facts.append(
-            Utterance(
-                outcome=reply.outcome,
-                dropped=out,
-                tokens=None if length.tokens is None else length.tokens(reply.text),
-                call=reply.key,
-            )
-        )
+        tokens = None if length.tokens is None else length.tokens(reply.text)
+        facts.append(Utterance(reply.outcome, dropped=out, tokens=tokens, call=reply.key))
     names = [speaker.model.name for speaker in speakers]
     return Dialogue(
         seed_id=seed.id,
@@ -86,8 +80,8 @@ async def _say(
 ) -> tuple[Reply, int]:
     """The next utterance, and how many of the oldest were left out of its prompt.
 
-    Where the window is known the prompt is cut to fit beforehand; where it is not, the oldest
-    utterance is dropped each time the endpoint says that the prompt is too long.
+    If the context window is known, the prompt is made to fit first; if not, the oldest utterance is
+    dropped each time the endpoint says that the prompt is too long.
     """
     system = prompts.text(PROMPT)
     window = speaker.model.context_window

@@ -9,11 +9,12 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row
 from botchat.models.bots import BASELINES, baseline
+from botchat.models.endpoint import BatchedModel, Connection, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
@@ -25,10 +26,6 @@ from botchat.workspace.config import public_url
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
-
-if TYPE_CHECKING:
-    from botchat.models.endpoint.batch import BatchModel
-    from botchat.models.endpoint.openai_api import Connection
 
 log = logging.getLogger("botchat")
 
@@ -119,9 +116,9 @@ class Session:
         self._humans = tuple(seed.utterances for seed in seeds)
         self._ledger = ledger
         self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
-        self._servers: dict[tuple[str, str | None], tuple[Connection, Endpoint]] = {}
+        self._servers: dict[tuple[str, str, str | None], tuple[Connection, Endpoint]] = {}
         self._recorded: list[RecordedModel] = []
-        self._batched: dict[str, BatchModel] = {}
+        self._batched: dict[str, BatchedModel] = {}
 
     def speaker(self, name: str) -> Speaker:
         """A model that takes part in dialogues.
@@ -254,8 +251,9 @@ class Session:
             from botchat.models.endpoint.batch import ROUNDS, discounted
 
             # What waits for a batch takes no place in flight.
-            model, endpoint, retry = self._in_batches(model), None, ROUNDS
+            model, endpoint, retry = self._in_batches(resolved, model), None, ROUNDS
             prices = discounted(prices)
+        wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
         recorded = RecordedModel(
             model,
             self._ledger,
@@ -265,25 +263,20 @@ class Session:
             budget=budget,
             retry=retry,
             on_reply=self.meter.count,
+            token_logprobs=wire.token_logprobs if wire else None,
         )
         self._recorded.append(recorded)
         return recorded
 
-    def _in_batches(self, model: ChatModel) -> BatchModel:
+    def _in_batches(self, resolved: config.ModelName, model: ChatModel) -> BatchedModel:
         """``model`` through its endpoint's Batch API; one for all who ask it in this run."""
-        from botchat.models.endpoint.batch import CAREFUL_REQUESTS, MAX_REQUESTS, BatchModel
-        from botchat.models.endpoint.openai_api import OpenAIModel
-
-        if not isinstance(model, OpenAIModel):
+        settings = resolved.settings
+        in_batches = wire_format(resolved.name, settings).in_batches if settings else None
+        if in_batches is None:
             raise ConfigError(_NO_BATCH.format(model.name))
         if model.name not in self._batched:
             careful = self._limits.max_usd is not None or self._limits.max_tokens is not None
-            self._batched[model.name] = BatchModel(
-                model,
-                self._ledger,
-                parallel=CAREFUL_REQUESTS if careful else MAX_REQUESTS,
-                under_way=self.meter.batches,
-            )
+            self._batched[model.name] = in_batches(model, self._ledger, careful, self.meter.batches)
         return self._batched[model.name]
 
     def _unrecorded(
@@ -296,20 +289,13 @@ class Session:
             from botchat.models.local.model import local_model
 
             return local_model(resolved.name, resolved.target), None, FREE, Budget()
-        from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
-        from botchat.models.endpoint.openai_api import Connection, OpenAIModel, identity
-        from botchat.models.endpoint.transport import MAX_BODY
-
         settings = resolved.settings
-        place = (settings.base_url, settings.api_key_env or settings.api_key_file)
+        wire = wire_format(resolved.name, settings)
+        place = (settings.wire, settings.base_url, settings.api_key_env or settings.api_key_file)
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
             self._servers[place] = (
-                Connection(
-                    settings.base_url,
-                    lambda: config.api_key(settings),
-                    MAX_OUTPUT if self._batch else MAX_BODY,
-                ),
+                wire.connect(settings.base_url, lambda: config.api_key(settings), self._batch),
                 Endpoint(
                     limits.max_concurrency or settings.max_concurrency,
                     requests_per_minute=limits.requests_per_minute,
@@ -317,8 +303,8 @@ class Session:
                 ),
             )
         connection, endpoint = self._servers[place]
-        quirks = self._ledger.quirks(identity(settings))
-        model = OpenAIModel(resolved.name, settings, connection, quirks)
+        quirks = self._ledger.quirks(wire.identity(settings))
+        model = wire.model(resolved.name, settings, connection, quirks)
         prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
         return model, endpoint, prices, self._budget
 

@@ -46,6 +46,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     model: str
     base_url: str = OPENAI_URL
+    wire: str = "chat"
+    """How requests look: a name in `botchat.models.endpoint.WIRE_FORMATS`."""
     api_key_env: str | None = None
     """Environment variable that holds the key; ``None``: see `api_key`."""
     api_key_file: str | None = None

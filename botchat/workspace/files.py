@@ -1,9 +1,9 @@
 """JSON-lines stage files: appended one record a write, repaired after a crash, finished in order.
 
 While a stage runs, each record is appended with ONE ``os.write``, so a kill can tear at most the
-last line; the next run cuts a torn line off and makes that record again (its replies are in the
-ledger). A finished file is rewritten in canonical order through a temporary file and
-``os.replace``: made twice from the same replies, it is the same to the byte.
+last line. The next run cuts a torn line off and makes its record again from the ledger. A finished
+file is rewritten in canonical order and replaced whole: made twice from the same replies, it is the
+same to the byte.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -24,14 +24,14 @@ from botchat.errors import BotChatError, DataError
 log = logging.getLogger("botchat")
 
 _BLOCK = 1 << 18
-"""Bytes read at once: what is made of them stays in a processor's cache."""
+"""Bytes read at once; their records fit into a processor's cache."""
 
 R = TypeVar("R", bound=msgspec.Struct)
 K = TypeVar("K")
 
 
 def read(path: Path, record: type[R]) -> list[R]:
-    """All records of a stage file, in file order; an absent file is an empty one.
+    """All records of a stage file, in file order; none if there is no file.
 
     A torn last line (no newline at its end) is left out and reported.
 
@@ -42,7 +42,7 @@ def read(path: Path, record: type[R]) -> list[R]:
 
 
 def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
-    """The same, some megabytes at a time."""
+    """The same, block by block."""
     decoder = msgspec.json.Decoder(record)
     rest, n_lines = b"", 0
     try:
@@ -61,7 +61,7 @@ def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
 
 
 def first(path: Path, record: type[R]) -> R | None:
-    """The first record, ``None`` of a file without one; errors as of `read`."""
+    """The first record; ``None``: the file has none. Raises as `read`."""
     try:
         with path.open("rb") as file:
             line = file.readline()
@@ -88,7 +88,7 @@ def _decode_line(decoder: msgspec.json.Decoder[R], line: bytes, path: Path, n: i
         ) from None
 
 
-class Appender(Generic[R]):
+class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
     """Appends records to one stage file, each whole or not at all."""
 
     def __init__(self, path: Path) -> None:
@@ -100,7 +100,7 @@ class Appender(Generic[R]):
         """Write one record as one line.
 
         Raises:
-            BotChatError: the disk refused it; what was written of it is taken back.
+            BotChatError: it cannot be written; a part that was written is taken back.
         """
         fd = self._open()
         line = msgspec.json.encode(record) + b"\n"
@@ -122,16 +122,7 @@ class Appender(Generic[R]):
             os.close(self._fd)
             self._fd = None
 
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         self.close()
 
@@ -164,14 +155,11 @@ class Appender(Generic[R]):
 
 def latest(records: Iterable[R], key: Callable[[R], K]) -> dict[K, R]:
     """The newest record of each key, in order of first appearance."""
-    found: dict[K, R] = {}
-    for record in records:
-        found[key(record)] = record
-    return found
+    return {key(record): record for record in records}
 
 
 def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> bool:
-    """Replace ``path`` by ``records`` in the order ``order`` gives; whether anything changed."""
+    """Write ``records``, sorted by ``order``, in place of ``path``; whether anything changed."""
     encode = msgspec.json.Encoder().encode_into
     buffer = bytearray()
     for record in sorted(records, key=order):
@@ -184,7 +172,7 @@ def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> bool:
 
 
 def _holds(path: Path, data: bytearray) -> bool:
-    """Whether a file is there and holds just that, without reading it as a whole."""
+    """Whether the file holds exactly ``data``; compared block by block."""
     if not path.exists() or path.stat().st_size != len(data):
         return False
     with path.open("rb") as file, memoryview(data) as view:
@@ -196,7 +184,7 @@ def write_atomic(path: Path, data: bytes | bytearray) -> None:
     """Write a file so that readers see the old or the new content, never a part.
 
     Raises:
-        BotChatError: the folder or disk refuses it; the old file is untouched.
+        BotChatError: it cannot be written; the old file is untouched.
     """
     make_folder(path.parent)
     temporary = None
@@ -215,7 +203,7 @@ def write_atomic(path: Path, data: bytes | bytearray) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder with its parents, or say in one line why not."""
+    """Make a folder with its parents; raises `BotChatError`."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

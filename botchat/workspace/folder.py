@@ -9,7 +9,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -25,14 +25,14 @@ from botchat.workspace.ledger import Ledger
 log = logging.getLogger("botchat")
 
 SAMPLE = "sample"
-"""The set that comes with the package; it is there in every workspace."""
+"""The seed set that comes with the package; every workspace has it."""
 
 
 class Workspace:
     """Paths and records of one workspace; a stage reads the folder to its left, writes its own."""
 
     def __init__(self, root: Path) -> None:
-        """``root`` need not exist yet; nothing is made before something is written."""
+        """``root`` need not exist; nothing is made before something is written."""
         self.root = root
 
     @cached_property
@@ -42,7 +42,7 @@ class Workspace:
 
     @property
     def hidden(self) -> Path:
-        """Folder of what is not in git."""
+        """Folder of what is kept out of git."""
         return self.root / ".botchat"
 
     @property
@@ -55,7 +55,7 @@ class Workspace:
         return Ledger(self.ledger_path)
 
     def seeds_path(self, name: str) -> Path:
-        """Where set ``name`` is kept."""
+        """File of the set ``name``."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
             raise ConfigError(
                 f"seed set {name!r}: a name is letters, digits, '.', '_' and '-' (at most 64)"
@@ -63,7 +63,7 @@ class Workspace:
         return self.root / "seeds" / f"{name}.jsonl"
 
     def seed_sets(self) -> dict[str, Path]:
-        """Every set that can be named, with its file."""
+        """Every seed set with its file."""
         found = {path.stem: path for path in sorted((self.root / "seeds").glob("*.jsonl"))}
         return {SAMPLE: sample_path(), **found}
 
@@ -74,15 +74,14 @@ class Workspace:
             MissingError: there is no such set.
             DataError: a broken line (file:line), or an empty set.
         """
-        path = self.seeds_path(name)
-        if not path.exists() and name == SAMPLE:
-            path = sample_path()
-        if not path.exists():
-            known = ", ".join(sorted(self.seed_sets()))
+        folder = self.seeds_path(name).parent
+        sets = self.seed_sets()
+        if name not in sets:
             raise MissingError(
-                f"no seed set {name!r} in {self.root / 'seeds'} (there are: {known}); "
+                f"no seed set {name!r} in {folder} (there are: {', '.join(sorted(sets))}); "
                 f"make it with: botchat seeds import SOURCE --name {name}"
             )
+        path = sets[name]
         seeds = store.read(path, Seed)
         if not seeds:
             raise MissingError(f"the seed set {path} is empty; import it again")
@@ -98,7 +97,7 @@ class Workspace:
         return path
 
     def dialogues_path(self, seed_set: str, contestant: str) -> Path:
-        """Where a contestant's dialogues are kept."""
+        """File of a contestant's dialogues."""
         return self.root / "generations" / seed_set / f"{slug(contestant)}.jsonl"
 
     def dialogues(self, seed_set: str, contestant: str) -> dict[str, Dialogue]:
@@ -108,7 +107,7 @@ class Workspace:
     def all_dialogues(self, seed_set: str) -> dict[str, dict[str, Dialogue]]:
         """Every generated contestant's dialogues: contestant -> seed id -> dialogue.
 
-        Those that do not begin with a ChatSEED of the set as it is now are left out, and reported.
+        Those that do not begin with a ChatSEED of the set as it is now are left out and reported.
         """
         seeds = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
         found: dict[str, dict[str, Dialogue]] = {}
@@ -132,7 +131,7 @@ class Workspace:
         return dict(sorted(found.items()))
 
     def judgments_path(self, seed_set: str, protocol: str, judge: str) -> Path:
-        """Where a judge's judgments in a protocol are kept."""
+        """File of a judge's judgments in a protocol."""
         return self.root / "judgments" / seed_set / protocol / f"{slug(judge)}.jsonl"
 
     def judgments(self, path: Path) -> dict[tuple[str, tuple[str, ...]], Judgment]:
@@ -140,11 +139,10 @@ class Workspace:
         return store.latest(store.read(path, Judgment), judgment_key)
 
     def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
-        """Judge -> protocol -> stage file, for everything judged on a set; reads first lines."""
+        """Judge -> protocol -> stage file, of all judgments on a set; reads only first lines."""
         found: dict[str, dict[str, Path]] = {}
         for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
-            first = store.first(path, Judgment)
-            if first is not None:
+            if first := store.first(path, Judgment):
                 found.setdefault(first.judge, {})[first.protocol] = path
         return found
 
@@ -153,14 +151,14 @@ class Workspace:
         return self.root / "leaderboards" / seed_set
 
     def writer(self) -> str | None:
-        """The process that writes to this workspace, and its command; ``None``: nobody does."""
+        """The process that writes to this workspace, with its command; ``None``: there is none."""
         try:
             said = self._lock_holder.read_text("utf-8").strip()
         except OSError:
             return None
         here = re.match(rf"process (\d+) on {re.escape(socket.gethostname())}:", said)
         if here is not None and not _alive(int(here[1])):
-            return None  # killed before it could take its name away
+            return None  # it was killed before it could remove the file
         return said
 
     @property
@@ -172,7 +170,7 @@ class Workspace:
         """Be the only writer.
 
         Raises:
-            LockedError: another process is; says which.
+            LockedError: another process is; the message says which.
         """
         store.make_folder(self.hidden)
         lock = filelock.FileLock(self.hidden / "lock")
@@ -180,14 +178,17 @@ class Workspace:
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
-            who = _holder(holder)
+            who = ""
+            with suppress(OSError):
+                who = holder.read_text("utf-8").strip()
             raise LockedError(
-                f"the workspace {self.root} is in use by {who}; wait for it or stop it"
+                f"the workspace {self.root} is in use by {who or 'another process'}; "
+                "wait for it or stop it"
             ) from None
         except OSError as error:
             raise BotChatError(f"cannot lock {self.hidden}: {error.strerror}") from None
         try:
-            # A login in a URL is nobody else's business.
+            # A URL on the command line may hold a login.
             said = re.sub(r"://[^/@\s]*@", "://", " ".join(["botchat", *sys.argv[1:]]))[:200]
             line = f"process {os.getpid()} on {socket.gethostname()}: {said}\n"
             store.write_atomic(holder, line.encode("utf-8", "backslashreplace"))
@@ -199,10 +200,9 @@ class Workspace:
 
 def sample_path() -> Path:
     """The sample seeds: inside the installed package, or beside it in a source checkout."""
-    packaged = Path(str(resources.files("botchat").joinpath("data/sample.jsonl")))
-    if packaged.exists():
-        return packaged
-    return Path(str(resources.files("botchat"))).parent / "seeds" / "sample.jsonl"
+    package = Path(str(resources.files("botchat")))
+    packaged = package / "data" / "sample.jsonl"
+    return packaged if packaged.exists() else package.parent / "seeds" / "sample.jsonl"
 
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:
@@ -227,18 +227,11 @@ def dialogue_order(dialogue: Dialogue) -> tuple[object, ...]:
 
 def _alive(process: int) -> bool:
     if os.name == "nt":
-        return True  # there the question would be a Ctrl-C
+        return True  # os.kill would send it a Ctrl-C
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except OSError:
-        return True  # somebody else's
+        pass  # a process of another user
     return True
-
-
-def _holder(path: Path) -> str:
-    try:
-        return path.read_text("utf-8").strip() or "another process"
-    except OSError:
-        return "another process"

@@ -1,10 +1,15 @@
 """The call ledger: every reply a model ever gave, whole, in one SQLite file per workspace.
 
-A call is stored before anyone uses it and is never sent again. Its key is the SHA-256 of the
-canonical request: schema version, who was asked (model id, endpoint without credentials, fixed
-parameters), messages, decoding and sample number. Tries that brought no answer are in ``attempts``,
-what an endpoint refused (a role layout, a parameter) in ``quirks``, what is on its way in a batch
-(`botchat.models.endpoint.batch`) in ``batches`` and ``batched``.
+A call is stored before anyone uses its reply, and is never sent again. Its key is the SHA-256 of
+the canonical request: schema version, who was asked (model id, endpoint without credentials, fixed
+parameters), messages, decoding and sample number.
+
+| table | a row is |
+| --- | --- |
+| ``calls`` | a call that was answered for good |
+| ``attempts`` | a try that brought no answer |
+| ``quirks`` | what a model's endpoint refuses (a role layout, a parameter) |
+| ``batches``, ``batched`` | a batch that was sent; a call in it (`botchat.models.endpoint.batch`) |
 
 WAL mode with ``synchronous=NORMAL``: a commit survives the death of the process at any moment.
 """
@@ -19,7 +24,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,19 +77,16 @@ CREATE TABLE IF NOT EXISTS batches (
 CREATE TABLE IF NOT EXISTS batched (key TEXT PRIMARY KEY, tag TEXT NOT NULL) WITHOUT ROWID;
 """
 
-_ANSWER = "outcome, text, finish_reason, prompt_tokens, completion_tokens, cached_tokens, "
-_ANSWER += "latency_s, cost_usd, detail, raw, sent"
-
 
 class StoredCall(msgspec.Struct, frozen=True):
-    """A call with its answer, as `botchat.workspace.ledger_archive` moves it between ledgers."""
+    """A row of ``calls``; also a line of an exported ledger."""
 
     key: str
     model: str
     stage: str
     at: float
     request: msgspec.Raw
-    """As it was made, byte for byte: the key is its digest."""
+    """The canonical request, byte for byte: the key is its digest."""
     outcome: Outcome
     text: str
     finish_reason: str | None
@@ -97,19 +99,41 @@ class StoredCall(msgspec.Struct, frozen=True):
     raw: str
     sent: dict[str, Any]
 
+    def reply(self) -> Reply:
+        """The answer, as it was when it was stored."""
+        return Reply(
+            self.outcome,
+            text=self.text,
+            finish_reason=self.finish_reason,
+            usage=Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens),
+            latency_s=self.latency_s,
+            cost_usd=self.cost_usd,
+            detail=self.detail,
+            raw=self.raw,
+            sent=self.sent,
+            key=self.key,
+        )
+
+
+_FIELDS = StoredCall.__struct_fields__
+_INSERT = (
+    f"INSERT OR IGNORE INTO calls ({', '.join(_FIELDS)}) "
+    f"VALUES ({', '.join(f':{field}' for field in _FIELDS)})"
+)
+
 
 @dataclass(frozen=True)
 class NotedBatch:
-    """A batch that was sent, or was about to be when its process died."""
+    """A batch that was sent, or was about to be sent when its process died."""
 
     tag: str
-    """Stands in the batch's metadata, so that the endpoint's list tells whether it was sent."""
+    """Is in the batch's metadata, so the endpoint's list shows whether the batch was sent."""
     id: str | None
-    """The endpoint's name for it; ``None``: not known."""
+    """The endpoint's name for the batch; ``None``: not known."""
     sent: Mapping[str, Any]
     """Quirks its requests were made with (see `Reply.sent`)."""
     keys: frozenset[str]
-    """The calls asked about that are in it."""
+    """Those of the calls asked about that are in the batch."""
 
 
 def request_json(
@@ -142,12 +166,11 @@ class Ledger:
             DataError: the file is not a ledger of this version.
         """
         self.path = path
-        if path is None:
-            uri = "file::memory:"
-        else:
+        uri = "file::memory:"
+        if path is not None:
+            uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
             if not readonly:
                 make_folder(path.parent)
-            uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
         try:
             self._db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             if not readonly:
@@ -169,13 +192,29 @@ class Ledger:
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of a call, or ``None`` if it was never answered."""
-        with self._reading():
-            row = self._db.execute(f"SELECT {_ANSWER} FROM calls WHERE key=?", (key,)).fetchone()
-            return None if row is None else _reply(key, row)
+        return next((call.reply() for call in self.calls("WHERE key=?", key)), None)
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
-        self._write(_INSERT, _row(key, request, reply, model=model, stage=stage, at=time.time()))
+        call = StoredCall(
+            key=key,
+            model=model,
+            stage=stage,
+            at=time.time(),
+            request=msgspec.Raw(request),
+            outcome=reply.outcome,
+            text=reply.text,
+            finish_reason=reply.finish_reason,
+            prompt_tokens=reply.usage.prompt_tokens,
+            completion_tokens=reply.usage.completion_tokens,
+            cached_tokens=reply.usage.cached_tokens,
+            latency_s=reply.latency_s,
+            cost_usd=reply.cost_usd,
+            detail=reply.detail,
+            raw=reply.raw,
+            sent=dict(reply.sent),
+        )
+        self._write(_INSERT, _row(call))
 
     def add_attempt(self, key: str, reply: Reply, *, model: str) -> None:
         """Note a try that brought no answer (it may have been billed)."""
@@ -185,13 +224,13 @@ class Ledger:
         )
 
     def quirks(self, identity: Mapping[str, Any]) -> dict[str, Any]:
-        """What was learnt about an endpoint's model in earlier runs."""
+        """What earlier runs learnt that this model's endpoint refuses."""
         sql = "SELECT value FROM quirks WHERE identity=?"
         found = self.select(sql, _identity_key(identity))
         return json.loads(found[0][0]) if found else {}
 
     def set_quirks(self, identity: Mapping[str, Any], value: Mapping[str, Any]) -> None:
-        """Remember what an endpoint's model refuses, so that it is asked only once."""
+        """Remember what a model's endpoint refuses, so that it refuses only once."""
         self._write(
             "INSERT OR REPLACE INTO quirks VALUES (?,?)",
             (_identity_key(identity), json.dumps(dict(value), sort_keys=True)),
@@ -204,11 +243,11 @@ class Ledger:
         note = (tag, model, time.time(), json.dumps(dict(sent), sort_keys=True))
         self._db.execute("PRAGMA synchronous=FULL")
         try:
-            self._write_all(
-                ("DELETE FROM batched WHERE key IN (SELECT key FROM calls)", [()]),
-                ("INSERT INTO batches VALUES (?,NULL,?,?,?)", [note]),
-                ("INSERT OR REPLACE INTO batched VALUES (?,?)", [(key, tag) for key in keys]),
-            )
+            with self._transaction():
+                self._db.execute("DELETE FROM batched WHERE key IN (SELECT key FROM calls)")
+                self._db.execute("INSERT INTO batches VALUES (?,NULL,?,?,?)", note)
+                pairs = [(key, tag) for key in keys]
+                self._db.executemany("INSERT OR REPLACE INTO batched VALUES (?,?)", pairs)
         finally:
             self._db.execute("PRAGMA synchronous=NORMAL")
 
@@ -230,7 +269,8 @@ class Ledger:
 
     def unbatch(self, keys: Sequence[str]) -> None:
         """Note that no batch will answer these calls any more."""
-        self._write_all(("DELETE FROM batched WHERE key=?", [(key,) for key in keys]))
+        with self._transaction():
+            self._db.executemany("DELETE FROM batched WHERE key=?", [(key,) for key in keys])
 
     def n_batched(self, since: float) -> int:
         """Unanswered calls in batches noted after ``since`` (seconds of the epoch)."""
@@ -242,77 +282,64 @@ class Ledger:
         return int(n)
 
     def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query finds.
-
-        Raises:
-            DataError: the file is damaged.
-        """
+        """What a query finds. Raises `DataError`: the file is damaged."""
         with self._reading():
             return self._db.execute(sql, values).fetchall()
 
+    def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
+        """The stored calls that ``which``, the rest of a query with its ``values``, selects."""
+        with self._reading():
+            sql = f"SELECT {', '.join(_FIELDS)} FROM calls {which}"
+            for row in self._db.execute(sql, values):
+                facts: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+                facts["request"] = msgspec.Raw(zlib.decompress(facts["request"]))
+                facts["raw"] = zlib.decompress(facts["raw"]).decode("utf-8", "surrogatepass")
+                facts["sent"] = json.loads(facts["sent"])
+                yield StoredCall(**facts)
+
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
         """The last ``n`` answers of known size of a model in a stage, with their messages."""
-        with self._reading():
-            rows = self._db.execute(
-                f"SELECT key, request, {_ANSWER} FROM calls WHERE model=? AND stage=?"
-                " AND prompt_tokens IS NOT NULL AND completion_tokens IS NOT NULL"
-                " ORDER BY at DESC LIMIT ?",
-                (model, stage, n),
-            )
-            return [
-                (json.loads(zlib.decompress(request))["messages"], _reply(key, tuple(answer)))
-                for key, request, *answer in rows
-            ]
-
-    def stored(self) -> Iterator[StoredCall]:
-        """Every call, by key."""
-        columns = ", ".join(StoredCall.__struct_fields__)
-        with self._reading():
-            for row in self._db.execute(f"SELECT {columns} FROM calls ORDER BY key"):
-                yield _stored(row)
+        calls = self.calls(
+            "WHERE model=? AND stage=? AND prompt_tokens IS NOT NULL"
+            " AND completion_tokens IS NOT NULL ORDER BY at DESC LIMIT ?",
+            model,
+            stage,
+            n,
+        )
+        return [(json.loads(bytes(call.request))["messages"], call.reply()) for call in calls]
 
     def add(self, calls: Iterable[StoredCall]) -> tuple[int, int]:
         """Take in calls of another ledger, all or none: (added, already here).
 
         What ``calls`` raises, this raises.
         """
-        added = known = 0
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            for call in calls:
-                if self._db.execute(_INSERT, _row_of(call)).rowcount == 1:
-                    added += 1
-                else:
-                    known += 1
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._rollback()
-            raise self._failed(error) from None
-        except BaseException:
-            self._rollback()
-            raise
-        return added, known
+        with self._transaction():
+            new = [self._db.execute(_INSERT, _row(call)).rowcount == 1 for call in calls]
+        return sum(new), len(new) - sum(new)
 
-    def _write(self, sql: str, values: tuple[Any, ...]) -> None:
+    def _write(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> None:
         try:
             self._db.execute(sql, values)
         except sqlite3.Error as error:
             raise self._failed(error) from None
 
-    def _write_all(self, *steps: tuple[str, Sequence[tuple[Any, ...]]]) -> None:
-        """Each statement once for each of its rows; all or nothing."""
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """What is written inside is written whole or, if anything fails, not at all."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            for sql, rows in steps:
-                self._db.executemany(sql, rows)
+            yield
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._rollback()
-            raise self._failed(error) from None
+        except BaseException as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise self._failed(error) from None
+            raise
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Whatever is read here may be damaged."""
+        """Turn what a damaged file causes into a `DataError`."""
         try:
             yield
         except (sqlite3.Error, zlib.error, ValueError) as error:
@@ -326,77 +353,14 @@ class Ledger:
             f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
         )
 
-    def _rollback(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
 
-
-_INSERT = "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-
-
-def _row(
-    key: str, request: bytes, reply: Reply, *, model: str, stage: str, at: float
-) -> tuple[Any, ...]:
-    """A call as the table keeps it."""
-    usage = reply.usage
-    return (
-        key,
-        model,
-        stage,
-        reply.outcome,
-        reply.text,
-        reply.finish_reason,
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        usage.cached_tokens,
-        reply.cost_usd,
-        reply.latency_s,
-        at,
-        reply.detail,
-        json.dumps(dict(reply.sent), sort_keys=True),
-        zlib.compress(request, 1),
-        zlib.compress(reply.raw.encode("utf-8", "surrogatepass"), 1),
-    )
-
-
-def _row_of(call: StoredCall) -> tuple[Any, ...]:
-    reply = Reply(
-        call.outcome,
-        text=call.text,
-        finish_reason=call.finish_reason,
-        usage=Usage(call.prompt_tokens, call.completion_tokens, call.cached_tokens),
-        latency_s=call.latency_s,
-        cost_usd=call.cost_usd,
-        detail=call.detail,
-        raw=call.raw,
-        sent=call.sent,
-    )
-    request = bytes(call.request)
-    return _row(call.key, request, reply, model=call.model, stage=call.stage, at=call.at)
-
-
-def _stored(row: tuple[Any, ...]) -> StoredCall:
-    facts: dict[str, Any] = dict(zip(StoredCall.__struct_fields__, row, strict=True))
-    facts["request"] = msgspec.Raw(zlib.decompress(facts["request"]))
-    facts["raw"] = zlib.decompress(facts["raw"]).decode("utf-8", "surrogatepass")
-    facts["sent"] = json.loads(facts["sent"])
-    return StoredCall(**facts)
-
-
-def _reply(key: str, row: tuple[Any, ...]) -> Reply:
-    outcome, text, finish, prompt, completion, cached, latency, cost, detail, raw, sent = row
-    return Reply(
-        outcome=outcome,
-        text=text,
-        finish_reason=finish,
-        usage=Usage(prompt, completion, cached),
-        latency_s=latency,
-        cost_usd=cost,
-        detail=detail,
-        raw=zlib.decompress(raw).decode("utf-8", "surrogatepass"),
-        sent=json.loads(sent),
-        key=key,
-    )
+def _row(call: StoredCall) -> dict[str, Any]:
+    """A call as its table keeps it: column -> value."""
+    return msgspec.structs.asdict(call) | {
+        "request": zlib.compress(bytes(call.request), 1),
+        "raw": zlib.compress(call.raw.encode("utf-8", "surrogatepass"), 1),
+        "sent": json.dumps(call.sent, sort_keys=True),
+    }
 
 
 def _identity_key(identity: Mapping[str, Any]) -> str:
@@ -417,7 +381,7 @@ class ModelStats:
     cost_usd: float | None
     unpriced_calls: int
     latency_s: float
-    outcomes: Mapping[str, int]
+    outcomes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +389,7 @@ class Bill:
     """What one call took; ``None`` where the endpoint did not count or the price is unknown."""
 
     tokens: int | None
-    """Of prompt and completion."""
+    """Prompt and completion together."""
     cost_usd: float | None
     latency_s: float
 
@@ -433,7 +397,7 @@ class Bill:
 def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     """What each of the calls ``keys`` took, as far as they are in the ledger.
 
-    A failed call of which the endpoint counted no tokens is taken to have cost nothing.
+    A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
     rows = ledger.select(
         "SELECT key, outcome IN ('ok', 'truncated'), prompt_tokens, completion_tokens,"
@@ -459,33 +423,22 @@ def stats(ledger: Ledger) -> list[ModelStats]:
     ):
         outcomes.setdefault((model, stage), {})[outcome] = n
     rows = ledger.select(
-        "SELECT model, stage, count(*), coalesce(sum(prompt_tokens), 0),"
+        "SELECT model, stage, count(*), 0, coalesce(sum(prompt_tokens), 0),"
         " coalesce(sum(completion_tokens), 0), coalesce(sum(cached_tokens), 0),"
         " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s)"
         " FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
     )
+    # Failed attempts are counted by model; they are shown once, beside its first stage.
     result = [
-        ModelStats(
-            model=model,
-            stage=stage,
-            calls=calls,
-            # Attempts are counted by model; shown once, beside its first stage.
-            failed_attempts=failed.pop(model, 0),
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            cached_tokens=cached,
-            cost_usd=cost,
-            unpriced_calls=unpriced,
-            latency_s=latency,
-            outcomes=outcomes[model, stage],
+        replace(
+            ModelStats(*row),
+            failed_attempts=failed.pop(row[0], 0),
+            outcomes=outcomes[row[0], row[1]],
         )
-        for model, stage, calls, prompt, completion, cached, cost, unpriced, latency in rows
+        for row in rows
     ]
-    result += [
-        ModelStats(model, "", 0, n, 0, 0, 0, None, 0, 0.0, {})
-        for model, n in sorted(failed.items())
-    ]
-    return result
+    never_answered = sorted(failed.items())
+    return result + [ModelStats(m, "", 0, n, 0, 0, 0, None, 0, 0.0) for m, n in never_answered]
 
 
 def export(ledger: Ledger, path: Path) -> int:
@@ -493,7 +446,7 @@ def export(ledger: Ledger, path: Path) -> int:
     count = 0
     try:
         with _open(path, "wb") as file:
-            for call in ledger.stored():
+            for call in ledger.calls("ORDER BY key"):
                 file.write(msgspec.json.encode(call) + b"\n")
                 count += 1
     except OSError as error:

@@ -12,6 +12,7 @@ from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models.endpoint import openai_api, transport
 from botchat.models.endpoint.openai_api import Connection, OpenAIModel
+from botchat.models.endpoint.replies import token_logprobs
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
@@ -63,6 +64,7 @@ def ask(
             retry=retry,
             budget=budget,
             prices=prices,
+            token_logprobs=token_logprobs,
         )
         try:
             replies = [

@@ -1,89 +1,79 @@
 """The Batch API: another way to fill the ledger, at half the price.
 
-A call of a `BatchModel` waits until nobody is left who could make another one; all that wait then
-go as one file. So stage 1 takes one batch a turn over all dialogues, and judging takes one in all.
+A call of a `BatchModel` waits until no other task can make a further call; then all that wait go as
+one file. So stage 1 takes one batch for each turn of all dialogues, and judging takes one in all.
 What a batch leaves unanswered goes with the next one, because `RecordedModel` asks again.
 
-Nothing is paid twice, wherever the process dies: a batch is noted in the ledger, with the calls in
-it, before it is sent, under a random tag that also stands in its metadata. A call that is noted is
-first looked for in its batch, and the batch by its tag in the endpoint's list where its id is not
-known. A note is dropped only when the batch has ended without an answer to the call.
+Nothing is paid twice, wherever the process dies. Before a batch is sent, it is noted in the ledger
+with its calls, under a random tag that is also in its metadata. A noted call is first looked for in
+its batch; a batch whose id is not known is looked for by its tag in the endpoint's list. A note is
+dropped only when the batch has ended without an answer to the call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine, Mapping, MutableMapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
+from botchat.models.endpoint import Progress
 from botchat.models.endpoint.batch_endpoint import (
-    URL,
     Batch,
     BatchEndpoint,
     Counts,
     GivenUpError,
     Line,
     Problem,
+    input_line,
 )
-from botchat.models.endpoint.openai_api import OpenAIModel
+from botchat.models.endpoint.openai_api import HttpResponse, OpenAIModel
 from botchat.models.limits import Prices, Retry
 from botchat.parallel import until_quiet
 from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_key
 
 MAX_REQUESTS = 50_000
 MAX_BYTES = 200_000_000
-"""Of one file (OpenAI's documented limits)."""
+"""Limits of one file, as OpenAI documents them."""
 
 CAREFUL_REQUESTS = 1_000
-"""Calls in flight where money or tokens are limited: what they cost is known only afterwards."""
+"""Calls in flight if money or tokens are limited: their cost is known only afterwards."""
 
 ROUNDS = Retry(attempts=3, first_s=0.0)
-"""A request goes with three batches before it is given up in this run."""
+"""A request goes with at most three batches in a run."""
 
 PRICE_FACTOR = 0.5
-"""What a token costs in a batch, of its price: so at OpenAI and most others."""
+"""Price of a token in a batch / its price elsewhere, at OpenAI and most others."""
 
 FIRST_POLL_S, LONGEST_POLL_S = 2.0, 60.0
-"""Between two looks at a batch; each wait is half as long again as the one before."""
+"""First and longest wait between two looks at a batch; each is 1.5 times the one before."""
 
 LONGEST_WAIT_S = 36 * 3600.0
-"""Endpoints promise an end within 24 hours; what is later is for the next run."""
+"""Endpoints promise an end within 24 hours; a later one is left to the next run."""
 
 MAX_REFUSALS = 8
-"""Halvings in a row of a batch that the endpoint has no room for."""
+"""Halvings in a row of a batch for which the endpoint has no room."""
 
 
 class BatchModel:
     """One model of one endpoint through its Batch API, as a `botchat.interfaces.ChatModel`."""
 
     def __init__(
-        self,
-        model: OpenAIModel,
-        ledger: Ledger,
-        *,
-        parallel: int = MAX_REQUESTS,
-        under_way: MutableMapping[str, tuple[int, int]] | None = None,
+        self, model: OpenAIModel, ledger: Ledger, careful: bool, under_way: Progress
     ) -> None:
-        """Put ``model``'s calls into batches.
-
-        Args:
-            model: words requests and reads answers.
-            ledger: where batches are noted.
-            parallel: calls worth having in flight: about as many go with one batch.
-            under_way: kept up to date, for progress: batch id -> requests done, requests in all.
-        """
+        """See `botchat.models.endpoint.WireFormat.in_batches`."""
+        self.name = model.name
+        self.identity = model.identity
+        self.context_window = model.context_window
+        self.parallel = CAREFUL_REQUESTS if careful else MAX_REQUESTS
         self._model = model
         self._endpoint = BatchEndpoint(model)
         self._ledger = ledger
-        self._parallel = parallel
-        self._under_way = {} if under_way is None else under_way
+        self._under_way = under_way
         self._waiting: dict[str, _Request] = {}
         self._queue: list[_Request] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -92,28 +82,8 @@ class BatchModel:
         self._most = MAX_REQUESTS
         self._refusals = 0
 
-    @property
-    def name(self) -> str:
-        """The name users call it by."""
-        return self._model.name
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The model's own: how a reply was fetched does not decide what it says."""
-        return self._model.identity
-
-    @property
-    def context_window(self) -> int | None:
-        """Tokens of prompt and reply."""
-        return self._model.context_window
-
-    @property
-    def parallel(self) -> int:
-        """Calls worth having in flight."""
-        return self._parallel
-
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """The answer from the batch that this request goes with, or has gone with before.
+        """The reply from the batch that this request goes with, or went with in an earlier run.
 
         Raises `FatalModelError`: the endpoint has no Batch API, or none for this model or key.
         """
@@ -131,15 +101,15 @@ class BatchModel:
         return await asyncio.shield(request.reply)
 
     async def stop(self) -> None:
-        """Wait for no batch any more: those under way stay noted for the next run."""
+        """Wait for no batch any more; those under way stay noted for the next run."""
         self._endpoint.stop()
         await asyncio.gather(*self._tasks)
 
     # --- from requests to batches ----------------------------------------------------------------
 
     async def _gather(self) -> None:
-        """Let everybody ask who can, then send what is asked."""
-        # A wrong guess costs one batch more, nothing else.
+        """Wait until no task asks more, then collect what was sent and send the rest."""
+        # If this is too early, it costs one more batch, nothing else.
         await until_quiet(lambda: len(self._queue))
         if self._endpoint.stopped:
             raise asyncio.CancelledError
@@ -157,7 +127,7 @@ class BatchModel:
         task.add_done_callback(self._tasks.discard)
 
     def _parts(self, requests: Sequence[_Request]) -> list[list[_Request]]:
-        """``requests`` in files that the endpoint takes."""
+        """``requests`` in files of a size that the endpoint takes."""
         sent = self._model.quirks
         parts: list[list[_Request]] = []
         room = 0
@@ -172,26 +142,25 @@ class BatchModel:
 
     def _line(self, request: _Request, sent: Mapping[str, Any]) -> bytes:
         body = self._model.body(request.messages, request.decoding, sent)
-        line = {"custom_id": request.key, "method": "POST", "url": URL, "body": body}
-        return msgspec.json.encode(line) + b"\n"
+        return input_line(request.key, body)
 
     # --- one batch -------------------------------------------------------------------------------
 
     async def _send(self, requests: Sequence[_Request]) -> None:
-        """Send one file and see its batch through; in halves where there is no room for it."""
+        """Send one file and collect its batch; in halves if there is no room for it."""
         one_at_a_time = self._most < MAX_REQUESTS
         async with self._alone if one_at_a_time else nullcontext():
             if await self._collect(*await self._create(requests), requests):
                 return
         await self._make_room(len(requests))
         rest = requests
-        while rest:  # what is left may have to be cut smaller yet
+        while rest:  # the limit may shrink again
             part = self._parts(rest[: self._most])[0]
             await self._send(part)
             rest = rest[len(part) :]
 
     async def _create(self, requests: Sequence[_Request]) -> tuple[str, Mapping[str, Any]]:
-        """Id and quirks of a new batch."""
+        """Make a new batch: its id and the quirks of its requests."""
         tag, sent = secrets.token_hex(16), self._model.quirks
         keys = [request.key for request in requests]
         self._ledger.note_batch(tag, keys, model=self.name, sent=sent)
@@ -203,12 +172,10 @@ class BatchModel:
         return id, sent
 
     async def _resume(self, batch: NotedBatch, requests: Sequence[_Request]) -> None:
-        """Collect a batch that an earlier run has sent, or send what it was about to send."""
-        id = batch.id
-        if id is None:
-            id = await self._endpoint.find(batch.tag)
-            if id is not None:
-                self._ledger.name_batch(batch.tag, id)
+        """Collect a batch that an earlier run sent, or send what it was about to send."""
+        id = batch.id or await self._endpoint.find(batch.tag)
+        if id is not None and batch.id is None:
+            self._ledger.name_batch(batch.tag, id)
         if id is None:
             self._ledger.unbatch([request.key for request in requests])
         elif await self._collect(id, batch.sent, requests):
@@ -221,8 +188,7 @@ class BatchModel:
     ) -> bool:
         """Wait for the end of a batch and answer ``requests``; ``False``: there was no room for it.
 
-        Raises:
-            FatalModelError: the endpoint refused the whole batch.
+        Raises `FatalModelError`: the endpoint refused the whole batch.
         """
         batch = await self._ended(id)
         if batch.status == "failed":
@@ -236,8 +202,13 @@ class BatchModel:
         answers = [
             (request, self._answer(lines.get(request.key), batch, sent)) for request in requests
         ]
-        # What is an answer stays noted until it is in the ledger.
-        self._ledger.unbatch([request.key for request, answer in answers if not _lasting(answer)])
+        # Answers stay noted until they are in the ledger.
+        lost = [
+            request.key
+            for request, answer in answers
+            if not isinstance(answer, Reply) or not answer.final
+        ]
+        self._ledger.unbatch(lost)
         for request, answer in answers:
             request.resolve(answer)
         return True
@@ -261,20 +232,20 @@ class BatchModel:
     def _answer(
         self, line: Line | None, batch: Batch, sent: Mapping[str, Any]
     ) -> Reply | FatalModelError:
-        """What a batch says to one request."""
+        """The reply to one request."""
         if line is None or line.response is None:
             why = f"batch {batch.id} {batch.status} without an answer"
             if line is not None and line.error is not None:
                 why = self._model.clean(f"{why}: {line.error}")[:500]
             return Reply("transport", detail=why, retry_after_s=0.0, sent=sent)
-        response = line.response
+        response = HttpResponse(line.response.status_code, {}, bytes(line.response.body))
         try:
-            return self._model.read(response.status_code, {}, bytes(response.body), sent)
+            return self._model.read(response, sent)
         except FatalModelError as error:
             return error
 
     def _refused(self, batch: Batch) -> bool:
-        """``False`` where a smaller batch may be taken."""
+        """``False`` if the endpoint may take a smaller batch; else raises `FatalModelError`."""
         problems = (batch.errors.data if batch.errors else None) or [Problem()]
         told = str(problems[0]) or "no reason given"
         if "token_limit" in told or "enqueued" in told.lower():
@@ -285,7 +256,7 @@ class BatchModel:
         )
 
     async def _make_room(self, n: int) -> None:
-        """From now on one batch at a time, half as large as ``n`` requests, a little later."""
+        """Wait; from now on send one batch at a time, of at most half of ``n`` requests."""
         self._refusals += 1
         if self._refusals > MAX_REFUSALS:
             raise GivenUpError(
@@ -297,7 +268,7 @@ class BatchModel:
 
 
 def discounted(prices: Prices) -> Prices:
-    """What tokens cost in a batch."""
+    """Prices of tokens in a batch."""
     full = (prices.input, prices.output, prices.cached)
     return Prices(*(None if price is None else price * PRICE_FACTOR for price in full))
 
@@ -310,18 +281,18 @@ class _Request:
     reply: asyncio.Future[Reply]
 
     def resolve(self, answer: Reply | Exception) -> None:
-        """Give the caller what came, unless it has something already."""
+        """Give the caller its reply or error, unless it has one."""
         if self.reply.done():
             return
         if isinstance(answer, Reply):
             self.reply.set_result(answer)
         else:
             self.reply.set_exception(answer)
-            self.reply.exception()  # looked at here, because the caller may be gone
+            self.reply.exception()  # as in `RecordedModel._landed`
 
 
 async def _see_through(work: Coroutine[Any, Any, None], requests: Sequence[_Request]) -> None:
-    """Do ``work``; whatever becomes of it, nobody waits for ever."""
+    """Do ``work``; however it fails, every caller gets an end."""
     try:
         await work
     except GivenUpError as error:
@@ -333,8 +304,3 @@ async def _see_through(work: Coroutine[Any, Any, None], requests: Sequence[_Requ
     except Exception as error:
         for request in requests:
             request.resolve(error)
-
-
-def _lasting(answer: Reply | FatalModelError) -> bool:
-    """Whether the ledger is going to keep it."""
-    return isinstance(answer, Reply) and answer.answered and answer.retry_after_s is None

@@ -1,8 +1,8 @@
-"""The Batch API as an endpoint serves it: ``/files`` and ``/batches``, exchange by exchange.
+"""The Batch API of an endpoint: ``/files`` and ``/batches``, exchange by exchange.
 
-Every exchange has its deadline, is tried again a bounded number of times where that may help, and
-stops the model where it cannot. What comes back is checked for what is used of it. One that creates
-a batch is never repeated before a look whether the endpoint has it already.
+Every exchange has a deadline, is tried again a bounded number of times if that may help, and stops
+the model if it cannot. What is used of a response is checked. A batch is created only once: before
+another attempt, the endpoint's list is searched for it.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ import openai
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Reply
-from botchat.models.endpoint.openai_api import OpenAIModel
+from botchat.models.endpoint.openai_api import HttpResponse, OpenAIModel
 from botchat.models.limits import Retry
 
 URL: Final = "/v1/chat/completions"
 
 MAX_OUTPUT = 1 << 30
-"""Bytes that are read of an output file."""
+"""Bytes read of an output file."""
 
 RETRY = Retry()
-"""Of an exchange that sends something."""
+"""For an exchange that sends something."""
 
 PATIENT = Retry(attempts=12, first_s=1.0, longest_s=120.0)
-"""Of one that looks for or fetches what was sent: it takes minutes to hours anyway."""
+"""For one that looks at or fetches what was sent, which takes minutes to hours anyway."""
 
 TRANSFER_S = 1800.0
-"""What a file may take beyond the wall clock of a call."""
+"""Longest transfer of a file, added to the ``timeout_s`` of a call."""
 
 _TAG = "botchat"
-"""Name of our entry in a batch's metadata."""
+"""Key of BotChat's tag in a batch's metadata."""
 
 T = TypeVar("T")
 
 
 class GivenUpError(Exception):
-    """The endpoint could not be reached, or was not done in time: the next run asks again."""
+    """The endpoint could not be reached or was not done in time; the next run asks again."""
 
 
 class Problem(msgspec.Struct):
-    """An error object, of a line or of a whole batch."""
+    """An error object of a line or of a whole batch."""
 
     code: Any = None
     message: Any = None
@@ -64,7 +64,7 @@ class Problems(msgspec.Struct):
 
 
 class Counts(msgspec.Struct):
-    """How far a batch is, in requests."""
+    """Progress of a batch in requests."""
 
     total: int = 0
     completed: int = 0
@@ -83,12 +83,12 @@ class Batch(msgspec.Struct):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will become of it."""
+        """Whether its status is final."""
         return self.status in ("completed", "expired", "cancelled", "failed")
 
 
 class Response(msgspec.Struct):
-    """What the endpoint would have answered to a request of its own."""
+    """The response that the request would have got outside a batch."""
 
     status_code: int
     body: msgspec.Raw = msgspec.Raw(b"null")
@@ -105,12 +105,12 @@ class Line(msgspec.Struct):
 class BatchEndpoint:
     """The Batch API of one model's endpoint.
 
-    Every method may raise `FatalModelError` (no attempt can help), `GivenUpError` (all attempts
+    Every exchange may raise `FatalModelError` (no attempt can help), `GivenUpError` (all attempts
     failed) and, after `stop`, ``CancelledError``.
     """
 
     def __init__(self, model: OpenAIModel) -> None:
-        """``model`` has the connection, and reads what is said when something is refused."""
+        """``model`` makes the exchanges and reads errors."""
         self._model = model
         self._stopped = asyncio.Event()
 
@@ -120,7 +120,7 @@ class BatchEndpoint:
         return self._stopped.is_set()
 
     def stop(self) -> None:
-        """Begin no other exchange and end every `pause`; what is under way ends by itself."""
+        """Begin no other exchange and end every `pause`; an exchange under way is not cut."""
         self._stopped.set()
 
     async def pause(self, seconds: float) -> None:
@@ -130,19 +130,18 @@ class BatchEndpoint:
 
     async def upload(self, name: str, data: bytes) -> str:
         """Id of a new input file."""
-        file = await self._ask(
+        return await self._ask(
             "upload a batch file",
             lambda client: client.files.with_raw_response.create(
                 file=(f"{name}.jsonl", data), purpose="batch"
             ),
-            _NAMED.decode,
+            _read_id,
             longer_s=TRANSFER_S,
         )
-        return file.id
 
     async def create(self, file: str, tag: str) -> str:
-        """Id of a new batch with ``tag`` in its metadata, made once however often it is tried."""
-        batch = await self._ask(
+        """Id of a new batch with ``tag`` in its metadata; made once, however often it is tried."""
+        return await self._ask(
             "create a batch",
             lambda client: client.batches.with_raw_response.create(
                 input_file_id=file,
@@ -150,16 +149,22 @@ class BatchEndpoint:
                 completion_window="24h",
                 metadata={_TAG: tag},
             ),
-            _NAMED.decode,
-            # An attempt whose answer was lost may have made it.
-            done_already=lambda: self._find(tag),
+            _read_id,
+            # An attempt whose response was lost may have made it.
+            done_already=lambda: self.find(tag),
         )
-        return batch.id
 
     async def find(self, tag: str) -> str | None:
         """Id of the batch with ``tag`` in its metadata, if there is one."""
-        batch = await self._find(tag)
-        return None if batch is None else batch.id
+        page = await self._page(openai.omit)
+        while page.data:
+            for batch in page.data:
+                if (batch.metadata or {}).get(_TAG) == tag:
+                    return batch.id
+            if not page.has_more:
+                break
+            page = await self._page(page.data[-1].id)
+        return None
 
     async def look(self, id: str) -> Batch:
         """The batch as it is now."""
@@ -173,7 +178,7 @@ class BatchEndpoint:
     async def lines(self, file: str) -> list[Line]:
         """The lines of an output or error file.
 
-        One damaged line refuses the whole file: the call it answers may have been paid for.
+        One damaged line makes the whole file unreadable: its call may have been paid for.
         """
         return await self._ask(
             "fetch the output of a batch",
@@ -182,17 +187,6 @@ class BatchEndpoint:
             retry=PATIENT,
             longer_s=TRANSFER_S,
         )
-
-    async def _find(self, tag: str) -> _Named | None:
-        page = await self._page(openai.omit)
-        while page.data:
-            for batch in page.data:
-                if (batch.metadata or {}).get(_TAG) == tag:
-                    return batch
-            if not page.has_more:
-                break
-            page = await self._page(page.data[-1].id)
-        return None
 
     async def _page(self, after: str | openai.Omit) -> _Page:
         return await self._ask(
@@ -211,15 +205,15 @@ class BatchEndpoint:
         longer_s: float = 0.0,
         done_already: Callable[[], Awaitable[T | None]] | None = None,
     ) -> T:
-        """One exchange, tried again where that may help.
+        """One exchange, tried again if that may help.
 
         Args:
             what: for messages.
             send: makes the request.
             read: finds the result in the body; raises what msgspec raises.
-            retry: when it is tried again; by default `RETRY`.
-            longer_s: beyond the wall clock of a call.
-            done_already: asked before a further attempt: its result, if any, is the result.
+            retry: when it is tried again; ``None``: `RETRY`.
+            longer_s: added to the ``timeout_s`` of a call.
+            done_already: called before another attempt; its result, if any, is the result.
         """
 
         async def response(client: openai.AsyncOpenAI) -> httpx2.Response:
@@ -229,14 +223,14 @@ class BatchEndpoint:
         while True:
             if self.stopped:
                 raise asyncio.CancelledError
-            answer = await self._model.exchange(response, longer_s)
-            if isinstance(answer, Reply):
-                failure = answer
-            elif answer[0] >= 300:
-                failure = self._failure(what, *answer)
+            found = await self._model.exchange(response, longer_s)
+            if isinstance(found, Reply):
+                failure = found
+            elif found.status >= 300:
+                failure = self._failure(what, found)
             else:
                 try:
-                    return read(answer[2])
+                    return read(found.body)
                 except (msgspec.MsgspecError, RecursionError):
                     failure = Reply("malformed", detail="unreadable answer", retry_after_s=0.0)
             failures += 1
@@ -248,11 +242,11 @@ class BatchEndpoint:
             if done_already is not None and (result := await done_already()) is not None:
                 return result
 
-    def _failure(self, what: str, status: int, headers: Mapping[str, str], data: bytes) -> Reply:
-        """What an answer that is an error says; raises where no further attempt can help."""
+    def _failure(self, what: str, response: HttpResponse) -> Reply:
+        """The error that a response is; raises `FatalModelError` if no further attempt can help."""
         without = f"while BotChat tried to {what}; without --batch it need not"
         try:
-            failure = self._model.read(status, headers, data, self._model.quirks)
+            failure = self._model.read(response, self._model.quirks)
         except FatalModelError as error:
             raise FatalModelError(f"{error} ({without})") from None
         if failure.retry_after_s is None:
@@ -278,6 +272,16 @@ _NAMED = msgspec.json.Decoder(_Named)
 _PAGE = msgspec.json.Decoder(_Page)
 _BATCH = msgspec.json.Decoder(Batch)
 _LINE = msgspec.json.Decoder(Line)
+
+
+def input_line(key: str, body: Mapping[str, Any]) -> bytes:
+    """A line of an input file: the request ``body``, whose reply is found by ``key``."""
+    line = {"custom_id": key, "method": "POST", "url": URL, "body": body}
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _read_id(data: bytes) -> str:
+    return _NAMED.decode(data).id
 
 
 def _read_lines(data: bytes) -> list[Line]:

@@ -1,6 +1,6 @@
-"""What an endpoint's answer holds: a completion, an error, a pause it asks for.
+"""What an endpoint's response holds: a completion, an error, a pause it asks for.
 
-Nothing is taken on trust: any field may be missing, ``null`` or of another type.
+Any field may be missing, ``null`` or of another type.
 """
 
 from __future__ import annotations
@@ -12,25 +12,27 @@ from typing import Annotated, Any
 
 import msgspec
 
-from botchat.interfaces import Reply, Usage
+from botchat.interfaces import Reply, TokenLogprobs, Usage
+from botchat.records import Outcome
 
 LONGEST_PAUSE_S = 600.0
-"""A Retry-After beyond this is cut: the call gives up long before and the next run asks again."""
+"""Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
 
 
 def read_completion(parsed: dict[str, Any], raw: str) -> Reply:
-    """What a chat completion (``raw``, and the same parsed) says, as a typed reply."""
+    """A chat completion (``raw``, and the same parsed) as a typed reply."""
     choices = parsed.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return retry("malformed", "the reply holds no choice with a message", raw=raw, status=200)
+        detail = "the reply holds no choice with a message"
+        return Reply("malformed", detail=detail, raw=raw, status=200, retry_after_s=0.0)
     finish = choice.get("finish_reason")
     finish = finish if isinstance(finish, str) else None
     text = _content(message.get("content"))
     refusal = message.get("refusal")
-    usage = _usage(parsed.get("usage"))
-    outcome, detail = "ok", ""
+    outcome: Outcome = "ok"
+    detail = ""
     if finish == "content_filter":
         outcome, detail = "filtered", "finish_reason content_filter"
     elif isinstance(refusal, str) and refusal.strip():
@@ -39,30 +41,19 @@ def read_completion(parsed: dict[str, Any], raw: str) -> Reply:
         outcome, detail = "empty", f"no text (finish_reason {finish})"
     elif finish == "length":
         outcome, detail = "truncated", "finish_reason length"
-    return Reply(
-        outcome,  # type: ignore[arg-type]
-        text=text,
-        finish_reason=finish,
-        usage=usage,
-        detail=detail,
-        raw=raw,
-        status=200,
-    )
+    usage = _usage(parsed.get("usage"))
+    return Reply(outcome, text, finish, usage=usage, detail=detail, raw=raw, status=200)
 
 
-def token_logprobs(raw: str) -> tuple[tuple[bytes, float], ...]:
-    """Each token of a completion's first choice with its log-probability; empty if none are told.
-
-    Args:
-        raw: the endpoint's body.
-    """
+def token_logprobs(raw: str) -> TokenLogprobs:
+    """Tokens of a completion's first choice; empty: the body ``raw`` holds no log-probabilities."""
     try:
         told = msgspec.json.decode(raw, type=_Completion)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ()
     listed = told.choices[0].logprobs if told.choices else None
     return tuple(
-        # A token may be part of a character; then only its bytes are told exactly.
+        # A token may be part of a character; then only its bytes are exact.
         (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
         for token in (listed.content or () if listed else ())
     )
@@ -87,7 +78,7 @@ class _Completion(msgspec.Struct):
 
 
 def _content(value: Any) -> str:
-    """Text of a message's content: a string, or a list of parts of which the text ones count."""
+    """Text of a message's content: a string, or a list of parts, some of them text."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -111,7 +102,7 @@ def _count(value: Any) -> int | None:
 
 
 def error_parts(parsed: Any, raw: str) -> tuple[str, str, str]:
-    """Code, one-line message and parameter of an error body, whatever its shape."""
+    """Code, one-line message and parameter of an error body of any shape."""
     error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
     if isinstance(error, str):
         return "", " ".join(error.split()), ""
@@ -132,7 +123,7 @@ def error_parts(parsed: Any, raw: str) -> tuple[str, str, str]:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Seconds asked for by ``retry-after-ms`` or ``retry-after`` (number or date); 0 if none."""
+    """Seconds in ``retry-after-ms`` or ``retry-after`` (number or date); 0 if there are none."""
     try:
         return _bounded(float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
@@ -146,13 +137,6 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
         return _bounded(email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return 0.0
-
-
-def retry(
-    outcome: Any, detail: str, *, raw: str = "", status: int | None = None, after_s: float = 0.0
-) -> Reply:
-    """A failure after which trying again may help."""
-    return Reply(outcome, detail=detail, raw=raw, status=status, retry_after_s=after_s)
 
 
 def _bounded(seconds: float) -> float:

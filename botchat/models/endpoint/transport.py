@@ -1,8 +1,8 @@
-"""One HTTP request, for the ``openai`` client: lean, and without the surprises of shared defaults.
+"""One HTTP request for the ``openai`` client.
 
-The client's own aiohttp transport would read bodies of any size, send whatever the environment adds
-as a header to any host, take a late duplicate of an earlier reply for the next one, and pass errors
-on whose text holds the URL. It also costs more time a call (``benchmarks/client_overhead.py``).
+The client's own aiohttp transport reads bodies of any size, sends headers that the environment adds
+to any host, can take a late duplicate of an earlier reply for the next one, and passes on errors
+whose text holds the URL. It is also slower (``benchmarks/client_overhead.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import aiohttp
 import httpx2
 
 MAX_BODY = 16 * 1024 * 1024
-"""Bytes of a reply body, unpacked; no chat completion is longer."""
+"""Bytes of a body, unpacked; no chat completion is longer."""
 
 CONNECT_TIMEOUT_S = 30.0
 _KEEP_S = 30.0
@@ -27,14 +27,14 @@ _SENT_TO_OPENAI = ("openai-organization", "openai-project")
 
 
 class BodyTooLargeError(Exception):
-    """A reply body went beyond the cap."""
+    """A body is larger than the limit."""
 
 
 class Transport(httpx2.AsyncBaseTransport):
-    """Sends what is needed, follows nothing, reads no body, plain or packed, beyond the cap."""
+    """Sends only what is needed, follows no redirect, reads no body beyond ``max_body`` bytes."""
 
     def __init__(self, base_url: str, max_body: int = MAX_BODY) -> None:
-        """``base_url`` decides on the proxy of the environment, looked up once."""
+        """``base_url`` decides which proxy of the environment is used."""
         url = httpx2.URL(base_url)
         self._proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
         self._sent = _SENT + (_SENT_TO_OPENAI if url.host == "api.openai.com" else ())
@@ -42,11 +42,11 @@ class Transport(httpx2.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send ``request``; the response comes back wholly read.
+        """Send ``request`` and read the whole response.
 
         Raises:
-            TransportError: the connection failed; the text is the kind of failure only.
-            BodyTooLargeError: the body went beyond the cap.
+            TransportError: the connection failed; the text is only the kind of failure.
+            BodyTooLargeError: the body is larger than ``max_body``.
         """
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -91,9 +91,9 @@ class Transport(httpx2.AsyncBaseTransport):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Drops a kept-alive connection on which something came unasked.
+    """Drops a kept-alive connection on which something has arrived before it is used again.
 
-    A late duplicate of an earlier reply would be taken for the reply to the next request.
+    It may be a late duplicate of an earlier reply, taken for the reply to the next request.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -105,7 +105,7 @@ class _Connector(aiohttp.TCPConnector):
         while True:
             connection = await super().connect(*arguments, **more)
             protocol = connection.protocol
-            # A new one may have something to read already: TLS sends its session tickets unasked.
+            # On a new connection this is no fault: TLS sends session tickets at once.
             if protocol is None or protocol not in self._used:
                 if protocol is not None:
                     self._used.add(protocol)

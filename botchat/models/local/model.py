@@ -1,11 +1,11 @@
 """Local weights (``hf:ORG/NAME``, ``hf:ORG/NAME@REVISION``, ``hf:FOLDER``) through transformers.
 
-Many dialogues are answered by one forward pass. Calls wait until the event loop has nothing more
-to add; all that wait then are one wave, cut into batches of prompts of similar length, which a
-thread works through while the calls of the next wave gather. So the dialogues of a run stay in
-step, a turn of all of them is a few batches, and no clock is involved.
+One forward pass answers many dialogues. Calls wait until the event loop has nothing more to add;
+all that wait then are one wave. A thread works through it in batches of prompts of similar length,
+while the calls of the next wave gather. So the dialogues of a run stay in step: one turn of all of
+them is a few batches, without any timer.
 
-What is loaded and how a batch is answered: `botchat.models.local.weights`.
+Loading and answering a batch: `botchat.models.local.weights`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ BATCH_SIZE = 32
 """Most dialogues answered by one forward pass."""
 
 BATCH_TOKENS = 32_768
-"""Prompt tokens in a batch, padding included, unless memory allows fewer."""
+"""Most prompt tokens in a batch, padding included; fewer if memory does not allow it."""
 
 WAVE_BATCHES = 4
-"""Batches' worth of calls in flight: with more than one, prompts of like length come together."""
+"""Batches' worth of calls in flight; above one, prompts of similar length share a batch."""
 
 LONGEST_REPLY = 2048
-"""Where no ``max_tokens`` is given: the default for endpoints, `ModelSettings.max_tokens`."""
+"""Tokens, if no ``max_tokens`` is given: the default for endpoints, `ModelSettings.max_tokens`."""
 
 
 class LocalModel:
@@ -53,20 +53,14 @@ class LocalModel:
         device: str = "auto",
         dtype: str = "auto",
     ) -> None:
-        """Remember what to load; nothing is read before the first call.
+        """``target``: a folder, or ``ORG/NAME`` on the hub with an optional ``@REVISION``.
 
-        Args:
-            name: the name users call it by.
-            target: a folder, or ``ORG/NAME`` with an optional ``@REVISION`` on the hub.
-            batch_size: most dialogues in one forward pass.
-            device: as torch names it; ``auto`` is the GPU if there is one.
-            dtype: ``float32``, ``bfloat16`` or ``float16``; ``auto`` is bfloat16 on a GPU, where
-                it can, and float32 on the CPU.
-
-        Raises:
-            ConfigError: the target can only be a folder, and there is none.
+        Nothing is read before the first call. ``device`` as torch names it, ``auto``: the GPU if
+        there is one. ``dtype``: ``float32``, ``bfloat16`` or ``float16``; ``auto``: float32 on the
+        CPU, on a GPU bfloat16 (float16 if it has none). Raises `ConfigError` as `locate`.
         """
-        self._name = name
+        self.name = name
+        self.parallel = WAVE_BATCHES * batch_size
         self._place = locate(name, target)
         self._batch_size = batch_size
         self._batch_tokens = BATCH_TOKENS
@@ -78,36 +72,27 @@ class LocalModel:
         self._waiting: list[_Call] = []
         self._serving: asyncio.Task[None] | None = None
 
-    @property
-    def name(self) -> str:
-        """The name users call it by."""
-        return self._name
+    context_window = None
+    """Unknown to callers on purpose: they count tokens by another tokenizer.
 
-    @property
+    A prompt is measured here, with the model's own tokenizer and template, and answered
+    ``overflow`` if it does not fit; the caller then leaves out its oldest utterance.
+    """
+
+    @cached_property
     def identity(self) -> Mapping[str, Any]:
         """Weights (a folder by its content), dtype as asked for, longest reply.
 
-        Where they run is left out, as it is for an endpoint: a ledger made on a GPU replays on a
-        machine without one.
+        Not the device, so that a ledger made on a GPU replays on a machine without one.
         """
-        return self._identity
-
-    @property
-    def context_window(self) -> None:
-        """``None`` on purpose: the window is known, but others count tokens by another tokenizer.
-
-        A prompt is measured here, by the model's own tokenizer and template, and answered
-        ``overflow`` if it does not fit; the caller then leaves out its oldest utterance.
-        """
-        return
-
-    @property
-    def parallel(self) -> int:
-        """Calls worth having in flight."""
-        return WAVE_BATCHES * self._batch_size
+        if isinstance(self._place, Path):
+            weights = f"sha256:{folder_digest(self._place)}"
+        else:
+            weights = "hf:" + "@".join(self._place)
+        return {"weights": weights, "dtype": self._dtype, "max_tokens": LONGEST_REPLY}
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """One reply, made together with those to the other calls that wait.
+        """One reply, made in a batch with those to the other calls that wait.
 
         Temperature ``None`` is 1, as at most endpoints. Raises `FatalModelError`: the extra
         ``hf`` is not installed, there are no such weights, or they cannot be run.
@@ -136,7 +121,7 @@ class LocalModel:
         return _reply(weights, ask, said, time.monotonic() - asked)
 
     async def _ready(self) -> Weights:
-        """The weights, loaded in a thread by whoever asks first."""
+        """The weights, loaded in a thread at the first call."""
         if isinstance(self._loaded, FatalModelError):
             raise self._loaded
         if self._loaded is None:
@@ -148,7 +133,7 @@ class LocalModel:
     async def _load(self) -> Weights:
         try:
             weights = await asyncio.to_thread(
-                load, self._name, self._place, self._device, self._dtype
+                load, self.name, self._place, self._device, self._dtype
             )
         except FatalModelError as error:
             self._loaded = error
@@ -157,14 +142,14 @@ class LocalModel:
         return weights
 
     async def _serve(self, weights: Weights) -> None:
-        """Answer wave after wave until nobody waits."""
+        """Answer wave after wave until no call waits."""
         halt = threading.Event()
         wave: list[_Call] = []
         try:
             while self._waiting:
-                # Calls that were only told of an overflow count too: their next one will fit.
+                # Calls that got an overflow count too: their caller asks again at once.
                 await until_quiet(lambda: self._calls)
-                # Longest first: what does not fit into memory shows at once.
+                # Longest first: if a batch does not fit into memory, it shows at once.
                 wave = sorted(self._waiting, key=lambda call: -len(call.ask.ids))
                 self._waiting = []
                 while wave:
@@ -178,24 +163,24 @@ class LocalModel:
             self._waiting = []
             raise
         except Exception as error:
-            # Whatever torch may raise: no caller must wait for a reply that will never come.
-            failure = FatalModelError(f"{self._name} cannot be run: {one_line(error)}")
+            # Whatever torch raises: no caller may wait for a reply that will never come.
+            failure = FatalModelError(f"{self.name} cannot be run: {one_line(error)}")
             for call in (*wave, *self._waiting):
                 if not call.said.done():
                     call.said.set_exception(failure)
             self._waiting = []
 
     def _fitting(self, wave: Sequence[_Call]) -> int:
-        """How many of a wave, longest first, make the next batch."""
+        """Size of the next batch of a wave, longest prompts first."""
         return max(1, min(self._batch_size, self._batch_tokens // len(wave[0].ask.ids)))
 
     async def _answer(
         self, weights: Weights, batch: Sequence[_Call], halt: threading.Event
     ) -> bool:
-        """Answer a batch; ``False``: too large for the memory, smaller ones will be made."""
+        """Answer a batch; ``False``: it is too large for the memory, later ones will be smaller."""
         said = await asyncio.to_thread(weights.generate, [call.ask for call in batch], halt)
         if said is None and len(batch) > 1:
-            # Tokens, not rows: one prompt of monstrous length must not split all the others.
+            # A limit in tokens, not rows: one very long prompt must not split all other batches.
             self._batch_tokens = len(batch) * len(batch[0].ask.ids) // 2
             return False
         for n, call in enumerate(batch):
@@ -203,20 +188,11 @@ class LocalModel:
                 call.said.set_result(said[n] if said else None)
         return True
 
-    @cached_property
-    def _identity(self) -> dict[str, Any]:
-        if isinstance(self._place, Path):
-            weights = f"sha256:{folder_digest(self._place)}"
-        else:
-            weights = "hf:" + "@".join(self._place)
-        return {"weights": weights, "dtype": self._dtype, "max_tokens": LONGEST_REPLY}
-
 
 def local_model(name: str, target: str) -> LocalModel:
-    """The `LocalModel` of that name; while one is in use the same, so weights are loaded once."""
-    model = _MODELS.get(name)
-    if model is None:
-        model = _MODELS[name] = LocalModel(name, target)
+    """The `LocalModel` of that name; the same while one is in use, so weights are loaded once."""
+    model = _MODELS.get(name) or LocalModel(name, target)
+    _MODELS[name] = model
     return model
 
 
@@ -225,7 +201,7 @@ _MODELS: weakref.WeakValueDictionary[str, LocalModel] = weakref.WeakValueDiction
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """A call that waits. ``said`` becomes ``None`` where memory does not do for it alone."""
+    """A call that waits; ``said`` becomes ``None`` if the memory is too small for it alone."""
 
     ask: Ask
     said: asyncio.Future[Said | None]

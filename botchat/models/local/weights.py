@@ -1,10 +1,10 @@
 """Weights on this machine: loaded with transformers, asked for a batch of replies at once.
 
-A batch is padded on the left and masked, each row ends by itself and draws with its own random
-numbers: a reply does not depend on what it was batched with (up to rounding, so on the CPU in
-float32 greedy replies are equal to unbatched ones).
+A batch is padded on the left and masked; each row ends by itself and draws with its own random
+numbers. So a reply does not depend on the other rows, up to rounding: on the CPU in float32, greedy
+replies are equal to unbatched ones.
 
-Code that comes with a model is never run and pickled weights are never read.
+Code that comes with a model is never run, and pickled weights are never read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from botchat.interfaces import Message
 from botchat.models.roles import ARRANGEMENTS, arrange, history
 
 Place = Path | tuple[str, ...]
-"""A folder; or a name and, if given, a revision on the hub."""
+"""A folder; or a name on the hub and, if given, a revision."""
 
 _WEIGHT_FILES = (".bin", ".jinja", ".json", ".model", ".safetensors", ".txt")
 _MARKS = ("amber", "birch", "cedar", "dingo")
@@ -33,35 +33,31 @@ _PROBES = (history(_MARKS[0], _MARKS[1:3]), history(_MARKS[0], _MARKS[1:4]))
 
 @dataclass(frozen=True)
 class Ask:
-    """What one row of a batch is asked."""
+    """One row of a batch."""
 
     ids: list[int]
     """Token ids of the prompt, at least one."""
     room: int
     """Most tokens of the reply."""
     temperature: float
-    """0 is greedy."""
+    """0: greedy."""
     seed: str
-    """Of the draws above temperature 0."""
+    """Of the draws, above temperature 0."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """Tokens of a reply, without the one that ended it."""
+    """Tokens of a reply, without the end token."""
 
     ids: list[int]
     ended: bool
-    """By the model itself, not by the room for the reply."""
+    """The model ended it, not `Ask.room`."""
     rows: int
     """Of its batch."""
 
 
 def load(name: str, place: Place, device: str, dtype: str) -> Weights:
-    """Tokenizer and model, ready to run.
-
-    Raises:
-        FatalModelError: whatever the reason, in one line.
-    """
+    """Tokenizer and model, ready to run; any failure is a `FatalModelError` of one line."""
     try:
         import torch
         import transformers
@@ -81,7 +77,7 @@ def load(name: str, place: Place, device: str, dtype: str) -> Weights:
             dtype = "float32"
             if device.startswith("cuda"):
                 dtype = "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
-        # First of all: the tokenizer's loader asks a hub that is out of reach twice as long.
+        # First: if the hub is out of reach, the tokenizer's loader takes twice as long to fail.
         config = transformers.AutoConfig.from_pretrained(where, **options)
         tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
         model = transformers.AutoModelForCausalLM.from_pretrained(
@@ -94,7 +90,7 @@ def load(name: str, place: Place, device: str, dtype: str) -> Weights:
             "or serve it elsewhere and name it URL#MODEL"
         ) from None
     except Exception as error:
-        # Loading runs code of four packages whose errors are undeclared; none is for a retry.
+        # Loading runs four packages that do not document their errors; no retry helps.
         raise FatalModelError(
             f"{name} cannot be loaded: {one_line(error)}; name weights on the hub as "
             "hf:ORG/NAME or a local folder as hf:FOLDER"
@@ -103,11 +99,7 @@ def load(name: str, place: Place, device: str, dtype: str) -> Weights:
 
 
 def locate(name: str, target: str) -> Place:
-    """Where ``target`` is.
-
-    Raises:
-        ConfigError: it can only be a folder, and there is none.
-    """
+    """Where ``target`` is. Raises `ConfigError`: it can only be a folder, and there is none."""
     folder = Path(target).expanduser()
     if folder.is_dir():
         return folder
@@ -117,7 +109,7 @@ def locate(name: str, target: str) -> Place:
 
 
 def folder_digest(folder: Path) -> str:
-    """SHA-256 over names and contents of what a model is loaded from; subfolders are not."""
+    """SHA-256 of the names and contents of the files a model is loaded from, without subfolders."""
     whole = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.suffix in _WEIGHT_FILES):
         with path.open("rb") as file:
@@ -144,10 +136,10 @@ class Weights:
         sizes = [size for size in known if isinstance(size, int) and 0 < size < 10**9]
         self.window = min(sizes, default=None)
         self._ends = _ends(model.generation_config, model.config, tokenizer)
-        # A penalty or filter that comes with the weights would act on padding too, and is not
-        # what was asked for.
+        # A penalty or filter that comes with the weights is not what was asked for, and would act
+        # on padding too.
         model.generation_config = transformers.GenerationConfig()
-        # Not the tokenizer's: models are about whose vocabulary lacks it, and it is masked.
+        # Not the tokenizer's: some models' vocabulary lacks it. Padding is masked anyway.
         self._pad = min(self._ends, default=0)
         layout, system = self._arrangement()
         self.sent = {"layout": layout, "system": system}
@@ -159,7 +151,7 @@ class Weights:
         }
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a prompt, up to where the reply begins."""
+        """Token ids of a prompt."""
         import jinja2
 
         try:
@@ -168,7 +160,7 @@ class Weights:
             raise FatalModelError(
                 f"{self._name}: its chat template refuses the messages: {one_line(error)}"
             ) from None
-        # The template has written the special tokens already.
+        # The template wrote the special tokens.
         ids: list[int] = self._tokenizer(prompt, add_special_tokens=False)["input_ids"]
         return ids
 
@@ -178,7 +170,7 @@ class Weights:
         return text
 
     def generate(self, batch: Sequence[Ask], halt: threading.Event) -> list[Said] | None:
-        """Replies to a batch, or ``None`` where it is too large for the memory."""
+        """Replies to a batch; ``None``: it is too large for the memory."""
         import torch
 
         try:
@@ -186,9 +178,9 @@ class Weights:
         except (torch.OutOfMemoryError, MemoryError):
             pass
         except RuntimeError as error:
-            if "can't allocate memory" not in str(error):  # as torch says it of the CPU's
+            if "can't allocate memory" not in str(error):  # torch's message on the CPU
                 raise
-        # Only here: the error is gone, and with it the frames that held the batch's tensors.
+        # Not before the error is gone, and with it the frames that held the batch's tensors.
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
@@ -232,7 +224,7 @@ class Weights:
         return text
 
     def _arrangement(self) -> tuple[str, str]:
-        """The first role layout that the chat template takes whole."""
+        """The first role layout of which the chat template uses every message."""
         if not self._tokenizer.chat_template:
             raise FatalModelError(
                 f"{self._name} has no chat template, so it is no chat model; name one that was "
@@ -244,7 +236,7 @@ class Weights:
         raise FatalModelError(f"{self._name}: its chat template takes no layout of a dialogue")
 
     def _takes(self, messages: Sequence[Message]) -> bool:
-        """Whether the template neither refuses messages nor silently leaves one out."""
+        """Whether the template neither refuses messages nor leaves one out."""
         import jinja2
 
         try:
@@ -256,10 +248,10 @@ class Weights:
 
 
 class _Draw:
-    """Leaves of each row's scores only the token drawn; greedy rows stay as they are.
+    """Keeps only the drawn token's score in each row; greedy rows stay as they are.
 
-    A row's draw is one number of its own generator against the cumulated probabilities, so that
-    neither its place nor its company in the batch matters.
+    A draw compares one number of the row's own generator with the cumulated probabilities, so it
+    does not depend on the row's place or on the other rows.
     """
 
     def __init__(self, batch: Sequence[Ask], device: Any) -> None:
@@ -288,7 +280,7 @@ class _Draw:
 
 
 class _Full:
-    """Ends each row at its own longest reply, and all of them when the run is given up."""
+    """Ends each row at its own `Ask.room`, and all rows when ``halt`` is set."""
 
     def __init__(
         self, batch: Sequence[Ask], start: int, device: Any, halt: threading.Event
@@ -304,7 +296,7 @@ class _Full:
 
 
 def _ends(*holders: Any) -> set[int]:
-    """End tokens named by any of generation settings, config and tokenizer."""
+    """End tokens that any of generation settings, config and tokenizer names."""
     named = [getattr(holder, "eos_token_id", None) for holder in holders]
     return {i for ids in named for i in (ids if isinstance(ids, list) else [ids]) if i is not None}
 
