@@ -31,7 +31,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from botchat.ratings.bradley_terry import curvature, maximise, score_rate, tables
+from botchat.ratings.bradley_terry import (
+    curvature,
+    differences,
+    laplacian,
+    maximise,
+    score_rate,
+    tables,
+)
 from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
 
 _MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.22, 0.3, 0.45, 0.7])
@@ -77,7 +84,7 @@ class FullBoard:
     @property
     def variance(self) -> Floats:
         """Of the difference of every two models, shape (m, m)."""
-        return _differences(self.covariance)
+        return differences(self.covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +120,11 @@ class Next:
 
         ``weight``: of the difference of every two models, shape (m, m); symmetric, as the result.
         """
-        form = _laplacian(weight)
+        form = laplacian(weight)
         cross = self.by_strength.T @ form @ self.by_pair
-        gain = self.common**2 * _differences(self.by_strength.T @ form @ self.by_strength)
-        gain += self.own**2 * _differences(self.by_pair.T @ form @ self.by_pair)
-        gain += self.common * self.own * _differences(cross + cross.T)
+        gain = self.common**2 * differences(self.by_strength.T @ form @ self.by_strength)
+        gain += self.own**2 * differences(self.by_pair.T @ form @ self.by_pair)
+        gain += self.common * self.own * differences(cross + cross.T)
         return np.asarray(gain / self.variance)
 
 
@@ -181,11 +188,11 @@ def estimate(
     flat = np.linalg.inv(curvature(population[None], strength[None], np.array([False]))[0])
     flat = flat - flat.mean(axis=0)
     common, own = (1 - kept) * slope, (1 - kept) * own
-    moved = flat @ _laplacian(unseen * common)
+    moved = flat @ laplacian(unseen * common)
     noise = unseen**2 * own + unseen * (1 + agreement) * variance
     return FullBoard(
         strength,
-        moved @ known @ moved.T + flat @ _laplacian(noise) @ flat.T,
+        moved @ known @ moved.T + flat @ laplacian(noise) @ flat.T,
         misfit,
         agreement,
         Next(
@@ -193,21 +200,10 @@ def estimate(
             flat,
             common,
             unseen * own + (1 + agreement) * variance,
-            common**2 * _differences(known) + own + variance,
+            common**2 * differences(known) + own + variance,
         ),
         latent,
     )
-
-
-def _laplacian(weight: Floats) -> Floats:
-    """Sum over pairs of weight · (e_i - e_j)(e_i - e_j)', of symmetric tables (..., m, m)."""
-    return np.asarray(weight.sum(axis=-1)[..., None] * np.eye(weight.shape[-1]) - weight)
-
-
-def _differences(form: Floats) -> Floats:
-    """(e_i - e_j)' form (e_i - e_j) of every two models, shape (m, m)."""
-    own = np.diag(form)
-    return np.asarray(own[:, None] + own[None, :] - 2 * form)
 
 
 def _step(
@@ -217,7 +213,7 @@ def _step(
 
     ``total``: variance of each pair's residual, shape (..., m, m).
     """
-    precision = _laplacian(slope**2 / total) + np.eye(len(strength)) / spread**2
+    precision = laplacian(slope**2 / total) + np.eye(len(strength)) / spread**2
     known = np.asarray(np.linalg.inv(precision))
     pull = (slope / total * residual).sum(axis=-1) - strength / spread**2
     return known, np.asarray((known @ pull[..., None])[..., 0])
