@@ -69,9 +69,7 @@ class BradleyTerryResult:
     """Bradley-Terry ratings of m models, with their settings.
 
     ``rating``: shape (m,), average ``settings.mean``. ``covariance``: of the ratings, shape (m, m),
-    clustered by seed where seeds are known (then ``n_clusters`` is set). ``unclustered``: the same
-    for independent comparisons. ``rank``: 1 + the number of models that are better with an interval
-    of the *difference* above 0, shape (m,); models with the same rank are a group.
+    clustered by seed where there are at least two known seeds, whose number is ``n_clusters``.
     ``warning``: what these comparisons cannot tell, one line or "".
     """
 
@@ -79,8 +77,6 @@ class BradleyTerryResult:
     models: tuple[str, ...]
     rating: Floats
     covariance: Floats
-    unclustered: Floats
-    rank: Indices
     n_comparisons: int
     n_clusters: int | None
     warning: str
@@ -91,14 +87,39 @@ class BradleyTerryResult:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0))
 
     @property
+    def width(self) -> float:
+        """Half an interval's width in standard errors: normal, or Student's t with clusters."""
+        z = NormalDist().inv_cdf(0.5 + self.settings.confidence / 2)
+        if self.n_clusters is None:
+            return z
+        # Abramowitz & Stegun 26.7.5.
+        terms = (
+            (z**3 + z) / 4,
+            (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+            (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        )
+        freedom = self.n_clusters - 1
+        return float(z + sum(term / freedom**power for power, term in enumerate(terms, 1)))
+
+    @property
     def low(self) -> Floats:
         """Lower end of each rating's interval, shape (m,)."""
-        return self.rating - quantile(self.settings, self.n_clusters) * self.std_error
+        return self.rating - self.width * self.std_error
 
     @property
     def high(self) -> Floats:
         """Upper end of each rating's interval, shape (m,)."""
-        return self.rating + quantile(self.settings, self.n_clusters) * self.std_error
+        return self.rating + self.width * self.std_error
+
+    @property
+    def rank(self) -> Indices:
+        """1 + the number of models whose interval of the *difference* is above 0, shape (m,).
+
+        Models with the same rank are a group.
+        """
+        spread = np.sqrt(np.maximum(differences(self.covariance), 0))
+        better = self.rating[None, :] - self.rating[:, None] > self.width * spread
+        return np.asarray(1 + better.sum(axis=1), dtype=np.intp)
 
 
 def fit(
@@ -119,32 +140,26 @@ def fit(
     n_clusters = None
     if warning:
         # Residuals of a fit that explains everything are 0, which does not make it certain.
-        independent = clustered = _centred(bread)
+        covariance = bread
     else:
         difference = theta[0, comparisons.first] - theta[0, comparisons.second]
         residual = comparisons.result - score_rate(difference)
         residual = residual * weights(comparisons, settings.tie_weight)
-        pair = comparisons.first * len(comparisons.models) + comparisons.second
-        squares = sums(pair, residual**2, games[0].size).reshape(games[0].shape)
-        independent = _centred(bread @ laplacian(squares + squares.T) @ bread)
-        clustered = independent
-        if comparisons.cluster is not None:
-            by_seed = scores_by_cluster(comparisons, comparisons.cluster, residual)
-            if len(by_seed) > 1:
-                n_clusters = len(by_seed)
-                middle = by_seed.T @ by_seed * (n_clusters / (n_clusters - 1))
-                clustered = _centred(bread @ middle @ bread)
-            else:
+        by_seed = scores_by_cluster(comparisons, residual)
+        if len(by_seed) > 1:
+            n_clusters = len(by_seed)
+            middle = by_seed.T @ by_seed * (n_clusters / (n_clusters - 1))
+        else:
+            squares = pair_sums(comparisons, residual**2)
+            middle = laplacian(squares + squares.T)
+            if len(by_seed) == 1:
                 warning = "all comparisons are on one seed: intervals take them as independent"
-    rating = settings.mean + settings.elo * _centred_rows(theta)[0]
-    covariance = settings.elo**2 * clustered
+        covariance = bread @ middle @ bread
     return BradleyTerryResult(
         settings,
         comparisons.models,
-        rating,
-        covariance,
-        settings.elo**2 * independent,
-        ranks(rating, covariance, quantile(settings, n_clusters)),
+        settings.mean + settings.elo * _centred_rows(theta)[0],
+        settings.elo**2 * _centred_rows(covariance - covariance.mean(axis=0)),
         n_comparisons=len(comparisons),
         n_clusters=n_clusters,
         warning=warning,
@@ -203,13 +218,15 @@ def _resampled(
         yield games, score
 
 
-def scores_by_cluster(comparisons: Comparisons, cluster: Indices, residual: Floats) -> Floats:
-    """What each cluster contributes to the slope of the log-likelihood, shape (clusters, m).
+def scores_by_cluster(comparisons: Comparisons, residual: Floats) -> Floats:
+    """What each seed contributes to the slope of the log-likelihood, shape (seeds, m).
 
-    ``residual``: of each comparison, (result less expectation) times weight.
+    No rows if seeds are not known. ``residual``: (result less expectation) times weight.
     """
     m = len(comparisons.models)
-    labels, cluster = distinct(cluster)
+    if comparisons.cluster is None:
+        return np.empty((0, m))
+    labels, cluster = distinct(comparisons.cluster)
     size = len(labels) * m
     gained = sums(cluster * m + comparisons.first, residual, size)
     lost = sums(cluster * m + comparisons.second, residual, size)
@@ -218,33 +235,6 @@ def scores_by_cluster(comparisons: Comparisons, cluster: Indices, residual: Floa
 
 def _centred_rows(theta: Floats) -> Floats:
     return np.asarray(theta - theta.mean(axis=1, keepdims=True))
-
-
-def _centred(covariance: Floats) -> Floats:
-    """Covariance of deviations from the mean rating."""
-    return _centred_rows(covariance - covariance.mean(axis=0))
-
-
-def quantile(settings: BradleyTerrySettings, n_clusters: int | None) -> float:
-    """Half an interval's width in standard errors: Student's t with n_clusters - 1, or normal."""
-    z = NormalDist().inv_cdf(0.5 + settings.confidence / 2)
-    if n_clusters is None:
-        return z
-    # Abramowitz & Stegun 26.7.5.
-    freedom = n_clusters - 1
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return float(z + sum(term / freedom**power for power, term in enumerate(terms, 1)))
-
-
-def ranks(rating: Floats, covariance: Floats, width: float) -> Indices:
-    """1 + how many models are better by more than ``width`` standard errors of the difference."""
-    spread = np.sqrt(np.maximum(differences(covariance), 0))
-    better = rating[None, :] - rating[:, None] > width * spread
-    return np.asarray(1 + better.sum(axis=1), dtype=np.intp)
 
 
 def weights(comparisons: Comparisons, tie_weight: float) -> Floats:
@@ -268,13 +258,17 @@ def differences(covariance: Floats) -> Floats:
     return np.asarray(own[:, None] + own[None, :] - 2 * covariance)
 
 
+def pair_sums(comparisons: Comparisons, values: Floats) -> Floats:
+    """Sum of the values over the comparisons of each ordered pair, shape (m, m)."""
+    m = len(comparisons.models)
+    return sums(comparisons.first * m + comparisons.second, values, m * m).reshape(m, m)
+
+
 def tables(comparisons: Comparisons, tie_weight: float) -> tuple[Floats, Floats]:
     """Weighted ``games`` and ``score`` of each pair of models, shape (m, m) each."""
-    m = len(comparisons.models)
-    pair = comparisons.first * m + comparisons.second
     weight = weights(comparisons, tie_weight)
-    games = sums(pair, weight, m * m).reshape(m, m)
-    won = sums(pair, weight * comparisons.result, m * m).reshape(m, m)
+    games = pair_sums(comparisons, weight)
+    won = pair_sums(comparisons, weight * comparisons.result)
     return games + games.T, won + (games - won).T
 
 
@@ -447,19 +441,17 @@ def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
     if result.n_clusters is None or comparisons.cluster is None:
         own = sums(pair, residual**2)
         shared = own * differences(bread)[low, high]
-        spread = result.unclustered
     else:
         seed = distinct(comparisons.cluster)[1]
         cells, cell = distinct(seed * len(pairs) + pair)
         in_cell, of_pair = sums(cell, residual), cells % len(pairs)
         signed = np.where(comparisons.first < comparisons.second, residual, -residual)
-        moves = scores_by_cluster(comparisons, seed, signed) @ bread
+        moves = scores_by_cluster(comparisons, signed) @ bread
         moved = moves[cells // len(pairs), low[of_pair]] - moves[cells // len(pairs), high[of_pair]]
         correction = result.n_clusters / (result.n_clusters - 1)
         own = sums(of_pair, in_cell**2) * correction
         shared = sums(of_pair, in_cell * moved) * correction
-        spread = result.covariance
-    spread = differences(spread / result.settings.elo**2)[low, high]
+    spread = differences(result.covariance / result.settings.elo**2)[low, high]
     variance = own - 2 * information * shared + information**2 * spread
     free = variance > 1e-9 * own
     z = np.divide(total, np.sqrt(np.maximum(variance, 0)), out=np.zeros_like(total), where=free)

@@ -18,8 +18,7 @@ from botchat.ratings.bradley_terry import (
     BradleyTerryResult,
     BradleyTerrySettings,
     laplacian,
-    quantile,
-    ranks,
+    pair_sums,
     score_rate,
     scores_by_cluster,
     sums,
@@ -61,16 +60,12 @@ class StyleResult:
     @property
     def low(self) -> Floats:
         """Lower end of each coefficient's interval, shape (k,)."""
-        return self.coefficient - self._width * self.std_error
+        return self.coefficient - self.adjusted.width * self.std_error
 
     @property
     def high(self) -> Floats:
         """Upper end of each coefficient's interval, shape (k,)."""
-        return self.coefficient + self._width * self.std_error
-
-    @property
-    def _width(self) -> float:
-        return quantile(self.adjusted.settings, self.adjusted.n_clusters)
+        return self.coefficient + self.adjusted.width * self.std_error
 
 
 def fit_style(
@@ -111,20 +106,16 @@ def fit_style(
     warning = why_no_maximum(comparisons.models, tables(comparisons, settings.tie_weight)[1])
     found, ties, undecided = _maximum(design, bounded=not warning)
     said = [note for note in (warning, undecided, *said) if note]
-    independent, clustered, n_clusters = _covariance(design, found, ties)
+    covariance, n_clusters = _covariance(design, found, ties)
     centre = np.eye(m) - 1 / m
-    covariance = settings.elo**2 * centre @ clustered[:m, :m] @ centre
-    rating = settings.mean + settings.elo * (found[:m] - found[:m].mean())
     coefficient, std_error = np.full((2, k), np.nan)
     coefficient[kept] = settings.elo * found[m:]
-    std_error[kept] = settings.elo * np.sqrt(np.maximum(np.diag(clustered)[m:], 0))
+    std_error[kept] = settings.elo * np.sqrt(np.maximum(np.diag(covariance)[m:], 0))
     adjusted = BradleyTerryResult(
         settings,
         comparisons.models,
-        rating,
-        covariance,
-        settings.elo**2 * centre @ independent[:m, :m] @ centre,
-        ranks(rating, covariance, quantile(settings, n_clusters)),
+        settings.mean + settings.elo * (found[:m] - found[:m].mean()),
+        settings.elo**2 * centre @ covariance[:m, :m] @ centre,
         n_comparisons=n,
         n_clusters=n_clusters,
         warning=warning,
@@ -156,20 +147,19 @@ class _Design:
 
     def slopes_by_seed(self, residual: Floats) -> Floats:
         """The same for each seed, shape (seeds, m + k); no rows if seeds are not known."""
+        models = scores_by_cluster(self.comparisons, residual)
         if self.comparisons.cluster is None:
-            return np.empty((0, len(self.comparisons.models) + self.style.shape[1]))
-        models = scores_by_cluster(self.comparisons, self.comparisons.cluster, residual)
+            return np.empty((0, models.shape[1] + self.style.shape[1]))
         seed = distinct(self.comparisons.cluster)[1]
         style = [sums(seed, residual * feature, len(models)) for feature in self.style.T]
         return np.column_stack([models, *style])
 
     def information(self, weight: Floats) -> Floats:
         """X transposed times weight times X, shape (m + k, m + k)."""
-        m = len(self.comparisons.models)
-        pair = self.comparisons.first * m + self.comparisons.second
-        pairs = sums(pair, weight, m * m).reshape(m, m)
+        pairs = pair_sums(self.comparisons, weight)
         weighted = weight[:, None] * self.style
-        cross = np.array([self._by_model(feature) for feature in weighted.T]).reshape(-1, m)
+        cross = np.array([self._by_model(feature) for feature in weighted.T])
+        cross = cross.reshape(-1, len(pairs))
         return np.block([[laplacian(pairs + pairs.T), cross.T], [cross, self.style.T @ weighted]])
 
     def curvature(self, parameters: Floats, ties: Floats) -> Floats:
@@ -219,22 +209,19 @@ class _Design:
         return sums(self.comparisons.first, values, m) - sums(self.comparisons.second, values, m)
 
 
-def _covariance(
-    design: _Design, parameters: Floats, ties: Floats
-) -> tuple[Floats, Floats, int | None]:
-    """Covariance of the parameters, unclustered and clustered, and the number of clusters."""
+def _covariance(design: _Design, parameters: Floats, ties: Floats) -> tuple[Floats, int | None]:
+    """Covariance of the parameters, shape (m + k, m + k), and the number of clusters, if any."""
     bread = np.asarray(np.linalg.inv(design.curvature(parameters, ties)), dtype=np.float64)
     if ties.any() or len(design.comparisons) <= len(parameters):
         # Residuals of a fit that explains everything are 0, which does not make it certain.
-        return bread, bread, None
+        return bread, None
     result = design.comparisons.result
     residual = design.weight * (result - score_rate(design.logits(parameters)))
-    independent = bread @ design.information(residual**2) @ bread
     by_seed = design.slopes_by_seed(residual)
     n = len(by_seed)
     if n < 2:
-        return independent, independent, None
-    return independent, bread @ by_seed.T @ by_seed @ bread * (n / (n - 1)), n
+        return bread @ design.information(residual**2) @ bread, None
+    return bread @ by_seed.T @ by_seed @ bread * (n / (n - 1)), n
 
 
 def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
