@@ -286,10 +286,11 @@ class _Tables:
         judged = readable & (truth < UNREADABLE)
         both = readable & readable[:, ::-1]
         confusion = self._confusion(truth, said, judged)
+        accuracy, labels = statistics.accuracy(confusion), confusion.sum(-1) + confusion.sum(-2)
         return {
-            "accuracy": statistics.accuracy(confusion),
+            "accuracy": accuracy,
             "kappa": statistics.cohen_kappa(confusion),
-            "fleiss_kappa": statistics.fleiss_kappa_of_two(confusion),
+            "fleiss_kappa": statistics.fleiss_kappa(accuracy, labels),
             "consistency": self._share(said == -said[:, ::-1], both),
             "position_preference": self._share(said == 1, both & (said != TIE)),
             "tie_rate": self._share(said == TIE, readable),

@@ -36,24 +36,19 @@ def item_weights(n_items: int, resamples: int, seed: int) -> Floats:
     return np.vstack([np.ones(n_items), drawn]).astype(np.float64)
 
 
-def interval(values: Floats) -> tuple[float, float]:
-    """Percentile bootstrap interval at `LEVEL` of a figure, shape (resamples + 1,).
-
-    Resamples with an undefined figure are left out; NaN if there are no others.
-    """
-    drawn = values[1:][np.isfinite(values[1:])]
-    if not len(drawn):
-        return math.nan, math.nan
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
 def figure(name: str, values: Floats) -> Row:
-    """The entries ``name``, ``name_low`` and ``name_high`` of a figure, shape (resamples + 1,)."""
-    if not math.isfinite(values[0]):
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    low, high = (None if math.isnan(end) else end for end in interval(values))
-    return {name: float(values[0]), f"{name}_low": low, f"{name}_high": high}
+    """The entries ``name``, ``name_low`` and ``name_high`` of a figure, shape (resamples + 1,).
+
+    The ends are percentiles at `LEVEL` of the resamples in which the figure is defined; None
+    without any, or where the figure itself is not defined.
+    """
+    row: Row = {name: None, f"{name}_low": None, f"{name}_high": None}
+    if math.isfinite(values[0]):
+        row[name] = float(values[0])
+        if len(drawn := values[1:][np.isfinite(values[1:])]):
+            low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+            row |= {f"{name}_low": float(low), f"{name}_high": float(high)}
+    return row
 
 
 def figures(values: Mapping[str, Floats]) -> Row:
@@ -96,11 +91,6 @@ def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
     """
     shares = ratio(labels, labels.sum(-1)[..., None])
     return _beyond_chance(np.asarray(agreement, np.float64), (shares**2).sum(-1))
-
-
-def fleiss_kappa_of_two(confusion: Floats) -> Floats:
-    """Fleiss' kappa of two raters, from tables of counts, shape (..., k, k) -> (...)."""
-    return fleiss_kappa(accuracy(confusion), confusion.sum(-1) + confusion.sum(-2))
 
 
 def agreeing_pairs(counts: Floats) -> Floats:

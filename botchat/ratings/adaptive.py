@@ -187,6 +187,8 @@ class AdaptiveDesign:
         if added is not None:
             asked &= (low == added) | (high == added)
         self._low, self._high, self._n_seeds = low[asked], high[asked], n_seeds[asked]
+        self._size = int(2 * self._n_seeds.sum())
+        self._limit = min(self._size, settings.budget or self._size)
         self._fresh, self._audited = np.zeros((2, len(self._low)), dtype=np.intp)
         self._orders: dict[int, npt.NDArray[np.integer]] = {}
         self._told: list[Comparisons] = [] if known is None else [known]
@@ -200,7 +202,7 @@ class AdaptiveDesign:
         if self._open is not None:
             raise ValueError("the results of the last batch have not been told")
         made = int(self._made.sum())
-        if made < self._most(self._first) or not self.state.finished:
+        if made < min(self._first, self._limit) or not self.state.finished:
             self._open = self._questions(self._next_pairs())
         return self._open
 
@@ -241,13 +243,13 @@ class AdaptiveDesign:
         board = full_board.estimate(comparisons, self._population, self._latent)
         low, high = self._low, self._high
         counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
-        made, population = int(self._made.sum()), int(2 * self._n_seeds.sum())
+        made = int(self._made.sum())
         probability = float((counts <= target.swaps).mean())
         if made >= self._first:
             self._latent = board.latent
             self._held = self._held + 1 if probability >= target.confidence else 0
         finished = ""
-        if made == population:
+        if made == self._size:
             finished = "everything compared"
         elif self._settings.target is not None and self._held >= _LOOKS:
             finished = "target reached"
@@ -255,7 +257,7 @@ class AdaptiveDesign:
             finished = "budget used"
         state = State(
             made,
-            population,
+            self._size,
             rating=1000 + ELO * board.strength,
             error=ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0)),
             swaps=int(np.quantile(counts, target.confidence, method="inverted_cdf")),
@@ -281,11 +283,6 @@ class AdaptiveDesign:
         placed = len(self.models) if self._added is None else 2
         return min(self._settings.first * len(self._low), _ENOUGH_FOR_A_START * placed)
 
-    def _most(self, wanted: int) -> int:
-        """``wanted`` comparisons in all, as far as there are so many and the budget allows."""
-        most = min(wanted, int(2 * self._n_seeds.sum()))
-        return most if self._settings.budget is None else min(most, self._settings.budget)
-
     @cached_property
     def _normals(self) -> Floats:
         """The same in every `state`, so that a new state is not a new chance of a lucky draw."""
@@ -299,7 +296,7 @@ class AdaptiveDesign:
         made, settings = int(self._made.sum()), self._settings
         size = self._first - made if made < self._first else settings.batch
         size = max(_LEAST_BATCH, made // _BATCHES) if size is None else size
-        size = self._most(made + size) - made
+        size = min(made + size, self._limit) - made
         left = 2 * self._n_seeds - self._made
         rng = self._rng(1, made)
         chosen = np.zeros_like(left)
