@@ -65,7 +65,7 @@ def stopwatch(work: Callable[[], object]) -> float:
 
 def comparisons():
     """The benchmark's comparisons."""
-    from botchat.ratings import comparisons_from_rates
+    from botchat.ratings.rate_table import comparisons_from_rates
 
     return comparisons_from_rates(RATES.read_text(encoding="utf-8"), 444, RATES.name)
 
@@ -180,7 +180,7 @@ def fastchat_bradley_terry(data, n_resamples: int, seed: int = 0) -> np.ndarray:
 
 def elo_rivals(data, quick: bool) -> tuple[Rival, list[Rival]]:
     """Ours and the others, each making ``RUNS`` x ``SHUFFLES`` shuffles or a share of them."""
-    from botchat.ratings import bootstrap_elo
+    from botchat.ratings.elo import bootstrap_elo
 
     rng = np.random.default_rng(0)
     orders = np.stack([rng.permutation(len(data)) for _ in range(3)])
@@ -197,7 +197,7 @@ def process_rivals(quick: bool) -> tuple[Rival, list[Rival]]:
     """Whole processes, from the interpreter's start to ratings printed."""
     share = 1 / RUNS if quick else 1.0
     started = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'benchmarks')!r}]\n"
-    ours = "import ratings; from botchat.ratings import bootstrap_elo\n"
+    ours = "import ratings; from botchat.ratings.elo import bootstrap_elo\n"
     ours += "print(bootstrap_elo(ratings.comparisons()).rating)"
     load = "import pandas, scipy.optimize, ratings; data = ratings.comparisons()\n"
     theirs = load + f"print(ratings.fastchat_elo(data, {int(RUNS * share)}, {SHUFFLES}))"
@@ -211,7 +211,7 @@ def process_rivals(quick: bool) -> tuple[Rival, list[Rival]]:
 
 def bradley_terry_rivals(data, quick: bool) -> tuple[Rival, list[Rival]]:
     """Ratings with 95 % intervals from ``RESAMPLES`` resamples."""
-    from botchat.ratings import bootstrap, fit
+    from botchat.ratings.bradley_terry import bootstrap, fit
 
     few = 20 if quick else 200
     columns = evalica_columns(data)
@@ -274,7 +274,8 @@ def agree(what: str, ours: np.ndarray, theirs: np.ndarray, within: float) -> Non
 
 def check_agreement(data) -> None:
     """The same numbers from all, in Elo points."""
-    from botchat.ratings import EloSettings, bootstrap, bootstrap_elo, fit, play
+    from botchat.ratings.bradley_terry import bootstrap, fit
+    from botchat.ratings.elo import EloSettings, bootstrap_elo, play
 
     print("\nAgreement: greatest difference in points")
     rng = np.random.default_rng(1)

@@ -1,14 +1,13 @@
-"""Judges against people and against each other: how often right, how steady, how far apart.
+"""Agreement of judges with people and with each other.
 
-Judges whose name starts with the truth prefix are annotators. Their verdict on a comparison is the
-side that more of them prefer, a tie where the sides are level: votes for a tie count for neither.
-So three annotators who say first, tie, tie prefer the first, and one vote each way is a tie. (That
-is PRD's gold label, Li et al. 2023: the sign of the mean vote.) It does not depend on the order of
-the annotators, and it holds in both orders of showing, mirrored.
+Judges whose name starts with the truth prefix are people (annotators). Their common verdict is the
+sign of the mean vote, as PRD's gold label (Li et al. 2023): the side that more of them prefer, a
+tie where both sides have as many votes. Votes for a tie count for neither side: first, tie, tie is
+a verdict for the first. It does not depend on the order of the annotators or of showing.
 
-Every verdict of a judge is compared in the order it was shown, with the labels ``1``, ``2`` and
-``tie``; a tie is a label like the others. An unreadable verdict is no label: it is counted, never
-scored. Intervals are percentiles of a bootstrap over items, the same resamples for all judges.
+A judge's verdicts are labels ``1``, ``2`` and ``tie`` in the order shown. An unreadable verdict is
+counted but has no label. Intervals are percentiles of a bootstrap over items; all judges are
+measured on the same resamples.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.annotations import ABSENT, NOBODY, TIE, UNREADABLE, Annotation, Codes, Grid
-from botchat.measures.statistics import Flags, Floats, Indices, figure, ratio
+from botchat.measures.statistics import Flags, Floats, Indices, differences, figure, figures, ratio
 from botchat.records import Judgment, natural_key
 
 FIGURES = (
@@ -39,33 +38,33 @@ FIGURES = (
     "length_preference",
     "self_preference",
 )
-"""What `compare` says of a judge.
+"""What `compare` measures of a judge.
 
-- ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (two raters): against people.
-- ``consistency``: of the comparisons with a readable verdict in both orders, the share in which
-  both say the same.
-- ``position_preference``: of the decided verdicts on those comparisons, the share for the side
-  shown first; ½ is none, since each side is first once.
-- ``tie_rate``: of the readable verdicts. ``unreadable_rate``: of all.
-- ``spearman``, ``kendall``: of the contestants' mean scores (win 1, tie ½, loss 0) with people's
-  on the same comparisons.
-- ``length_preference``: mean score that the judge gives the longer text, less what people give it
-  on the same comparisons; -1 to 1, 0 is none.
-- ``self_preference``: the same for the judge's own texts, over comparisons with a readable verdict
-  in both orders, so that position is out of it.
+- ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (of two raters): against people.
+- ``consistency``: share of the comparisons with a readable verdict in both orders in which both
+  verdicts name the same side.
+- ``position_preference``: share of the verdicts on those comparisons, ties left out, that name the
+  side shown first; ½ is no preference, because each side is shown first once.
+- ``tie_rate``: share of the readable verdicts. ``unreadable_rate``: share of all verdicts.
+- ``spearman``, ``kendall``: between the contestants' mean results (win 1, tie ½, loss 0) by the
+  judge and by people on the same comparisons.
+- ``length_preference``: mean result of the longer text by the judge, less that by people on the
+  same comparisons; -1 to 1, 0 is no preference.
+- ``self_preference``: the same for the judge's own texts, on comparisons with a readable verdict in
+  both orders, so that position has no effect.
 """
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The comparison of judges, with the settings it was made with."""
+    """The comparison of judges, with its settings."""
 
     rows: tuple[Row, ...]
     """One a judge: ``judge``; ``n`` readable verdicts where people have one too; ``verdicts``
     readable and ``unreadable`` of all; `FIGURES`; ``accuracy_worst`` and ``accuracy_best``, with
     every unreadable verdict taken as wrong or as right; where a judge's probabilities are known,
-    ``confidence``, their mean, and ``overconfidence``, by how much it is above the share of the
-    same verdicts that is right."""
+    their mean ``confidence``, and ``overconfidence``, confidence less the share of the same
+    verdicts that is right."""
     annotators: tuple[Row, ...]
     """The same for each person, against the majority of the others."""
     pairs: tuple[Row, ...]
@@ -78,8 +77,8 @@ class Agreement:
     ``fleiss_kappa``, ``krippendorff_alpha``; for judges ``error_correlation`` (mean over pairs) and
     ``effective_votes``, how many independent judges they are worth together."""
     rankings: tuple[Row, ...]
-    """``judge``, ``contestant``, ``n`` comparisons, ``rank``, ``score`` (mean of win 1, tie ½,
-    loss 0), best first; people together under the truth prefix."""
+    """``judge``, ``contestant``, ``n`` comparisons, ``rank``, ``score`` (mean result), best first;
+    people together under the truth prefix."""
     truth_prefix: str | None
     resamples: int
     seed: int
@@ -94,15 +93,12 @@ def compare(
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
 ) -> Agreement:
-    """Compare judges on comparisons.
+    """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
 
-    Args:
-        annotations: verdicts, at most one a judge, item and order of showing.
-        truth_prefix: what the names of annotators start with; ``None``: there are none.
-        resamples: of the bootstrap.
-        seed: of the bootstrap.
-        lengths: (item, contestant) -> length of the text, for ``length_preference``.
-        selves: judge -> the contestant that is itself; by default the one of the same name.
+    ``truth_prefix``: what the names of annotators start with; ``None``: there are none.
+    ``resamples``, ``seed``: of the bootstrap. ``lengths``: (item, contestant) -> length of the
+    text, for ``length_preference``. ``selves``: judge -> the contestant that is itself; default:
+    the one of the same name.
 
     Raises:
         MissingError: no judge, or no annotator where a prefix is given.
@@ -120,36 +116,51 @@ def compare(
             f"({', '.join(grid.judges)}); give the prefix of the people's names"
         )
     truth = grid.majority(grid.people)
-    weigher = _Weigher(
-        grid,
-        statistics.item_weights(len(grid.items), resamples, seed),
-        lengths or {},
-        {judge: judge for judge in grid.judges} | dict(selves or {}),
-    )
+    weights = statistics.item_weights(len(grid.items), resamples, seed)
+    itself = {judge: judge for judge in grid.judges} | dict(selves or {})
+    tables = _Tables(grid, weights, lengths or {}, itself)
     ranked = [(judge, grid.said[judge]) for judge in grid.judges]
     if truth_prefix is not None:
-        # Both columns hold the one verdict that people have.
+        # The majority is one verdict, held by both columns: count it once.
         ranked.insert(0, (truth_prefix, np.where([True, False], truth, ABSENT).astype(np.int8)))
     return Agreement(
-        rows=tuple(weigher.row(judge, truth) for judge in grid.judges),
+        rows=tuple(tables.row(judge, truth) for judge in grid.judges),
         annotators=tuple(
-            weigher.row(person, grid.majority([p for p in grid.people if p != person]))
+            tables.row(person, grid.majority([p for p in grid.people if p != person]))
             for person in grid.people
         ),
-        pairs=tuple(weigher.pair(a, b, truth) for a, b in combinations(grid.judges, 2)),
+        pairs=tuple(tables.pair(a, b, truth) for a, b in combinations(grid.judges, 2)),
         groups=(
-            *([weigher.judges_together(truth)] if len(grid.judges) > 1 else []),
-            *([weigher.annotators_together()] if len(grid.people) > 1 else []),
+            *([tables.judges_together(truth)] if len(grid.judges) > 1 else []),
+            *([tables.annotators_together()] if len(grid.people) > 1 else []),
         ),
-        rankings=tuple(row for name, said in ranked for row in weigher.ranking(name, said)),
+        rankings=tuple(row for name, said in ranked for row in tables.ranking(name, said)),
         truth_prefix=truth_prefix,
         resamples=resamples,
         seed=seed,
     )
 
 
-class _Weigher:
-    """Rows of the tables: sums by item, weighted for every resample, then divided."""
+def _sums(weights: Floats, item: Indices, values: Floats) -> Floats:
+    """Sums over rows in every resample; ``values`` (rows, k) -> (resamples + 1, k)."""
+    by_item = np.zeros((weights.shape[1], values.shape[1]))
+    np.add.at(by_item, item, values)
+    return weights @ by_item
+
+
+def _mean(weights: Floats, item: Indices, values: Floats) -> Floats:
+    """Mean over rows in every resample, both (rows,) -> (resamples + 1,)."""
+    sums = _sums(weights, item, np.stack([values, np.ones_like(values)], -1))
+    return ratio(sums[:, 0], sums[:, 1])
+
+
+def _share(weights: Floats, item: Indices, hit: Flags, of: Flags) -> Floats:
+    """Share of ``hit`` among the rows ``of`` in every resample, shape (resamples + 1,)."""
+    return _mean(weights, item[of], hit[of].astype(np.float64))
+
+
+class _Tables:
+    """The rows of an `Agreement`. Figures have shape (resamples + 1,) until they enter a row."""
 
     def __init__(
         self,
@@ -158,9 +169,7 @@ class _Weigher:
         lengths: Mapping[tuple[str, str], float],
         selves: Mapping[str, str],
     ) -> None:
-        self._grid = grid
-        self._weights = weights
-        self._selves = selves
+        self._grid, self._weights, self._selves = grid, weights, selves
         self._item = np.repeat(grid.item[:, None], 2, axis=1)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
         self._longer = np.zeros(len(grid.item))
@@ -187,10 +196,9 @@ class _Weigher:
             "accuracy_worst": right / asked if asked else None,
             "accuracy_best": (right + unreadable) / asked if asked else None,
         }
-        for name, values in self._figures(judge, said, truth).items():
-            row |= figure(name, values)
+        row |= figures(self._figures(judge, said, truth))
         if judge in self._grid.confidence:
-            row |= self._calibration(self._grid.confidence[judge], said, truth)
+            row |= figures(self._calibration(self._grid.confidence[judge], said, truth))
         return row
 
     def pair(self, a: str, b: str, truth: Codes) -> Row:
@@ -202,33 +210,36 @@ class _Weigher:
         of_a["unreadable_rate"] = self._unreadable_rate(all_a)
         of_b["unreadable_rate"] = self._unreadable_rate(all_b)
         confusion = self._confusion(said_a, said_b, common)
-        row: Row = {"judge_a": a, "judge_b": b, "n": int(common.sum())}
-        row |= figure("agreement", statistics.accuracy(confusion))
-        row |= figure("agreement_kappa", statistics.cohen_kappa(confusion))
-        row |= figure("ranking_kendall", self._of_rankings(said_a, said_b, common)["kendall"])
-        for name in FIGURES:
-            row |= figure(f"{name}_difference", of_a[name] - of_b[name])
+        between = {
+            "agreement": statistics.accuracy(confusion),
+            "agreement_kappa": statistics.cohen_kappa(confusion),
+            "ranking_kendall": self._of_rankings(said_a, said_b, common)["kendall"],
+        }
         known = common & (truth < UNREADABLE)
         right_a, right_b = (said_a == truth)[known], (said_b == truth)[known]
         only_a, only_b = int((right_a & ~right_b).sum()), int((right_b & ~right_a).sum())
-        return row | {
+        return {
+            "judge_a": a,
+            "judge_b": b,
+            "n": int(common.sum()),
+            **figures(between),
+            **differences(of_a, of_b),
             "only_a_right": only_a,
             "only_b_right": only_b,
             "mcnemar_p": statistics.mcnemar_exact(only_a, only_b) if known.any() else None,
         }
 
     def judges_together(self, truth: Codes) -> Row:
-        """Agreement of all judges, and what the correlation of their errors leaves of them."""
-        judges = self._grid.judges
-        said = np.stack([self._grid.said[judge] for judge in judges])
+        """Agreement of all judges, and how many votes the correlation of their errors leaves."""
+        said = np.stack([self._grid.said[judge] for judge in self._grid.judges])
         errors: Floats = np.stack(
             [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
         ).mean(0)
+        votes = statistics.effective_votes(len(said), errors)
         return {
             "group": "judges",
             **self._group(said, self._item),
-            **figure("error_correlation", errors),
-            **figure("effective_votes", statistics.effective_votes(len(judges), errors)),
+            **figures({"error_correlation": errors, "effective_votes": votes}),
         }
 
     def annotators_together(self) -> Row:
@@ -257,26 +268,29 @@ class _Weigher:
         counts = np.stack([(said == code).sum(0) for code in (1, -1, TIE)], -1).reshape(-1, 3)
         rated = counts.sum(1) > 1
         units, of = counts[rated].astype(np.float64), item.reshape(-1)[rated]
-        pairs = self._mean(of, statistics.agreeing_pairs(units))
-        coincidences = self._sums(of, statistics.coincidences(units).reshape(-1, 9))
-        alpha = statistics.krippendorff_alpha(coincidences.reshape(-1, 3, 3))
+        pairs = _mean(self._weights, of, statistics.agreeing_pairs(units))
+        kappa = statistics.fleiss_kappa(pairs, _sums(self._weights, of, units))
+        coincidences = statistics.coincidences(units).reshape(-1, 9)
+        alpha = statistics.krippendorff_alpha(
+            _sums(self._weights, of, coincidences).reshape(-1, 3, 3)
+        )
         return {
             "raters": len(said),
             "units": int(rated.sum()),
-            **figure("fleiss_kappa", statistics.fleiss_kappa(pairs, self._sums(of, units))),
-            **figure("krippendorff_alpha", alpha),
+            **figures({"fleiss_kappa": kappa, "krippendorff_alpha": alpha}),
         }
 
     def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Floats]:
-        """`FIGURES` of one judge's verdicts, each of shape (resamples + 1,)."""
+        """`FIGURES` of one judge's verdicts."""
         readable = said < UNREADABLE
         judged = readable & (truth < UNREADABLE)
         both = readable & readable[:, ::-1]
         confusion = self._confusion(truth, said, judged)
+        accuracy, labels = statistics.accuracy(confusion), confusion.sum(-1) + confusion.sum(-2)
         return {
-            "accuracy": statistics.accuracy(confusion),
+            "accuracy": accuracy,
             "kappa": statistics.cohen_kappa(confusion),
-            "fleiss_kappa": statistics.fleiss_kappa_of_two(confusion),
+            "fleiss_kappa": statistics.fleiss_kappa(accuracy, labels),
             "consistency": self._share(said == -said[:, ::-1], both),
             "position_preference": self._share(said == 1, both & (said != TIE)),
             "tie_rate": self._share(said == TIE, readable),
@@ -286,13 +300,14 @@ class _Weigher:
             "self_preference": self._preference(said, truth, judged & both, self._own(judge)),
         }
 
-    def _calibration(self, confidence: Floats, said: Codes, truth: Codes) -> Row:
+    def _calibration(self, confidence: Floats, said: Codes, truth: Codes) -> dict[str, Floats]:
         known = ~np.isnan(confidence)
         judged = known & (said < UNREADABLE) & (truth < UNREADABLE)
-        right = (said == truth).astype(np.float64)
-        beyond = self._mean(self._item[judged], (confidence - right)[judged])
-        mean = self._mean(self._item[known], confidence[known])
-        return figure("confidence", mean) | figure("overconfidence", beyond)
+        beyond = (confidence - (said == truth).astype(np.float64))[judged]
+        return {
+            "confidence": _mean(self._weights, self._item[known], confidence[known]),
+            "overconfidence": _mean(self._weights, self._item[judged], beyond),
+        }
 
     def _unreadable_rate(self, said: Codes) -> Floats:
         return self._share(said == UNREADABLE, said != ABSENT)
@@ -305,17 +320,17 @@ class _Weigher:
         return {"spearman": statistics.spearman(x, y), "kendall": statistics.kendall(x, y)}
 
     def _preference(self, said: Codes, truth: Codes, judged: Flags, favoured: Floats) -> Floats:
-        """Mean score of the favoured side less people's.
+        """Mean result of the favoured side, less that by people.
 
-        ``favoured``, shape (c,): 1 the side of column 0, -1 the other, 0 none of them.
+        ``favoured``, shape (c,): 1 the side shown first in column 0, -1 the other, 0 neither.
         """
         sign = favoured[:, None] * np.array([1, -1])
         kept = judged & (sign != 0)
-        return self._mean(
-            self._item[kept], (said[kept].astype(np.float64) - truth[kept]) * sign[kept] / 2
-        )
+        beyond = (said[kept].astype(np.float64) - truth[kept]) * sign[kept] / 2
+        return _mean(self._weights, self._item[kept], beyond)
 
     def _own(self, judge: str) -> Floats:
+        """For `_preference`: the side that is the judge itself."""
         name = self._selves.get(judge)
         own: Floats = np.array([float(contestant == name) for contestant in self._grid.contestants])
         return np.subtract(own[self._grid.sides[:, 0]], own[self._grid.sides[:, 1]])
@@ -324,18 +339,16 @@ class _Weigher:
         judged = (a < UNREADABLE) & (b < UNREADABLE) & (truth < UNREADABLE)
         wrong_a, wrong_b = (a != truth)[judged], (b != truth)[judged]
         marks = np.stack([wrong_a & wrong_b, wrong_a, wrong_b, np.ones_like(wrong_a)], -1)
-        both, of_a, of_b, n = self._sums(self._item[judged], marks.astype(np.float64)).T
+        both, of_a, of_b, n = _sums(self._weights, self._item[judged], marks.astype(float)).T
         return statistics.correlation(both, of_a, of_b, n)
 
     def _points(self, said: Codes, judged: Flags) -> tuple[Floats, Floats]:
         """Comparisons and points of every contestant, both (resamples + 1, contestants)."""
         n, points = np.zeros((2, len(self._grid.items), len(self._grid.contestants)))
         score = (1 + said[judged].astype(np.float64)) / 2
-        for sides, gained in (
-            (self._grid.sides, score),
-            (self._grid.sides[:, ::-1], 1 - score),
-        ):
-            at = (self._item[judged], sides[judged])
+        sides = self._grid.sides
+        for shown, gained in ((sides, score), (sides[:, ::-1], 1 - score)):
+            at = (self._item[judged], shown[judged])
             np.add.at(n, at, 1)
             np.add.at(points, at, gained)
         return self._weights @ n, self._weights @ points
@@ -347,25 +360,15 @@ class _Weigher:
         return (self._weights @ counts).reshape(-1, 3, 3)
 
     def _share(self, hit: Flags, of: Flags) -> Floats:
-        return self._mean(self._item[of], hit[of].astype(np.float64))
-
-    def _mean(self, item: Indices, values: Floats) -> Floats:
-        sums = self._sums(item, np.stack([values, np.ones_like(values)], -1))
-        return ratio(sums[:, 0], sums[:, 1])
-
-    def _sums(self, item: Indices, values: Floats) -> Floats:
-        """Sums over rows, (rows,) and (rows, k) -> (resamples + 1, k)."""
-        by_item = np.zeros((len(self._grid.items), values.shape[1]))
-        np.add.at(by_item, item, values)
-        return self._weights @ by_item
+        return _share(self._weights, self._item, hit, of)
 
 
 DETECTION_FIGURES = ("detection_rate", "exact_index_rate", "false_alarm_rate")
-"""What is said of a judge, of its readable verdicts: generated dialogues accused, generated
-dialogues accused from their first AI utterance on, human dialogues accused."""
+"""Shares of a judge's readable verdicts: generated dialogues accused, generated dialogues accused
+at exactly their first AI utterance, human dialogues accused."""
 
 _UNKNOWN = -1
-"""No readable verdict; else 0 for No, or the index accused."""
+"""No readable verdict; otherwise 0 for No, or the index accused."""
 
 
 def detection(
@@ -375,16 +378,12 @@ def detection(
     resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
-    """`DETECTION_FIGURES` of every judge, and the differences of every two where both are readable.
+    """`DETECTION_FIGURES` of every judge, and differences on what both of two judges answered.
 
-    Args:
-        judgments: of UniEval, at most one a judge, seed and contestant.
-        first_ai: index of the first AI utterance of a judged dialogue, from 1; ``None``: human.
-        resamples: of the bootstrap over seeds.
-        seed: of the bootstrap.
-
-    Returns:
-        judge -> `DETECTION_FIGURES`; (judge, judge) -> ``<figure>_difference``, all with intervals.
+    ``judgments``: of UniEval, at most one a judge, seed and contestant. ``first_ai``: index of the
+    first AI utterance of a judged dialogue, from 1; ``None`` for a human dialogue. The bootstrap is
+    over seeds. Returns judge -> `DETECTION_FIGURES` and (judge, judge) -> ``<figure>_difference``.
+    Raises `DataError` for a verdict that UniEval does not offer.
     """
     rows = list(judgments)
     seeds = sorted({row.seed_id for row in rows}, key=natural_key)
@@ -403,37 +402,16 @@ def detection(
     weights = statistics.item_weights(len(items), resamples, seed)
 
     def measured(judge: str, on: Flags) -> dict[str, Floats]:
-        return _figures(said[judge], true, on, item, weights)
+        accused, generated, human = said[judge] > 0, on & (true > 0), on & (true == 0)
+        hits = ((accused, generated), (said[judge] == true, generated), (accused, human))
+        shares = (_share(weights, item, hit, of) for hit, of in hits)
+        return dict(zip(DETECTION_FIGURES, shares, strict=True))
 
-    found = {judge: _row(measured(judge, said[judge] > _UNKNOWN), "{}") for judge in judges}
-    differences = {}
+    pairs = {}
     for a, b in combinations(judges, 2):
         both = (said[a] > _UNKNOWN) & (said[b] > _UNKNOWN)
-        of_a, of_b = measured(a, both), measured(b, both)
-        differences[a, b] = _row({name: of_a[name] - of_b[name] for name in of_a}, "{}_difference")
-    return found, differences
-
-
-def _figures(
-    said: Indices, true: Indices, on: Flags, item: Indices, weights: Floats
-) -> dict[str, Floats]:
-    """Each of shape (resamples + 1,)."""
-
-    def share(hit: Flags, of: Flags) -> Floats:
-        n = weights.shape[1]
-        hits = np.bincount(item[hit & of], minlength=n)
-        return ratio(weights @ hits, weights @ np.bincount(item[of], minlength=n))
-
-    generated, human = on & (true > 0), on & (true == 0)
-    values = (share(said > 0, generated), share(said == true, generated), share(said > 0, human))
-    return dict(zip(DETECTION_FIGURES, values, strict=True))
-
-
-def _row(values: dict[str, Floats], form: str) -> Row:
-    row: Row = {}
-    for name, each in values.items():
-        row |= figure(form.format(name), each)
-    return row
+        pairs[a, b] = differences(measured(a, both), measured(b, both))
+    return {judge: figures(measured(judge, said[judge] > _UNKNOWN)) for judge in judges}, pairs
 
 
 def _index(judgment: Judgment) -> int:

@@ -1,7 +1,7 @@
-"""What judges and people said of comparisons, in one form, as lines and as arrays.
+"""Verdicts of judges and people on comparisons, as lines and as arrays.
 
-A verdict here says which of two is *better* (or rather human); what a case asks is the protocol's
-business. A judge's name decides whether it counts as a person: see `botchat.measures.agreement`.
+A verdict here says which of two is *better* (of dialogues: more human), whatever the protocol asks.
+A judge's name decides whether it counts as a person: see `botchat.measures.agreement`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import UnsetType
 
 from botchat.errors import DataError
 from botchat.measures.statistics import Floats, Indices
-from botchat.records import Judgment, Verdict, natural_key
+from botchat.records import Judgment, natural_key
 
 Codes: TypeAlias = npt.NDArray[np.int8]
 
@@ -40,26 +40,22 @@ class Annotation:
     """One verdict of one judge on one comparison, in the order it was shown."""
 
     item: str
-    """What the comparison was made on (a question, a seed); one item may serve many pairs."""
+    """What the comparison was made on (a question, a seed); an item may have many pairs."""
     first: str
     second: str
     judge: str
     verdict: str | None
     """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; ``None``: unreadable."""
     confidence: float | None = None
-    """Probability that the judge gave to its verdict, where it is known."""
+    """Probability of the verdict by the judge, where it is known."""
 
 
 def read_csv(text: str, where: str) -> list[Annotation]:
     """Annotations of a CSV file with the columns `COLUMNS`, in any order; others are ignored.
 
-    Args:
-        text: the file's content.
-        where: its name, for messages.
-
-    Raises:
-        DataError: with file and line: no such column, a verdict that is none of 1, 2, tie or empty,
-            an empty name, a contestant against itself, a second verdict of one judge on one order.
+    Raises `DataError`, with the file's name ``where`` and the line: no such column, a verdict other
+    than 1, 2, tie or empty, an empty name, a contestant against itself, a second verdict of one
+    judge on one order.
     """
     rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     found: dict[tuple[str, str, str, str], int] = {}
@@ -67,8 +63,7 @@ def read_csv(text: str, where: str) -> list[Annotation]:
     line = 1
     try:
         header = [name.strip().lower() for name in next(rows, [])]
-        missing = [name for name in COLUMNS if name not in header]
-        if missing:
+        if missing := [name for name in COLUMNS if name not in header]:
             raise DataError(
                 f"{where}:1: no column {', '.join(missing)}; the first line must name the columns "
                 f"{','.join(COLUMNS)}"
@@ -82,16 +77,14 @@ def read_csv(text: str, where: str) -> list[Annotation]:
                         f"{where}:{line}: {len(row)} fields where the first line names "
                         f"{len(header)}; quote a field that contains a comma"
                     )
-                annotation = _annotation([row[i].strip() for i in at], f"{where}:{line}")
-                key = (annotation.item, annotation.first, annotation.second, annotation.judge)
-                if key in found:
+                one = _annotation([row[i].strip() for i in at], f"{where}:{line}")
+                earlier = found.setdefault((one.item, one.first, one.second, one.judge), line)
+                if earlier != line:
                     raise DataError(
-                        f"{where}:{line}: {annotation.judge} has judged item {annotation.item}, "
-                        f"{annotation.first} before {annotation.second}, on line {found[key]} "
-                        "already; keep one of the two"
+                        f"{where}:{line}: {one.judge} has judged item {one.item}, {one.first} "
+                        f"before {one.second}, on line {earlier} already; keep one of the two"
                     )
-                found[key] = line
-                annotations.append(annotation)
+                annotations.append(one)
             line = rows.line_num + 1
     except csv.Error as error:
         raise DataError(f"{where}:{line}: not readable as CSV: {error}") from None
@@ -101,8 +94,7 @@ def read_csv(text: str, where: str) -> list[Annotation]:
 def decoded(content: bytes, where: str) -> str:
     """The UTF-8 text of a file, with or without a byte order mark.
 
-    Raises:
-        DataError: it is not UTF-8; with the line.
+    Raises `DataError`, with the file's name ``where`` and the line, if it is not UTF-8.
     """
     try:
         return content.decode("utf-8-sig")
@@ -112,14 +104,12 @@ def decoded(content: bytes, where: str) -> str:
 
 
 def from_judgments(judgments: Iterable[Judgment]) -> list[Annotation]:
-    """Annotations of stage records, of one protocol: Arena, GTEval or UniEval.
+    """Annotations of stage records of one protocol: Arena, GTEval or UniEval.
 
-    There a verdict names the AI-involved side, so it is the *other* one that is better; Both and
-    Neither are ties. A UniEval dialogue has `NOBODY` as its second contestant: it is better
-    (``"1"``) where nothing was accused, ``"2"`` where any utterance was.
-
-    Raises:
-        DataError: a verdict that the protocol does not offer.
+    There a verdict names the AI-involved side, so the *other* side is better; Both and Neither are
+    ties. A UniEval dialogue has `NOBODY` as its second contestant: it is better (``"1"``) where
+    nothing was accused, worse (``"2"``) where any utterance was.
+    Raises `DataError` for a verdict that the protocol does not offer.
     """
     return [
         Annotation(
@@ -127,7 +117,7 @@ def from_judgments(judgments: Iterable[Judgment]) -> list[Annotation]:
             judgment.contestants[0],
             judgment.contestants[1] if len(judgment.contestants) > 1 else NOBODY,
             judgment.judge,
-            _better(judgment.verdict, judgment),
+            _better(judgment),
             None if isinstance(judgment.confidence, UnsetType) else judgment.confidence,
         )
         for judgment in judgments
@@ -143,12 +133,12 @@ def is_person(judge: str, truth_prefix: str | None) -> bool:
 class Grid:
     """Verdicts as arrays: c comparisons (item and two contestants), each shown in two orders.
 
-    The order of column 0 is the one that people first saw, or else the first there is.
+    Column 0 is the order in which people saw the comparison first, or else the first order found.
     """
 
     people: tuple[str, ...]
     judges: tuple[str, ...]
-    """Those who are no people, in the order they come in."""
+    """Those who are not people, in order of appearance."""
     items: tuple[str, ...]
     """Sorted, so that a bootstrap does not depend on the order of the annotations."""
     contestants: tuple[str, ...]
@@ -159,50 +149,41 @@ class Grid:
     said: Mapping[str, Codes]
     """Judge or person -> shape (c, 2): 1 the side shown first, -1 the second, or a code above."""
     confidence: Mapping[str, Floats]
-    """Of those whose is known of any verdict -> shape (c, 2), nan where it is not."""
+    """Judge -> shape (c, 2), nan where unknown; only judges with a known one."""
 
     @classmethod
     def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> Grid:
-        """The grid of annotations, at most one a judge, item and order of showing.
+        """The grid of annotations.
 
-        Raises:
-            DataError: there are two.
+        Raises `DataError` for two of one judge on one item in one order of showing.
         """
         rows = sorted(annotations, key=lambda row: not is_person(row.judge, truth_prefix))
-        items = sorted({row.item for row in rows}, key=natural_key)
-        number = {item: i for i, item in enumerate(items)}
+        items = {item: i for i, item in enumerate(sorted({r.item for r in rows}, key=natural_key))}
         contestants: dict[str, int] = {}
         places: dict[tuple[str, str, str], tuple[int, int]] = {}
         comparisons: list[tuple[int, int, int]] = []
-        names = dict.fromkeys(row.judge for row in rows)
-        entries: dict[tuple[str, int, int], int] = {}
-        sure: dict[str, Floats] = {}
         for row in rows:
-            place = places.get((row.item, row.first, row.second))
-            if place is None:
-                place = (len(comparisons), 0)
-                places[row.item, row.first, row.second] = place
-                places[row.item, row.second, row.first] = (len(comparisons), 1)
-                comparisons.append(
-                    (
-                        number[row.item],
-                        contestants.setdefault(row.first, len(contestants)),
-                        contestants.setdefault(row.second, len(contestants)),
-                    )
-                )
-            if (row.judge, *place) in entries:
+            if (row.item, row.first, row.second) not in places:
+                places[row.item, row.first, row.second] = len(comparisons), 0
+                places[row.item, row.second, row.first] = len(comparisons), 1
+                first = contestants.setdefault(row.first, len(contestants))
+                second = contestants.setdefault(row.second, len(contestants))
+                comparisons.append((items[row.item], first, second))
+        shape = len(comparisons), 2
+        names = tuple(dict.fromkeys(row.judge for row in rows))
+        said = {name: np.full(shape, ABSENT, np.int8) for name in names}
+        confidence: dict[str, Floats] = {}
+        for row in rows:
+            place = places[row.item, row.first, row.second]
+            if said[row.judge][place] != ABSENT:
                 raise DataError(
                     f"{row.judge} has judged item {row.item}, {row.first} before {row.second}, "
                     "twice; keep one of the two"
                 )
-            entries[row.judge, *place] = _CODE[row.verdict]
-        said = {name: np.full((len(comparisons), 2), ABSENT, np.int8) for name in names}
-        for (name, comparison, order), code in entries.items():
-            said[name][comparison, order] = code
-        for row in rows:
+            said[row.judge][place] = _CODE[row.verdict]
             if row.confidence is not None:
-                known = sure.setdefault(row.judge, np.full((len(comparisons), 2), np.nan))
-                known[places[row.item, row.first, row.second]] = row.confidence
+                known = confidence.setdefault(row.judge, np.full(shape, np.nan))
+                known[place] = row.confidence
         table = np.array(comparisons, dtype=np.intp).reshape(-1, 3)
         return cls(
             people=tuple(name for name in names if is_person(name, truth_prefix)),
@@ -212,13 +193,13 @@ class Grid:
             item=table[:, 0],
             sides=table[:, 1:],
             said=said,
-            confidence=sure,
+            confidence=confidence,
         )
 
     def seen_by(self, person: str) -> Codes:
         """One verdict a comparison, in the order of column 0, shape (c,).
 
-        What was said in the other order counts, mirrored, where nothing readable was said in this.
+        Where it is not readable, the verdict in the other order counts, mirrored.
         """
         here, there = self.said[person][:, 0], self.said[person][:, 1]
         swapped = (here >= UNREADABLE) & (there < UNREADABLE)
@@ -227,11 +208,10 @@ class Grid:
     def majority(self, people: Sequence[str]) -> Codes:
         """The side that more of ``people`` prefer, in both orders, shape (c, 2).
 
-        Votes for a tie count for neither side, and a level vote is a tie; absent where nobody gave
+        Votes for a tie count for neither side, and equal votes are a tie; absent where nobody gave
         a readable verdict.
         """
-        lead = np.zeros(len(self.item), np.intp)
-        voters = np.zeros(len(self.item), np.intp)
+        lead, voters = np.zeros((2, len(self.item)), np.intp)
         for person in people:
             readable = self.said[person] < UNREADABLE
             lead += (np.where(readable, self.said[person], 0) * np.array([1, -1])).sum(1)
@@ -253,7 +233,8 @@ def _annotation(fields: list[str], where: str) -> Annotation:
     return Annotation(item, first, second, judge, verdict or None)
 
 
-def _better(verdict: Verdict | None, judgment: Judgment) -> str | None:
+def _better(judgment: Judgment) -> str | None:
+    verdict = judgment.verdict
     if verdict is None:
         return None
     if len(judgment.contestants) == 1 and (verdict == "No" or verdict.isdecimal()):

@@ -1,7 +1,7 @@
 """Lengths of generated utterances in cl100k_base tokens (BotChat §4.1, Table 1, Figure 3).
 
-tiktoken reads the encoding's vocabulary from a file that it downloads on first use. It is looked
-for where it may already be; where it cannot be had, lengths are in words and say so.
+tiktoken downloads the encoding's vocabulary on first use. We first look for the file where it may
+already be; without it, lengths are in words and say so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,24 +34,24 @@ Unit = Literal["tokens", "words"]
 ENCODING = "cl100k_base"
 CACHE_DIR = "TIKTOKEN_CACHE_DIR"
 DOWNLOAD_TIMEOUT_S = 20.0
-"""How long a run waits for tiktoken's download; it goes on in the background for the next run."""
+"""How long a run waits for tiktoken's download, which then continues in the background."""
 
 _URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
 _FILE = hashlib.sha1(_URL.encode(), usedforsecurity=False).hexdigest()
-"""tiktoken names a file of its cache by the SHA-1 of the address it comes from."""
+"""tiktoken names a cached file by the SHA-1 of its address."""
 _SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 
 _HAN_OR_KANA = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_HAN_OR_KANA}]|[^\W{_HAN_OR_KANA}]+(?:['\u2019][^\W{_HAN_OR_KANA}]+)*")
 _ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)
-"""The same in ASCII text, found sooner."""
+"""Finds the same words in ASCII text, faster."""
 _SPACED = bytes(c if chr(c).isalnum() or chr(c) == "_" else 0x20 for c in range(128)).ljust(256)
-"""ASCII with a space for all that is in no word."""
+"""Translation of ASCII: a space for every character that is not part of a word."""
 
 
 @dataclass(frozen=True)
 class Counter:
-    """Counts a text in ``unit``."""
+    """Measures a text in ``unit``."""
 
     unit: Unit
     count: Callable[[str], int]
@@ -60,16 +59,16 @@ class Counter:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Lengths of every generated utterance; ChatSEED utterances are not among them."""
+    """Lengths of every generated utterance, without the ChatSEED's."""
 
     unit: Unit
     by_contestant: Mapping[str, NDArray[np.int64]]
-    """Contestant -> lengths, in the order of its dialogues; empty if it said nothing."""
+    """Contestant -> lengths, in the order of its dialogues."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Statistics of lengths; all but ``n`` are NaN where there is no utterance."""
+    """Statistics of ``n`` lengths; NaN without any."""
 
     n: int
     mean: float
@@ -83,7 +82,7 @@ class Summary:
 
 @cache
 def counter() -> Counter:
-    """The cl100k_base counter, or one of words where the encoding cannot be had (logged once)."""
+    """The cl100k_base counter, or one of words without the vocabulary (logged once)."""
     encoding = _encoding()
     if encoding is None:
         log.warning(
@@ -106,18 +105,11 @@ def words(text: str) -> int:
     return len((_ASCII_WORD if text.isascii() else _WORD).findall(text))
 
 
-def measure(
-    dialogues: Dialogues,
-    get_counter: Callable[[], Counter] = counter,
-) -> Lengths:
+def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
     """Lengths of all generated utterances, all in one unit.
 
-    Tokens are taken from the records where they are and counted where they are not; if they cannot
-    be counted, every utterance is measured in words.
-
-    Args:
-        dialogues: contestant -> seed id -> dialogue.
-        get_counter: gives the counter; asked only where a record holds no token count.
+    Recorded token counts are used; missing ones are counted. If that is not possible, every
+    utterance is measured in words. ``get_counter`` is called only if a count is missing.
     """
     recorded = {
         name: [fact for dialogue in by_seed.values() for fact in _recorded(dialogue)]
@@ -141,7 +133,7 @@ def measure(
 
 
 def summary(lengths: NDArray[np.int64]) -> Summary:
-    """Mean, median, 95th percentile, maximum and standard deviation of lengths."""
+    """The statistics of lengths, shape (n,)."""
     if not len(lengths):
         return Summary(0, *[float("nan")] * 5)
     return Summary(
@@ -155,7 +147,7 @@ def summary(lengths: NDArray[np.int64]) -> Summary:
 
 
 def _recorded(dialogue: Dialogue) -> list[int | None]:
-    """Recorded tokens of each generated utterance; a human dialogue has no facts."""
+    """Recorded tokens of each generated utterance, ``None`` where there is no record."""
     generated = len(dialogue.utterances) - dialogue.n_seed
     known = [fact.tokens for fact in dialogue.facts[:generated]]
     return known + [None] * (generated - len(known))
@@ -169,11 +161,11 @@ def _encoding() -> tiktoken.Encoding | None:
 
 
 def _folders() -> Iterator[Path]:
-    """Where the vocabulary may already be, most explicit first."""
+    """Folders that may hold the vocabulary, most explicit first."""
     for variable in (CACHE_DIR, "DATA_GYM_CACHE_DIR"):
         if os.environ.get(variable):
             yield Path(os.environ[variable])
-    # llama-index-core carries a ready cache. The namespace package is found without importing it.
+    # llama-index-core contains the file; find_spec does not import the package.
     spec = importlib.util.find_spec("llama_index")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         yield Path(place) / "core" / "_static" / "tiktoken_cache"
@@ -181,7 +173,7 @@ def _folders() -> Iterator[Path]:
 
 
 def _holds_vocabulary(folder: Path) -> bool:
-    """Whether tiktoken would take the file: it deletes one with another digest and downloads."""
+    """Whether tiktoken would use the file: one with another digest it deletes and downloads."""
     try:
         return hashlib.sha256((folder / _FILE).read_bytes()).hexdigest() == _SHA256
     except OSError:
@@ -191,16 +183,10 @@ def _holds_vocabulary(folder: Path) -> bool:
 def _load(folder: Path) -> tiktoken.Encoding:
     import tiktoken
 
-    with _cache_dir(folder):
-        return tiktoken.get_encoding(ENCODING)
-
-
-@contextmanager
-def _cache_dir(folder: Path) -> Iterator[None]:
     before = os.environ.get(CACHE_DIR)
     os.environ[CACHE_DIR] = str(folder)
     try:
-        yield
+        return tiktoken.get_encoding(ENCODING)
     finally:
         if before is None:
             del os.environ[CACHE_DIR]
@@ -209,7 +195,7 @@ def _cache_dir(folder: Path) -> Iterator[None]:
 
 
 def _download() -> tiktoken.Encoding | None:
-    """Let tiktoken download it, waited for only so long: it sets no timeout itself."""
+    """Let tiktoken download it, in a thread because tiktoken sets no timeout."""
     import tiktoken
 
     got: list[tiktoken.Encoding] = []

@@ -1,8 +1,8 @@
-"""MATEval's recorded discussions: its published correlations, computed again without a model.
+"""MATEval's published correlations, computed from its recorded discussions without a model.
 
 The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with
-people's scores and one JSON file a strategy, which holds every turn of every discussion and the
-report that the summariser wrote in the end (Li et al. 2024, §4; its Tables 1 and 2).
+people's scores and one JSON file a strategy, with every message of every discussion and the
+summariser's final report (Li et al. 2024, §4, Tables 1 and 2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ERROR_TYPES: Mapping[str, tuple[str, str]] = {
     "ILC": ("Inappropriate Lexical Choice", "用词不当"),
     "FER": ("Factual Error", "事实性错误"),
 }
-"""The paper's five, in the order of its tables, by the names the two languages' files give them."""
+"""The paper's five, in the order of its tables: code -> name in the English and Chinese files."""
 
 STRATEGIES: Mapping[str, str] = {
     "no_multi_agent": "SA",
@@ -57,25 +57,19 @@ _PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
 def mateval(files: Mapping[str, bytes], *, resamples: int = 1000, seed: int = 0) -> list[Row]:
     """Correlation of each strategy's recorded scores with people's, for each error type.
 
-    Args:
-        files: name -> content of one dataset's files, in any folders. Of several JSON files those
-            without recorded reports (upstream's inputs) are passed over.
-        resamples: of the bootstrap over stories that gives the intervals.
-        seed: of the bootstrap.
+    ``files``: name -> content of one dataset's files, in any folders; JSON files without recorded
+    reports (upstream's inputs) are ignored. The bootstrap is over stories.
 
-    Returns:
-        Rows ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n`` stories, ``unreadable``
-        reports (without a score for this type; they are not part of ``n``), ``spearman`` and
-        ``kendall`` with their intervals, in the order of the paper's table.
+    Rows, in the order of the paper's table: ``strategy``, ``error_type`` (a key of `ERROR_TYPES`),
+    ``n`` stories, ``unreadable`` reports (without a score for this type, and not in ``n``),
+    ``spearman`` and ``kendall`` with their intervals.
 
     Raises:
         MissingError: no table with people's scores, or no recorded reports.
-        DataError: a file that is not what it should be, with its name and line or record.
+        DataError: an invalid file, with its name and line or record.
     """
     told = people(files)
     reports = _reports(files, [story for story, _ in told])
-    order = [*STRATEGIES.values(), *sorted(set(reports) - set(STRATEGIES.values()))]
-    rows: list[Row] = []
     found: dict[tuple[str, str], Row] = {}
     for code in ERROR_TYPES:
         ratings = [Rating(str(i), "", _PEOPLE, scores[code]) for i, (_, scores) in enumerate(told)]
@@ -85,22 +79,21 @@ def mateval(files: Mapping[str, bytes], *, resamples: int = 1000, seed: int = 0)
             for i, scores in read.items()
         ]
         for row in compare_scores(ratings, _PEOPLE, resamples=resamples, seed=seed).rows:
-            found[str(row.pop("judge")).removeprefix("by "), code] = row
-    for strategy in order:
-        if strategy in reports:
-            rows += [
-                {"strategy": strategy, "error_type": code, **found[strategy, code]}
-                for code in ERROR_TYPES
-            ]
-    return rows
+            found[str(row.pop("judge")), code] = row
+    known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
+    return [
+        {"strategy": strategy, "error_type": code, **found[f"by {strategy}", code]}
+        for strategy in (*known, *sorted(set(reports) - set(known)))
+        for code in ERROR_TYPES
+    ]
 
 
 def read_report(text: str) -> dict[str, float]:
     """Scores by error type of a report in question-and-answer form, English or Chinese.
 
-    The last score line under a question counts. A sign is taken as it stands (some reports give a
-    deduction without its minus; so do the published figures), and a type without a score line is
-    left out: an answer of No is not turned into a 0.
+    The last score line under a question counts. Its sign is kept as written: some reports give a
+    deduction without a minus, and the published figures use them so. A type without a score line is
+    left out; an answer of No is not a score of 0.
     """
     _, *parts = _QUESTION.split(text)
     scores = {}
@@ -194,7 +187,7 @@ def _read_records(
         report = record.get(key)
         read[index] = read_report(report) if isinstance(report, str) else {}
         same += record.get("story") == stories[index]
-    # Upstream changed a word here and there between the table and the discussions.
+    # Upstream changed a few words between the table and the discussions.
     if 2 * same < len(records):
         raise DataError(
             f"{name}: only {same} of {len(records)} stories are those of the table; give files of "

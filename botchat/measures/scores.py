@@ -13,7 +13,7 @@ from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.annotations import is_person
-from botchat.measures.statistics import Flags, Floats, figure
+from botchat.measures.statistics import Flags, Floats, differences, figures
 from botchat.records import natural_key
 
 
@@ -22,7 +22,7 @@ class Rating:
     """One score that one judge gave to one text."""
 
     item: str
-    """What the text belongs to (a story, a conversation); one item may have many texts."""
+    """What the text belongs to (a story, a conversation); an item may have many texts."""
     contestant: str
     judge: str
     score: float | None
@@ -47,18 +47,12 @@ def compare_scores(
     resamples: int = 1000,
     seed: int = 0,
 ) -> ScoreAgreement:
-    """Compare judges on scores of single texts (ChatEval Table 2, MATEval Table 1).
+    """Correlate judges' scores with people's: the mean of the readable scores of a text.
 
-    What people say of a text is the mean of their readable scores.
-
-    Args:
-        ratings: at most one a judge, item and contestant.
-        truth_prefix: what the names of annotators start with.
-        resamples: of the bootstrap, over items.
-        seed: of the bootstrap.
+    ``truth_prefix``: what people's names start with. The bootstrap is over items.
 
     Raises:
-        MissingError: no judge or no annotator.
+        MissingError: no judge or no person.
         DataError: two scores of one judge for one text.
     """
     scores: dict[str, dict[tuple[str, str], float]] = {}
@@ -93,19 +87,15 @@ def compare_scores(
     rows: list[Row] = []
     for judge in judges:
         readable = np.isfinite(given[judge])
-        unreadable = sum(key in scores[judge] for key in truth) - int(readable.sum())
-        row: Row = {"judge": judge, "n": int(readable.sum()), "unreadable": unreadable}
-        for name, values in correlations(judge, readable).items():
-            row |= figure(name, values)
-        rows.append(row)
+        n = int(readable.sum())
+        unreadable = sum(key in scores[judge] for key in truth) - n
+        row: Row = {"judge": judge, "n": n, "unreadable": unreadable}
+        rows.append(row | figures(correlations(judge, readable)))
     pairs: list[Row] = []
     for a, b in combinations(judges, 2):
         both = np.isfinite(given[a]) & np.isfinite(given[b])
-        of_a, of_b = correlations(a, both), correlations(b, both)
         row = {"judge_a": a, "judge_b": b, "n": int(both.sum())}
-        for name in of_a:
-            row |= figure(f"{name}_difference", of_a[name] - of_b[name])
-        pairs.append(row)
+        pairs.append(row | differences(correlations(a, both), correlations(b, both)))
     return ScoreAgreement(tuple(rows), tuple(pairs))
 
 
@@ -119,7 +109,7 @@ def _means(people: Sequence[Mapping[tuple[str, str], float]]) -> dict[tuple[str,
 
 
 def _correlations(x: Floats, y: Floats, weights: Floats) -> dict[str, Floats]:
-    # Few scores differ, so equal ones are added up first: the work is by their number squared.
+    # The work grows with the square of the entries: texts with equal scores are one entry.
     distinct, group = np.unique(np.stack([x, y]), axis=1, return_inverse=True)
     members = np.zeros((len(x), distinct.shape[1]))
     members[np.arange(len(x)), group.reshape(-1)] = 1

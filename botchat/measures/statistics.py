@@ -1,14 +1,14 @@
-"""Statistics of agreement and rank, on arrays, for many bootstrap resamples at once.
+"""Statistics of agreement and rank, for many bootstrap resamples at once.
 
-Every function works along the last axes and keeps the ones before: row 0 of `item_weights` is the
-sample itself, the others are resamples, so one call gives a figure and what its interval needs.
-A figure that is not defined (nothing to divide by, a rating without any variation) is NaN.
+Functions work along the last axes and keep the others. Row 0 of `item_weights` is the sample and
+the other rows are resamples, so one call gives a figure and its interval.
+An undefined figure (division by zero, a rating without variation) is NaN.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -26,13 +26,10 @@ LEVEL = 0.95
 
 
 def item_weights(n_items: int, resamples: int, seed: int) -> Floats:
-    """How often each item counts: ones in row 0, then drawn with replacement.
+    """How often each item counts, shape (resamples + 1, n_items).
 
-    Items are drawn, not rows: all that is said about one item stands or falls together. Two judges
-    weighted by the same array are compared on the same items, so their difference is paired.
-
-    Returns:
-        Shape (resamples + 1, n_items); every row sums to ``n_items``.
+    Once in row 0; in the others, items are drawn with replacement, each with everything said about
+    it. Two judges weighted by the same array are compared on the same items: a paired difference.
     """
     drawn = np.random.default_rng(seed).multinomial(
         n_items, np.full(n_items, 1 / max(n_items, 1)), size=resamples
@@ -40,32 +37,39 @@ def item_weights(n_items: int, resamples: int, seed: int) -> Floats:
     return np.vstack([np.ones(n_items), drawn]).astype(np.float64)
 
 
-def interval(values: Floats) -> tuple[float, float]:
-    """Percentile bootstrap interval at `LEVEL` of a figure, shape (resamples + 1,).
-
-    Resamples in which the figure is not defined are left out; NaN where it is defined in none.
-    """
-    drawn = values[1:][np.isfinite(values[1:])]
-    if not len(drawn):
-        return math.nan, math.nan
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
 def figure(name: str, values: Floats) -> Row:
-    """The entries ``name``, ``name_low`` and ``name_high`` of a figure, shape (resamples + 1,)."""
-    if not math.isfinite(values[0]):
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    low, high = (None if math.isnan(end) else end for end in interval(values))
-    return {name: float(values[0]), f"{name}_low": low, f"{name}_high": high}
+    """The entries ``name``, ``name_low`` and ``name_high`` of a figure, shape (resamples + 1,).
+
+    The ends are percentiles at `LEVEL` of the resamples in which the figure is defined; None
+    without any, or where the figure itself is not defined.
+    """
+    row: Row = {name: None, f"{name}_low": None, f"{name}_high": None}
+    if math.isfinite(values[0]):
+        row[name] = float(values[0])
+        if len(drawn := values[1:][np.isfinite(values[1:])]):
+            low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+            row |= {f"{name}_low": float(low), f"{name}_high": float(high)}
+    return row
+
+
+def figures(values: Mapping[str, Floats]) -> Row:
+    """The entries of several figures, as `figure` makes them."""
+    row: Row = {}
+    for name, each in values.items():
+        row |= figure(name, each)
+    return row
+
+
+def differences(one: Mapping[str, Floats], other: Mapping[str, Floats]) -> Row:
+    """The entries ``<name>_difference``, one less other, in the order of ``one``."""
+    return figures({f"{name}_difference": one[name] - other[name] for name in one})
 
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
-    """``part / whole``, NaN where the whole is nothing."""
+    """``part / whole``, NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(
-            np.equal(whole, 0), np.nan, np.divide(np.asarray(part, np.float64), whole)
-        ).astype(np.float64)
+        quotient = np.divide(np.asarray(part, np.float64), whole)
+    return np.where(np.equal(whole, 0), np.nan, quotient).astype(np.float64)
 
 
 def accuracy(confusion: Floats) -> Floats:
@@ -74,36 +78,26 @@ def accuracy(confusion: Floats) -> Floats:
 
 
 def cohen_kappa(confusion: Floats) -> Floats:
-    """Cohen's kappa of tables of counts, shape (..., k, k) -> (...); Cohen 1960.
-
-    Each rater keeps its own distribution of labels.
-    """
+    """Cohen's kappa of tables of counts, shape (..., k, k) -> (...) (Cohen 1960)."""
     n = confusion.sum((-2, -1))
     by_chance = ratio((confusion.sum(-1) * confusion.sum(-2)).sum(-1), n * n)
     return _beyond_chance(accuracy(confusion), by_chance)
 
 
 def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
-    """Fleiss' kappa; Fleiss 1971. All raters share one distribution of labels.
+    """Fleiss' kappa (Fleiss 1971).
 
-    Args:
-        agreement: mean over the units of the share of agreeing pairs of raters, shape (...).
-        labels: how often each label was given in all, shape (..., k).
+    ``agreement``: mean over the units of `agreeing_pairs`, shape (...). ``labels``: how often each
+    label was given in all units, shape (..., k).
     """
     shares = ratio(labels, labels.sum(-1)[..., None])
     return _beyond_chance(np.asarray(agreement, np.float64), (shares**2).sum(-1))
 
 
-def fleiss_kappa_of_two(confusion: Floats) -> Floats:
-    """Fleiss' kappa of two raters, from tables of counts, shape (..., k, k) -> (...)."""
-    return fleiss_kappa(accuracy(confusion), confusion.sum(-1) + confusion.sum(-2))
-
-
 def agreeing_pairs(counts: Floats) -> Floats:
     """Share of agreeing pairs of raters in each unit, NaN where fewer than two rated it.
 
-    Args:
-        counts: how many raters gave each label, shape (units, k).
+    ``counts``: how many raters gave each label, shape (units, k).
     """
     raters = counts.sum(-1)
     return ratio((counts * (counts - 1)).sum(-1), raters * (raters - 1))
@@ -112,18 +106,15 @@ def agreeing_pairs(counts: Floats) -> Floats:
 def coincidences(counts: Floats) -> Floats:
     """Krippendorff's coincidence matrix of each unit, shape (units, k) -> (units, k, k).
 
-    Add them up over the units for `krippendorff_alpha`. A unit that fewer than two raters rated
-    adds nothing.
+    Their sum over the units is what `krippendorff_alpha` takes. A unit that fewer than two raters
+    rated adds nothing.
     """
     pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(counts.shape[1]))
     return ratio(pairs, np.maximum(counts.sum(-1) - 1, 1)[:, None, None])
 
 
 def krippendorff_alpha(coincidence: Floats) -> Floats:
-    """Krippendorff's alpha for nominal labels, shape (..., k, k) -> (...); Krippendorff 2004, 11.3.
-
-    Raters may be any number and may leave units out.
-    """
+    """Krippendorff's alpha for nominal labels, (..., k, k) -> (...) (Krippendorff 2004, 11.3)."""
     labels = coincidence.sum(-1)
     n = labels.sum(-1)
     apart = n - np.trace(coincidence, axis1=-2, axis2=-1)
@@ -134,13 +125,11 @@ def krippendorff_alpha(coincidence: Floats) -> Floats:
 def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
     """Spearman's rank correlation, ties at their mean rank.
 
-    Args:
-        x: one rating, shape (..., n).
-        y: the other, the same.
-        weights: how often each entry counts, shape (..., n); once where not given.
+    ``x``, ``y``: two ratings, shape (..., n). ``weights``: how often each entry counts, shape
+    (..., n); default 1.
     """
     w = np.ones_like(x) if weights is None else weights
-    # The sum of signs is twice the distance of a rank from the mean rank.
+    # The signed sum against all others is twice the distance of a rank from the mean rank.
     of_x, of_y = _against_all(w, _signs(x)), _against_all(w, _signs(y))
     return ratio(
         (w * of_x * of_y).sum(-1),
@@ -162,11 +151,7 @@ def kendall(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
 def correlation(both: Floats, first: Floats, second: Floats, n: Floats) -> Floats:
     """Pearson's correlation of two yes-or-no marks, from counts of any shape.
 
-    Args:
-        both: cases with both marks.
-        first: cases with the first mark.
-        second: cases with the second.
-        n: all cases.
+    Cases with ``both`` marks, with the ``first``, with the ``second``, and all ``n``.
     """
     spread = np.sqrt(first * (n - first) * (second * (n - second)))
     return ratio(n * both - first * second, spread)
@@ -175,8 +160,7 @@ def correlation(both: Floats, first: Floats, second: Floats, n: Floats) -> Float
 def effective_votes(raters: int, correlation: Floats) -> Floats:
     """How many independent voters ``raters`` correlated ones are worth: k / (1 + (k - 1) r).
 
-    Kish's design effect; ``correlation`` is the mean correlation of their errors. Between 1 and
-    ``raters`` where that is not negative.
+    From Kish's design effect; ``correlation``: mean correlation of their errors.
     """
     return ratio(raters, 1 + (raters - 1) * correlation)
 
@@ -184,8 +168,8 @@ def effective_votes(raters: int, correlation: Floats) -> Floats:
 def mcnemar_exact(only_first: int, only_second: int) -> float:
     """Two-sided p of McNemar's exact test, from the cases that only one of two judges got right.
 
-    It takes cases for independent; where one item gives several, the interval of the difference by
-    item is the safer answer. 1.0 where the judges never differ.
+    It assumes independent cases: where an item has several, trust the bootstrap by item instead.
+    1.0 where the judges never differ.
     """
     n, fewer = only_first + only_second, min(only_first, only_second)
     term, tail = 1, 1
@@ -215,7 +199,7 @@ def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
     middle = share + z * z / (2 * n)
     reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     whole = 1 + z * z / n
-    # At 0 and n hits one end is exact, and not so in floating point.
+    # At 0 and n hits one end is exactly 0 or 1; floating point would miss it.
     low = 0.0 if hits == 0 else (middle - reach) / whole
     return low, 1.0 if hits == n else (middle + reach) / whole
 

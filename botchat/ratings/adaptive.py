@@ -1,12 +1,12 @@
-"""Which comparisons to make next, and when enough were made (adaptive Arena).
+"""The adaptive Arena: which comparisons to make next, and when to stop.
 
-Every pair of models gets a few comparisons; then those get more that tell most about orders that
-are probably wrong. It ends when draws from the posterior of the full board's ratings
-(`botchat.ratings.full_board`) say that at most ``swaps`` pairs more than ``gap`` Elo apart are in
-the wrong order, with the confidence asked.
+Every pair of models gets a few comparisons; then the pairs that are most informative about probably
+wrong orders get more. It stops when, in draws from the posterior of the full board's ratings
+(`botchat.ratings.full_board`), at most ``swaps`` pairs more than ``gap`` Elo apart are in the wrong
+order, with the wanted confidence.
 
-What is asked depends on the models, their seeds, the settings and the results told, and on
-nothing else: an interrupted run goes on by asking and telling again what is stored.
+What is asked depends only on the models, their seeds, the settings and the results told: an
+interrupted run continues by asking again and telling the stored results.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ ELO = 400 / math.log(10)
 """Rating points in one logit."""
 
 _ENOUGH_FOR_A_START = 30
-"""Comparisons for each model; every one is also another model's."""
+"""Comparisons for each model; each counts for two models."""
 _LEAST_BATCH, _BATCHES = 50, 80
 _LOOKS = 2
-"""Looks in a row at which the target must hold: the best of many looks would flatter."""
+"""Batches in a row at whose end the target must hold; one of many could be luck."""
 _SURE = 5.0
-"""Standard errors beyond which no draw will have a pair in the wrong order."""
+"""Standard errors beyond which no draw has a pair in the wrong order."""
 _FAR = 400.0
 """Elo; at this distance one model scores 1 of 11."""
 _CHUNK, _MOST_DRAWN, _LEAST_DRAWS = 1 << 22, 1 << 25, 200
-"""Differences of drawn strengths held at once (32 MB), and drawn at a look; draws for all that."""
+"""Differences of drawn strengths in memory at once (32 MB) and in all draws; draws at least."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """At most ``swaps`` pairs more than ``gap`` Elo apart in the wrong order, this surely.
+    """At most ``swaps`` pairs more than ``gap`` Elo apart in the wrong order, at ``confidence``.
 
     Raises `ConfigError` for values out of range.
     """
@@ -66,12 +66,12 @@ class Target:
 class AdaptiveSettings:
     """How comparisons are chosen.
 
-    ``target``: when to stop; None: only the budget stops. ``budget``: comparisons in all, those of
-    earlier runs included. ``design``: ``adaptive``, or ``uniform``: pairs in equal turn, with the
-    same stop. ``first``: comparisons a pair to begin with, at most 60 a model. ``batch``:
-    comparisons asked at once; None: 1/80 of those made, at least 50. ``uniform``: share of those
-    after the first that go to pairs in equal turn. ``audits``: share that shows a seed in its
-    other order. ``draws``: from the posterior. ``seed``: of everything random.
+    ``target``: when to stop; None: when the budget is used. ``budget``: comparisons in all, with
+    those of earlier runs. ``design``: ``adaptive``, or ``uniform``: pairs in turn, with the same
+    target. ``first``: comparisons of each pair at the start, at most 60 a model. ``batch``:
+    comparisons asked at once; None: 1/80 of those made, at least 50. ``uniform``: share of the
+    later ones that go to pairs in turn. ``audits``: share that shows a seed in its other order.
+    ``draws``: from the posterior. ``seed``: of all random choices.
     Raises `ConfigError` for values out of range.
     """
 
@@ -115,12 +115,12 @@ class Asked:
 class State:
     """What is known so far.
 
-    ``made``: comparisons made, earlier ones included, unreadable ones too. ``population``: those
-    of the full board. ``rating``, ``error``: Elo of the full board (mean 1000) as estimated and
-    its standard error; shape (m,). ``swaps``: pairs more than ``gap`` apart in the wrong order, at
-    most, with the confidence asked. ``probability``: that the target holds.
-    ``finished``: why it stopped, one line; "" while it goes on. ``warning``: what the ratings
-    cannot tell, one line, or "".
+    ``made``: comparisons made, with those of earlier runs and unreadable ones. ``population``:
+    comparisons of the full board. ``rating``, ``error``: estimated Elo of the full board (mean
+    1000) and its standard error, shape (m,). ``swaps``: upper bound, at the wanted confidence, of
+    the pairs more than ``gap`` apart in the wrong order. ``probability``: that the target holds.
+    ``finished``: why it stopped, one line, or "". ``warning``: what the ratings cannot tell, one
+    line, or "".
     """
 
     made: int
@@ -134,10 +134,10 @@ class State:
 
 
 class AdaptiveDesign:
-    """Asks comparisons in batches, is told their results, and says when that is enough.
+    """Asks for comparisons in batches, is told their results, and says when to stop.
 
-    Call `ask`, make the comparisons, call `tell`; until `ask` returns None. Results that an
-    earlier run stored are told in the same way: the same questions come in the same order.
+    Call `ask`, make the comparisons and call `tell`, until `ask` returns None. Tell the stored
+    results of an earlier run in the same way: it asks for the same comparisons in the same order.
     """
 
     def __init__(
@@ -150,13 +150,10 @@ class AdaptiveDesign:
     ) -> None:
         """Nothing asked yet.
 
-        Args:
-            models: names, m of them.
-            seeds_of: numbers of the seeds on which two models can be compared, in both orders;
-                called with i < j.
-            settings: how to choose, when to stop.
-            known: comparisons of a board to which a model is added; ``cluster`` numbers seeds.
-            added: index of that model; only pairs with it are asked, counted and judged by.
+        ``models``: names, m of them. ``seeds_of``: (i, j) with i < j -> numbers of the seeds on
+        which the two models can be compared, in both orders. To add a model to a board, give its
+        index ``added``, so that only pairs with it are asked and counted, and the comparisons of
+        the others that are ``known``; their ``cluster`` numbers the seeds.
 
         Raises:
             ConfigError: fewer than two models, or some that have no seed in common with the others.
@@ -175,7 +172,7 @@ class AdaptiveDesign:
                 "known comparisons need seeds, these models, and none of the one added"
             )
         self.models = tuple(models)
-        self._seeds_of, self._settings, self._added, self._known = seeds_of, settings, added, known
+        self._seeds_of, self._settings, self._added = seeds_of, settings, added
         low, high = np.triu_indices(m, 1)
         pairs = zip(low.tolist(), high.tolist(), strict=True)
         n_seeds = np.array([len(seeds_of(i, j)) for i, j in pairs])
@@ -190,32 +187,29 @@ class AdaptiveDesign:
         if added is not None:
             asked &= (low == added) | (high == added)
         self._low, self._high, self._n_seeds = low[asked], high[asked], n_seeds[asked]
+        self._size = int(2 * self._n_seeds.sum())
+        self._limit = min(self._size, settings.budget or self._size)
         self._fresh, self._audited = np.zeros((2, len(self._low)), dtype=np.intp)
         self._orders: dict[int, npt.NDArray[np.integer]] = {}
         self._told: list[Comparisons] = [] if known is None else [known]
         self._open: Asked | None = None
-        self._look: _Look | None = None
+        self._look: tuple[State, Floats] | None = None
         self._latent: full_board.Latent | None = None
         self._held = 0
 
     def ask(self) -> Asked | None:
-        """The next batch of comparisons; None when finished.
-
-        Raises:
-            ValueError: the results of the last batch were not told.
-        """
+        """The next batch; None when finished. ``ValueError`` if the last was not told."""
         if self._open is not None:
             raise ValueError("the results of the last batch have not been told")
         made = int(self._made.sum())
-        if made < self._most(self._first) or not self.state.finished:
+        if made < min(self._first, self._limit) or not self.state.finished:
             self._open = self._questions(self._next_pairs())
         return self._open
 
     def tell(self, result: Floats) -> None:
         """Results of the last batch for ``first``: 1, ½, 0; nan: unreadable, not asked again.
 
-        Raises:
-            ValueError: nothing was asked, another number of results, or one that is none.
+        ``ValueError`` for another number of results than was asked for, or other values.
         """
         asked, result = self._open, np.asarray(result, dtype=np.float64)
         if asked is None or result.shape != (len(asked),):
@@ -234,27 +228,28 @@ class AdaptiveDesign:
     @property
     def state(self) -> State:
         """What is known from the results told."""
-        return self._looked.state
+        return self._looked[0]
 
     @property
-    def _looked(self) -> _Look:
+    def _looked(self) -> tuple[State, Floats]:
+        """The state, and the gain of one more comparison of each pair."""
         if self._look is None:
-            self._look = self._judge()
+            self._look = self._estimated()
         return self._look
 
-    def _judge(self) -> _Look:
+    def _estimated(self) -> tuple[State, Floats]:
         target = self._settings.target or Target()
         comparisons = together(self.models, self._told)
         board = full_board.estimate(comparisons, self._population, self._latent)
         low, high = self._low, self._high
         counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
-        made, population = int(self._made.sum()), int(2 * self._n_seeds.sum())
+        made = int(self._made.sum())
         probability = float((counts <= target.swaps).mean())
         if made >= self._first:
             self._latent = board.latent
             self._held = self._held + 1 if probability >= target.confidence else 0
         finished = ""
-        if made == population:
+        if made == self._size:
             finished = "everything compared"
         elif self._settings.target is not None and self._held >= _LOOKS:
             finished = "target reached"
@@ -262,7 +257,7 @@ class AdaptiveDesign:
             finished = "budget used"
         state = State(
             made,
-            population,
+            self._size,
             rating=1000 + ELO * board.strength,
             error=ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0)),
             swaps=int(np.quantile(counts, target.confidence, method="inverted_cdf")),
@@ -272,49 +267,44 @@ class AdaptiveDesign:
         )
         variance = board.variance
         weight = np.zeros_like(variance)
-        # Where everything was compared neither is left.
+        # Pairs that were compared completely have neither doubt nor variance.
         told = np.divide(doubt, variance[low, high], out=np.zeros_like(doubt), where=doubt > 0)
         weight[low, high] = weight[high, low] = told
-        return _Look(state, np.maximum(board.next.gains(weight)[low, high], 0))
+        return state, np.maximum(board.next.gains(weight)[low, high], 0)
 
     @property
     def _made(self) -> Indices:
-        """Comparisons asked of each pair."""
+        """Comparisons asked of each pair, shape (pairs,)."""
         return self._fresh + self._audited
 
     @cached_property
     def _first(self) -> int:
-        """Comparisons before any is chosen: some of each pair, but not many of a model."""
+        """Comparisons before the first choice: some of each pair, but not many of a model."""
         placed = len(self.models) if self._added is None else 2
         return min(self._settings.first * len(self._low), _ENOUGH_FOR_A_START * placed)
 
-    def _most(self, wanted: int) -> int:
-        """As many as wanted in all, if there are and may be so many."""
-        most = min(wanted, int(2 * self._n_seeds.sum()))
-        return most if self._settings.budget is None else min(most, self._settings.budget)
-
     @cached_property
     def _normals(self) -> Floats:
-        """The same at every look, so that looking again is no new chance of a lucky draw."""
+        """The same in every `state`, so that a new state is not a new chance of a lucky draw."""
         return self._rng(0).standard_normal((self._settings.draws, len(self.models)))
 
     def _rng(self, *path: int) -> np.random.Generator:
         return np.random.default_rng([self._settings.seed, *path])
 
     def _next_pairs(self) -> Indices:
-        """Pairs of the next batch, one entry a comparison."""
+        """Pairs of the next batch, one entry for each comparison."""
         made, settings = int(self._made.sum()), self._settings
         size = self._first - made if made < self._first else settings.batch
         size = max(_LEAST_BATCH, made // _BATCHES) if size is None else size
-        size = self._most(made + size) - made
+        size = min(made + size, self._limit) - made
         left = 2 * self._n_seeds - self._made
         rng = self._rng(1, made)
         chosen = np.zeros_like(left)
         if made >= self._first and settings.design == "adaptive":
-            gain = np.where(left > 0, self._looked.gain, 0)
+            gain = np.where(left > 0, self._looked[1], 0)
             wanted = _levelled(gain, self._made, (1 - settings.uniform) * size)
             chosen = np.minimum(_rounded(wanted, rng), left)
-        # The others in equal turn.
+        # The rest goes to pairs in turn.
         turn = self._made + chosen + rng.random(len(left))
         while (missing := size - int(chosen.sum())) > 0:
             open_ = np.flatnonzero(chosen < left)
@@ -324,7 +314,7 @@ class AdaptiveDesign:
         return np.repeat(np.arange(len(chosen)), chosen)
 
     def _questions(self, pairs: Indices) -> Asked:
-        """Each pair's next seeds; some in the other order of one that was asked already."""
+        """Each pair's next seeds; some are seeds asked before, in the other order."""
         chance = self._rng(2, int(self._made.sum())).random(len(pairs)) < self._settings.audits
         seed = np.empty(len(pairs), dtype=np.intp)
         mirrored = np.empty(len(pairs), dtype=bool)
@@ -339,7 +329,7 @@ class AdaptiveDesign:
         return Asked(np.where(mirrored, high, low), np.where(mirrored, low, high), seed)
 
     def _order(self, pair: int) -> npt.NDArray[np.integer]:
-        """A pair's seeds in random order, in as few bytes as they need."""
+        """A pair's seeds in random order, in the smallest integer type."""
         if pair not in self._orders:
             low, high = int(self._low[pair]), int(self._high[pair])
             seeds = self._rng(3, low, high).permutation(self._seeds_of(low, high))
@@ -347,7 +337,7 @@ class AdaptiveDesign:
         return self._orders[pair]
 
     def _warning(self, comparisons: Comparisons, strength: Floats) -> str:
-        """What no number of comparisons with these opponents tells well."""
+        """What more comparisons with these opponents would not tell either."""
         games, score = (table.sum(axis=1) for table in tables(comparisons, 1.0))
         placed = range(len(self.models)) if self._added is None else [self._added]
         for i in placed:
@@ -367,20 +357,12 @@ class AdaptiveDesign:
         return ""
 
 
-@dataclass(frozen=True, eq=False)
-class _Look:
-    """What one look at the data says. ``gain``: what one more comparison of each pair is worth."""
-
-    state: State
-    gain: Floats
-
-
 def _wrong(
     board: full_board.FullBoard, low: Indices, high: Indices, gap: float, normals: Floats
 ) -> tuple[Indices, Floats]:
-    """Pairs in the wrong order and more than ``gap`` logits apart, by draws of the full board.
+    """Pairs more than ``gap`` logits apart in the wrong order, in draws of the full board.
 
-    Returns how many pairs, of each draw, and how often, of each pair.
+    Returns their number in each draw, and for each pair the share of draws.
     """
     values, vectors = np.linalg.eigh(board.covariance)
     root = vectors * np.sqrt(np.maximum(values, 0))
@@ -389,7 +371,7 @@ def _wrong(
     doubtful = np.flatnonzero(np.abs(ahead) + gap < _SURE * error)
     better = np.where(ahead >= 0, low, high)[doubtful]
     worse = np.where(ahead >= 0, high, low)[doubtful]
-    # Where pairs are many, their number in a draw is nearly the same in all.
+    # With many pairs their number is nearly the same in all draws, and few draws are enough.
     normals = normals[: max(_LEAST_DRAWS, _MOST_DRAWN // max(1, len(doubtful)))]
     counts, rate = np.zeros(len(normals), dtype=np.intp), np.zeros(len(low))
     chunk = max(1, _CHUNK // max(1, len(doubtful)))
@@ -402,10 +384,10 @@ def _wrong(
 
 
 def _levelled(gain: Floats, made: Indices, size: float) -> Floats:
-    """Comparisons a pair that use ``size`` best, if each pair's gain falls with its square.
+    """The best distribution of ``size`` comparisons over pairs, shape (pairs,).
 
-    After k more of n a pair's gain is about gain · (n / (n + k))²: all pairs that get any are
-    brought down to the same gain.
+    After k more than n comparisons a pair's gain is about gain · (n / (n + k))²: all pairs that get
+    any are brought down to the same gain.
     """
     if not gain.any():
         return np.zeros(len(gain))
@@ -413,12 +395,12 @@ def _levelled(gain: Floats, made: Indices, size: float) -> Floats:
     root, there = np.sqrt(gain[order]), made[order] + 1.0
     level = np.cumsum(there * root) / (np.cumsum(there) + size)
     wanted = np.zeros(len(gain))
-    # The level is highest where exactly those above it take part.
+    # The level is highest when exactly the pairs above it get comparisons.
     wanted[order] = there * np.maximum(root / level.max() - 1, 0)
     return wanted
 
 
 def _rounded(wanted: Floats, rng: np.random.Generator) -> Indices:
-    """Whole numbers whose expectations are ``wanted``, in sum as near as can be."""
+    """Whole numbers with the expectations ``wanted``, whose sum is off by less than 1."""
     ends = np.floor(np.cumsum(wanted) + rng.random())
     return np.diff(ends, prepend=0.0).astype(np.intp)

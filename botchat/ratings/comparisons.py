@@ -1,4 +1,4 @@
-"""What every rating starts from: who was compared with whom, and who won."""
+"""The data of every rating: who was compared with whom, and who won."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ WIN, TIE, LOSS = 1.0, 0.5, 0.0
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Comparisons of models, one entry each, in an order that seeds may refer to.
+    """Comparisons of models, in columns of shape (n,).
 
-    ``models``: names, m of them. ``first``, ``second``: indices into ``models``, shape (n,).
-    ``result``: 1, ½ or 0 for ``first``, shape (n,). ``cluster``: number of the ChatSEED a
-    comparison was made on, shape (n,), or None where that is not known.
-    Raises ``ValueError`` for shapes, indices or results that break this.
+    ``models``: names, m of them. ``first``, ``second``: indices into ``models``. ``result``: 1, ½
+    or 0 for ``first``. ``cluster``: number of the ChatSEED of each comparison, None if not known.
+    Raises ``ValueError`` for other shapes, indices or results.
     """
 
     models: tuple[str, ...]
@@ -36,7 +35,7 @@ class Comparisons:
     cluster: Indices | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no rating could use."""
+        """Check shapes and ranges."""
         n, m = len(self.first), len(self.models)
         columns = [self.first, self.second, self.result]
         columns += [] if self.cluster is None else [self.cluster]
@@ -60,34 +59,30 @@ class Comparisons:
 
     @classmethod
     def of(
-        cls,
-        rows: Iterable[tuple[str, str, float]],
-        seeds: Iterable[str] | None = None,
+        cls, rows: Iterable[tuple[str, str, float]], seeds: Iterable[str] | None = None
     ) -> Comparisons:
         """Build from ``(first, second, result)`` rows and, in step with them, ChatSEED ids.
 
-        Models are sorted by name. Raises `DataError` for a result or a pair that is none.
+        Models are sorted by name. Raises `DataError` for another result, or a model against itself.
         """
-        names: dict[str, int] = {}
-        first, second, result = [], [], []
-        for a, b, score in rows:
-            if a == b or score not in (WIN, TIE, LOSS):
+        rows = list(rows)
+        for a, b, result in rows:
+            if a == b or result not in (WIN, TIE, LOSS):
                 raise DataError(
-                    f"comparison of {a!r} with {b!r}, result {score!r}: give two different models"
+                    f"comparison of {a!r} with {b!r}, result {result!r}: give two different models"
                     " and 1, 0.5 or 0"
                 )
-            first.append(names.setdefault(a, len(names)))
-            second.append(names.setdefault(b, len(names)))
-            result.append(score)
-        models = tuple(sorted(names))
-        place = np.empty(len(models), dtype=np.intp)
-        place[[names[model] for model in models]] = np.arange(len(models))
+        models = sorted({name for a, b, _ in rows for name in (a, b)})
+        number = {model: i for i, model in enumerate(models)}
+        clusters: dict[str, int] = {}
         return cls(
-            models,
-            place[np.array(first, dtype=np.intp)],
-            place[np.array(second, dtype=np.intp)],
-            np.array(result, dtype=np.float64),
-            None if seeds is None else _numbered(seeds),
+            tuple(models),
+            np.array([number[a] for a, _, _ in rows], dtype=np.intp),
+            np.array([number[b] for _, b, _ in rows], dtype=np.intp),
+            np.array([result for _, _, result in rows], dtype=np.float64),
+            None
+            if seeds is None
+            else np.array([clusters.setdefault(seed, len(clusters)) for seed in seeds], np.intp),
         )
 
     def oriented(self) -> tuple[Indices, Indices, Floats]:
@@ -100,7 +95,7 @@ class Comparisons:
         )
 
     def need_some(self) -> None:
-        """Raise `MissingError` where there is nothing to rate."""
+        """Raise `MissingError` if there is nothing to rate."""
         if not len(self):
             raise MissingError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
@@ -108,7 +103,7 @@ class Comparisons:
 
 
 def together(models: tuple[str, ...], parts: Sequence[Comparisons]) -> Comparisons:
-    """Comparisons of the same models, with seeds, one part after the other; perhaps none."""
+    """One part after the other; all have these models, and seeds. No parts: no comparisons."""
     clusters = [part.cluster for part in parts if part.cluster is not None]
     if any(part.models != models for part in parts) or len(clusters) < len(parts):
         raise ValueError("comparisons need seeds and the same models to be put together")
@@ -125,15 +120,10 @@ def together(models: tuple[str, ...], parts: Sequence[Comparisons]) -> Compariso
 def distinct(labels: Indices) -> tuple[Indices, Indices]:
     """Distinct labels, ascending, and the place of each label among them, shape (n,).
 
-    As ``numpy.unique`` has it; without its sorting where labels, 0 and up, are small numbers.
+    Like ``numpy.unique``, but without sorting if the labels, which start at 0, are small numbers.
     """
     if labels.max(initial=0) > 4 * len(labels):
         found, place = np.unique(labels, return_inverse=True)
         return found, place
     there = np.bincount(labels) > 0
     return np.flatnonzero(there), (np.cumsum(there) - 1)[labels]
-
-
-def _numbered(labels: Iterable[str]) -> Indices:
-    seen: dict[str, int] = {}
-    return np.array([seen.setdefault(label, len(seen)) for label in labels], dtype=np.intp)

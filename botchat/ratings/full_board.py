@@ -1,27 +1,26 @@
-"""The ratings of a full board, estimated from a part of its comparisons.
+"""Estimate of a full board's ratings from a part of its comparisons.
 
 A full board compares every pair of models on every seed that both have, in both orders; its
-Bradley-Terry ratings (`botchat.ratings.bradley_terry`) are what is estimated here. Only a part was
-made, perhaps more of some pairs than of others. Each pair's score on the full board is what was
-seen of it plus what was not, and that is predicted:
+Bradley-Terry ratings (`botchat.ratings.bradley_terry`) are estimated here. Only a part was made,
+perhaps more of some pairs than of others. Each pair's score on the full board is the seen part plus
+a prediction of the unseen part:
 
-- wins, ties and losses follow Rao & Kupper (1967): it is a tie where the judge sees less of a
-  difference than a threshold. The threshold is the sum of two, one of each model, and every pair
-  may deviate from it. (Bradley-Terry on scores, with a tie as half a win, leaves four to nine times
-  the variance about it on BotChat's published tables: models that often tie move less.)
-- a pair's score is off that by a misfit of its own: a normal error on the logit scale whose spread
-  is estimated from the pairs, as in a random-effects meta-analysis. So a pair is shrunk to the
-  strengths the more, the less was seen of it;
-- results scatter about that as wins, ties and losses do; the two orders of a seed are correlated;
-- the strengths themselves have a normal prior whose spread is estimated.
+- Wins, ties and losses follow Rao & Kupper (1967): a tie where the judge sees a difference smaller
+  than a threshold, the sum of one threshold of each model, from which every pair may deviate. (On
+  BotChat's published tables Bradley-Terry with a tie as half a win has four to nine times the
+  variance of results: models that often tie change less.)
+- A pair's score deviates from that by a misfit: a normal error on the logit scale whose spread is
+  estimated from the pairs, as in a random-effects meta-analysis. So a pair is shrunk to the
+  strengths more, the less of it was seen.
+- Results scatter around that as wins, ties and losses do; the two orders of a seed are correlated.
+- The strengths have a normal prior whose spread is estimated.
 
-Pairs draw their seeds each in an order of its own, so what the seeds share moves the full board and
-the sample alike: given the board, errors of different pairs are independent. What is on the same
-seed *within* a pair is clustered.
+Each pair draws its seeds in its own order, so what seeds share changes the full board and the
+sample alike: given the board, errors of different pairs are independent. Results on one seed
+*within* a pair are clustered.
 
-The Bradley-Terry fit of the full board is linearised about its estimate. That gives a mean and a
-covariance that go to the plain fit and to 0 as the board gets full: the finite-population
-correction.
+The Bradley-Terry fit of the full board is linearised at its estimate. This gives a mean and a
+covariance that go to the plain fit and to 0 as the board fills (finite-population correction).
 """
 
 from __future__ import annotations
@@ -31,40 +30,47 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from botchat.ratings.bradley_terry import curvature, maximise, score_rate, tables
+from botchat.ratings.bradley_terry import (
+    curvature,
+    differences,
+    laplacian,
+    maximise,
+    score_rate,
+    tables,
+)
 from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
 
 _MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.22, 0.3, 0.45, 0.7])
-"""Logits; standard deviations of a pair about Bradley-Terry that are weighed against each other."""
+"""Logits; candidate standard deviations of pairs about Bradley-Terry."""
 _USUAL_MISFIT = 0.15
-"""Scale of the half-Cauchy prior on them: BotChat's published tables have about 0.1."""
+"""Scale of the half-Cauchy prior on them: about 0.1 in BotChat's published tables."""
 _USUAL_SPREAD = 0.7
-"""Logits; standard deviation of strengths before any comparison, worth `_PRIOR` models."""
+"""Logits; prior standard deviation of strengths, worth `_PRIOR` models."""
 _PRIOR = 2.0
 _USUAL_AGREEMENT, _PRIOR_AUDITS = 0.3, 10.0
-"""Correlation of a seed's two orders before any audit, and how many audits that is worth."""
+"""Prior correlation of a seed's two orders, and how many seeds with both orders it is worth."""
 _USUAL_TIES = 0.4
-"""Share of ties before any comparison, worth one."""
+"""Prior share of ties, worth one comparison."""
 _THRESHOLD_SPREAD = 0.4
 """Logits; standard deviation of the models' thresholds."""
 _OF_MODELS = 20.0
-"""Comparisons that the share of ties by the models is worth beside a pair's own."""
+"""Comparisons that the models' share of ties is worth beside a pair's own."""
 _LEAST_THRESHOLD, _MOST_TIES = 0.01, 0.98
 _A_TIE = 0.05
-"""Tie of every pair that the first guess of strengths is made with."""
+"""Weight of the tie that every pair gets in the first guess of strengths."""
 _LONGEST_STEP = 4.0
 _ROUNDS, _CLOSE = 50, 3e-3
-"""Rounds at most, and logits between two of them that are close enough: half an Elo point."""
+"""Most iterations, and the step in logits that ends them: half an Elo point."""
 
 
 @dataclass(frozen=True, eq=False)
 class FullBoard:
     """Estimate of a full board's Bradley-Terry strengths, in logits with mean 0.
 
-    ``strength``: shape (m,). ``covariance``: of what is not known of it, shape (m, m); 0 where the
-    board is full. ``misfit``: standard deviation of pairs about Bradley-Terry, in logits.
-    ``agreement``: correlation of the two orders of a seed. ``next``: what is expected of the next
-    comparison of each pair. ``latent``: what the pairs were predicted with.
+    ``strength``: shape (m,). ``covariance``: of its error, shape (m, m); 0 where the board is full.
+    ``misfit``: standard deviation of pairs about Bradley-Terry, in logits. ``agreement``:
+    correlation of the two orders of a seed. ``next``: expectations of the next comparison of each
+    pair. ``latent``: the model that predicted the unseen part.
     """
 
     strength: Floats
@@ -77,15 +83,12 @@ class FullBoard:
     @property
     def variance(self) -> Floats:
         """Of the difference of every two models, shape (m, m)."""
-        return _differences(self.covariance)
+        return differences(self.covariance)
 
 
 @dataclass(frozen=True, eq=False)
 class Latent:
-    """Strengths and tie thresholds, shape (m,) each; ``spread`` of strengths, ``misfit`` of pairs.
-
-    All in logits.
-    """
+    """Strengths and tie thresholds, shape (m,); ``spread`` of strengths, ``misfit``; in logits."""
 
     strength: Floats
     threshold: Floats
@@ -95,11 +98,11 @@ class Latent:
 
 @dataclass(frozen=True, eq=False)
 class Next:
-    """How the next result of a pair (i, j) goes with the strengths on the full board.
+    """How the next result of a pair (i, j) varies with the strengths on the full board.
 
-    ``variance``: of the result. Its covariance with the strengths is (e_i - e_j), as ``common``
-    times what ``by_strength`` makes of it, plus ``own`` times what ``by_pair`` makes of it: by what
-    the models have in common with other pairs, and by what is the pair's own. Shapes (m, m).
+    ``variance``: of the result. Its covariance with the strengths is
+    (``common`` · ``by_strength`` + ``own`` · ``by_pair``) (e_i - e_j): the part that the models
+    share with other pairs, and the pair's own part. All shapes (m, m).
     """
 
     by_strength: Floats
@@ -109,15 +112,16 @@ class Next:
     variance: Floats
 
     def gains(self, weight: Floats) -> Floats:
-        """How far one comparison of each pair would lower the weighted variances of differences.
+        """How much one comparison of each pair would lower the weighted sum of variances.
 
-        ``weight``: of the difference of every two models, shape (m, m); symmetric, as the result.
+        ``weight``: of the variance of the difference of every two models, shape (m, m), symmetric
+        like what is returned.
         """
-        form = _laplacian(weight)
+        form = laplacian(weight)
         cross = self.by_strength.T @ form @ self.by_pair
-        gain = self.common**2 * _differences(self.by_strength.T @ form @ self.by_strength)
-        gain += self.own**2 * _differences(self.by_pair.T @ form @ self.by_pair)
-        gain += self.common * self.own * _differences(cross + cross.T)
+        gain = self.common**2 * differences(self.by_strength.T @ form @ self.by_strength)
+        gain += self.own**2 * differences(self.by_pair.T @ form @ self.by_pair)
+        gain += self.common * self.own * differences(cross + cross.T)
         return np.asarray(gain / self.variance)
 
 
@@ -126,11 +130,9 @@ def estimate(
 ) -> FullBoard:
     """Estimate the full board.
 
-    Args:
-        comparisons: those made and readable; ``cluster`` numbers their seeds.
-        population: comparisons of every two models on the full board, shape (m, m), symmetric;
-            it must connect all models.
-        start: of fewer comparisons, to be sooner there.
+    ``comparisons``: made and readable; ``cluster`` numbers their seeds. ``population``: comparisons
+    of every two models on the full board, shape (m, m), symmetric; it must connect all models.
+    ``start``: the estimate from fewer comparisons, for speed.
     """
     games, score = tables(comparisons, 1.0)
     decided, _ = tables(comparisons, 0.0)
@@ -162,7 +164,7 @@ def estimate(
         spread = math.sqrt((moment + _PRIOR * _USUAL_SPREAD**2) / (m + _PRIOR))
         if np.ptp(step) < _CLOSE:
             break
-    # Its estimate takes many inversions, and moves strengths little.
+    # Estimated once: it takes many inversions and changes strengths little.
     misfit = _misfit(residual, error, slope, strength, spread)
     known, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread)
     strength = strength + step
@@ -172,8 +174,8 @@ def estimate(
     expected, slope, variance = _rates(apart, threshold, games, ties)
     residual = np.where(seen, rate - expected, 0.0)
     own = (misfit * slope) ** 2
-    kept = own / (error + own)  # the share of a pair's residual that is no noise
-    # The other order of a seed that was seen in one is known in part.
+    kept = own / (error + own)  # share of a pair's residual that is not noise
+    # The unseen order of a seed that was seen in the other is partly known.
     unseen = np.maximum(population - games - agreement * (games - 2 * doubled), 0)
     filled = population * expected + (population - unseen * (1 - kept)) * residual
     strength = maximise(population[None], filled[None], strength[None])[0]
@@ -181,11 +183,11 @@ def estimate(
     flat = np.linalg.inv(curvature(population[None], strength[None], np.array([False]))[0])
     flat = flat - flat.mean(axis=0)
     common, own = (1 - kept) * slope, (1 - kept) * own
-    moved = flat @ _laplacian(unseen * common)
+    moved = flat @ laplacian(unseen * common)
     noise = unseen**2 * own + unseen * (1 + agreement) * variance
     return FullBoard(
         strength,
-        moved @ known @ moved.T + flat @ _laplacian(noise) @ flat.T,
+        moved @ known @ moved.T + flat @ laplacian(noise) @ flat.T,
         misfit,
         agreement,
         Next(
@@ -193,21 +195,10 @@ def estimate(
             flat,
             common,
             unseen * own + (1 + agreement) * variance,
-            common**2 * _differences(known) + own + variance,
+            common**2 * differences(known) + own + variance,
         ),
         latent,
     )
-
-
-def _laplacian(weight: Floats) -> Floats:
-    """Sum over pairs of weight · (e_i - e_j)(e_i - e_j)', of symmetric tables (..., m, m)."""
-    return np.asarray(weight.sum(axis=-1)[..., None] * np.eye(weight.shape[-1]) - weight)
-
-
-def _differences(form: Floats) -> Floats:
-    """(e_i - e_j)' form (e_i - e_j) of every two models, shape (m, m)."""
-    own = np.diag(form)
-    return np.asarray(own[:, None] + own[None, :] - 2 * form)
 
 
 def _step(
@@ -217,14 +208,14 @@ def _step(
 
     ``total``: variance of each pair's residual, shape (..., m, m).
     """
-    precision = _laplacian(slope**2 / total) + np.eye(len(strength)) / spread**2
+    precision = laplacian(slope**2 / total) + np.eye(len(strength)) / spread**2
     known = np.asarray(np.linalg.inv(precision))
     pull = (slope / total * residual).sum(axis=-1) - strength / spread**2
     return known, np.asarray((known @ pull[..., None])[..., 0])
 
 
 def _first_guess(games: Floats, score: Floats, ties: Floats, population: Floats) -> Latent:
-    """Bradley-Terry on scores; a threshold at which equals tie as often as all did."""
+    """Bradley-Terry on scores; the threshold at which equal models tie as often as all did."""
     one = _A_TIE * (population > 0)
     share = (ties.sum() + _USUAL_TIES) / (games.sum() + 1)
     return Latent(
@@ -236,7 +227,7 @@ def _first_guess(games: Floats, score: Floats, ties: Floats, population: Floats)
 
 
 def _thresholds(threshold: Floats, apart: Floats, games: Floats, ties: Floats) -> Floats:
-    """Thresholds of the models, shape (m,), one step of scoring nearer to the ties they had."""
+    """Thresholds of the models, shape (m,), after one scoring step towards the ties they had."""
     both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
     rate = _tie_rate(apart, both)
     slope = (np.cosh(apart) * np.cosh(both) + 1) / (np.cosh(apart) + np.cosh(both)) ** 2
@@ -256,7 +247,7 @@ def _rates(
     both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
     share = (ties + _OF_MODELS * _tie_rate(apart, both)) / (games + _OF_MODELS)
     share = np.minimum(share, _MOST_TIES)
-    # The threshold at which the pair ties that often: a quadratic equation in its exponential.
+    # The threshold at which the pair ties that often solves a quadratic equation in exp(own).
     level = share * np.cosh(apart)
     own = np.log((level + np.sqrt(level**2 + 1 - share**2)) / (1 - share))
     won, lost = score_rate(apart - own), score_rate(-apart - own)
@@ -279,7 +270,7 @@ def _agreement(products: Floats, variance: Floats) -> float:
 def _misfit(
     residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float
 ) -> float:
-    """Root of the mean square misfit, over `_MISFITS` weighed by restricted likelihood."""
+    """Root mean square of `_MISFITS`, weighted by restricted likelihood and prior."""
     total = error + (_MISFITS[:, None, None] * slope) ** 2
     known, step = _step(residual, total, slope, strength, spread)
     left = residual - slope * (step[:, :, None] - step[:, None, :])
@@ -293,7 +284,7 @@ def _misfit(
 
 
 def _both_orders(comparisons: Comparisons) -> tuple[Indices, Floats, Floats]:
-    """Comparisons made on one seed in both orders: pair (low · m + high) and the two results."""
+    """Seeds seen in both orders: pair (low · m + high) and the two results for the lower model."""
     low, high, result = comparisons.oriented()
     pair = low * len(comparisons.models) + high
     if comparisons.cluster is None:

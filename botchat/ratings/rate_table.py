@@ -1,7 +1,7 @@
-"""Published pairwise rate tables, read back into the comparisons they summarise.
+"""Published tables of pairwise rates, turned back into comparisons.
 
-BotChat's Figure 5 shows for each pair of models how often the row's model won, and how often it
-won or tied. With the number of comparisons a pair these give wins, ties and losses.
+BotChat's Figure 5 gives for each pair of models how often the row's model won, and how often it won
+or tied. With the number of comparisons a pair these are wins, ties and losses.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
     """Rebuild comparisons from a CSV of rates with the columns `COLUMNS`.
 
-    Rates are all shares (0..1) or all percent (0..100), rounded to any digit. A pair may stand in
-    the table once or in both orientations; these are the same ``per_pair`` comparisons, and
-    their mean is taken. The result does not depend on the order of rows; it has no seeds.
+    Rates are all shares (0..1) or all percent (0..100), rounded to any digit. A pair may have one
+    row or one in each orientation; these two describe the same ``per_pair`` comparisons, and their
+    mean is used. The order of rows does not matter; the comparisons have no seeds.
     ``where`` names the table in messages. Raises `ConfigError` for ``per_pair`` < 1 and
-    `DataError`, with line and value, for a table that is none.
+    `DataError`, with line and value, for an invalid table.
     """
     if per_pair < 1:
         raise ConfigError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
@@ -58,7 +58,7 @@ def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
 
 @dataclass(frozen=True)
 class _Row:
-    """One line of the table; ``win`` and ``win_or_tie`` are ``model_a``'s."""
+    """One line of the table; ``win`` and ``win_or_tie`` of ``model_a``, ``digits`` of the two."""
 
     line: int
     model_a: str
@@ -66,7 +66,6 @@ class _Row:
     win: float
     win_or_tie: float
     digits: int
-    """Most digits after the point of the two."""
 
 
 def _rows(text: str, where: str) -> Iterator[_Row]:
@@ -103,12 +102,12 @@ def _number(rate: str, at: str) -> float:
 
 
 def _shares(rows: Iterable[_Row], where: str) -> tuple[list[_Row], float]:
-    """The rows in shares (0..1), checked, and the most by which rounding moves a sum of two."""
+    """The rows in shares (0..1), checked, and the largest rounding error of a sum of two."""
     rows = list(rows)
     if not rows:
         raise DataError(f"{where}:1: no rows: give a line for each pair of models")
     given = [rate for row in rows for rate in (row.win, row.win_or_tie) if rate > 0]
-    # By majority, so that one wrong value is found and not taken for the table's unit.
+    # By majority, so that one wrong value does not decide the table's unit.
     percent = sum(rate > 1 for rate in given) * 2 > len(given)
     top = 100 if percent else 1
     for row in rows:

@@ -1,8 +1,7 @@
-"""What a design would have cost and found, had it been used on a board that is known in full.
+"""Simulation of an adaptive design on a board whose comparisons are all known.
 
-The judge is what the board recorded, the truth its Bradley-Terry ratings (and, beside them, its
-Elo). Neither seeds nor judge are drawn anew: the numbers say how well a part of a board stands for
-the whole.
+The board's results answer for the judge, and its Bradley-Terry ratings are the truth. Seeds and
+judge are not drawn again: the numbers say how well a part of this board represents the whole.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ class Population:
     """Every comparison of a full board.
 
     ``result``: of model i shown before model j on each of s seeds, shape (m, m, s); nan where
-    there is none. ``dealt``: a pair's results were recorded without seed and order, as in a rate
-    table; every run deals them to the pair's seeds and orders at random, so that a seed tells
-    nothing of the other order or of other pairs.
+    there is none. ``dealt``: results were recorded without seed and order, as in a rate table; each
+    run deals them to the pair's seeds and orders at random.
     """
 
     models: tuple[str, ...]
@@ -36,8 +34,7 @@ class Population:
     def of(cls, comparisons: Comparisons) -> Population:
         """From comparisons; at most one for each seed and order where seeds are known.
 
-        Raises:
-            MissingError: there is no comparison.
+        Raises `MissingError` if there is no comparison.
         """
         comparisons.need_some()
         m, first, second = len(comparisons.models), comparisons.first, comparisons.second
@@ -57,7 +54,7 @@ class Population:
 
     @property
     def comparisons(self) -> Comparisons:
-        """All of them, with seeds."""
+        """All comparisons, with seeds."""
         first, second, seed = np.nonzero(~np.isnan(self.result))
         return Comparisons(self.models, first, second, self.result[first, second, seed], seed)
 
@@ -67,11 +64,11 @@ class Population:
         return fit(self.comparisons).rating
 
     def seeds_of(self, i: int, j: int) -> Indices:
-        """Seeds on which two models were compared in one order at least."""
+        """Seeds on which two models were compared in at least one order."""
         return np.flatnonzero(~np.isnan(self.result[i, j]) | ~np.isnan(self.result[j, i]))
 
     def deal(self, rng: np.random.Generator) -> Population:
-        """The same comparisons; of each pair in another order, where their order is made up."""
+        """The same comparisons; if ``dealt``, each pair's results dealt again."""
         if not self.dealt:
             return self
         low, high = np.triu_indices(len(self.models), 1)
@@ -84,9 +81,9 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One simulated run: comparisons made, and how many there are to make.
+    """One simulated run: comparisons made (``calls``), and those of the full board.
 
-    ``rating``: as estimated, shape (m,). ``stated``: probability it gave its target at the end.
+    ``rating``: estimate, shape (m,). ``stated``: its probability of the target at the end.
     """
 
     calls: int
@@ -100,11 +97,7 @@ def simulate(
 ) -> Run:
     """Run a design on a population; the same ``settings.seed`` and ``run`` give the same again.
 
-    Args:
-        population: what can be compared, and what comes out.
-        settings: the design, where it stops, and the seed of all runs.
-        run: its number.
-        added: a model to place on the full board of the others.
+    ``run``: number of the run. ``added``: index of a model to place on the others' full board.
     """
     rng = np.random.default_rng([settings.seed, run])
     population = population.deal(rng)
@@ -122,7 +115,7 @@ def simulate(
 
 
 def swaps(ratings: Floats, truth: Floats, gap: float) -> Indices:
-    """Pairs more than ``gap`` apart in truth that ratings, shape (n, m), have not in that order."""
+    """Pairs more than ``gap`` apart in truth, in another order in ratings (n, m); shape (n,)."""
     low, high = np.triu_indices(len(truth), 1)
     apart = truth[low] - truth[high]
     wrong = (ratings[:, low] - ratings[:, high]) * np.sign(apart) <= 0
@@ -130,8 +123,5 @@ def swaps(ratings: Floats, truth: Floats, gap: float) -> Indices:
 
 
 def order_kept(ratings: Floats, truth: Floats) -> Floats:
-    """Kendall's tau-b of ratings, shape (n, m), with the truth; shape (n,).
-
-    0 where all are level in one of the two: no order, so none that agrees.
-    """
+    """Kendall's tau-b of ratings (n, m) with the truth, shape (n,); 0 where all are equal."""
     return np.nan_to_num(kendall(ratings, np.broadcast_to(truth, ratings.shape)))

@@ -1,10 +1,10 @@
-"""Bradley-Terry with style: what length and manner are worth to a judge, and ratings without them.
+"""Bradley-Terry with style: what a judge gives for length and manner, and ratings without it.
 
-The logit of a comparison is t_i - t_j + sum over features of b z, with z the difference of the two
-dialogues in the feature, first less second, in units of its usual size. The coefficients b say what
-the judge gives for style; the strengths t are ratings at equal style (as in length-controlled
-AlpacaEval, Dubois et al. 2024, and style control of Chatbot Arena). A second reading of the data
-beside the ranking, never the ranking: a model's style is part of what it does.
+The logit of a comparison is t_i - t_j + sum over features of b z, where z is the difference of the
+two dialogues in a feature, first less second, in units of its usual size. The coefficients b say
+what style is worth to the judge; the strengths t are ratings at equal style (as in
+length-controlled AlpacaEval, Dubois et al. 2024, and style control of Chatbot Arena). They never
+replace the ranking: style is part of what a model does.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from botchat.ratings.bradley_terry import (
     BradleyTerryResult,
     BradleyTerrySettings,
-    quantile,
-    ranks,
+    laplacian,
+    pair_sums,
     score_rate,
     scores_by_cluster,
     sums,
@@ -32,22 +32,22 @@ _MAX_STEPS = 100
 _STEP_TOLERANCE = 1e-10
 """Logits."""
 _RIDGE = 1e-11
-"""Share of the curvature added to it, so that comparisons all but decided can be inverted."""
+"""Share of the curvature added to it, so that nearly decided comparisons can be inverted."""
 _LEAST_BEND = 1e-8
-"""Share of its curvature at equal odds that a likelihood with a maximum has left there."""
+"""Least curvature at a finite maximum, as a share of the curvature at equal odds."""
 _OWN_SHARE = 1e-6
-"""Least share of a feature's differences that models and earlier features must leave over."""
+"""Least share of a feature's differences that models and earlier features do not explain."""
 
 
 @dataclass(frozen=True, eq=False)
 class StyleResult:
-    """Ratings at equal style, and the worth of each feature of style.
+    """Ratings at equal style, and what each feature of style is worth.
 
-    ``adjusted``: the ratings, with intervals that allow for the coefficients' uncertainty.
-    ``scale``: usual difference (root mean square) of each feature in its own unit, shape (k,).
-    ``coefficient``: rating points that one ``scale`` more is worth, with ``std_error``, clustered
-    as the ratings are, shape (k,); nan for a feature without a coefficient.
-    ``warning``: what these comparisons cannot tell, one line; "" where there is nothing to say.
+    ``adjusted``: the ratings; their intervals include the uncertainty of the coefficients.
+    ``scale``: root mean square difference of each feature in its own unit, shape (k,).
+    ``coefficient``: rating points for one ``scale`` more, and ``std_error``, clustered as the
+    ratings are, shape (k,); nan for a feature without a coefficient.
+    ``warning``: what these comparisons cannot tell, one line or "".
     """
 
     adjusted: BradleyTerryResult
@@ -60,16 +60,12 @@ class StyleResult:
     @property
     def low(self) -> Floats:
         """Lower end of each coefficient's interval, shape (k,)."""
-        return self.coefficient - self._width * self.std_error
+        return self.coefficient - self.adjusted.width * self.std_error
 
     @property
     def high(self) -> Floats:
         """Upper end of each coefficient's interval, shape (k,)."""
-        return self.coefficient + self._width * self.std_error
-
-    @property
-    def _width(self) -> float:
-        return quantile(self.adjusted.settings, self.adjusted.n_clusters)
+        return self.coefficient + self.adjusted.width * self.std_error
 
 
 def fit_style(
@@ -80,20 +76,13 @@ def fit_style(
 ) -> StyleResult:
     """Maximum-likelihood ratings and coefficients, with a sandwich clustered by seed.
 
-    A feature that never differs, or differs by model only, or repeats earlier ones, gets no
-    coefficient. Where there is no finite maximum, models get the ties of
-    `botchat.ratings.bradley_terry.fit`, features one each at their usual difference if need be, and
+    ``differences``: of the k ``features`` in each comparison, first less second, shape (n, k).
+    A feature that never differs, differs only by model, or repeats earlier ones gets no
+    coefficient. Without a finite maximum, models get the ties of
+    `botchat.ratings.bradley_terry.fit`, each feature one at its usual difference if necessary, and
     intervals come from the curvature alone; ``warning`` says so.
-
-    Args:
-        comparisons: of models.
-        differences: of each feature in each comparison, first less second, shape (n, k).
-        features: their names, k of them.
-        settings: as for `botchat.ratings.bradley_terry.fit`.
-
-    Raises:
-        MissingError: there is no comparison.
-        ValueError: differences of another shape, or not finite.
+    Raises `MissingError` if there is no comparison, ``ValueError`` for differences of another shape
+    or not finite.
     """
     settings = settings or BradleyTerrySettings()
     comparisons.need_some()
@@ -117,20 +106,16 @@ def fit_style(
     warning = why_no_maximum(comparisons.models, tables(comparisons, settings.tie_weight)[1])
     found, ties, undecided = _maximum(design, bounded=not warning)
     said = [note for note in (warning, undecided, *said) if note]
-    independent, clustered, n_clusters = _covariance(design, found, ties)
+    covariance, n_clusters = _covariance(design, found, ties)
     centre = np.eye(m) - 1 / m
-    covariance = settings.elo**2 * centre @ clustered[:m, :m] @ centre
-    rating = settings.mean + settings.elo * (found[:m] - found[:m].mean())
     coefficient, std_error = np.full((2, k), np.nan)
     coefficient[kept] = settings.elo * found[m:]
-    std_error[kept] = settings.elo * np.sqrt(np.maximum(np.diag(clustered)[m:], 0))
+    std_error[kept] = settings.elo * np.sqrt(np.maximum(np.diag(covariance)[m:], 0))
     adjusted = BradleyTerryResult(
         settings,
         comparisons.models,
-        rating,
-        covariance,
-        settings.elo**2 * centre @ independent[:m, :m] @ centre,
-        ranks(rating, covariance, quantile(settings, n_clusters)),
+        settings.mean + settings.elo * (found[:m] - found[:m].mean()),
+        settings.elo**2 * centre @ covariance[:m, :m] @ centre,
         n_comparisons=n,
         n_clusters=n_clusters,
         warning=warning,
@@ -161,31 +146,27 @@ class _Design:
         return np.concatenate([self._by_model(residual), self.style.T @ residual])
 
     def slopes_by_seed(self, residual: Floats) -> Floats:
-        """The same for each seed alone, shape (seeds, m + k); no row where seeds are not known."""
+        """The same for each seed, shape (seeds, m + k); no rows if seeds are not known."""
+        models = scores_by_cluster(self.comparisons, residual)
         if self.comparisons.cluster is None:
-            return np.empty((0, len(self.comparisons.models) + self.style.shape[1]))
-        models = scores_by_cluster(self.comparisons, self.comparisons.cluster, residual)
+            return np.empty((0, models.shape[1] + self.style.shape[1]))
         seed = distinct(self.comparisons.cluster)[1]
         style = [sums(seed, residual * feature, len(models)) for feature in self.style.T]
         return np.column_stack([models, *style])
 
     def information(self, weight: Floats) -> Floats:
         """X transposed times weight times X, shape (m + k, m + k)."""
-        m = len(self.comparisons.models)
-        pair = self.comparisons.first * m + self.comparisons.second
-        pairs = sums(pair, weight, m * m).reshape(m, m)
-        pairs = pairs + pairs.T
+        pairs = pair_sums(self.comparisons, weight)
         weighted = weight[:, None] * self.style
-        cross = np.array([self._by_model(feature) for feature in weighted.T]).reshape(-1, m)
-        return np.block(
-            [[np.diag(pairs.sum(axis=1)) - pairs, cross.T], [cross, self.style.T @ weighted]]
-        )
+        cross = np.array([self._by_model(feature) for feature in weighted.T])
+        cross = cross.reshape(-1, len(pairs))
+        return np.block([[laplacian(pairs + pairs.T), cross.T], [cross, self.style.T @ weighted]])
 
     def curvature(self, parameters: Floats, ties: Floats) -> Floats:
         """Minus the Hessian of the log-likelihood, made invertible, shape (m + k, m + k).
 
-        ``ties``: 1 for each parameter with a tie of its own, shape (m + k,). Without one for the
-        models their level is free: a constant is added that fixes it and touches nothing else.
+        ``ties``: 1 for each parameter with a tie, shape (m + k,). Without ties the models' level is
+        free: a constant added to the matrix fixes it alone.
         """
         m = len(self.comparisons.models)
         rate, own = score_rate(self.logits(parameters)), score_rate(parameters)
@@ -195,7 +176,7 @@ class _Design:
         return matrix
 
     def told_apart(self) -> Flags:
-        """Features whose differences models and earlier features do not explain, shape (k,)."""
+        """Features that models and earlier features do not explain, shape (k,)."""
         matrix = self.information(self.weight)
         whole, left = np.diag(matrix)[len(self.comparisons.models) :], self._beyond_models(matrix)
         kept = np.zeros(len(whole), dtype=bool)
@@ -206,7 +187,7 @@ class _Design:
         return kept
 
     def decided(self, parameters: Floats) -> bool:
-        """Whether style explains comparisons so well that it has no finite worth."""
+        """Whether style explains the results so well that its coefficients are not finite."""
         if not self.style.shape[1]:
             return False
         rate = score_rate(self.logits(parameters))
@@ -217,41 +198,36 @@ class _Design:
         return bool(now < _LEAST_BEND * before)
 
     def _beyond_models(self, matrix: Floats) -> Floats:
-        """The features' part of an information matrix that models leave over, shape (k, k)."""
+        """The features' part of an information matrix not explained by models, shape (k, k)."""
         m = len(self.comparisons.models)
         explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m:]
         return np.asarray(matrix[m:, m:] - matrix[m:, :m] @ explained)
 
     def _by_model(self, values: Floats) -> Floats:
-        """What each model has as first less what it has as second, shape (m,)."""
+        """Each model's sum as first less its sum as second, shape (m,)."""
         m = len(self.comparisons.models)
         return sums(self.comparisons.first, values, m) - sums(self.comparisons.second, values, m)
 
 
-def _covariance(
-    design: _Design, parameters: Floats, ties: Floats
-) -> tuple[Floats, Floats, int | None]:
-    """Of the parameters: unclustered and clustered, shape (m + k, m + k), and clusters."""
+def _covariance(design: _Design, parameters: Floats, ties: Floats) -> tuple[Floats, int | None]:
+    """Covariance of the parameters, shape (m + k, m + k), and the number of clusters, if any."""
     bread = np.asarray(np.linalg.inv(design.curvature(parameters, ties)), dtype=np.float64)
     if ties.any() or len(design.comparisons) <= len(parameters):
-        # The scatter around a fit that explains everything is 0; that is no certainty.
-        return bread, bread, None
+        # Residuals of a fit that explains everything are 0, which does not make it certain.
+        return bread, None
     result = design.comparisons.result
     residual = design.weight * (result - score_rate(design.logits(parameters)))
-    independent = bread @ design.information(residual**2) @ bread
     by_seed = design.slopes_by_seed(residual)
     n = len(by_seed)
     if n < 2:
-        return independent, independent, None
-    return independent, bread @ by_seed.T @ by_seed @ bread * (n / (n - 1)), n
+        return bread @ design.information(residual**2) @ bread, None
+    return bread @ by_seed.T @ by_seed @ bread * (n / (n - 1)), n
 
 
 def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
-    """Parameters of greatest likelihood, the ties that make it finite, and why features have some.
+    """Parameters of greatest likelihood, the ties that keep them finite, and why features have any.
 
-    Args:
-        design: what is fitted.
-        bounded: whether the models alone have a finite maximum.
+    ``bounded``: whether the models alone have a finite maximum.
     """
     ties = np.zeros(len(design.comparisons.models) + design.style.shape[1])
     ties[: len(design.comparisons.models)] = not bounded
@@ -269,17 +245,14 @@ def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
 
 
 def _maximise(design: _Design, ties: Floats) -> Floats | None:
-    """Parameters of greatest likelihood; None where there is no finite maximum.
-
-    Steps are damped as in `botchat.ratings.bradley_terry.maximise`.
-    """
+    """Parameters of greatest likelihood, or None; steps damped as in `bradley_terry.maximise`."""
     parameters = np.zeros(len(ties))
     for _ in range(_MAX_STEPS):
         residual = design.comparisons.result - score_rate(design.logits(parameters))
         slope = design.slopes(design.weight * residual) - ties * (score_rate(parameters) - 0.5)
         try:
             step = np.asarray(np.linalg.solve(design.curvature(parameters, ties), slope))
-        except np.linalg.LinAlgError:  # so far out that nothing bends any more
+        except np.linalg.LinAlgError:  # so far out that the curvature is 0
             return None
         change = max(np.abs(design.logits(step)).max(), np.abs(ties * step).max())
         parameters += (np.log1p(change) / max(change, 1e-300)) * step

@@ -10,7 +10,10 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
-from botchat.ratings import Comparisons, bootstrap_elo, comparisons_from_rates, fit
+from botchat.ratings.bradley_terry import fit
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import bootstrap_elo
+from botchat.ratings.rate_table import comparisons_from_rates
 
 HERE = Path(__file__).parent
 COMPARISONS_A_PAIR = 444
