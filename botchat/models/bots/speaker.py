@@ -15,7 +15,7 @@ from botchat.interfaces import Decoding, Message, Reply
 T = TypeVar("T")
 
 HEARD_CHARS = 4000
-"""Characters of an utterance a bot attends to; a longer one is heard up to there."""
+"""Characters of an utterance that a bot hears."""
 
 _UNSAYABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
@@ -26,7 +26,7 @@ def one_line(text: str) -> str:
 
 
 def attend(text: str) -> str:
-    """Turn an utterance into what a bot hears: its first characters, with straight apostrophes."""
+    """What a bot hears of an utterance: its first `HEARD_CHARS`, with straight apostrophes."""
     return one_line(text[:HEARD_CHARS]).replace("\u2019", "'")
 
 
