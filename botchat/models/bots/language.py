@@ -55,7 +55,7 @@ def words(text: str) -> list[str]:
 
 
 def clauses(text: str) -> list[str]:
-    """Stretches of ``text`` between punctuation marks, without "so", "but", "well" before them.
+    """Parts of ``text`` between punctuation marks, without a leading "so", "but" or "well".
 
     A question keeps its ``?``.
     """
@@ -68,7 +68,7 @@ def clauses(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """Words that carry the subject of ``text``, spelled as there and in order, each once."""
+    """Words that carry the subject of ``text``, as spelt there, in order, each once."""
     return list(dict.fromkeys(word for word in _WORD.findall(text) if _has_content(word)))
 
 
@@ -116,20 +116,17 @@ _BEFORE_OBJECT = PREPOSITIONS - _words("particles")
 
 
 def reflect(text: str) -> str:
-    """Exchange first and second person in ``text``, with the verb forms that go with them.
-
-    Words are joined again with the punctuation they had; nothing else is changed.
-    """
+    """Exchange first and second person in ``text``, with their verb forms."""
     parts = re.split(r"([A-Za-z]+(?:'[A-Za-z]+)*)", text)
     low = [part.lower() for part in parts]
 
     def beside(index: int, step: int) -> str:
-        """Neighbouring word on this side of any punctuation, or an empty string."""
+        """Neighbouring word with only a blank between, or an empty string."""
         other, between = index + 2 * step, index + step
         return low[other] if 0 < other < len(low) and low[between].isspace() else ""
 
     def subject_before(index: int) -> str:
-        """Word before, looking through one adverb; nothing if it ends "some of you"."""
+        """Word before this one or before its adverb; empty if it ends "some of you"."""
         at = index - 2 if beside(index, -1) in _ADVERBS else index
         before = beside(at, -1)
         return "" if beside(at - 2, -1) in ("of", "to", "with", "for") else before
@@ -150,7 +147,7 @@ def reflect(text: str) -> str:
 
 
 def _is_object(before: str, after: str, before_that: str) -> bool:
-    """Whether a "you" between these words is "me" rather than "I" when turned round."""
+    """Whether a "you" between these words becomes "me", not "I"."""
     if before == "of":
         return True
     if after in AUXILIARIES or after in _ADVERBS:
@@ -181,7 +178,7 @@ def mid_sentence(text: str) -> str:
 
 @cache
 def fixed_part(template: str) -> str:
-    """Longest stretch of ``template`` between its slots, in lower case: tells that it was used."""
+    """Longest part of ``template`` between its slots, in lower case: shows that it was used."""
     return max(re.split(r"\{\d\}", template), key=len).strip().lower()
 
 
@@ -237,7 +234,7 @@ _WH = re.compile(
 def indirect_question(clause: str) -> str | None:
     """Turn "Did you see it?" into "whether I saw it" and "Where are you?" into "where I am".
 
-    ``None`` if ``clause`` is no question of a form that can be turned safely.
+    ``None`` if ``clause`` is not a question of a form that can be turned safely.
     """
     wh = _WH.fullmatch(clause)
     polar = _POLAR.fullmatch(wh["question"] if wh else clause)
