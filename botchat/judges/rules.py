@@ -1,17 +1,17 @@
 """The offline judge: the UniEval prompt's criteria (BotChat Appendix B) made computable.
 
-It accuses the first utterance that does what at most 1 % of the set's human dialogues do; see
-`botchat.measures.flags` for the criteria. It is a floor and a check for other judges, not
-one of the paper's: it sees no sense, only form, and does not find an error of fact or logic.
+It accuses the first utterance that does what at most 1 % of the set's human dialogues do; the
+criteria are those of `botchat.measures.flags`. It is a floor and a check for other judges, not one
+of the paper's: it sees form only, and finds no error of fact or logic.
 
-A diagnosis it writes in the form that the question asks for, with what the criteria can tell: an
-error type that takes understanding is not judged.
+It answers a diagnosis in the form that the question asks for. Error types that need understanding
+are "Not judged".
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict
 from functools import lru_cache
 
@@ -34,8 +34,7 @@ _ACCUSATIONS = {
     "formality": "formal tone (marks in 100 words)",
 }
 
-_DIAGNOSIS = "diagnosis"
-"""The protocol whose answer is a report."""
+_NOT_MINE = "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
 
 _DIAGNOSED: Mapping[str, tuple[str, ...]] = {
     "Repetition": ("exact_repeat", "overlap"),
@@ -49,39 +48,40 @@ _DIAGNOSED: Mapping[str, tuple[str, ...]] = {
     "Formal tone": ("layout_marks", "formality"),
     "Repetitive phrasing": ("closing_chain", "verbatim_run"),
 }
-"""Error type, as a diagnosis names it -> the criteria that tell it; none: it is not judged."""
+"""Error type of a diagnosis -> the criteria that show it; empty: it is not judged."""
 
 _QUOTE = 60
-"""Characters of an utterance that stand for it."""
+"""Characters of an utterance that are quoted."""
 
 
 class RulesJudge:
-    """Judges each dialogue of a case by itself, from its utterances only, never the prompt.
+    """Judges each dialogue of a case by itself, from its utterances only, never from the prompt.
 
-    A case about one dialogue is answered by ``"No"`` or the index of the first accused utterance
-    (UniEval), one about two by which of them are accused (Arena, GTEval). Where the answer due is
-    not among the choices of a comparison, the earlier accusation decides, then the stronger one;
-    ``None`` if that does not tell them apart. A diagnosis reports every accused utterance. Every
-    other kind of case has no verdict.
+    One dialogue: ``"No"`` or the index of the first accused utterance (UniEval). Two dialogues:
+    which of them are accused (Arena, GTEval); where a comparison does not offer that answer, the
+    earlier accusation decides, then the stronger one, else the verdict is ``None``. A diagnosis
+    reports every accused utterance. Any other kind of case has no verdict.
     """
 
     name = "rules"
     parallel = 1
 
     def __init__(self, human_dialogues: Iterable[tuple[str, ...]]) -> None:
-        """Fit the thresholds to what the humans of the seed set do; see `fit_thresholds`."""
+        """Fit the thresholds to the human dialogues of the seed set; see `fit_thresholds`."""
         self.thresholds = fit_thresholds(human_dialogues)
-        # A dialogue meets every other contestant of its seed, in both orders, one after the other.
+        # A dialogue is compared with every other contestant of its seed, in both orders.
         self._accuse = lru_cache(maxsize=1024)(self._first_flag)
 
     @property
     def digest(self) -> str:
-        """Of the thresholds."""
+        """Digest of the thresholds."""
         return settings_digest(VERSION, asdict(self.thresholds))
 
     async def answer(self, case: Case) -> Answer:
-        """Answer from ``case.dialogues`` and ``case.choices``; never waits."""
-        if case.protocol == _DIAGNOSIS:
+        """Answer from ``case.dialogues`` and ``case.choices``."""
+        if case.kind is not None and not case.about_ai:
+            return Answer(None, _NOT_MINE)
+        if case.kind == "report":
             return Answer(*case.read(self._report(case.dialogues[0].utterances)))
         accused = [self._accuse(shown.utterances) for shown in case.dialogues]
         if len(accused) == 1 and "No" in case.choices:
@@ -93,9 +93,7 @@ class RulesJudge:
                 f"conversation {n}: {_reason(flag)}" for n, flag in enumerate(accused, 1)
             )
         else:
-            return Answer(
-                None, "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
-            )
+            return Answer(None, _NOT_MINE)
         if verdict not in case.choices:
             return Answer(None, f"no offered choice says what the rules found: {reason}")
         return Answer(verdict, reason)
@@ -105,27 +103,19 @@ class RulesJudge:
 
     def _report(self, utterances: tuple[str, ...]) -> str:
         found = flags(utterances, self.thresholds)
-        return "\n".join(
-            line
-            for error_type, criteria in _DIAGNOSED.items()
-            for line in _answer(
-                error_type, criteria, [f for f in found if f.criterion in criteria], utterances
-            )
-        )
+        lines: list[str] = []
+        for error_type, criteria in _DIAGNOSED.items():
+            of_type = [flag for flag in found if flag.criterion in criteria]
+            verdict = "Yes" if of_type else "No" if criteria else "Not judged"
+            lines.append(f"{error_type}? {verdict}")
+            for flag in of_type:
+                quote = json.dumps(_quoted(flag, utterances[flag.index - 1]), ensure_ascii=False)
+                lines.append(f"- Utterance {flag.index}: {quote} - {_excess(flag)}")
+        return "\n".join(lines)
 
 
-def _answer(
-    error_type: str, criteria: tuple[str, ...], found: list[Flag], utterances: tuple[str, ...]
-) -> Iterator[str]:
-    yield f"{error_type}? {'Yes' if found else 'No' if criteria else 'Not judged'}"
-    for flag in found:
-        said = _evidence(flag, utterances[flag.index - 1])
-        why = f"{_ACCUSATIONS[flag.criterion]}, {flag.value:.6g} > {flag.threshold:.6g} of people"
-        yield f"- Utterance {flag.index}: {json.dumps(said, ensure_ascii=False)} - {why}"
-
-
-def _evidence(flag: Flag, utterance: str) -> str:
-    """The words that the criterion found, where they stand so in the utterance, else its first."""
+def _quoted(flag: Flag, utterance: str) -> str:
+    """The words that the criterion found, if they stand so in the utterance, else its beginning."""
     words = flag.evidence[1 : flag.evidence.rfind('"')].removesuffix("\u2026")
     at = utterance.lower().find(words.lower())
     return utterance[at : at + len(words)] if words and at >= 0 else utterance[:_QUOTE]
@@ -143,7 +133,10 @@ def _compare(first: Flag | None, second: Flag | None, choices: Set[Verdict]) -> 
 def _reason(flag: Flag | None) -> str:
     if flag is None:
         return "nothing that people of this set do not do"
-    return (
-        f"utterance {flag.index}: {_ACCUSATIONS[flag.criterion]}, {flag.value:.6g} > "
-        f"{flag.threshold:.6g} of people: {flag.evidence}"
-    )
+    return f"utterance {flag.index}: {_excess(flag)}: {flag.evidence}"
+
+
+def _excess(flag: Flag) -> str:
+    """What is accused, and by how much it exceeds the threshold."""
+    accusation = _ACCUSATIONS[flag.criterion]
+    return f"{accusation}, {flag.value:.6g} > {flag.threshold:.6g} of people"

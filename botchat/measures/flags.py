@@ -1,17 +1,16 @@
 """What can be seen in a dialogue without a model: numbers for the tables, and flags that accuse.
 
 The criteria are those of the UniEval prompt (BotChat Appendix B) and the bad cases of Appendix C,
-made countable. Each is one number an utterance, from the dialogue up to and including it, so what
-comes later never changes it and a cut dialogue is judged like the whole one. Limits come from what
-the human dialogues of the set do (`fit_thresholds`). Fluency, the prompt's first point, takes a
-language model and is not measured. Word lists are English; counts of words and exact repetition
-work in any language (a Chinese or Japanese character counts as a word).
+made countable. Each gives one number per utterance, from the dialogue up to and including it, so
+later utterances never change it. Limits come from what the human dialogues of the set do
+(`fit_thresholds`). Fluency, the prompt's first point, takes a language model and is not measured.
+Word lists are English; words and exact repetition are counted in any language (a Chinese or
+Japanese character is a word).
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -22,31 +21,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from botchat.measures import english
+from botchat.measures.english import Text
 from botchat.measures.statistics import Floats, Indices
 from botchat.records import N_SEED, Dialogues, Seed
 
 NEAR_CONTEXT = 6
-"""Earlier utterances in which a content word counts as a link to the context (see ``drift``)."""
+"""Earlier utterances in which a shared content word is a link to the context (see ``drift``)."""
 
 _PERCENTILE = 99
 _NGRAM = 4
 _QUOTE = 60
-_LONG_WORD = 8
 _FEWEST_CONTENT = 4
 _DRIFT_CAP = 10
 _DRIFT_LINK = 6
-_FORMAL_PHRASE = 5
-_FORMAL_DAMPING = 40
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The most an utterance may show of each criterion; more is flagged.
+    """The most that an utterance may show of each criterion; more is flagged.
 
-    Fields stand in the order in which a flag is preferred where one utterance has several. The
-    defaults are floors, which hold however small or terse the set is; those without another source
-    are the rounded 99th percentile of MuTual's 547 human dialogues.
+    Of several flags of one utterance the first in this order is preferred. The defaults are floors,
+    which hold however small or terse the set is; those without another source are the rounded 99th
+    percentile of MuTual's 547 human dialogues.
     """
 
     ai_phrases: float = 0.0
@@ -54,21 +50,21 @@ class Thresholds:
     No floor: humans of ordinary sets never say one; in a set about chatbots the limit rises."""
 
     exact_repeat: float = 3.0
-    """Words of the utterance times how often the same utterance was made before ("just repeat some
-    previous sentences (exact repetition …)"). Floor: people say "How are you?" twice."""
+    """Words of the utterance times how often it was said before ("just repeat some previous
+    sentences (exact repetition …)"). Floor: people say "How are you?" twice."""
 
     closing_chain: float = 4.0
     """Utterances in a row, this one included, that only thank, wish well or say goodbye ("just
-    repeat … with the same meaning"). Floor: a pair that offers to close and a pair of goodbyes make
-    a whole closing between people (Schegloff and Sacks 1973)."""
+    repeat … with the same meaning"). Floor: between people a closing is a pair that offers to close
+    and a pair of goodbyes (Schegloff and Sacks 1973)."""
 
     layout_marks: float = 1.0
     """Line breaks, list items, headings, bold, code, tags, speaker labels and stage directions
     ("not likely to appear in human-human conversations"). Floor: one may be a slip."""
 
     words: float = 60.0
-    """Words of the utterance ("too long"). Floor: what the generation prompt recommends to stay
-    below (Appendix B)."""
+    """Words of the utterance ("too long"). Floor: the limit that the generation prompt recommends
+    (Appendix B)."""
 
     verbatim_run: float = 5.0
     """Longest stretch of words within a sentence all of whose word 4-grams were said before, also
@@ -79,18 +75,17 @@ class Thresholds:
     the same meaning"); pairs of fewer than 4 content words are measured as if they had 4."""
 
     drift: float = 20.0
-    """Content words said since the talk last had a link to its context ("not related to the context
-    or the change of topic is not natural"). An utterance that shares no content word with the
-    `NEAR_CONTEXT` utterances before it adds its own (at most 10, so that no single utterance
-    decides), each shared one takes 6 back. Replies without content words add nothing. Pronouns and
-    answer words are no links: among MuTual's they are as frequent in utterances planted from other
-    dialogues."""
+    """Content words said since the dialogue last had a link to its context ("not related to the
+    context or the change of topic is not natural"). An utterance that shares no content word with
+    the `NEAR_CONTEXT` utterances before it adds its own (at most 10, so that no single utterance
+    decides); each shared one takes 6 away. Pronouns and answer words are no links: in MuTual,
+    utterances planted from other dialogues have as many of them."""
 
     formality: float = 11.0
     """Formal marks in 100 words ("formal tone", Appendix C; "do not talk like an AI assistant",
     Appendix B): 5 for each written connective or assistant's phrase, 1 for each word of 8 letters
-    or more and each form that speech contracts ("do not"), -1 for each contraction; per
-    length + 40 words, so that short utterances are not judged by one phrase; never below 0."""
+    or more and each form that speech contracts ("do not"), -1 for each contraction; divided by
+    length + 40 words, so that one phrase does not decide a short utterance; never below 0."""
 
 
 class Values(NamedTuple):
@@ -118,7 +113,7 @@ class Flag:
     value: float
     threshold: float
     evidence: str
-    """What was found, shortened: at most about 60 characters of the dialogue's own text."""
+    """What was found: at most about 60 characters of the dialogue's text."""
 
     @property
     def strength(self) -> float:
@@ -145,8 +140,7 @@ class DialogueMeasures:
     max_overlap: float
     """Greatest Jaccard index of content words with an earlier utterance."""
     closing_loop: int | None
-    """1-based first utterance of the first chain of closings longer than people need; ``None``:
-    there is none."""
+    """1-based start of the first chain of closings longer than people need, if there is one."""
     ai_phrases: int
     formality: float
     """Mean of the utterances', in marks per 100 words."""
@@ -160,27 +154,17 @@ class DialogueMeasures:
     """Share of utterances with an emoji."""
 
 
-class Style(NamedTuple):
-    """Those numbers of `DialogueMeasures` that show how somebody talks."""
-
-    mean_words: float
-    repetition_rate: float
-    question_rate: float
-    formality: float
-
-
 def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
     """The 99th percentile of what human dialogues reach, but not less than the floors.
 
     A dialogue counts with its most extreme utterance, so each criterion accuses at most 1 % of
-    these dialogues; a dialogue much longer than theirs has more chances to be accused. A set of
-    fewer than 100 has no such percentile: its maximum is taken. Without any dialogue the floors
-    stand alone.
+    these dialogues; a much longer dialogue has more chances to be accused. A set of fewer than 100
+    has no such percentile: its maximum is taken. Without any dialogue there are only the floors.
     """
     peaks = [np.max(values(dialogue), axis=0) for dialogue in dialogues if dialogue]
     if not peaks:
         return Thresholds()
-    # "higher": nobody is accused only because the percentile falls between two dialogues.
+    # "higher": no person is accused only because the percentile falls between two dialogues.
     limits = np.percentile(np.array(peaks), _PERCENTILE, axis=0, method="higher")
     return Thresholds(*map(float, np.maximum(limits, astuple(Thresholds()))))
 
@@ -195,9 +179,7 @@ def flags(utterances: tuple[str, ...], thresholds: Thresholds) -> list[Flag]:
     return [
         Flag(criterion, at + 1, value, limit, _evidence(reading, criterion, at))
         for at in range(N_SEED, len(utterances))
-        if any(map(gt, reading.values[at], limits))
-        for criterion, value, limit in zip(Values._fields, reading.values[at], limits, strict=True)
-        if value > limit
+        for criterion, value, limit in _exceeded(reading.values[at], limits)
     ]
 
 
@@ -207,31 +189,21 @@ def values(utterances: tuple[str, ...]) -> tuple[Values, ...]:
 
 
 def first_flags(utterances: tuple[str, ...], thresholds: Thresholds) -> dict[str, int]:
-    """Criterion -> 1-based utterance of its first flag, of criteria with one; see `flags`."""
+    """Criterion -> 1-based utterance of its first flag, for criteria with one; see `flags`."""
     limits = _limits(thresholds)
     first: dict[str, int] = {}
     for at, shown in enumerate(_read(utterances).values[N_SEED:], N_SEED + 1):
-        if any(map(gt, shown, limits)):
-            for criterion, value, limit in zip(Values._fields, shown, limits, strict=True):
-                if value > limit:
-                    first.setdefault(criterion, at)
+        for criterion, _, _ in _exceeded(shown, limits):
+            first.setdefault(criterion, at)
     return first
 
 
-def measure_style(utterances: tuple[str, ...], end: int | None = None) -> Style:
-    """The style of what follows the ChatSEED of one dialogue, cut to ``end`` utterances."""
-    reading = _read(utterances)
-    texts, shown = reading.texts[N_SEED:end], reading.values[N_SEED:end]
-    ngrams = reading.ngrams[N_SEED:end]
-    n = len(texts)
-    return Style(
-        mean_words=_ratio(sum([len(text.words) for text in texts]), n),
-        repetition_rate=_ratio(
-            sum([each[0] for each in ngrams]), sum([each[1] for each in ngrams])
-        ),
-        question_rate=_ratio(len([text for text in texts if text.question]), n),
-        formality=_ratio(sum([each.formality for each in shown]), n),
-    )
+def _exceeded(shown: Values, limits: tuple[float, ...]) -> list[tuple[str, float, float]]:
+    """Criterion, value and limit of what one utterance shows too much of."""
+    if not any(map(gt, shown, limits)):  # nearly always, so this test saves time
+        return []
+    found = zip(Values._fields, shown, limits, strict=True)
+    return [(criterion, value, limit) for criterion, value, limit in found if value > limit]
 
 
 def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
@@ -242,21 +214,21 @@ def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
     lengths = [len(text.words) for text in texts]
     n_words = sum(lengths)
     pairs = set(chain.from_iterable([pairwise(text.words) for text in texts]))
-    style = measure_style(utterances)
-    usual = int(_FLOORS.closing_chain)
+    mean_words, repetition_rate, question_rate, formality = _style(reading)
+    usual = int(Thresholds().closing_chain)
     chains = [each.closing_chain for each in reading.values]
     return DialogueMeasures(
         n_utterances=n,
-        mean_words=style.mean_words,
+        mean_words=mean_words,
         length_growth=_ratio(sum(lengths[n - half :]), sum(lengths[:half])),
-        question_rate=style.question_rate,
+        question_rate=question_rate,
         distinct_2=_ratio(len(pairs), sum([length - 1 for length in lengths if length])),
         exact_rate=_ratio(len([each for each in shown if each.exact_repeat]), n),
-        repetition_rate=style.repetition_rate,
+        repetition_rate=repetition_rate,
         max_overlap=max([each.overlap for each in shown], default=math.nan),
         closing_loop=chains.index(usual + 1) + 1 - usual if usual + 1 in chains else None,
         ai_phrases=int(sum([each.ai_phrases for each in shown])),
-        formality=style.formality,
+        formality=formality,
         contraction_share=_ratio(sum([text.contractions for text in texts]), n_words),
         long_word_share=_ratio(sum([text.long_words for text in texts]), n_words),
         layout_share=_ratio(len([each for each in shown if each.layout_marks]), n),
@@ -264,45 +236,35 @@ def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
     )
 
 
+def style(utterances: tuple[str, ...], end: int) -> tuple[float, ...]:
+    """`STYLE` of a dialogue cut to ``end`` utterances; 0 for what cannot be measured."""
+    mean_words, *rates = _style(_read(utterances), end)
+    return tuple(0.0 if math.isnan(value) else value for value in (math.log1p(mean_words), *rates))
+
+
+def _style(reading: _Reading, end: int | None = None) -> tuple[float, float, float, float]:
+    """Mean words, repetition rate, question rate and formality, as in `DialogueMeasures`."""
+    texts, ngrams = reading.texts[N_SEED:end], reading.ngrams[N_SEED:end]
+    n = len(texts)
+    return (
+        _ratio(sum([len(text.words) for text in texts]), n),
+        _ratio(sum([each[0] for each in ngrams]), sum([each[1] for each in ngrams])),
+        _ratio(len([text for text in texts if text.question]), n),
+        _ratio(sum([each.formality for each in reading.values[N_SEED:end]]), n),
+    )
+
+
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
 
 
-_FLOORS = Thresholds()
 _limits = attrgetter(*Values._fields)
 
 
-class _Text:
-    """One utterance read by itself."""
-
-    def __init__(self, raw: str) -> None:
-        self.raw = raw
-        self.low = low = raw.lower().replace("\u2019", "'")
-        find = (english.ASCII_WORD if low.isascii() else english.WORD).findall
-        self.sentences = each = [find(sentence) for sentence in english.SENTENCE_END.split(low)]
-        self.words = words = each[0] if len(each) == 1 else list(chain.from_iterable(each))
-        different = frozenset(words)
-        apostrophed = [word for word in words if "'" in word] if "'" in low else []
-        parts = [word.split("'") for word in apostrophed]
-        self.pieces = different.union(*parts) if parts else different
-        """``words``, and their parts between apostrophes."""
-        self.content = frozenset(map(english.content, different - english.FUNCTION)) - _NO_CONTENT
-        """Stems of the words that carry a subject or a courtesy."""
-        self.subject = self.content - english.COURTESY
-        """``content`` without courtesies."""
-        self.question = "?" in raw or "\uff1f" in raw
-        self.contractions = len(list(filter(english.CONTRACTION.fullmatch, apostrophed)))
-        self.long_words = len([word for word in words if len(word) >= _LONG_WORD])
-        self.emoji = not raw.isascii() and english.EMOJI.search(raw) is not None
-
-
-_NO_CONTENT = frozenset([""])
-
-
 class _Reading(NamedTuple):
-    """A dialogue read once: for every utterance its text, values and what they rest on."""
+    """A dialogue read once: of every utterance the text, the values, and where they come from."""
 
-    texts: tuple[_Text, ...]
+    texts: tuple[Text, ...]
     values: tuple[Values, ...]
     first: list[int]
     """0-based first utterance of the same words."""
@@ -316,26 +278,26 @@ class _Reading(NamedTuple):
 
 @lru_cache(maxsize=1)  # so that flags() and measure() read a dialogue once between them
 def _read(utterances: tuple[str, ...]) -> _Reading:
-    texts = tuple(map(_Text, utterances))
+    texts = tuple(map(Text, utterances))
     repeats, first = _repeats(texts)
     overlaps, like = _overlaps(texts)
     runs, ngrams = _runs(texts)
     found = zip(
-        [_ai_phrases(text) for text in texts],
+        [len(text.ai_phrases()) for text in texts],
         repeats,
         _closing_chains(texts),
-        [_layout_marks(text.raw.strip()) for text in texts],
+        [text.layout_marks() for text in texts],
         [len(text.words) for text in texts],
         [len(run) for run in runs],
         overlaps,
         _drifts(texts),
-        [_formality(text) for text in texts],
+        [text.formality() for text in texts],
         strict=True,
     )
     return _Reading(texts, tuple(map(Values._make, found)), first, like, runs, ngrams)
 
 
-def _repeats(texts: Iterable[_Text]) -> tuple[list[int], list[int]]:
+def _repeats(texts: Iterable[Text]) -> tuple[list[int], list[int]]:
     """Words of each utterance times earlier utterances of the same words; the first of them."""
     made: dict[tuple[str, ...], list[int]] = {}
     repeats, first = [], []
@@ -348,18 +310,18 @@ def _repeats(texts: Iterable[_Text]) -> tuple[list[int], list[int]]:
     return repeats, first
 
 
-def _closing_chains(texts: Iterable[_Text]) -> list[int]:
+def _closing_chains(texts: Iterable[Text]) -> list[int]:
     """Length of the chain of closings that each utterance ends.
 
-    A closing holds a closing phrase, at most half as many words with a subject as courtesies (one
-    may always be: a name) and no question. A reply without a subject ("I will.") does not start
-    a chain but goes on with one.
+    A closing has a closing phrase, no question, and at most half as many words with a subject as
+    courtesies (one is always allowed: a name). A reply without a subject ("I will.") does not
+    start a chain but continues one.
     """
     chains, length = [], 0
     for text in texts:
         if text.question or not text.words:
             length = 0
-        elif not english.CLOSING_WORDS.isdisjoint(text.pieces) and english.CLOSING.search(text.low):
+        elif text.closes():
             courtesies = len(text.content) - len(text.subject)
             length = length + 1 if len(text.subject) <= max(1, courtesies / 2) else 0
         elif length:
@@ -368,20 +330,8 @@ def _closing_chains(texts: Iterable[_Text]) -> list[int]:
     return chains
 
 
-def _ai_phrases(text: _Text) -> int:
-    if english.AI_WORDS.isdisjoint(text.pieces) and not ("a.i." in text.low or "gpt" in text.low):
-        return 0
-    return len(english.AI.findall(text.low))
-
-
-def _layout_marks(raw: str) -> int:
-    if english.LAYOUT_SIGN.search(raw) or english.LAYOUT_START.match(raw):
-        return len(english.LAYOUT.findall(raw))
-    return 0
-
-
-def _runs(texts: Iterable[_Text]) -> tuple[list[list[str]], list[tuple[int, int]]]:
-    """Longest stretch of each utterance said before; its 4-grams said before and in all."""
+def _runs(texts: Iterable[Text]) -> tuple[list[list[str]], list[tuple[int, int]]]:
+    """Of each utterance: longest stretch said before; number of 4-grams said before, and of all."""
     said: set[tuple[str, ...]] = set()
     runs, counts = [], []
     for text in texts:
@@ -417,7 +367,7 @@ def _ngrams(words: list[str]) -> Iterator[tuple[str, ...]]:
     return zip(words, words[1:], words[2:], words[3:], strict=False)
 
 
-def _overlaps(texts: tuple[_Text, ...]) -> tuple[list[float], list[int]]:
+def _overlaps(texts: tuple[Text, ...]) -> tuple[list[float], list[int]]:
     """Greatest Jaccard index with an earlier utterance, and that utterance."""
     overlaps, like = [], []
     holders: dict[str, list[int]] = {}
@@ -439,8 +389,8 @@ def _overlaps(texts: tuple[_Text, ...]) -> tuple[list[float], list[int]]:
     return overlaps, like
 
 
-def _drifts(texts: Iterable[_Text]) -> list[int]:
-    """Content words said without a link to the context, links taken off (see `Thresholds`)."""
+def _drifts(texts: Iterable[Text]) -> list[int]:
+    """Content words said without a link to the context, less the links (see `Thresholds`)."""
     drifts, drift = [], 0
     near: deque[frozenset[str]] = deque(maxlen=NEAR_CONTEXT)
     for text in texts:
@@ -453,25 +403,12 @@ def _drifts(texts: Iterable[_Text]) -> list[int]:
     return drifts
 
 
-def _formality(text: _Text) -> float:
-    phrases = _count(english.FORMAL, english.FORMAL_WORDS, text)
-    full_forms = _count(english.FULL_FORM, english.FULL_FORM_WORDS, text)
-    marks = _FORMAL_PHRASE * phrases + text.long_words + full_forms - text.contractions
-    return max(0.0, 100 * marks / (len(text.words) + _FORMAL_DAMPING))
-
-
-def _count(phrases: re.Pattern[str], signs: frozenset[str], text: _Text) -> int:
-    """How many phrases the text holds; none without one of their ``signs``."""
-    return 0 if signs.isdisjoint(text.pieces) else len(phrases.findall(text.low))
-
-
 def _evidence(reading: _Reading, criterion: str, at: int) -> str:
     text = reading.texts[at]
     if criterion == "ai_phrases":
-        return _quote(", ".join(match[0] for match in english.AI.finditer(text.low)))
+        return _quote(", ".join(text.ai_phrases()))
     if criterion == "formality":
-        phrases = ", ".join(match[0] for match in english.FORMAL.finditer(text.low))
-        return _quote(phrases or text.raw)
+        return _quote(", ".join(text.formal_phrases()) or text.raw)
     if criterion == "verbatim_run":
         return _quote(" ".join(reading.runs[at]))
     since = at + 2 - int(reading.values[at].closing_chain)
@@ -502,7 +439,7 @@ said before, share of utterances with a question, formal marks in 100 words."""
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What one contestant's dialogues show after their ChatSEEDs; n dialogues with anything there.
+    """What one contestant's n dialogues show after their ChatSEEDs; empty dialogues left out.
 
     ``measures``: `MEASURES` of each, nan where there is nothing to measure, shape (n, 16).
     ``first``: 1-based utterance of the first flag of each of `CRITERIA`, 0 for none, shape (n, 9).
@@ -525,18 +462,8 @@ class Survey:
     """Contestant -> its dialogues, ``human`` among them."""
 
 
-def survey(
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    turns: Collection[int] = (),
-) -> Survey:
-    """Measure every contestant's dialogues against what the people of the set do.
-
-    Args:
-        seeds: the set.
-        dialogues: contestant -> seed id -> dialogue.
-        turns: each N of `Measured.style`.
-    """
+def survey(seeds: Sequence[Seed], dialogues: Dialogues, turns: Collection[int] = ()) -> Survey:
+    """Measure all contestants of a set; ``turns`` are the N of `Measured.style`."""
     thresholds = fit_thresholds(seed.utterances for seed in seeds)
     measured = {
         name: measure_all({i: d.utterances for i, d in by_seed.items()}, thresholds, turns)
@@ -548,15 +475,9 @@ def survey(
 def measure_all(
     dialogues: Mapping[str, tuple[str, ...]], thresholds: Thresholds, turns: Collection[int] = ()
 ) -> Measured:
-    """Measure a contestant's dialogues.
-
-    Args:
-        dialogues: seed id -> utterances.
-        thresholds: of the flags.
-        turns: each N of `Measured.style`.
-    """
+    """Measure a contestant's dialogues, seed id -> utterances; see `survey`."""
     seed_ids, measures, first = [], [], []
-    style: dict[int, list[tuple[float, ...]]] = {n: [] for n in turns}
+    styles: dict[int, list[tuple[float, ...]]] = {n: [] for n in turns}
     for seed_id, utterances in dialogues.items():
         found = measure(utterances)
         if not found.n_utterances:
@@ -565,22 +486,14 @@ def measure_all(
         seed_ids.append(seed_id)
         measures.append(_values(found))  # NumPy makes nan of None
         first.append([flagged.get(criterion, 0) for criterion in CRITERIA])
-        for n, rows in style.items():
-            whole = n >= len(utterances)
-            rows.append(style_of(found if whole else measure_style(utterances, n)))
+        for n, rows in styles.items():
+            rows.append(style(utterances, n))
     return Measured(
         tuple(seed_ids),
         np.array(measures, dtype=np.float64).reshape(-1, len(MEASURES)),
         np.array(first, dtype=np.intp).reshape(-1, len(CRITERIA)),
-        {n: np.array(rows, np.float64).reshape(-1, len(STYLE)) for n, rows in style.items()},
+        {n: np.array(rows, np.float64).reshape(-1, len(STYLE)) for n, rows in styles.items()},
     )
-
-
-def style_of(found: Style | DialogueMeasures) -> tuple[float, ...]:
-    """`STYLE` of a dialogue; 0 for what cannot be measured."""
-    length = math.log1p(found.mean_words)
-    shown = (length, found.repetition_rate, found.question_rate, found.formality)
-    return tuple(0.0 if math.isnan(value) else value for value in shown)
 
 
 _values = attrgetter(*MEASURES)

@@ -1,60 +1,35 @@
-"""Mechanical rewriting of English utterances, for planted faults; every sentence in it is our own.
+"""Mechanical rewriting of English utterances, for planted faults.
 
-Each function returns ``None`` where its rule does not apply, rather than something half changed.
-Word lists are short on purpose: a rewrite must be right more than it must be frequent.
+Each function returns ``None`` where its rule does not apply; it never changes a part only. Its
+sentences and word lists are in ``probe_faults.toml``.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import partial
+from importlib import resources
 from random import Random
 
-AI_PHRASES = (
-    "As an AI language model, I can only speak about this in general.",
-    "I'm just a chatbot, so please take this with a grain of salt.",
-    "Since I am an artificial intelligence, I have never done that myself.",
-    "I don't have a body, as I am only a computer program.",
-    "My training data tells me little about that.",
-    "I was built to answer questions, not to have opinions of my own.",
-)
+_DATA = tomllib.loads(resources.files(__package__).joinpath("probe_faults.toml").read_text("utf-8"))
 
-OPENERS = ("Well,", "So,", "Like,", "Right,", "I mean,")
-TAGS = {"?": ("then", "or what", "by the way"), ".": ("you know", "really", "if you ask me")}
-
-RAMBLING = (
-    "You know how it is, one thing leads to another and before you notice half the day is gone.",
-    "My aunt used to say the same, back when she still had the little flat above the bakery.",
-    "Not that it matters much, but I keep turning it over in my head on the way to work.",
-    "It was raining that morning too, so everybody stood about in wet coats and nobody wanted to "
-    "go first.",
-    "Then somebody opened a window, and somebody else closed it again, and that went on for a "
-    "while.",
-    "I could tell you the whole story, but we'd still be sitting here when the lights go out.",
-    "And the funny part is that I had the key in my other pocket the whole time.",
-    "Anyway, we had soup after that, a thick one with beans, and it was far too hot to eat.",
-    "There was a dog as well, a small grey one, and it followed us all the way to the bridge.",
-    "I still have a picture of it somewhere, in the blue box under the stairs, or maybe in the "
-    "drawer.",
-    "My brother remembers it the other way round, but he wasn't even there for the second half.",
-    "So that's how that went, and I haven't told it to that many people, to be fair.",
-)
+AI_PHRASES: list[str] = _DATA["ai_phrases"]
+FORMAL_OPENERS: list[str] = _DATA["formal_openers"]
+FORMAL_CLOSERS: list[str] = _DATA["formal_closers"]
+_RAMBLING: list[str] = _DATA["rambling"]
+_OPENERS: list[str] = _DATA["openers"]
+_TAGS: list[str] = _DATA["tags"]
+_QUESTION_TAGS: list[str] = _DATA["question_tags"]
+_STIFF: dict[str, str] = _DATA["stiff"]
+_BASE: dict[str, str] = _DATA["base"]
+_KINDS: list[list[str]] = _DATA["kinds"]
+_LINKING = frozenset(_DATA["linking"].split())
+_COMMON_FIRST = frozenset(_DATA["common_first"].split())
 
 LONG_WORDS = 100
 """Words that an overlong utterance has at least: nobody in a conversation speaks that long."""
-
-FORMAL_OPENERS = (
-    "With regard to the above, the following ought to be stated.",
-    "I should like to draw your attention to the following circumstance.",
-    "Having given the matter due consideration, I wish to respond as follows.",
-    "In reference to your previous remark, permit me to observe the following.",
-)
-FORMAL_CLOSERS = (
-    "Should further clarification be required, it shall be provided without delay.",
-    "I trust that the foregoing adequately addresses the question that was raised.",
-    "Your kind understanding in this respect is greatly appreciated.",
-)
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bMrs\.)\s+")
@@ -76,46 +51,21 @@ _EXPANDED = tuple(
         (r"(it|that|what|he|she|there|here|who|where|how)['\u2019]s", r"\1 is"),
     )
 )
-_STIFF = {
-    "buy": "purchase",
-    "bought": "purchased",
-    "help": "assist",
-    "helped": "assisted",
-    "need": "require",
-    "needed": "required",
-    "want": "wish",
-    "wanted": "wished",
-    "kids": "children",
-    "mum": "mother",
-    "mom": "mother",
-    "dad": "father",
-    "maybe": "possibly",
-    "yeah": "indeed",
-    "yep": "indeed",
-    "ok": "certainly",
-    "okay": "certainly",
-    "sure": "certainly",
-    "thanks": "thank you",
-    "hi": "good day",
-    "hello": "good day",
-    "big": "considerable",
-    "enough": "sufficient",
-}
 
 
 def near_repetition(text: str, rng: Random) -> str:
-    """The same words in the same order behind an opener, with a tag before the last mark."""
+    """The same words in the same order after an opener, with a tag before the last mark."""
     body = text.strip()
     end = body[-1] if body[-1] in ".!?" else ""
-    tags = TAGS["?" if end == "?" else "."]
+    tags = _QUESTION_TAGS if end == "?" else _TAGS
     inner = body.rstrip(".!? ") or body
-    return f"{rng.choice(OPENERS)} {_lowered(inner)}, {rng.choice(tags)}{end or '.'}"
+    return f"{rng.choice(_OPENERS)} {_lowered(inner)}, {rng.choice(tags)}{end or '.'}"
 
 
 def overlong(text: str, rng: Random) -> str:
-    """The text and then rambling sentences, until it has `LONG_WORDS` words."""
+    """The text, then rambling sentences until it has `LONG_WORDS` words."""
     said = [text.strip()]
-    for sentence in rng.sample(RAMBLING, len(RAMBLING)):
+    for sentence in rng.sample(_RAMBLING, len(_RAMBLING)):
         if len(_WORD.findall(" ".join(said))) >= LONG_WORDS:
             break
         said.append(sentence)
@@ -123,7 +73,7 @@ def overlong(text: str, rng: Random) -> str:
 
 
 def formal(text: str, rng: Random) -> str:
-    """Contractions written out, everyday words made stiff, between two sentences of a letter."""
+    """The text without contractions, in stiff words, between two sentences of a formal letter."""
     for pattern, full in _EXPANDED:
         text = pattern.sub(partial(_expanded, full), text)
     stiff = _WORD.sub(lambda match: _cased(_STIFF.get(match[0].lower(), match[0]), match[0]), text)
@@ -145,46 +95,6 @@ _LED = (
     r"(?:,|\.)? )*"
 )
 _NEGATIONS = re.compile(r"\b(?:not|never|no|nothing|nobody|none|nor|cannot|if|whether)\b|n't")
-_BASE = {
-    "went": "go",
-    "saw": "see",
-    "bought": "buy",
-    "told": "tell",
-    "said": "say",
-    "got": "get",
-    "took": "take",
-    "came": "come",
-    "found": "find",
-    "left": "leave",
-    "lost": "lose",
-    "made": "make",
-    "thought": "think",
-    "knew": "know",
-    "heard": "hear",
-    "forgot": "forget",
-    "paid": "pay",
-    "met": "meet",
-    "gave": "give",
-    "ate": "eat",
-    "kept": "keep",
-    "felt": "feel",
-    "wrote": "write",
-    "likes": "like",
-    "loves": "love",
-    "wants": "want",
-    "needs": "need",
-    "lives": "live",
-    "works": "work",
-    "knows": "know",
-    "goes": "go",
-    "looks": "look",
-    "seems": "seem",
-    "sounds": "sound",
-    "costs": "cost",
-    "starts": "start",
-    "takes": "take",
-    "leaves": "leave",
-}
 _PRESENT = (
     "like|love|want|need|know|think|live|work|have|feel|believe|remember|go|play|agree|prefer"
     "|enjoy|hate|look|see|hear|eat|drink"
@@ -210,7 +120,7 @@ def contradiction(text: str) -> str | None:
 
     The first one: a plain subject with its verb, without any negation, condition or question.
     """
-    for sentence in sentences(text.replace("\u2019", "'")):
+    for sentence in _SENTENCE_END.split(text.strip().replace("\u2019", "'")):
         if sentence.endswith("?") or _NEGATIONS.search(sentence.lower()):
             continue
         for pattern, form in _NEGATORS:
@@ -226,15 +136,6 @@ def contradiction(text: str) -> str | None:
     return None
 
 
-_KINDS: tuple[tuple[str, ...], ...] = (
-    ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
-    (
-        *("January", "February", "April", "June", "July"),
-        *("August", "September", "October", "November", "December"),
-    ),
-    ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    ("twenty", "thirty", "forty", "fifty"),
-)
 _BEFORE = re.compile(r"(?:[$\u00a3\u20ac]|\b[^\W\d_]+) ?$")
 _AFTER = re.compile(r" ?(?:%|[^\W\d_][\w'\u2019]*)")
 _FACT = re.compile(
@@ -245,10 +146,10 @@ _FACT = re.compile(
 
 
 def wrong_fact(text: str, earlier: Sequence[str], rng: Random) -> str | None:
-    """``text`` with a number, time, weekday or month that was mentioned before changed to another.
+    """``text`` with another number, time, weekday or month in place of one mentioned before.
 
     A bare number counts as mentioned before only beside the same word (``two hours``). Every
-    mention of it in ``text`` changes, and into nothing that was mentioned.
+    mention of it in ``text`` changes, to a value that was not mentioned.
     """
     here = _facts(text)
     before = _facts("\n".join(earlier))
@@ -260,18 +161,13 @@ def wrong_fact(text: str, earlier: Sequence[str], rng: Random) -> str | None:
     return None
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of an utterance, with their marks."""
-    return _SENTENCE_END.split(text.strip())
-
-
 def n_words(text: str) -> int:
-    """How many words there are."""
+    """Number of words."""
     return len(_WORD.findall(text))
 
 
 def _facts(text: str) -> dict[str, frozenset[str]]:
-    """Fact in lower case -> what stands beside it; a name or clock time also stands for itself."""
+    """Fact in lower case -> words beside it; for a name or clock time also the fact itself."""
     found: dict[str, frozenset[str]] = {}
     for match in _FACT.finditer(text):
         fact = match[0].lower()
@@ -291,7 +187,7 @@ def _others(fact: str) -> Iterator[str]:
             yield from (word for word in kind if word.lower() != fact)
             return
     whole, mark, rest = fact.partition(":" if ":" in fact else ".")
-    # An hour stays an hour; any other number keeps its size.
+    # An hour stays between 2 and 12; any other number keeps its order of magnitude.
     steps = (1, 2, 3, -1, -2) if ":" in fact else (1, 2, 3, 5, -1, -2)
     size = 10 ** max(0, len(whole.lstrip("0")) - 2)
     for step in steps:
@@ -318,21 +214,8 @@ def _subject(words: str) -> str:
 
 
 def _lowered(text: str) -> str:
-    """``text`` without its first capital, unless the word has a capital of its own."""
+    """``text`` with a small first letter, unless the first word may be a name."""
     first = _WORD.match(text)
     if first is None or re.split("['\u2019]", first[0].lower())[0] not in _COMMON_FIRST:
         return text
     return f"{text[0].lower()}{text[1:]}"
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_LINKING = _words("a an the and or of in to is are was were for by only about than not it")
-_COMMON_FIRST = _words(
-    "the a an this that these those it he she we they you my your our his her their there here"
-    " what where when who why how which do does did don didn is isn are aren was wasn were can"
-    " could couldn will won would wouldn should have haven has and but so if not no yes well oh"
-    " yeah maybe just only let please in on at for with about then all any some one"
-)

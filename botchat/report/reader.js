@@ -119,8 +119,9 @@
       const ba = (codes[`${b},${a}`] || "")[at] || "-";
       if (ab === "-" && ba === "-") return null;
       const mirrored = { win: "lose", lose: "win" };
-      const results = [outcome(ab), mirrored[outcome(ba)] || outcome(ba)];
-      const kind = results.includes("none") ? "none" : results[0] === results[1] ? results[0] : "split";
+      // People label one of the two orders only.
+      const results = [...(ab === "-" ? [] : [outcome(ab)]), ...(ba === "-" ? [] : [mirrored[outcome(ba)] || outcome(ba)])];
+      const kind = results.includes("none") ? "none" : results.every((one) => one === results[0]) ? results[0] : "split";
       const said = { win: "first wins", lose: "second wins", tie: "tie", split: "depends on order", none: "unreadable" }[kind];
       return { at, kind, said, marks: 0 };
     };
@@ -244,9 +245,10 @@
 
     const rewrite = () => {
       const parts = { view: views.value, a: one.value };
-      if (isPair(views.value)) parts.b = two.value;
-      history.replaceState(null, "", link(parts));
+      // Somebody who was not chosen is none to compare with.
+      history.replaceState(null, "", link(two.hidden ? parts : { ...parts, b: two.value }));
       go(false);
+      if (isPair(views.value)) history.replaceState(null, "", link({ ...parts, b: two.value }));
     };
     for (const control of [views, one, two]) control.addEventListener("change", rewrite);
     filter.addEventListener("change", () => {

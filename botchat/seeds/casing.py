@@ -2,31 +2,17 @@
 
 MuTual's raw files write ``i do n't know , mr. brown .`` where people write ``I don't know, Mr.
 Brown.`` The rules are deterministic: spacing reverses the Penn Treebank tokeniser; capitals follow
-sentence starts, a word list (`botchat.seeds.proper_nouns`) and, for words such as ``may`` or
-``green``, their neighbours. A name that is in no list stays in lower case.
+sentence starts, the word lists of ``casing.toml`` and, for words such as ``may`` or ``green``, the
+words beside them. A name that is in no list stays in lower case.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
+from importlib import resources
 from typing import Literal
-
-from botchat.seeds.proper_nouns import (
-    AMBIGUOUS_GIVEN_NAMES,
-    AMBIGUOUS_SURNAMES,
-    CALENDAR,
-    GIVEN_NAMES,
-    INSTITUTIONS,
-    MISCELLANEOUS,
-    PEOPLES,
-    PHRASES,
-    PLACES,
-    SPELLINGS,
-    STREETS,
-    SURNAMES,
-    words,
-)
 
 
 def readable(text: str) -> str:
@@ -38,7 +24,7 @@ def detokenise(text: str) -> str:
     """Put the blanks of tokenised English back where people write them.
 
     Letters stay as they are. Full-width punctuation (also where its UTF-8 was read as Latin-1)
-    becomes ASCII, and a blank that is missing after a full stop or comma is added.
+    becomes ASCII. A missing blank after a full stop or comma is added.
     """
     text = _MISREAD.sub(_reread, text).translate(_FULL_WIDTH)
     for pattern, replacement in _SPACING:
@@ -125,7 +111,7 @@ def _reread(match: re.Match[str]) -> str:
 # ----------------------------------------------------------------------------------- capitals
 
 _Kind = Literal["plain", "joint", "code", "spelt", "proper", "phrase", "title", "name", "place"]
-"""What a word is, as far as its capitals and its right neighbour's depend on it.
+"""What a word is; its capitals, and those of the next word, depend on it.
 
 ``joint`` is the ``and`` after a person's name.
 """
@@ -133,46 +119,51 @@ _Kind = Literal["plain", "joint", "code", "spelt", "proper", "phrase", "title", 
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$")
 _CODE = re.compile(r"[a-z]{1,2}\d[a-z0-9]*")
+
+_DATA = tomllib.loads(resources.files(__package__).joinpath("casing.toml").read_text("utf-8"))
+
+
+def _words(*names: str) -> frozenset[str]:
+    """Words of these lists of ``casing.toml``."""
+    return frozenset(word for name in names for word in _DATA[name].split())
+
+
+_SURNAMES = _words("surnames")
+_PLACES = _words("places")
+_AMBIGUOUS_GIVEN_NAMES = _words("ambiguous_given_names")
+_AMBIGUOUS_SURNAMES = _words("ambiguous_surnames")
+_STREETS = _words("streets")
+_INSTITUTIONS = _words("institutions")
+_PHRASES = [phrase.strip() for phrase in _DATA["phrases"].split(",")]
+_SPELLINGS: dict[str, str] = {
+    **{word: word.upper() for word in _words("initialisms")},
+    **_DATA["spellings"],
+}
+_NAMES = _words("given_names", "surnames")
+_PROPER = _words("peoples", "calendar", "miscellaneous") | {"i"}
+_PROPER_PARTS = _words("peoples", "calendar", "places")
+_AFTER_RANKS = _NAMES | _AMBIGUOUS_SURNAMES
+
 _PHRASE = re.compile(
     r"\b(?:"
-    + "|".join(map(re.escape, sorted(PHRASES, key=len, reverse=True)))
+    + "|".join(map(re.escape, sorted(_PHRASES, key=len, reverse=True)))
     + r"|(?:bank|university) of (?:"
-    + "|".join(sorted(PLACES))
+    + "|".join(sorted(_PLACES))
     + r"))\b"
 )
 _SMALL = frozenset({"and", "de", "of", "the"})
 
-_NAMES = GIVEN_NAMES | SURNAMES
-_PROPER = PEOPLES | CALENDAR | MISCELLANEOUS | {"i"}
-_PROPER_PARTS = PEOPLES | CALENDAR | PLACES
-_AFTER_RANKS = _NAMES | AMBIGUOUS_SURNAMES
-
-_TITLES = frozenset({"mr", "mrs", "ms", "dr", "mister"})
-_RANKS = words("captain detective doctor officer president professor")
+_TITLES = _words("titles")
+_RANKS = _words("ranks")
 _ABBREVIATED = _TITLES | {"st"}
-
-_GREETINGS = words(
-    """
-    afternoon bye dear evening goodbye hello hey hi morning no oh ok okay please right sorry sure
-    thanks welcome well yeah yes you
-    """
-)
-_INTRODUCED = words("am called i'm is it's me named name's that's this")
-_BEFORE_NAME = words("asked from met told with")
-_DETERMINERS = words(
-    "a an another any every her his its my no our some that the their this which your"
-)
-_BEFORE_VERB_MISS = words(
-    """
-    could did do does don't didn't doesn't i i'd i'll just may might must never not often really
-    should they they'll to we we'll will won't would wouldn't you you'll
-    """
-)
-_AFTER_VERB_MISS = words(
-    "a an any her him home it me my out so that the their them this us you your"
-)
-_BEFORE_MONTH = words("by during early every in last late next of since till until")
-_BEFORE_COUNTRY = words("from in to visit visited visiting")
+_GREETINGS = _words("greetings")
+_INTRODUCED = _words("introduced")
+_BEFORE_NAME = _words("before_name")
+_DETERMINERS = _words("determiners")
+_BEFORE_VERB_MISS = _words("before_verb_miss")
+_AFTER_VERB_MISS = _words("after_verb_miss")
+_BEFORE_MONTH = _words("before_month")
+_BEFORE_COUNTRY = _words("before_country")
 _ORDINAL = re.compile(
     r"\d.*|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth"
     r"|\w+teenth|twentieth|twenty|thirtieth|thirty"
@@ -215,7 +206,7 @@ def _written(word: _Word, kind: _Kind) -> str:
     if kind == "code":
         return word.text.upper()
     if kind == "spelt":
-        return SPELLINGS[word.base] + word.text[len(word.base) :]
+        return _SPELLINGS[word.base] + word.text[len(word.base) :]
     if kind == "phrase" and word.text in _SMALL and not word.opens_sentence:
         return word.text
     if kind == "proper" and "-" in word.text and word.base not in _PROPER:
@@ -232,13 +223,13 @@ def _kind(word: _Word) -> _Kind:
         return "code"
     if word.before.endswith("@") or re.match(r"\.\w", word.after + word.following):
         return "plain"
-    if word.base in SPELLINGS:
+    if word.base in _SPELLINGS:
         return "spelt"
     if word.base in _TITLES or _is_rank_or_miss(word):
         return "title"
     if _is_name(word):
         return "name"
-    if word.base in PLACES or _is_named_place(word):
+    if word.base in _PLACES or _is_named_place(word):
         return "place"
     parts = word.base.split("-")
     if (
@@ -278,16 +269,16 @@ def _is_name(word: _Word) -> bool:
         return True
     if word.previous_kind == "title" and word.base.isalpha():
         return True
-    if word.base in AMBIGUOUS_SURNAMES and word.before == " ":
+    if word.base in _AMBIGUOUS_SURNAMES and word.before == " ":
         return word.previous_kind == "name" and not word.previous.endswith("'s")
-    return word.base in AMBIGUOUS_GIVEN_NAMES and _is_addressed_or_introduced(word)
+    return word.base in _AMBIGUOUS_GIVEN_NAMES and _is_addressed_or_introduced(word)
 
 
 def _is_addressed_or_introduced(word: _Word) -> bool:
     """Whether an everyday word stands where a speaker puts a name."""
     if word.before == " " and (word.previous_kind == "joint" or word.previous in _BEFORE_NAME):
         return True
-    if word.after == " " and word.following in SURNAMES:
+    if word.after == " " and word.following in _SURNAMES:
         return True
     if not word.pauses:
         return False
@@ -298,10 +289,12 @@ def _is_addressed_or_introduced(word: _Word) -> bool:
 
 def _is_named_place(word: _Word) -> bool:
     """``brown university``, ``green street`` (both words), ``heathrow airport``."""
-    if word.base in AMBIGUOUS_SURNAMES and word.after == " " and word.following in STREETS:
+    if word.base in _AMBIGUOUS_SURNAMES and word.after == " " and word.following in _STREETS:
         return True
     follows_name = word.before == " " and word.previous_kind in ("name", "place", "phrase")
-    return word.base in INSTITUTIONS | STREETS and follows_name and not word.previous.endswith("'s")
+    return (
+        word.base in _INSTITUTIONS | _STREETS and follows_name and not word.previous.endswith("'s")
+    )
 
 
 def _is_month_or_country(word: _Word) -> bool:

@@ -1,6 +1,6 @@
 """Datasets from elsewhere: rows of a Hugging Face dataset, and MuTual's upstream archive.
 
-The only room that knows `datasets` and `huggingface_hub`; both are imported when used.
+The only module that imports `datasets` and `huggingface_hub`, and only when they are used.
 """
 
 from __future__ import annotations
@@ -50,11 +50,10 @@ _LOADERS = {
 def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a dataset, read as a stream with `datasets`; no code of it is run.
 
-    Args:
-        uri: ``hf://ORG/NAME[/CONFIG][@SPLIT]`` on the Hugging Face hub (``hf://datasets/ORG/...``
-            is the same), or ``hf://PATH[@SPLIT]`` where PATH begins with ``.``, ``/`` or ``~``: a
-            folder that `datasets` loads or has saved, or one .parquet, .arrow, .json, .jsonl or
-            .csv file. SPLIT is ``test`` unless given, or the only one there is.
+    ``uri`` is ``hf://ORG/NAME[/CONFIG][@SPLIT]`` on the Hugging Face hub (``hf://datasets/ORG/...``
+    is the same), or ``hf://PATH[@SPLIT]`` where PATH begins with ``.``, ``/`` or ``~``: a folder
+    that `datasets` loads or has saved, or one .parquet, .arrow, .json, .jsonl or .csv file. SPLIT
+    is ``test`` unless given, or the only one there is.
 
     Raises:
         ConfigError: not such a name; no such dataset, configuration or split; gated or private.
@@ -88,21 +87,16 @@ def fetch_mutual(
     max_bytes: int = MAX_ARCHIVE_BYTES,
     timeout_s: float = 60.0,
 ) -> Path:
-    """Download MuTual's upstream archive once, and return where it lies.
+    """Download MuTual's upstream archive into ``cache_dir`` once, and return its path.
 
-    GitHub packs a branch anew now and then, so the archive's bytes have no lasting digest. What is
-    checked is `mutual_digest`: the content of the test split's items.
-
-    Args:
-        cache_dir: folder that keeps the archive; made when missing.
-        url: https, or http to this machine.
-        digest: what `mutual_digest` must be.
-        max_bytes: a longer download is refused.
-        timeout_s: longest silence of the server.
+    GitHub sometimes packs a branch again with other bytes, so the archive has no lasting digest.
+    `mutual_digest`, of the content of the test split's items, must be ``digest`` instead.
+    ``timeout_s`` is the longest silence of the server.
 
     Raises:
-        ConfigError: ``url`` is neither.
-        DataError: it cannot be downloaded, or is not the archive. Nothing is left behind.
+        ConfigError: ``url`` is neither https nor http to this machine.
+        DataError: it cannot be downloaded, is longer than ``max_bytes``, or is another archive.
+            Nothing is left behind.
     """
     target = cache_dir / "MuTual-master.zip"
     if target.exists() and _matches(target, digest):
@@ -154,7 +148,7 @@ def mutual_digest(archive: Path) -> str:
 
 
 def _check_access(uri: str, name: str) -> None:
-    """Ask the hub once and quickly; `datasets` itself retries for half a minute."""
+    """Ask the hub once, because `datasets` itself retries for half a minute."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import (
         GatedRepoError,

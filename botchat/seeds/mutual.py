@@ -1,16 +1,16 @@
 """MuTual's raw test split as seeds (Cui et al., ACL 2020; BotChat §3.1).
 
 One JSON file holds one question: ``article`` is a dialogue up to some utterance, lower-cased and
-tokenised, with ``m :`` or ``f :`` before each utterance. Several files ask about one dialogue, so
-886 files hold 547 dialogues in BotChat's published set. The rule that finds the same 547:
+tokenised, with ``m :`` or ``f :`` before each utterance. Several files ask about one dialogue:
+BotChat's published set has 547 dialogues of these 886 files. The rule that finds the same 547:
 
-1. What begins another item's dialogue is an earlier cut of it and is left out.
-2. What two items carry in full is left out, both times. (The published set does so with 22
-   dialogues; keeping one of each would make 572 dialogues that nobody else has results on.)
+1. An item that is the beginning of another item's dialogue is left out.
+2. A dialogue that two items hold in full is left out, both times. (The published set does so with
+   22 dialogues; keeping one of each would make 572 dialogues that nobody else has results on.)
 3. Where one item's last utterance is another's first, the second continues the first and they
    become one dialogue under the second's number.
 
-In two places the published set rests on transcripts that the raw files do not hold; `_KEPT` and
+In two places the published set uses transcripts that the raw files do not hold; `_KEPT` and
 `_CONTINUES` name these texts by their digest.
 """
 
@@ -33,7 +33,7 @@ _ITEM = re.compile(r"(?:(?:.*/)?test/)?test_([0-9]+)\.txt")
 _MARK = re.compile(r"(?:^|\s)(?:([mf]) )?:(?=\s|$)")
 
 _KEPT = frozenset({"d83cfd7a4908957d"})
-"""Carried in full by two items (18, 19) and kept all the same."""
+"""Held in full by two items (18, 19) and kept nevertheless."""
 
 _CONTINUES = {"761cf70758c73d97": "8df4be198e594d03"}
 """Continuation -> beginning, where the utterances between (of 191 and 190) are missing."""
@@ -58,12 +58,9 @@ def from_mutual(files: Mapping[str, bytes], where: str) -> list[Seed]:
     that stands between blanks; their spacing and capitals are restored by `botchat.seeds.casing`.
     An item with fewer than two utterances is no ChatSEED and is left out.
 
-    Args:
-        files: name -> content. Names for which `is_mutual_item` is false are ignored.
-        where: the folder or archive, for messages.
-
-    Raises:
-        DataError: an item that is not MuTual's layout, two items with one number, or no seed.
+    ``files`` is name -> content; names for which `is_mutual_item` is false are ignored. ``where``
+    is the folder or archive, for messages. Raises `DataError` for an item that is not MuTual's
+    layout, two items with one number, or no seed.
     """
     items: dict[int, _Item] = {}
     names: dict[int, str] = {}
@@ -148,9 +145,10 @@ def _distinct(items: Mapping[int, _Item]) -> dict[int, tuple[_Turn, ...]]:
 
 
 def _full_and_single(items: Mapping[int, _Item]) -> dict[int, _Item]:
-    """Leave out earlier cuts and what is carried in full twice.
+    """Leave out items that begin another one, and dialogues that two items hold in full.
 
-    Sorted, a text stands right before one that it begins; the blank at the end keeps to words.
+    In sorted order a text stands right before a text that it begins. The blank at the end makes
+    sure that it ends with a whole word.
     """
     texts = sorted(f"{item.article} " for item in items.values())
     cuts = {a.rstrip() for a, b in pairwise(texts) if a != b and b.startswith(a)}
@@ -180,7 +178,7 @@ def _beginnings(found: Mapping[int, _Item]) -> dict[int, int]:
 
 
 def _joined(beginning: tuple[_Turn, ...], rest: tuple[_Turn, ...]) -> tuple[_Turn, ...]:
-    """One dialogue of two; what the same speaker says on both sides is one utterance."""
+    """Join two parts of a dialogue; where they meet, one speaker's texts become one utterance."""
     last, first = beginning[-1], rest[0]
     if last == first:
         return beginning + rest[1:]

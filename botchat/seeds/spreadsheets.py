@@ -11,8 +11,8 @@ A row is either a whole dialogue or one utterance; the names of its fields decid
   and perhaps a number to sort by: ``turn``, ``turn_id``, ``turn_number`` or ``position``
 
 Capitals, blanks, ``-`` and ``_`` in field names make no difference; other fields are ignored.
-Where speakers are named, what one of them says in a row is one utterance, a ``system`` message is
-none, and a third speaker is an error: a ChatSEED is a talk of two.
+Where speakers are named, consecutive texts of one speaker become one utterance, a ``system``
+message is left out, and a third speaker is an error: a ChatSEED is a talk of two.
 """
 
 from __future__ import annotations
@@ -51,12 +51,8 @@ _MAX_UNPACKED = 512 * 2**20
 def from_jsonl(data: bytes, where: str) -> list[Seed]:
     """Read one JSON object a line: ``{"id": "...", "utterances": ["...", ...]}`` or a variant.
 
-    Args:
-        data: the file's content, UTF-8.
-        where: its name, for messages.
-
-    Raises:
-        DataError: names file and line, the value, and what to do; so in all functions here.
+    ``where`` is the file's name, for messages. A `DataError` of any function here names file and
+    line, the value, and what to do.
     """
     lines = _text(data, where).split("\n")
     rows = (
@@ -68,7 +64,7 @@ def from_jsonl(data: bytes, where: str) -> list[Seed]:
 
 
 def from_json(data: bytes, where: str) -> list[Seed]:
-    """Read a JSON array of such objects; without its bracket the content is JSON lines."""
+    """Read a JSON array of such objects; content that does not begin with ``[`` is JSON lines."""
     text = _text(data, where)
     if not text.lstrip().startswith("["):
         return from_jsonl(data, where)
@@ -179,7 +175,7 @@ def _json(text: str, place: str) -> object:
 
 
 class _Part(NamedTuple):
-    """One utterance as a row or an object tells it."""
+    """One utterance as it stands in a row or an object."""
 
     place: str
     speaker: str | None

@@ -27,6 +27,7 @@ from botchat.models.bots.language import (
     indirect_question,
     is_statement,
     noun_phrases,
+    read_data,
     reflect,
 )
 
@@ -562,3 +563,30 @@ def test_verbose_stays_with_what_was_said() -> None:
     bot = baseline("verbose", ())
     said = self_chat(bot, ["What happened to your bicycle?", "The front wheel is bent."])[2:]
     assert all("wheel" in reply or "bicycle" in reply for reply in said)
+
+
+# Data
+
+
+def test_eliza_fills_a_slot_only_where_its_pattern_has_a_group() -> None:
+    """A slot without a group would be filled with nothing, a second group never shown."""
+    rules = read_data("eliza")["rules"]
+    for rule in rules:
+        groups = re.compile(rule["pattern"]).groups
+        assert groups <= 1, rule
+        assert groups or not any("{0}" in reply for reply in rule["replies"]), rule
+    assert len({rule["pattern"] for rule in rules}) == len(rules)
+
+
+@pytest.mark.parametrize("name", ["asked", "told", "named", "remembered", "own"])
+def test_each_phrase_of_eliza_that_needs_an_echo_has_its_slot(name: str) -> None:
+    """Exactly one slot."""
+    assert all(phrase.count("{") == phrase.count("{0}") == 1 for phrase in read_data("eliza")[name])
+
+
+@pytest.mark.parametrize("name", ["eliza", "verbose", "parrot"])
+def test_no_list_of_phrases_holds_one_twice(name: str) -> None:
+    """A phrase given twice would be drawn twice as often."""
+    for phrases in read_data(name).values():
+        if isinstance(phrases, list) and isinstance(phrases[0], str):
+            assert len(set(phrases)) == len(phrases)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+import tomllib
 from dataclasses import asdict, astuple, fields
+from importlib import resources
 
 import pytest
 from hypothesis import given
@@ -148,7 +151,7 @@ def test_ai_phrases_not_found_in_human_talk(text: str):
 
 
 def test_every_phrase_of_programs_has_a_sign():
-    """Texts without a word of `english.AI_WORDS` are not searched; no phrase is missed by that."""
+    """Texts without a word of ``ai_words`` are not searched; no phrase is missed by that."""
     making = ("created", "trained", "developed", "made", "built")
     programs = (
         "AI|A.I.|bot|chat-bot|chatbot|LLM|language model|artificial intelligence|virtual assistant"
@@ -170,6 +173,15 @@ def test_every_phrase_of_programs_has_a_sign():
     )
     for phrase in phrases:
         assert shown("ai_phrases", f"Well, {phrase}.") == [1], phrase
+
+
+@pytest.mark.parametrize("name", ["program", "ai", "formal", "full_form", "closing"])
+def test_phrases_capture_nothing(name: str):
+    """A group that captures would stand in the evidence instead of the whole phrase."""
+    data = tomllib.loads((resources.files("botchat.measures") / "english.toml").read_text("utf-8"))
+    for phrase in data[name].strip().splitlines():
+        assert phrase == phrase.strip()
+        assert re.compile(phrase).groups == 0, phrase
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
+import tomllib
 import zipfile
+from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -317,6 +319,29 @@ class TestReadable:
         kept = re.sub(r"\s", "", text)
         assert re.sub(r"\s", "", detokenise(text)) == kept
         assert re.sub(r"\s", "", readable(text)).lower() == kept.lower()
+
+
+class TestWordLists:
+    """``casing.toml``: mistakes that would silently change capitals."""
+
+    LISTS = tomllib.loads((resources.files("botchat.seeds") / "casing.toml").read_text("utf-8"))
+
+    @pytest.mark.parametrize("name", sorted(LISTS.keys() - {"spellings", "phrases"}))
+    def test_words_are_lower_case_and_once(self, name: str) -> None:
+        """A word with a capital, or with a comma, would never be found."""
+        found = self.LISTS[name].split()
+        assert len(set(found)) == len(found)
+        assert [word for word in found if not re.fullmatch(r"[a-z][a-z0-9'-]*", word)] == []
+
+    def test_phrases_are_lower_case_and_once(self) -> None:
+        """So are names of several words; a missing comma would join two."""
+        found = [phrase.strip() for phrase in self.LISTS["phrases"].split(",")]
+        assert len(set(found)) == len(found)
+        assert [text for text in found if not re.fullmatch(r"[a-z.']+( [a-z']+){1,3}", text)] == []
+
+    def test_a_spelling_changes_capitals_only(self) -> None:
+        """Nothing but the case differs."""
+        assert all(word == spelt.lower() for word, spelt in self.LISTS["spellings"].items())
 
 
 class TestTables:

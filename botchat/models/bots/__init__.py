@@ -1,18 +1,16 @@
-"""Offline speakers, each with its own failing: floors for real leaderboards, and for the demo.
+"""Offline speakers, each with its own failing: a floor for real leaderboards, and for the demo.
 
-All four are deterministic and free. They talk to themselves for any number of turns, and a judge
-worth its price should find each of them out.
+All four are deterministic and free, and can talk for any number of turns. A good judge should find
+the failing of each. What they say is in the ``.toml`` file of their name; a bot's module and its
+data are loaded when the bot is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel
-from botchat.models.bots.eliza import Eliza
-from botchat.models.bots.parrot import Parrot
-from botchat.models.bots.verbose import Verbose
 
 __all__ = ["BASELINES", "baseline"]
 
@@ -26,30 +24,30 @@ BASELINES: Mapping[str, str] = {
 """Name after ``bot:`` and what it is, in one line."""
 
 
-def _retrieval(human_dialogues: Sequence[tuple[str, ...]]) -> ChatModel:
-    # Here, so that naming the bots, as `--help` may, does not load numpy.
-    from botchat.models.bots.retrieval import Retrieval
-
-    return Retrieval(human_dialogues)
-
-
-_MAKERS: Mapping[str, Callable[[Sequence[tuple[str, ...]]], ChatModel]] = {
-    "eliza": lambda _: Eliza(),
-    "retrieval": _retrieval,
-    "parrot": lambda _: Parrot(),
-    "verbose": lambda _: Verbose(),
-}
-
-
 def baseline(name: str, human_dialogues: Sequence[tuple[str, ...]]) -> ChatModel:
     """Make the offline speaker ``bot:<name>``.
 
-    ``human_dialogues`` are the whole seed set's (used by ``retrieval`` only, at least two).
+    ``human_dialogues`` are those of the seed set (at least two); only ``retrieval`` uses them.
     Raises `ConfigError` for an unknown name or too few dialogues.
     """
-    if name not in _MAKERS:
-        raise ConfigError(
-            f"unknown offline bot bot:{name}: name one of"
-            f" {', '.join(f'bot:{known}' for known in BASELINES)}"
-        )
-    return _MAKERS[name](human_dialogues)
+    match name:
+        case "eliza":
+            from botchat.models.bots.eliza import Eliza
+
+            return Eliza()
+        case "retrieval":
+            from botchat.models.bots.retrieval import Retrieval
+
+            return Retrieval(human_dialogues)
+        case "parrot":
+            from botchat.models.bots.parrot import Parrot
+
+            return Parrot()
+        case "verbose":
+            from botchat.models.bots.verbose import Verbose
+
+            return Verbose()
+    raise ConfigError(
+        f"unknown offline bot bot:{name}: name one of"
+        f" {', '.join(f'bot:{known}' for known in BASELINES)}"
+    )

@@ -1,52 +1,38 @@
 """The little English the offline bots have: clauses, content words, turning "I" into "you".
 
-Heuristic by design (ELIZA's means, Weizenbaum 1966): closed word lists and neighbouring words,
-no parser. Where it errs, the bot sounds like the bot it is.
+Heuristic on purpose (ELIZA's means, Weizenbaum 1966): word lists (``language.toml``) and the
+neighbouring words, no parser. It makes mistakes, as ELIZA did.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
+from importlib import resources
+from typing import Any
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def read_data(name: str) -> dict[str, Any]:
+    """Read ``<name>.toml`` beside this file."""
+    return tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
 
 
-AUXILIARIES = _words(
-    "am are is was were be been do does did have has had can could will would shall should may"
-    " might must don't doesn't didn't haven't hasn't hadn't can't couldn't won't wouldn't"
-    " shouldn't mustn't isn't aren't wasn't weren't cannot"
+_DATA = read_data("language")
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(_DATA[name].split())
+
+
+AUXILIARIES = _words("auxiliaries")
+PREPOSITIONS = _words("prepositions")
+DETERMINERS = _words("determiners")
+PRONOUNS = _words("pronouns")
+_CONJUNCTIONS = _words("conjunctions")
+FUNCTION_WORDS = (
+    AUXILIARIES | PREPOSITIONS | DETERMINERS | PRONOUNS | _CONJUNCTIONS | _words("small_words")
 )
-PREPOSITIONS = _words(
-    "about above across against around at behind beside besides between beyond by down for from in"
-    " inside into near of off on onto out over past through to toward towards under up upon with"
-    " within without"
-)
-DETERMINERS = _words("a an the this that these those my your his her its our their some any no")
-PRONOUNS = _words("i you he she it we they me him us them who there")
-_CONJUNCTIONS = _words(
-    "and or but if because when while that than as so after before since until though although"
-    " unless whether where why how what which then like"
-)
-_SMALL_WORDS = _words(
-    "not just only very too also even still already again ever never always often really quite"
-    " here there now then today tonight tomorrow yesterday yes no yeah okay ok oh ah well hey hi"
-    " hello please thank thanks sorry sure right let let's mine yours hers ours theirs myself"
-    " yourself himself herself itself ourselves themselves one ones two first last next more most"
-    " much many few lot lots all both each every other another such own same thing things"
-    " something anything nothing everything someone anyone everyone nobody kind sort bit"
-    " way back away i'm you're he's she's it's we're they're that's there's what's who's where's"
-    " how's here's i've you've we've they've i'll you'll he'll she'll it'll we'll they'll i'd"
-    " you'd he'd she'd it'd we'd they'd get got go goes going gone went come comes came coming"
-    " make makes made making take takes took taking give gives gave put say says said saying"
-    " tell tells told know knows knew think thinks thought see sees saw seen look looks looked"
-    " looking want wants wanted need needs needed like likes liked mean means meant ask asks"
-    " asked maybe perhaps good great nice fine bad hear heard talk talking keep keeps feel feels"
-    " felt guess suppose mr mrs ms miss sir madam excuse pardon course actually long little great"
-)
-FUNCTION_WORDS = AUXILIARIES | PREPOSITIONS | DETERMINERS | PRONOUNS | _CONJUNCTIONS | _SMALL_WORDS
 """Words that say nothing about the subject of a conversation."""
 
 _CONTENT_LETTERS = 3
@@ -69,7 +55,7 @@ def words(text: str) -> list[str]:
 
 
 def clauses(text: str) -> list[str]:
-    """Stretches of ``text`` between punctuation marks, without "so", "but", "well" before them.
+    """Parts of ``text`` between punctuation marks, without a leading "so", "but" or "well".
 
     A question keeps its ``?``.
     """
@@ -82,7 +68,7 @@ def clauses(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """Words that carry the subject of ``text``, spelled as there and in order, each once."""
+    """Words that carry the subject of ``text``, as spelt there, in order, each once."""
     return list(dict.fromkeys(word for word in _WORD.findall(text) if _has_content(word)))
 
 
@@ -117,65 +103,30 @@ def _is_nominal(word: str) -> bool:
     return _has_content(word) and word not in PAST_FORMS and not word.endswith("ly")
 
 
-_SWAP = {
-    "i": "you",
-    "me": "you",
-    "my": "your",
-    "mine": "yours",
-    "myself": "yourself",
-    "i'm": "you're",
-    "i've": "you've",
-    "i'll": "you'll",
-    "i'd": "you'd",
-    "am": "are",
-    "your": "my",
-    "yours": "mine",
-    "yourself": "myself",
-    "yourselves": "ourselves",
-    "you're": "I'm",
-    "you've": "I've",
-    "you'll": "I'll",
-    "you'd": "I'd",
-}
-PERSONS = frozenset(_SWAP) | _words("you am are was were")
+_SWAP: dict[str, str] = _DATA["swap"]
+PERSONS = frozenset(_SWAP) | {"you", "am", "are", "was", "were"}
 """Words that differ between what was said and what comes back."""
-_AFTER_I = {"are": "am", "were": "was", "weren't": "wasn't", "aren't": "am not"}
-_BEFORE_I = {"are": "am", "were": "was", "weren't": "wasn't", "aren't": "aren't"}
-_AFTER_YOU = {"was": "were", "wasn't": "weren't"}
-_ADVERBS = _words("really just never always also still not only already probably often")
-_TAKES_OBJECT = _words(
-    "help helps helped tell told give gave given ask asked see saw seen meet met call called show"
-    " showed teach taught thank thanks love loved miss missed let make made bring brought send"
-    " sent offer offered lend lent get got join take took drive drove find found call pick follow"
-    " invite invited remind remind reminded forgive believe hate understand owe pay paid trust"
-    " around like want need"
-)
-_AFTER_OBJECT = (
-    PREPOSITIONS
-    | DETERMINERS
-    | _words(
-        "and or but if when because so again back here there too very now then tomorrow today"
-        " tonight later soon something anything everything more much both all"
-    )
-) - _words("no")
-_EITHER_PREPOSITION_OR_NOT = _words("up down out over off past")
+_AFTER_I: dict[str, str] = _DATA["after_i"]
+_BEFORE_I: dict[str, str] = _DATA["before_i"]
+_AFTER_YOU: dict[str, str] = _DATA["after_you"]
+_ADVERBS = _words("adverbs")
+_TAKES_OBJECT = _words("takes_object")
+_AFTER_OBJECT = (PREPOSITIONS | DETERMINERS | _words("after_object")) - {"no"}
+_BEFORE_OBJECT = PREPOSITIONS - _words("particles")
 
 
 def reflect(text: str) -> str:
-    """Exchange first and second person in ``text``, with the verb forms that go with them.
-
-    Words are joined again with the punctuation they had; nothing else is changed.
-    """
+    """Exchange first and second person in ``text``, with their verb forms."""
     parts = re.split(r"([A-Za-z]+(?:'[A-Za-z]+)*)", text)
     low = [part.lower() for part in parts]
 
     def beside(index: int, step: int) -> str:
-        """Neighbouring word on this side of any punctuation, or an empty string."""
+        """Neighbouring word with only a blank between, or an empty string."""
         other, between = index + 2 * step, index + step
         return low[other] if 0 < other < len(low) and low[between].isspace() else ""
 
     def subject_before(index: int) -> str:
-        """Word before, looking through one adverb; nothing if it ends "some of you"."""
+        """Word before this one or before its adverb; empty if it ends "some of you"."""
         at = index - 2 if beside(index, -1) in _ADVERBS else index
         before = beside(at, -1)
         return "" if beside(at - 2, -1) in ("of", "to", "with", "for") else before
@@ -196,7 +147,7 @@ def reflect(text: str) -> str:
 
 
 def _is_object(before: str, after: str, before_that: str) -> bool:
-    """Whether a "you" between these words is "me" rather than "I" when turned round."""
+    """Whether a "you" between these words becomes "me", not "I"."""
     if before == "of":
         return True
     if after in AUXILIARIES or after in _ADVERBS:
@@ -205,21 +156,14 @@ def _is_object(before: str, after: str, before_that: str) -> bool:
         return before in ("were", "was") and before_that in PRONOUNS
     if not after:
         return True
-    if before in PREPOSITIONS - _EITHER_PREPOSITION_OR_NOT:
+    if before in _BEFORE_OBJECT:
         return True
     if before in _TAKES_OBJECT and before_that not in ("that", "thing", "things"):
         return True
     return bool(before) and before not in _CONJUNCTIONS and after in _AFTER_OBJECT
 
 
-_OPENERS = FUNCTION_WORDS | _words(
-    "because anyway besides instead however finally suddenly lately recently usually sometimes"
-    " unfortunately luckily sounds seems people everybody anybody somebody work school home"
-    " dinner lunch breakfast try wait stop open close turn call ring bring show leave stay read"
-    " write eat drink buy sell sit stand start finish meet find pass pick move hold check use"
-    " remember forget imagine believe hope wish love hate"
-    " speaking being having doing congratulations"
-)
+_OPENERS = FUNCTION_WORDS | _words("openers")
 
 
 def mid_sentence(text: str) -> str:
@@ -234,7 +178,7 @@ def mid_sentence(text: str) -> str:
 
 @cache
 def fixed_part(template: str) -> str:
-    """Longest stretch of ``template`` between its slots, in lower case: tells that it was used."""
+    """Longest part of ``template`` between its slots, in lower case: shows that it was used."""
     return max(re.split(r"\{\d\}", template), key=len).strip().lower()
 
 
@@ -243,21 +187,7 @@ def sentence_case(text: str) -> str:
     return re.sub(r"(^\"?|[.!?]\s+\"?)([a-z])", lambda m: m[1] + m[2].upper(), text)
 
 
-_IRREGULAR: dict[str, str] = dict(
-    re.findall(
-        r"(\w+):(\w+)",
-        "be:was become:became begin:began break:broke bring:brought build:built buy:bought"
-        " catch:caught choose:chose come:came cost:cost cut:cut do:did draw:drew drink:drank"
-        " drive:drove eat:ate fall:fell feel:felt fight:fought find:found fly:flew"
-        " forget:forgot get:got give:gave go:went grow:grew have:had hear:heard hide:hid"
-        " hit:hit hold:held hurt:hurt keep:kept know:knew lead:led learn:learned leave:left"
-        " lend:lent let:let lie:lay lose:lost make:made mean:meant meet:met pay:paid put:put"
-        " read:read ride:rode ring:rang run:ran say:said see:saw sell:sold send:sent"
-        " show:showed shut:shut sing:sang sit:sat sleep:slept speak:spoke spend:spent"
-        " stand:stood steal:stole swim:swam take:took teach:taught tell:told think:thought"
-        " throw:threw understand:understood wake:woke wear:wore win:won write:wrote",
-    )
-)
+_IRREGULAR: dict[str, str] = _DATA["past"]
 PAST_FORMS = frozenset(_IRREGULAR.values()) - {"cost", "cut", "lead", "hit", "read"}
 _VOWELS = "aeiou"
 
@@ -304,7 +234,7 @@ _WH = re.compile(
 def indirect_question(clause: str) -> str | None:
     """Turn "Did you see it?" into "whether I saw it" and "Where are you?" into "where I am".
 
-    ``None`` if ``clause`` is no question of a form that can be turned safely.
+    ``None`` if ``clause`` is not a question of a form that can be turned safely.
     """
     wh = _WH.fullmatch(clause)
     polar = _POLAR.fullmatch(wh["question"] if wh else clause)
@@ -326,10 +256,7 @@ def indirect_question(clause: str) -> str | None:
 
 
 _AFTER_NOUN = r"(?:still|always|already|not|at|in|on|for|from|to|of|with|about|so|too|very|really)"
-_BARE_VERBS = _words(
-    "get go come make take give put say tell know think see look want need like mean ask hear talk"
-    " keep feel guess suppose have do"
-)
+_BARE_VERBS = _words("bare_verbs")
 _OTHER_SUBJECT = (
     r"(?:(?:the|my|your|his|her|our|their|this)"
     r"(?:\s+(?!(?:you|i|he|she|it|we|they)\b)\w+){1,3}?|this|there|(?-i:[A-Z][a-z]+))"

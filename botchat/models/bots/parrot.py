@@ -1,56 +1,29 @@
-"""`bot:parrot`: says again what it has just heard and soon has nothing left but pleasantries.
+"""`bot:parrot`: repeats what it has just heard and soon says nothing but pleasantries.
 
-Its failing: repetition and closing loops, thanks for thanks until somebody stops it (the
-"repetitive phrasing" of BotChat's bad cases).
+Its failing: repetition and closing loops, thanks for thanks without end (the "repetitive phrasing"
+of BotChat's bad cases). Its phrases are in ``parrot.toml``.
 """
 
 from __future__ import annotations
 
 import re
 
-from botchat.models.bots.language import clauses, mid_sentence, reflect, sentence_case
+from botchat.models.bots.language import clauses, mid_sentence, read_data, reflect, sentence_case
 from botchat.models.bots.speaker import Draw, Speaker
 
 _MAX_ECHO, _MAX_CHARS = 12, 80
-"""Words, and characters, of an echo; of anything longer it has kept the end."""
+"""Words, and characters, of an echo; of anything longer only the end is echoed."""
 _FIRST_LOOP, _LAST_LOOP = 4, 8
-"""The pleasantries begin after this many utterances at the earliest, and at the latest."""
+"""Utterances after which the pleasantries begin, at the earliest and at the latest."""
 _SAME_AGAIN = 0.7
-"""How often a pleasantry is worded as every time before."""
+"""Probability that a pleasantry is worded as the last time."""
 
-_ECHOES = (
-    "{0}.",
-    "Yes, {0}.",
-    "Oh, {0}.",
-    "I see, {0}.",
-    "Right, {0}.",
-    "OK, {0}.",
-    "{0}, yes.",
-    "{0}? I see, {0}.",
-)
-_QUESTION_ECHOES = ("{0}", "Hm, {0}", "You ask me, {0}", "{0} Yes, {0}", "Well, {0}")
-_NOTHING_HEARD = ("Yes.", "I see.", "OK.")
-
-_OPENINGS = (
-    "OK. Thank you.",
-    "That's good to know, thank you very much.",
-    "I see. I'm glad to hear that.",
-    "That's great. I'm so glad.",
-    "All right. Have a nice day.",
-    "OK then, goodbye.",
-    "You're right. I agree with you.",
-)
-"""First pleasantry; which one, and so which loop, depends on the ChatSEED."""
-_LOOPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("good ?bye|bye|see you", ("Goodbye.", "Bye.", "See you.")),
-    ("have a|take care", ("You too. Have a nice day.", "You too, take care.", "You too.")),
-    ("you too|same to you", ("Thank you. Have a nice day.", "Thank you, you too.")),
-    ("welcome|no problem", ("Thank you.", "Thank you very much.", "Thank you again.")),
-    ("thank", ("You're welcome.", "You're welcome, no problem.", "You're very welcome.")),
-    ("glad", ("I'm glad too.", "I'm glad that you're glad.", "I'm so glad.")),
-    ("agree|you're right", ("I agree with you.", "Yes, I agree.", "I agree, you're right.")),
-)
-"""What it hears (first match counts) and the pleasantries that this calls for."""
+_DATA = read_data("parrot")
+_ECHOES: list[str] = _DATA["echoes"]
+_QUESTION_ECHOES: list[str] = _DATA["question_echoes"]
+_NOTHING_HEARD: list[str] = _DATA["nothing_heard"]
+_OPENINGS: list[str] = _DATA["openings"]
+_LOOPS: list[tuple[str, list[str]]] = [(loop["cue"], loop["replies"]) for loop in _DATA["loops"]]
 
 
 class Parrot(Speaker):

@@ -1,7 +1,7 @@
-"""`bot:retrieval`: answers with what a person once replied in the most similar place.
+"""`bot:retrieval`: answers with what a person once replied in the most similar context.
 
-Its failing: each utterance is human and fits the one before it more or less, the dialogue as a
-whole goes nowhere. A floor and a trap: a judge that looks at single utterances is deceived.
+Its failing: each utterance is human and more or less fits the one before it, but the dialogue as a
+whole makes no sense. It deceives a judge that looks at single utterances.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _MIN_DIALOGUES = 2
 _K1, _B = 1.2, 0.75
 """BM25's usual parameters (Robertson & Zaragoza 2009, §3.5)."""
 _EARLIER_WEIGHT, _EARLIER_UTTERANCES = 0.3, 3
-"""Weight of what was said before the last utterance, and how far back it goes."""
+"""Weight of the utterances before the last one, and how many of them count."""
 
 
 class Retrieval(Speaker):
     """Nearest human context by BM25, leave-one-out.
 
-    Never a reply from the dialogue being extended: every human dialogue that holds the first
-    utterance heard is left out and, if the two first are no ChatSEED of the set (the oldest were
-    dropped), every one that holds any utterance heard. While there is another choice, no utterance
-    is said twice and no human dialogue gives more than one: after the first, nearest contexts
+    It never replies from the dialogue being extended: every human dialogue that holds the first
+    utterance heard is left out and, if the first two are no ChatSEED of the set (because the oldest
+    were dropped), every one that holds any utterance heard. While there is another choice, it says
+    no utterance twice and takes at most one from each human dialogue, because nearest contexts
     alone would copy a dialogue to its end. Draw ``sample`` is the reply in the ``sample``-th best
     context, from 0.
     """
@@ -78,12 +78,12 @@ class Retrieval(Speaker):
         return {**super().identity, "corpus": self._digest}
 
     def say(self, heard: tuple[str, ...], draw: Draw) -> str:
-        """Return the reply in the best context left, or nothing if none is left."""
+        """Reply in the best context left, or nothing if none is left."""
         said = [_key(utterance) for utterance in heard]
         own = self._own(said)
         scores = self._last.scores(_last_terms(heard[-1]) if heard else ())
         scores += _EARLIER_WEIGHT * self._earlier.scores(_earlier_terms(heard[:-1]))
-        # Equal scores (nothing in common at all) must not always mean the first dialogue.
+        # Among equal scores (nothing in common at all) not always the first dialogue.
         ties = np.roll(np.arange(len(scores)), Draw(0, heard).below(len(scores)))
         best: list[int] = np.lexsort((ties, -scores)).tolist()
         # An utterance of several human dialogues does not tell which one it was drawn from.
@@ -100,11 +100,11 @@ class Retrieval(Speaker):
         return ""
 
     def _may_say(self, key: str, dialogues: set[int], utterances: Sequence[str]) -> bool:
-        """Whether an utterance is in none of these dialogues and is none of these."""
+        """Whether an utterance is in none of these dialogues and none of these utterances."""
         return key not in utterances and dialogues.isdisjoint(self._holders[key])
 
     def _own(self, said: Sequence[str]) -> set[int]:
-        """Dialogues any of which may be the one being extended."""
+        """Dialogues that may be the one being extended."""
         known = tuple(said[:N_SEED]) in self._seeds
         return self._sharing(said[:1] if known else said)
 
@@ -144,7 +144,7 @@ class _Index:
 
 
 def _key(utterance: str) -> str:
-    """What makes two utterances the same: their words, or all of it if there are none."""
+    """Same for the same utterance: its words, or the whole text if it has none."""
     return " ".join(words(utterance)) or utterance
 
 
@@ -156,6 +156,6 @@ def _last_terms(utterance: str) -> list[str]:
 
 
 def _earlier_terms(utterances: Sequence[str]) -> list[str]:
-    """Words of the utterances just before the last that say what the talk is about."""
+    """Content words of the utterances just before the last."""
     recent = " ".join(utterances[-_EARLIER_UTTERANCES:])
     return [word for word in words(recent) if word not in FUNCTION_WORDS]

@@ -1,4 +1,4 @@
-"""What the four offline speakers have in common: hearing a dialogue, drawing, answering."""
+"""What the four offline speakers share: hearing a dialogue, drawing at random, answering."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botchat.interfaces import Decoding, Message, Reply
 T = TypeVar("T")
 
 HEARD_CHARS = 4000
-"""Characters of an utterance a bot attends to; a longer one is heard up to there."""
+"""Characters of an utterance that a bot hears."""
 
 _UNSAYABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
@@ -26,18 +26,14 @@ def one_line(text: str) -> str:
 
 
 def attend(text: str) -> str:
-    """Turn an utterance into what a bot hears: its first characters, with straight apostrophes."""
+    """What a bot hears of an utterance: its first `HEARD_CHARS`, with straight apostrophes."""
     return one_line(text[:HEARD_CHARS]).replace("\u2019", "'")
 
 
 class Draw:
-    """Choices that depend on nothing but a key, the same on every platform and Python.
-
-    Part of the key is ``sample``, so that each draw of a request is its own.
-    """
+    """Random choices that depend only on ``sample`` and ``key``, on every platform and Python."""
 
     def __init__(self, sample: int, *key: object) -> None:
-        """Seed with the JSON of ``sample`` and ``key``."""
         self.sample = sample
         seed = json.dumps([sample, key]).encode("ascii")
         self._random = random.Random(int.from_bytes(hashlib.sha256(seed).digest()[:8], "big"))
@@ -66,16 +62,16 @@ class Speaker(ABC):
     bot: str
     """Name after ``bot:``."""
     version: int
-    """Raised with every change that changes any answer: replies are kept under it."""
+    """Raised with every change of any reply, because the ledger keeps replies under it."""
 
     @property
     def name(self) -> str:
-        """Name users call it by."""
+        """Name of the model."""
         return f"bot:{self.bot}"
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Bot and version: all that decides its answers."""
+        """All that decides its replies."""
         return {"bot": self.bot, "version": self.version}
 
     @property
@@ -85,11 +81,11 @@ class Speaker(ABC):
 
     @property
     def parallel(self) -> int:
-        """Calls in flight: answering takes no waiting, so a few keep the ledger busy."""
+        """Calls at once; a reply needs no waiting, so a few keep the ledger busy."""
         return 8
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """Continue the dialogue in ``messages``; never raises, whatever was said in it."""
+        """Continue the dialogue in ``messages``; never raises."""
         utterances = [m["content"] for m in messages if m["role"] != "system"]
         heard = tuple(map(attend, utterances))
         said = self.say(heard, Draw(decoding.sample, self.bot, utterances))
