@@ -40,7 +40,7 @@ from botchat.records import HUMAN, Dialogues, Judgment, Verdict
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Bill, Ledger, bills
-from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS, PanelSettings, TalkSettings
 
 _PROTOCOL = re.compile(rf"arena-n\d+|{gteval.PROTOCOL}|{unieval.PROTOCOL}")
 
@@ -471,7 +471,7 @@ def with_controls(
         found[name] = judged[name]
         if talks(judged[name]):
             settings = panel_of(workspace, name)
-            votes = settings is not None and settings.decides == "majority"
+            votes = isinstance(settings, TalkSettings) and settings.decides == "majority"
             scores: Literal["mean", "majority"] = "majority" if votes else "mean"
             found[f"{name}{BEFORE_TALK}"] = before_talk(judged[name], choices, scores)
     return found
