@@ -1,20 +1,20 @@
-"""A cheap judge first, in both orders; a strong one where the cheap one cannot be relied on.
+"""A cheap judge first, in both orders; a strong judge where the cheap one is not reliable.
 
-The cheap judge's verdict is accepted where it names one side, and the same side in both orders. All
-else is escalated: the orders disagree, it sees a tie, it cannot be read, or the question has no
-second order (UniEval), so that nothing shows whether the cheap judge is steady.
+The verdict of the cheap judge is accepted if it prefers one side, and the same side in both orders.
+Every other case is escalated: the orders disagree, the verdict is a tie or cannot be read, or the
+question has no second order (UniEval), so that consistency cannot be tested.
 
-Agreement with itself is no proof of being right. So a *calibration slice*, a fixed share of the
-accepted cases, drawn by the digest of the question and the same for both orders, goes to the strong
-judge as well; `escalations` tells how often the two agree there. Wherever the strong judge was
-asked, its answer is the cascade's.
+Consistency does not prove that a verdict is right. So the strong judge is also asked about a
+*calibration slice*: a fixed share of the accepted cases, chosen by the digest of the question (the
+same for both orders). `escalations` tells how often the two judges agree there. Wherever the strong
+judge was asked, its answer is the cascade's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from botchat.interfaces import Answer, Case, Judge, settings_digest
 from botchat.judges.talk import SWAPPED
@@ -23,7 +23,7 @@ from botchat.parallel import together
 from botchat.records import UNANSWERED, Remark
 
 CHEAP, STRONG, CASCADE = "Cheap judge", "Strong judge", "Cascade"
-"""Speakers in a cascade's transcript; `CASCADE` says what was decided and why."""
+"""Speakers in a cascade's transcript. The text of `CASCADE` is one of the causes below."""
 
 ACCEPTED, CALIBRATION = "accepted", "calibration slice"
 DISAGREE, TIE, UNREADABLE, ONE_ORDER = (
@@ -34,57 +34,49 @@ DISAGREE, TIE, UNREADABLE, ONE_ORDER = (
 )
 
 
+@dataclass(frozen=True)
 class Cascade:
-    """Two judges behind one name."""
+    """Two judges under one name."""
 
-    def __init__(self, name: str, cheap: Judge, strong: Judge, *, calibration: float) -> None:
-        """``calibration``: share of the accepted cases, 0 to 1, that ``strong`` sees too."""
-        self._name = name
-        self._cheap = cheap
-        self._strong = strong
-        self._calibration = calibration
-
-    @property
-    def name(self) -> str:
-        """The name its judgments are filed under."""
-        return self._name
+    name: str
+    cheap: Judge
+    strong: Judge
+    _: KW_ONLY
+    calibration: float
+    """Share of the accepted cases, 0 to 1, that ``strong`` sees too."""
 
     @property
     def parallel(self) -> int:
         """Cases worth having in flight."""
-        return max(self._cheap.parallel, self._strong.parallel)
+        return max(self.cheap.parallel, self.strong.parallel)
 
     @property
     def digest(self) -> str:
-        """Of both judges and the slice."""
-        return settings_digest(self._cheap.digest, self._strong.digest, self._calibration)
+        """Of both judges and the share."""
+        return settings_digest(self.cheap.digest, self.strong.digest, self.calibration)
 
     async def answer(self, case: Case) -> Answer:
         """Ask the cheap judge twice, and the strong one if need be."""
         if case.mirror is None:
             return await self._escalated(case, ONE_ORDER, ())
         swapped = case.mirror()
-        rulings = await together(self._cheap.answer(shown) for shown in (case, swapped))
-        unanswered = [r for r in rulings if r.verdict is None and r.outcome in UNANSWERED]
+        answers = await together(self.cheap.answer(shown) for shown in (case, swapped))
+        unanswered = [a for a in answers if a.verdict is None and a.outcome in UNANSWERED]
         if unanswered:
-            # Not the strong judge's business: the next run asks the cheap one again.
-            return _joined(unanswered[0], rulings)
-        cause = _cause(rulings[0].verdict, mirrored(rulings[1].verdict))
-        if cause == ACCEPTED and _drawn(case, swapped) < self._calibration:
+            # Not escalated: the next run asks the cheap judge again.
+            return _joined(unanswered[0], answers)
+        cause = _cause(answers[0].verdict, mirrored(answers[1].verdict))
+        if cause == ACCEPTED and _drawn(case, swapped) < self.calibration:
             cause = CALIBRATION
         if cause != ACCEPTED:
-            return await self._escalated(case, cause, rulings)
-        accepted = _joined(rulings[0], rulings, Remark(CASCADE, ACCEPTED))
-        return replace(accepted, reason=f"both orders agree: {rulings[0].reason}")
+            return await self._escalated(case, cause, answers)
+        accepted = _joined(answers[0], answers, Remark(CASCADE, ACCEPTED))
+        return replace(accepted, reason=f"both orders agree: {answers[0].reason}")
 
     async def _escalated(self, case: Case, cause: str, cheap: Sequence[Answer]) -> Answer:
-        answer = await self._strong.answer(case)
-        turns = (
-            Remark(CASCADE, cause),
-            *answer.transcript,
-            Remark(STRONG, answer.reason, outcome=answer.outcome, verdict=answer.verdict),
-        )
-        joined = _joined(answer, cheap, *turns)
+        answer = await self.strong.answer(case)
+        said = (*answer.transcript, _spoken(STRONG, answer))
+        joined = _joined(answer, cheap, Remark(CASCADE, cause), *said)
         return replace(
             joined,
             reason=f"escalated ({cause}): {answer.reason}",
@@ -98,17 +90,17 @@ class Escalations:
 
     n: int
     accepted: int
-    """Cases in which the cheap judge is steady, the calibration slice included."""
+    """Cases in which the cheap judge is consistent, the calibration slice included."""
     causes: Mapping[str, int]
-    """Why the others went to the strong judge -> how many."""
+    """Why the others were escalated -> how many."""
     checked: int
-    """Cases of the calibration slice with a verdict of the strong judge."""
+    """Cases of the calibration slice in which the strong judge gave a verdict."""
     agreed: int
-    """Of these, the ones on which both judges agree."""
+    """Of these, the cases in which both judges agree."""
 
 
 def escalations(transcripts: Iterable[Sequence[Remark]]) -> Escalations:
-    """The account of a cascade, from the transcripts of its judgments."""
+    """Counted from the transcripts of a cascade's judgments."""
     n = checked = agreed = 0
     causes: Counter[str] = Counter()
     for transcript in transcripts:
@@ -133,19 +125,20 @@ def _cause(one: str | None, two: str | None) -> str:
 
 
 def _drawn(case: Case, swapped: Case) -> float:
-    """A number in [0, 1) for a question, the same whichever order is asked about."""
+    """A number in [0, 1) for a question, the same for both orders."""
     return int(settings_digest(sorted((case.digest, swapped.digest))), 16) / 16**8
 
 
-def _joined(answer: Answer, cheap: Sequence[Answer], *turns: Remark) -> Answer:
-    """``answer`` with the cheap judge's part of the transcript and its calls put in front."""
+def _joined(answer: Answer, cheap: Sequence[Answer], *said: Remark) -> Answer:
+    """``answer`` with the cheap judge's transcript and calls in front."""
     front = [
         remark
-        for r, speaker in zip(cheap, (CHEAP, CHEAP + SWAPPED), strict=False)
-        for remark in (
-            *r.transcript,
-            Remark(speaker, r.reason, outcome=r.outcome, verdict=r.verdict),
-        )
+        for one, speaker in zip(cheap, (CHEAP, CHEAP + SWAPPED), strict=False)
+        for remark in (*one.transcript, _spoken(speaker, one))
     ]
-    calls = tuple(call for r in cheap for call in r.calls)
-    return replace(answer, transcript=(*front, *turns), calls=calls)
+    calls = tuple(call for one in cheap for call in one.calls)
+    return replace(answer, transcript=(*front, *said), calls=calls)
+
+
+def _spoken(speaker: str, answer: Answer) -> Remark:
+    return Remark(speaker, answer.reason, outcome=answer.outcome, verdict=answer.verdict)

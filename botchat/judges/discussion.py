@@ -5,26 +5,28 @@
         for each agent:
             P = statement on Q_i, given H
             R = P examined again, given H       (self-reflection; else R = P)
-            H = H + R                           (P itself is heard by nobody)
+            H = H + R                           (P itself is not passed on)
         H = H + feedback on the discussion so far
     report = summary of H, in questions and answers; and the report again as running text
 
 Strategies: one-by-one (neither), SR (self-reflection), CoT (decomposition), SR+CoT (both). SA is
-one agent that writes the report at once. All prompts are ours: the paper's own are in a figure.
+one agent that writes the report at once. All prompts are ours: the paper shows its own only in a
+figure.
 
-Deviations: the sub-questions come from one call before the first round, not from each agent as it
-goes along, so that all speak about the same part and the rounds can be counted; if that call fails
-or holds no numbered line, every round is about the whole question. A feedback that failed is
-missing. An agent whose reply failed takes no further part.
+Deviations: the sub-questions come from one call before the first round, not from each agent during
+the talk, so that all agents speak about the same part and the number of rounds is known; if that
+call fails or its reply has no numbered line, every round is about the whole question. A feedback
+that failed is left out. An agent whose reply failed takes no further part.
 
-The verdict is read from the report (it is the common answer), or, if the panel aggregates votes,
-from each agent's last statement; every statement closes with the agent's present answer.
+The verdict is read from the report, or, if the panel counts votes, from each agent's last
+statement; every statement ends with the agent's present answer.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from botchat import prompts
 from botchat.interfaces import Case
@@ -43,61 +45,42 @@ PROMPTS = (
 )
 
 _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
-_NOTHING = "(nothing yet)"
-_WHOLE = "the whole question"
 
 
+@dataclass(frozen=True)
 class Discussion:
     """Rounds of statements, feedback after each, and a report at the end."""
 
-    def __init__(
-        self,
-        agents: Sequence[Agent],
-        rounds: int,
-        *,
-        reflect: bool,
-        decompose: bool,
-        decomposer: Agent,
-        feedback: Agent,
-        summarizer: Agent,
-        by_report: bool,
-    ) -> None:
-        """Choose the strategy.
-
-        Args:
-            agents: the evaluators, in the order in which they speak.
-            rounds: how many, or at most how many where the question is decomposed.
-            reflect: self-reflection (SR).
-            decompose: one sub-question a round (CoT).
-            decomposer: breaks the question down.
-            feedback: ends every round.
-            summarizer: writes the report.
-            by_report: the report is the one vote; else the agents' last statements are.
-        """
-        self._agents = tuple(agents)
-        self._rounds = rounds
-        self._reflect = reflect
-        self._decompose = decompose
-        self._decomposer = decomposer
-        self._feedback = feedback
-        self._summarizer = summarizer
-        self._by_report = by_report
+    agents: Sequence[Agent]
+    """In the order in which they speak."""
+    rounds: int
+    """How many, or at most how many where the question is decomposed."""
+    _: KW_ONLY
+    reflect: bool
+    """Self-reflection (SR)."""
+    decompose: bool
+    """One sub-question a round (CoT)."""
+    decomposer: Agent
+    feedback: Agent
+    summarizer: Agent
+    by_report: bool
+    """The report is the one vote; else the agents' last statements are."""
 
     async def talk(self, case: Case) -> Talk:
         """Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1."""
         said: list[Remark] = []
         known: list[Remark] = []  # H of Algorithm 1
         last: dict[str, Remark] = {}
-        parts = await self._parts(case, said) if self._decompose else []
-        parts = parts or [_WHOLE] * self._rounds
+        parts = await self._parts(case, said) if self.decompose else []
+        parts = parts or ["the whole question"] * self.rounds
         for number, part in enumerate(parts, 1):
-            for agent in self._agents:
+            for agent in self.agents:
                 if agent.name not in last or heard(last[agent.name]):
                     last[agent.name] = await self._statement(agent, case, part, known, said)
                     known += filter(heard, [last[agent.name]])
             if not any(map(heard, last.values())):
                 return Talk(tuple(said), tuple(last.values()))
-            feedback = await self._feedback.say(
+            feedback = await self.feedback.say(
                 prompts.fill(
                     "discussion_feedback",
                     question=case.prompt,
@@ -112,49 +95,49 @@ class Discussion:
         asked = prompts.fill(
             "discussion_report", question=case.prompt, history=history(known), form=form
         )
-        report, prose = await _report(self._summarizer, asked, self._summarizer, case, said)
-        votes = (report,) if self._by_report else tuple(last.values())
+        report, prose = await _report(self.summarizer, asked, self.summarizer, case, said)
+        votes = (report,) if self.by_report else tuple(last.values())
         return Talk(tuple(said), votes, prose)
 
     async def _parts(self, case: Case, said: list[Remark]) -> list[str]:
-        asked = prompts.fill("discussion_parts", question=case.prompt, rounds=str(self._rounds))
-        remark = await self._decomposer.say(asked)
+        asked = prompts.fill("discussion_parts", question=case.prompt, rounds=str(self.rounds))
+        remark = await self.decomposer.say(asked)
         said.append(remark)
-        return [match["part"].strip() for match in _PART.finditer(remark.text)][: self._rounds]
+        return [match["part"].strip() for match in _PART.finditer(remark.text)][: self.rounds]
 
     async def _statement(
         self, agent: Agent, case: Case, part: str, known: Sequence[Remark], said: list[Remark]
     ) -> Remark:
         values = {
             "question": case.prompt,
-            "history": history(known) or _NOTHING,
+            "history": history(known) or "(nothing yet)",
             "role_description": agent.role,
             "agent_name": agent.name,
             "part": part,
         }
         remark = await agent.say(prompts.fill("discussion_statement", **values), case)
         said.append(remark)
-        if self._reflect and heard(remark):
+        if self.reflect and heard(remark):
             asked = prompts.fill("discussion_reflection", **values, statement=remark.text.strip())
             remark = await agent.say(asked, case)
             said.append(remark)
         return remark
 
 
+@dataclass(frozen=True)
 class SingleReport:
     """MATEval's SA: one agent, no talk, the same report."""
 
-    def __init__(self, agent: Agent, summarizer: Agent) -> None:
-        """``summarizer`` puts the report of ``agent`` into running text."""
-        self._agent = agent
-        self._summarizer = summarizer
+    agent: Agent
+    summarizer: Agent
+    """Puts the report into running text."""
 
     async def talk(self, case: Case) -> Talk:
         """Two calls."""
         said: list[Remark] = []
         form = prompts.text("discussion_form")
         asked = prompts.fill("discussion_single", question=case.prompt, form=form)
-        report, prose = await _report(self._agent, asked, self._summarizer, case, said)
+        report, prose = await _report(self.agent, asked, self.summarizer, case, said)
         return Talk(tuple(said), (report,), prose)
 
 

@@ -1,11 +1,12 @@
-"""A panel as a judge: it lets its agents work on a case and counts their votes."""
+"""A panel as a judge: its agents work on a case, and their votes are counted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -20,75 +21,64 @@ from botchat.judges.voting import aggregate, mirrored
 from botchat.parallel import together
 from botchat.records import Outcome, Remark, Verdict
 from botchat.workspace import panels
-from botchat.workspace.panels import AgentSettings, PanelSettings
+from botchat.workspace.panels import AgentSettings, PanelSettings, TalkSettings
 
 
+@dataclass(frozen=True)
 class Panel:
     """Agents that give one verdict."""
 
-    def __init__(
-        self,
-        name: str,
-        talking: Talking,
-        parallel: int,
-        digest: str,
-        *,
-        scores: Literal["mean", "majority"] = "mean",
-        both_orders: bool = False,
-    ) -> None:
-        """Put a way of working behind a name.
-
-        Args:
-            name: what the judgments are filed under.
-            talking: how the agents work on a case.
-            parallel: cases worth having in flight.
-            digest: changes with whatever decides its verdicts.
-            scores: see `botchat.judges.voting.aggregate`.
-            both_orders: position calibration: a second talk about the mirrored case, its votes
-                mirrored back and counted with the first's.
-        """
-        self._name = name
-        self._talking = talking
-        self._parallel = parallel
-        self._digest = digest
-        self._scores = scores
-        self._both_orders = both_orders
-
-    @property
-    def name(self) -> str:
-        """The name its judgments are filed under."""
-        return self._name
-
-    @property
-    def parallel(self) -> int:
-        """Cases worth having in flight."""
-        return self._parallel
-
-    @property
-    def digest(self) -> str:
-        """Of its settings, its models and the wording of its prompts."""
-        return self._digest
+    name: str
+    talking: Talking
+    parallel: int
+    digest: str
+    _: KW_ONLY
+    scores: Literal["mean", "majority"] = "mean"
+    """See `botchat.judges.voting.aggregate`."""
+    both_orders: bool = False
+    """Position calibration: a second talk about the mirrored case. Its votes are mirrored back and
+    counted together with those of the first."""
 
     async def answer(self, case: Case) -> Answer:
-        """Let them talk, then count.
+        """Let the agents talk, then count their votes.
 
-        Failed agents are absent, and the reason says so. With no verdict at all the outcome is the
-        failures' own, ``transport`` before any other, so that the case is asked again.
+        The reason names agents that failed. Without any verdict the outcome is that of a failure,
+        ``transport`` before any other, so that the case is asked again.
         """
         shown = [case]
-        if self._both_orders and case.mirror is not None:
+        if self.both_orders and case.mirror is not None:
             shown.append(case.mirror())
-        talks = await together(self._talking.talk(one) for one in shown)
+        first, *others = await together(self.talking.talk(one) for one in shown)
         # From here on everything is about the order of `case`.
-        votes = [*talks[0].votes, *(_turned(remark) for talk in talks[1:] for remark in talk.votes)]
-        verdict = aggregate((remark.verdict for remark in votes), case.choices, self._scores)
+        votes = [*first.votes, *(_turned(vote) for talk in others for vote in talk.votes)]
+        remarks = (*first.remarks, *(_marked(said) for talk in others for said in talk.remarks))
+        verdict = aggregate((vote.verdict for vote in votes), case.choices, self.scores)
         return Answer(
             verdict,
-            _reason(case, verdict, votes, talks[0]),
+            _reason(case, verdict, votes, first),
             outcome="ok" if verdict is not None else _outcome(votes),
-            transcript=(*talks[0].turns, *(_marked(t) for talk in talks[1:] for t in talk.turns)),
-            calls=tuple(remark.call for talk in talks for remark in talk.turns if remark.call),
+            transcript=remarks,
+            calls=tuple(remark.call for remark in remarks if remark.call),
         )
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Every agent answers by itself, all at the same time."""
+
+    agents: Sequence[Agent]
+    _: KW_ONLY
+    evidence: bool = False
+    """Ask for the evidence before the verdict (FairEval's MEC)."""
+
+    async def talk(self, case: Case) -> Talk:
+        """One call an agent."""
+        closing = prompts.text("ensemble_evidence") if self.evidence else ""
+        votes = await together(
+            agent.say("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
+            for agent in self.agents
+        )
+        return Talk(tuple(votes), tuple(votes))
 
 
 def build_panel(
@@ -101,21 +91,20 @@ def build_panel(
     """The judge that ``settings`` describe.
 
     Args:
-        name: of the ``[panels]`` entry or preset. Where ``default_model`` is used the judgments
-            are filed under ``name@model``.
+        name: of the entry or preset; judgments that use ``default_model`` have ``name@model``.
         settings: with role texts read (`botchat.workspace.panels.with_texts`).
-        model_of: a model by its name; asked once for each.
+        model_of: a model by its name; called once for each.
         default_model: model of agents that name none (``--judge-model``).
         judge_of: a judge by its name, for the two of a cascade; by default single models.
 
     Raises:
-        ConfigError: agents without a model, a default that nobody takes, a role text not read.
+        ConfigError: agents without a model, a default that no agent needs, a role text not read.
     """
     model_of = cache(model_of)
-    if settings.strategy == "cascade":
+    if isinstance(settings, panels.CascadeSettings):
         _refuse_default(name, default_model)
         judge_of = judge_of or (lambda other: SingleJudge(other, model_of(other), Decoding()))
-        cheap, strong = (judge_of(str(other)) for other in (settings.cheap, settings.strong))
+        cheap, strong = judge_of(settings.cheap), judge_of(settings.strong)
         return Cascade(name, cheap, strong, calibration=settings.calibration or 0.0)
     if all(member.model for member in settings.members):
         _refuse_default(name, default_model)
@@ -127,7 +116,9 @@ def build_panel(
     else:
         name = f"{name}@{model_of(default_model).name}"
     agents = tuple(_agents(name, settings, model_of, default_model))
-    served = model_of(settings.summarizer) if settings.summarizer else agents[0].model
+    served = agents[0].model
+    if not isinstance(settings, panels.EnsembleSettings | panels.DebateSettings):
+        served = model_of(settings.summarizer) if settings.summarizer else served
     return Panel(
         name,
         _talking(settings, agents, served),
@@ -141,33 +132,59 @@ def build_panel(
 def wording(settings: PanelSettings) -> dict[str, str]:
     """What a panel's agents are told, beside the question: title -> text.
 
-    Empty for a cascade, whose judges have words of their own.
+    Empty for a cascade: its judges are told what each is told alone.
     """
-    if settings.strategy == "cascade":
+    if isinstance(settings, panels.CascadeSettings):
         return {}
     roles = {f"role of {member.name}": _role(member) for member in settings.members}
     spoken = {name.replace("_", " "): prompts.text(name) for name in _prompts(settings)}
     return {title: text for title, text in {**roles, **spoken}.items() if text}
 
 
-def _digest(settings: PanelSettings, agents: Sequence[Agent], served: ChatModel) -> str:
-    """Of everything that decides a panel's verdicts: models by what they are, not by name."""
-    how = msgspec.structs.replace(
-        settings,
-        agents=(),
-        model=None,
-        summarizer=None,
-        turns=settings.rounds,
-        aggregation=settings.decides,
-    )
+def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) -> str:
+    """Of everything that decides a panel's verdicts: models by their identity, not their name.
+
+    The digest is part of the signatures of published judgments. When the first of them were made
+    one struct held the keys of all strategies, in this order, so their bytes must stay as they are.
+    Agents and models are empty because the digest covers them separately.
+    """
+    turns, samples, evidence = 1, 1, False
+    if isinstance(settings, panels.EnsembleSettings):
+        samples, evidence = settings.samples, settings.evidence
+    elif not isinstance(settings, panels.SingleReportSettings):
+        turns = settings.rounds
+    how = {
+        "strategy": settings.strategy,
+        "agents": (),
+        "model": None,
+        "turns": turns,
+        "summarizer": None,
+        "aggregation": settings.decides,
+        "position_calibration": settings.position_calibration,
+        "samples": samples,
+        "evidence": evidence,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+        "cheap": None,
+        "strong": None,
+        "calibration": None,
+    }
+    in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
-    return settings_digest(how, who, dict(served.identity), prompts.digest(*_prompts(settings)))
+    wording = prompts.digest(*_prompts(settings))
+    return settings_digest(in_order, who, dict(served.identity), wording)
 
 
-def _prompts(settings: PanelSettings) -> tuple[str, ...]:
-    if settings.is_debate:
-        return talk.PROMPTS
-    return discussion.PROMPTS if settings.is_discussion else _EVIDENCE
+def _prompts(settings: TalkSettings) -> tuple[str, ...]:
+    match settings:
+        case panels.EnsembleSettings():
+            return ("ensemble_evidence",)
+        case panels.DebateSettings() | panels.SummarizedDebateSettings():
+            return talk.PROMPTS
+        case panels.DiscussionSettings() | panels.SingleReportSettings():
+            return discussion.PROMPTS
+        case _:
+            assert_never(settings)
 
 
 def _role(member: AgentSettings) -> str:
@@ -176,50 +193,53 @@ def _role(member: AgentSettings) -> str:
 
 def _agents(
     panel: str,
-    settings: PanelSettings,
+    settings: TalkSettings,
     model_of: Callable[[str], ChatModel],
     default_model: str | None,
 ) -> Iterator[Agent]:
+    samples = settings.samples if isinstance(settings, panels.EnsembleSettings) else 1
     for member in settings.members:
         if member.file is not None:
             raise ConfigError(f"panel {panel}: the role text {member.file} has not been read")
         model = model_of(member.model or default_model or "")
-        for sample in range(settings.samples):
+        for sample in range(samples):
             yield Agent(
-                f"{member.name} #{sample + 1}" if settings.samples > 1 else f"{member.name}",
+                f"{member.name} #{sample + 1}" if samples > 1 else f"{member.name}",
                 _role(member),
                 model,
                 Decoding(settings.temperature, settings.max_tokens, sample),
             )
 
 
-def _talking(settings: PanelSettings, agents: Sequence[Agent], served: ChatModel) -> Talking:
+def _talking(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) -> Talking:
     decoding = Decoding(settings.temperature, settings.max_tokens)
     decomposer, feedback, summarizer = (
         Agent(speaker, "", served, decoding)
         for speaker in (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
     )
-    if settings.strategy == "ensemble":
-        return Ensemble(agents, evidence=settings.evidence)
-    if settings.is_debate:
-        return talk.Debate(
-            agents,
-            settings.rounds,
-            simultaneous=settings.strategy != "one-by-one",
-            summarizer=summarizer if settings.strategy.endswith("summarizer") else None,
-        )
-    if settings.strategy == "discussion-sa":
-        return discussion.SingleReport(agents[0], summarizer)
-    return discussion.Discussion(
-        agents,
-        settings.rounds,
-        reflect="sr" in settings.strategy.split("-"),
-        decompose="cot" in settings.strategy.split("-"),
-        decomposer=decomposer,
-        feedback=feedback,
-        summarizer=summarizer,
-        by_report=settings.decides == "summary",
-    )
+    match settings:
+        case panels.EnsembleSettings():
+            return Ensemble(agents, evidence=settings.evidence)
+        case panels.DebateSettings():
+            simultaneous = settings.strategy == "simultaneous-talk"
+            return talk.Debate(agents, settings.rounds, simultaneous=simultaneous)
+        case panels.SummarizedDebateSettings():
+            return talk.Debate(agents, settings.rounds, simultaneous=True, summarizer=summarizer)
+        case panels.SingleReportSettings():
+            return discussion.SingleReport(agents[0], summarizer)
+        case panels.DiscussionSettings():
+            return discussion.Discussion(
+                agents,
+                settings.rounds,
+                reflect=settings.reflects,
+                decompose=settings.decomposes,
+                decomposer=decomposer,
+                feedback=feedback,
+                summarizer=summarizer,
+                by_report=settings.decides == "summary",
+            )
+        case _:
+            assert_never(settings)
 
 
 def _refuse_default(name: str, default_model: str | None) -> None:
@@ -237,7 +257,7 @@ def _marked(remark: Remark) -> Remark:
 
 
 def _outcome(votes: Sequence[Remark]) -> Outcome:
-    """Why nobody's vote counts; failures that another run can heal come first."""
+    """Why there is no vote; a failure that may pass in another run comes first."""
     failures = [remark.outcome for remark in votes if not heard(remark)]
     for first in ("transport", "malformed"):
         if first in failures:
@@ -246,7 +266,7 @@ def _outcome(votes: Sequence[Remark]) -> Outcome:
 
 
 def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: Talk) -> str:
-    """On how many votes the verdict rests, who gave none, and why it is what it is."""
+    """The votes, the speakers without one, and the summary or a reason from the winning side."""
     cast = Counter(remark.verdict for remark in votes if remark.verdict is not None)
     said = ", ".join(f"{vote} ×{n}" for vote, n in sorted(cast.items(), key=lambda i: (-i[1], i)))
     absent = [
@@ -262,23 +282,3 @@ def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: 
     first = next((remark for remark in talk.votes if remark.verdict == verdict is not None), None)
     why = talk.digest or (case.read(first.text)[1] if first else "")
     return f"{'; '.join(parts)}. {' '.join(why.split())}".strip()
-
-
-_EVIDENCE = ("ensemble_evidence",)
-
-
-class Ensemble:
-    """Every agent answers by itself, all at the same time."""
-
-    def __init__(self, agents: Sequence[Agent], *, evidence: bool = False) -> None:
-        """``evidence``: ask for the evidence before the verdict (FairEval's MEC)."""
-        self._agents = tuple(agents)
-        self._closing = prompts.text("ensemble_evidence") if evidence else ""
-
-    async def talk(self, case: Case) -> Talk:
-        """One remark an agent."""
-        turns = await together(agent.say(self._prompt(agent, case), case) for agent in self._agents)
-        return Talk(tuple(turns), tuple(turns))
-
-    def _prompt(self, agent: Agent, case: Case) -> str:
-        return "\n\n".join(filter(None, (case.prompt, agent.role, self._closing)))

@@ -1,4 +1,4 @@
-"""One judge asked several times: the majority's verdict, and how steady the judge is.
+"""One judge asked several times about each case: one verdict, and how stable the answers are.
 
 The votes are counted as an ensemble's are (FairEval's MEC: k samples of a judge, temperature 1).
 """
@@ -16,23 +16,18 @@ from botchat.judges.talk import SWAPPED, Agent
 from botchat.records import Remark, Verdict
 
 TEMPERATURE = 1.0
-"""Of samples where nobody names another: FairEval's."""
+"""Default temperature of samples (FairEval)."""
 
 _SAMPLED = re.compile(r" \(\d+ samples\)$")
-_SAMPLE = re.compile(rf"(?P<agent>.+) #\d+(?P<swapped>{re.escape(SWAPPED)})?")
+_SAMPLE = re.compile(rf"(.+) #\d+({re.escape(SWAPPED)})?")
 
 
 def sampled(
     name: str, model: ChatModel, decoding: Decoding, n_samples: int, *, structured: bool = False
 ) -> Panel:
-    """The single judge of that name, asked ``n_samples`` times a case; its votes are counted.
+    """`botchat.judges.single.SingleJudge` asked ``n_samples`` times a case; its votes are counted.
 
-    Args:
-        name: of the judge that is asked once.
-        model: who is asked.
-        decoding: how each answer is drawn; they differ in ``sample``.
-        n_samples: answers to a case.
-        structured: as of `botchat.judges.single.SingleJudge`.
+    ``name`` is that of the judge that is asked once.
     """
     agents = [
         Agent(f"{name} #{n + 1}", "", model, replace(decoding, sample=n), structured=structured)
@@ -48,21 +43,21 @@ def sampled(
 
 
 def asked_once(name: str) -> str:
-    """The judge that ``name`` samples; of any other judge ``name`` itself."""
+    """The name without the number of samples, where it has one."""
     return _SAMPLED.sub("", name)
 
 
 @dataclass(frozen=True)
 class Stability:
-    """How far independent answers of one judge to the same question agree."""
+    """Agreement of independent answers of one judge to the same question."""
 
     n: int
-    """Questions with at least two readable answers."""
+    """Questions with at least two readable answers, each order of showing by itself."""
     unanimous: float
-    """Share of them to which all answers are the same, 0 to 1."""
+    """Share of them with all answers the same, 0 to 1."""
     agreement: float
-    """Mean over them of the share of pairs of answers that are the same: the chance that a judge
-    asked again says the same again, 0 to 1."""
+    """Mean over them of the share of equal pairs of answers, 0 to 1: the probability that a second
+    answer equals the first."""
 
     def __str__(self) -> str:
         """In words."""
@@ -73,19 +68,14 @@ class Stability:
 
 
 def stability(transcripts: Iterable[Sequence[Remark]]) -> Stability | None:
-    """Of all agents that were sampled, each order of showing by itself; ``None`` if none was.
-
-    Args:
-        transcripts: of a judge's judgments.
-    """
+    """Of the transcripts of a judge's judgments; ``None`` if no agent was sampled."""
     alike = []
     for transcript in transcripts:
-        answers: dict[tuple[str, bool], list[Verdict]] = {}
+        answers: dict[tuple[str, ...], list[Verdict]] = {}
         for remark in transcript:
             match = _SAMPLE.fullmatch(remark.speaker)
             if match and remark.verdict is not None:
-                key = (match["agent"], match["swapped"] is not None)
-                answers.setdefault(key, []).append(remark.verdict)
+                answers.setdefault(match.groups(), []).append(remark.verdict)
         alike += [
             [one == other for one, other in combinations(given, 2)]
             for given in answers.values()

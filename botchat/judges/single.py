@@ -1,60 +1,48 @@
-"""A single model as judge: one call a case, the verdict read as the protocol says (BotChat §3)."""
+"""A single model as judge: one call a case (BotChat §3)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from botchat.interfaces import Answer, Case, ChatModel, Decoding, Message, Reply, settings_digest
 from botchat.records import Remark
 
 
+@dataclass(frozen=True)
 class SingleJudge:
     """Asks one model once. A reply that failed or cannot be read is no verdict, with its reason."""
 
-    def __init__(
-        self, name: str, model: ChatModel, decoding: Decoding, *, structured: bool = False
-    ) -> None:
-        """Put a model behind a name.
-
-        Args:
-            name: what the judgments are filed under.
-            model: who is asked.
-            decoding: how the reply is drawn.
-            structured: hold the model to the case's JSON schema, where it has one.
-        """
-        self._name = name
-        self._model = model
-        self._sampling = decoding
-        self._structured = structured
-
-    @property
-    def name(self) -> str:
-        """The name its judgments are filed under."""
-        return self._name
+    name: str
+    """What the judgments are filed under."""
+    model: ChatModel
+    decoding: Decoding
+    _: KW_ONLY
+    structured: bool = False
+    """Replies follow the case's JSON schema, where it has one."""
 
     @property
     def parallel(self) -> int:
         """Cases worth having in flight."""
-        return self._model.parallel
+        return self.model.parallel
 
     @property
     def digest(self) -> str:
-        """Of the model asked, the decoding and the form."""
-        form = ("structured",) if self._structured else ()
-        return settings_digest(self._model.identity, self._sampling.settings, *form)
+        """Of the model, the decoding and the form of the reply."""
+        form = ("structured",) if self.structured else ()
+        return settings_digest(self.model.identity, self.decoding.settings, *form)
 
     async def answer(self, case: Case) -> Answer:
         """Ask and read."""
-        decoding = replace(self._sampling, schema=case.schema if self._structured else None)
-        reply = await self._model.chat([Message(role="user", content=case.prompt)], decoding)
+        decoding = replace(self.decoding, schema=case.schema if self.structured else None)
+        reply = await self.model.chat([Message(role="user", content=case.prompt)], decoding)
         calls = (reply.key,) if reply.key else ()
         if not reply.usable:
             return Answer(None, reply.detail, outcome=reply.outcome, calls=calls)
         verdict, reason = case.read(reply.text)
-        # The reason is stored beside every verdict; the whole reply only where it explains why
-        # there is none (it is in the ledger in any case).
-        talk = () if verdict is not None else (Remark(self._name, reply.text, reply.key),)
+        # The reason is stored beside every verdict, the whole reply only where there is no verdict
+        # (the ledger has it in any case).
+        talk = () if verdict is not None else (Remark(self.name, reply.text, reply.key),)
         if verdict is not None and verdict not in case.choices:
             verdict = None
         sure = confidence(case, reply) if verdict is not None else None
@@ -62,15 +50,15 @@ class SingleJudge:
 
 
 def confidence(case: Case, reply: Reply) -> float | None:
-    """Probability of the verdict's words, given all that the reply says before them.
+    """Probability of the verdict's words, given the reply before them, 0 to 1.
 
-    The product over the tokens that hold a part of the words. ``None`` where log-probabilities are
-    not known, or the reply has no verdict.
+    The product over all tokens that overlap these words. ``None`` without log-probabilities or
+    without a verdict.
     """
     if not reply.tokens or case.words is None:
         return None
     said = b"".join(token for token, _ in reply.tokens)
-    start = said.rfind(reply.text.encode())  # thoughts may come before it
+    start = said.rfind(reply.text.encode())  # reasoning tokens may come before it
     spans = case.words(reply.text)
     if start < 0 or not spans:
         return None

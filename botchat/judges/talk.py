@@ -1,28 +1,28 @@
-"""Agents that argue before they vote (ChatEval: Chan et al. 2023, arXiv 2308.07201, Appendix C).
+"""Agents that talk before they vote (ChatEval: Chan et al. 2023, arXiv 2308.07201, Appendix C).
 
-Who hears what, with H the history that stands in an agent's prompt:
+What each agent finds in its prompt as the history H:
 
 - one-by-one (Algorithm 1): agents speak in order; H is everything said before, in earlier rounds
-  and in this one. (The algorithm's index range, taken literally, would leave agent 1 deaf for
-  ever; the text and the authors' code let everyone hear everyone before them.)
-- simultaneous-talk (Algorithm 2): all speak at the same time; H is what was said in rounds before.
-- simultaneous-talk-with-summarizer (Algorithm 3): as before, but after every round a summariser
-  sums up all messages so far, and H is that summary alone ("we replace the chat history slots of
-  all debater agents with this summarization"). A summary that failed leaves H the messages
-  themselves.
+  and in this one. (With the algorithm's index range taken literally agent 1 would never hear
+  anybody; in the text and the authors' code everyone hears everyone before them.)
+- simultaneous-talk (Algorithm 2): all speak at the same time; H is what was said in earlier rounds.
+- simultaneous-talk-with-summarizer (Algorithm 3): as Algorithm 2, but after every round a
+  summariser sums up all messages so far, and H is that summary alone ("we replace the chat history
+  slots of all debater agents with this summarization"). If a summary fails, H is the messages.
 
-Everyone hears itself too, and no consensus is asked for: the votes are those of the last remark. An
-agent whose reply failed takes no further part; with nobody left the talk ends.
+An agent's own messages are in H too. Agents are not asked to agree: the votes are those in each
+agent's last remark. An agent whose reply failed takes no further part; with no agent left the talk
+ends.
 
-The question comes first in every prompt and the history only grows, so that endpoints which cache
-prompts bill most of it once.
+The question comes first in every prompt and H only grows, so that endpoints with a prompt cache
+bill most of each prompt at the cached price.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 from botchat import prompts
@@ -33,61 +33,55 @@ from botchat.records import Remark
 PROMPTS = ("debate", "debate_closing", "debate_summary")
 
 
+@dataclass(frozen=True)
 class Debate:
-    """T turns in which every agent speaks once; see the module for who hears what."""
+    """Rounds in which every agent speaks once; the module says what each agent hears."""
 
-    def __init__(
-        self,
-        agents: Sequence[Agent],
-        turns: int,
-        *,
-        simultaneous: bool,
-        summarizer: Agent | None = None,
-    ) -> None:
-        """``summarizer`` makes a simultaneous talk the one of Algorithm 3."""
-        self._agents = tuple(agents)
-        self._turns = turns
-        self._simultaneous = simultaneous
-        self._summarizer = summarizer
+    agents: Sequence[Agent]
+    rounds: int
+    _: KW_ONLY
+    simultaneous: bool
+    summarizer: Agent | None = None
+    """Makes a simultaneous talk the one of Algorithm 3."""
 
     async def talk(self, case: Case) -> Talk:
-        """Agents × turns calls, and one a remark for the summariser, if nothing fails."""
+        """Agents × rounds calls, and one a round for the summariser, if nothing fails."""
         said: list[Remark] = []
         messages: list[Remark] = []
-        heads: list[Remark] = []  # what every agent finds as its history
+        known: list[Remark] = []  # H of the algorithms
         last: dict[str, Remark] = {}
         digest = ""
-        for _ in range(self._turns):
-            present = [a for a in self._agents if a.name not in last or heard(last[a.name])]
+        for _ in range(self.rounds):
+            present = [a for a in self.agents if a.name not in last or heard(last[a.name])]
             if not present:
                 break
-            if self._simultaneous:
-                asked = (agent.say(_prompt(agent, case, heads), case) for agent in present)
+            if self.simultaneous:
+                asked = (agent.say(_prompt(agent, case, known), case) for agent in present)
                 spoken = await together(asked)
             else:
                 spoken = []
                 for agent in present:
-                    prompt = _prompt(agent, case, [*heads, *spoken])
+                    prompt = _prompt(agent, case, [*known, *spoken])
                     spoken.append(await agent.say(prompt, case))
             said += spoken
             last.update((remark.speaker, remark) for remark in spoken)
             messages += filter(heard, spoken)
-            heads = list(messages)
-            if self._summarizer is not None and any(map(heard, spoken)):
-                summary = await self._summarizer.say(
+            known = list(messages)
+            if self.summarizer is not None and any(map(heard, spoken)):
+                summary = await self.summarizer.say(
                     prompts.fill("debate_summary", messages=history(messages))
                 )
                 said.append(summary)
                 if heard(summary):
-                    heads, digest = [summary], summary.text
-        return Talk(tuple(said), tuple(last[agent.name] for agent in self._agents), digest)
+                    known, digest = [summary], summary.text
+        return Talk(tuple(said), tuple(last[agent.name] for agent in self.agents), digest)
 
 
-def _prompt(agent: Agent, case: Case, heads: Sequence[Remark]) -> str:
+def _prompt(agent: Agent, case: Case, known: Sequence[Remark]) -> str:
     return prompts.fill(
         "debate",
         question=case.prompt,
-        chat_history=history(heads),
+        chat_history=history(known),
         role_description=agent.role,
         agent_name=agent.name,
         closing=prompts.text("debate_closing"),
@@ -95,14 +89,14 @@ def _prompt(agent: Agent, case: Case, heads: Sequence[Remark]) -> str:
 
 
 SWAPPED = " (swapped)"
-"""Ends a speaker's name where it was shown the case in the other order."""
+"""Ends the name of a speaker that was shown the case in the other order."""
 
 _MARK = re.compile(r"^([ \t>*_#-]*)\[([^\]\n]{1,80})\]([*_ \t]*):", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Agent:
-    """A member of a panel: a model that plays a role, known to the others by a name."""
+    """A model with a name that the others know, and perhaps a role."""
 
     name: str
     role: str
@@ -110,13 +104,13 @@ class Agent:
     model: ChatModel
     decoding: Decoding
     structured: bool = False
-    """Hold it to the case's JSON schema, where it has one, when it votes."""
+    """Votes follow the case's JSON schema, where it has one."""
 
     async def say(self, prompt: str, case: Case | None = None) -> Remark:
-        """Its answer to one prompt, as a remark; with ``case`` also what it votes for.
+        """Its answer to one prompt; with ``case`` also its vote.
 
-        The prompt is sent whole or not at all: nothing is cut away to make it fit, an overflow is
-        the remark's outcome like any other failure, and the remark's text is then empty.
+        A prompt is never shortened to fit: overflow is an outcome like any other failure, and the
+        text of a remark that failed is empty.
         """
         schema = case.schema if case is not None and self.structured else None
         decoding = replace(self.decoding, schema=schema)
@@ -131,35 +125,35 @@ class Agent:
 
 @dataclass(frozen=True)
 class Talk:
-    """Everything that was said about a case, and the turns whose votes count."""
+    """Everything that was said about a case, and the remarks whose votes count."""
 
-    turns: tuple[Remark, ...]
+    remarks: tuple[Remark, ...]
     votes: tuple[Remark, ...]
-    """One for each voter: its last remark, whether or not a vote can be read from it."""
+    """The last remark of each voter, whether or not a vote can be read from it."""
     digest: str = ""
-    """A text that sums the talk up, where the strategy makes one."""
+    """A summary of the talk, where the strategy makes one."""
 
 
 class Talking(Protocol):
     """A way for agents to work on a case."""
 
     async def talk(self, case: Case) -> Talk:
-        """Let them; raises only what `ChatModel.chat` raises."""
+        """Raises only what `ChatModel.chat` raises."""
         ...
 
 
 def heard(remark: Remark) -> bool:
-    """Whether a remark was said at all; a failed reply is never passed on as a message."""
+    """Whether the reply was usable; a failed one is never passed on as a message."""
     return remark.outcome in ("ok", "truncated")
 
 
-def history(turns: Iterable[Remark]) -> str:
-    """Messages as the others see them: ``[name]: text``, one after the other (ChatEval's code).
+def history(remarks: Iterable[Remark]) -> str:
+    """Messages as agents see them: ``[name]: text``, one after the other (ChatEval's code).
 
-    A line inside a message that looks like the head of another message loses its brackets and
-    colon, so that nobody can speak in another's name.
+    A line inside a message that looks like the beginning of another message loses its brackets and
+    colon, so that no agent can speak in the name of another.
     """
-    return "\n".join(f"[{remark.speaker}]: {_defused(remark)}" for remark in turns if heard(remark))
+    return "\n".join(f"[{said.speaker}]: {_defused(said)}" for said in remarks if heard(said))
 
 
 def _defused(remark: Remark) -> str:

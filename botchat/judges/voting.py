@@ -1,19 +1,19 @@
 """How votes become one verdict. The order of the votes never matters.
 
 *Labels* (Arena, GTEval, answer comparison): the most frequent one, as ChatEval decides direct
-comparisons (Appendix B). The paper says nothing of ties; averaging its scores ends an even split
-in a tie between the two texts, and so does this: where the question asks which of two dialogues is
-AI-involved, each dialogue is then voted on by itself and is accused only if more than half accuse
-it ("both" accuses both, "neither" none); where it offers ``tie``, that is the verdict; else there
-is none.
+comparisons (Appendix B). The paper does not mention ties. The mean of its scores makes an even
+split a tie between the two texts, and so do we: where the question asks which of two dialogues is
+AI-involved, each dialogue is then voted on separately and is accused if more than half accuse it
+("both" accuses both, "neither" none); where it offers ``tie``, that is the verdict; else there is
+none.
 
-*Index questions* (UniEval: ``No`` or the first accused utterance): the smallest N by which more
-than half of the voters have accused the dialogue, ``No`` if there is none. So at every N the panel
-passes the dialogue exactly if at least half of its members do: Pass@N of the panel is the majority
-of the members' Pass@N. It is the upper median of the votes, with ``No`` behind every index.
+*Index questions* (UniEval: ``No`` or the first accused utterance): the smallest N such that more
+than half of the voters accuse the dialogue at or before N, ``No`` if there is none. So Pass@N of
+the panel is the majority of its members' Pass@N: at every N the panel passes the dialogue if at
+least half of its members do. It is the upper median of the votes, with ``No`` after every index.
 
-*Scores*: the mean (ChatEval Appendix B). A score is a number, or several with a space between them
-(``"8 6"``: answer 1 and answer 2), which are averaged each for itself.
+*Scores*: the mean (ChatEval Appendix B). A score is one number, or several with a space between
+them (``"8 6"``: answer 1 and answer 2), each averaged by itself.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def aggregate(
     choices: Collection[Verdict],
     scores: Literal["mean", "majority"] = "mean",
 ) -> Verdict | None:
-    """The verdict of a group; ``None`` if nobody voted, or an even split cannot be a tie.
+    """The verdict of a group; ``None`` without votes, or if an even split cannot be a tie.
 
     Args:
         votes: one a voter, ``None`` for no vote.
-        choices: what the question offers; decides of which kind it is.
-        scores: ``majority`` votes on scores as if they were labels. A mean is rounded to 4
-            decimals and need not be one of ``choices``.
+        choices: what the question offers; decides which of the three kinds it is.
+        scores: ``majority`` treats scores as labels. A mean is rounded to 4 decimals and need not
+            be one of ``choices``.
     """
     cast = [vote for vote in votes if vote is not None]
     if not cast:
@@ -59,7 +59,7 @@ def aggregate(
 
 
 def mirrored(verdict: Verdict | None) -> Verdict | None:
-    """What a verdict about the swapped order says about the order before the swap."""
+    """A verdict about the swapped order as one about the order before the swap."""
     if verdict in ("1", "2"):
         return "2" if verdict == "1" else "1"
     if verdict is not None and _NUMBERS.fullmatch(verdict):
@@ -74,21 +74,30 @@ def is_tie(verdict: Verdict) -> bool:
     return equal or verdict in ("both", "neither", "tie")
 
 
-def opening_votes(transcript: Sequence[Remark]) -> tuple[Verdict | None, ...]:
-    """What each member of an ensemble, debate or discussion voted the first time it spoke.
+def openings(transcript: Iterable[Remark]) -> list[Remark]:
+    """The first remark of each member of a panel, each order of showing by itself.
 
-    The control of every debate. Where members speak at the same time these are votes before any
-    talk; one by one, only the first member has heard nobody (the call-matched control is then an
-    ensemble of the same members). Votes on the swapped order are mirrored back.
+    Where members speak at the same time, these hold the votes before any talk; one by one, only the
+    first member has heard nobody.
     """
-    first: dict[str, Verdict | None] = {}
+    first: dict[str, Remark] = {}
     for remark in transcript:
-        name = remark.speaker.removesuffix(SWAPPED)
-        if name not in (DECOMPOSER, FEEDBACK, SUMMARIZER) and remark.speaker not in first:
-            first[remark.speaker] = (
-                remark.verdict if name == remark.speaker else mirrored(remark.verdict)
-            )
-    return tuple(first.values())
+        if has_vote(remark):
+            first.setdefault(remark.speaker, remark)
+    return list(first.values())
+
+
+def opening_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
+    """The votes of `openings`, those on the swapped order mirrored back."""
+    return tuple(
+        mirrored(said.verdict) if said.speaker.endswith(SWAPPED) else said.verdict
+        for said in openings(transcript)
+    )
+
+
+def has_vote(remark: Remark) -> bool:
+    """Whether the speaker is a member, not one that serves the talk."""
+    return remark.speaker.removesuffix(SWAPPED) not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
 
 
 def _majority(cast: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict | None:

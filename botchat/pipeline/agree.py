@@ -39,7 +39,7 @@ from botchat.records import HUMAN, Dialogues, Judgment, Verdict
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Bill, Ledger, bills
-from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS, PanelSettings, TalkSettings
 
 
 def agree(
@@ -462,7 +462,7 @@ def with_controls(
         found[name] = judged[name]
         if talks(judged[name]):
             settings = panel_of(workspace, name)
-            votes = settings is not None and settings.decides == "majority"
+            votes = isinstance(settings, TalkSettings) and settings.decides == "majority"
             scores: Literal["mean", "majority"] = "majority" if votes else "mean"
             found[f"{name}{BEFORE_TALK}"] = before_talk(judged[name], lambda _: choices, scores)
     return found

@@ -1,18 +1,6 @@
 """``botchat.toml`` and names on the command line -> typed, frozen settings.
 
-The paper's defaults live here, each with its source. Example:
-
-    [models.gpt-4]
-    base_url = "https://api.openai.com/v1"
-    model = "gpt-4-0613"
-    api_key_env = "OPENAI_API_KEY"
-    context_window = 8192
-    price_input = 30.0        # USD per million tokens
-    price_output = 60.0
-
-    [judges.strict]
-    model = "gpt-4"           # a [models] entry or any model name
-    max_tokens = 512
+The defaults are the papers', each with its source; ``docs/settings.md`` shows a whole file.
 """
 
 from __future__ import annotations
@@ -21,8 +9,10 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -30,7 +20,14 @@ import msgspec
 from botchat.errors import ConfigError
 from botchat.records import HUMAN, N_SEED
 from botchat.workspace.criteria import TAKEN, CriterionSettings, with_prompt
-from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings, circle, with_texts
+from botchat.workspace.panels import (
+    KINDS,
+    PRESETS,
+    AgentSettings,
+    PanelSettings,
+    circle,
+    with_texts,
+)
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -56,7 +53,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     temperature: Price | None = 0.0
     """Paper §4.1: 0 where applicable; ``"none"`` leaves it out of the request."""
     max_tokens: Positive | None = 2048
-    """Longest reply asked for. The paper does not state one; 2048 cuts runaway replies only."""
+    """Longest reply asked for. The paper states none; 2048 cuts only replies that never end."""
     layout: Layout = "auto"
     system: SystemRole = "auto"
     price_input: Price | None = None
@@ -65,18 +62,18 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """USD per million tokens; unknown stays unknown."""
     max_concurrency: Positive = 64
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0
-    """Wall clock for one attempt, slow drips included."""
+    """Wall-clock time of one attempt."""
     extra: dict[str, Any] = {}
     """Fields added to every request body, such as ``top_p`` or ``reasoning_effort``."""
 
 
 class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[endpoints.NAME]`` entry: what a server can take, all models and stages together."""
+    """One ``[endpoints.NAME]`` entry: limits of a server, for all models and stages together."""
 
     base_url: str
-    """Holds for every model with this URL."""
+    """Of every model that the limits hold for."""
     max_concurrency: Positive | None = None
-    """Most calls in flight; default: the largest that one of its models names."""
+    """Most calls in flight; default: the largest of its models' own."""
     requests_per_minute: Rate | None = None
     tokens_per_minute: Rate | None = None
 
@@ -88,10 +85,10 @@ class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     temperature: float | None = 0.0
     max_tokens: Positive | None = 1024
     structured: bool = False
-    """Ask for the verdict as JSON that follows a schema (``response_format``), where the protocol
-    has one. Off by default: the papers' prompts ask for plain text."""
+    """Ask for JSON by the protocol's schema (``response_format``), where it has one. Off, since the
+    papers' prompts ask for plain text."""
     logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
-    """Ask for the log-probability of every token, and of so many alternatives to each."""
+    """Ask for the log-probability of every token and of this many alternatives."""
 
 
 class GenerationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -122,16 +119,19 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     arena: ArenaSettings = ArenaSettings()
 
 
-_SECTIONS: dict[str, tuple[type[Any], bool]] = {
+Kind: TypeAlias = type[Any] | Mapping[str, type[Any]]
+"""The struct of a table; or strategy -> struct, where the key ``strategy`` decides."""
+
+_SECTIONS: Mapping[str, tuple[Kind, bool]] = {
     "models": (ModelSettings, True),
     "endpoints": (EndpointSettings, True),
     "judges": (JudgeSettings, True),
-    "panels": (PanelSettings, True),
+    "panels": (KINDS, True),
     "protocols": (CriterionSettings, True),
     "generation": (GenerationSettings, False),
     "arena": (ArenaSettings, False),
 }
-"""Table -> its struct, and whether it holds named entries."""
+"""Table -> its kind, and whether it holds named entries."""
 
 
 class ModelName(msgspec.Struct, frozen=True):
@@ -152,7 +152,7 @@ def load(path: Path) -> Config:
         ConfigError: malformed TOML, an unknown key or a bad value; names file, line and key.
     """
     try:
-        source = path.read_text("utf-8-sig")
+        file = TomlFile(path, path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -160,49 +160,133 @@ def load(path: Path) -> Config:
     except UnicodeDecodeError as error:
         number = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{number}: not UTF-8; save the file as UTF-8") from None
-    try:
-        data = tomllib.loads(source)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))
-        row = int(line[1]) if line else len(source.splitlines())
-        text = source.splitlines()[row - 1].strip() if 0 < row <= len(source.splitlines()) else ""
-        key = text.split("=")[0].strip()
-        raise ConfigError(f"{path}:{row}: not valid TOML at `{key}`: {error}") from None
-    unknown = sorted(set(data) - set(_SECTIONS))
-    if unknown:
+    data = _parsed(file)
+    if unknown := sorted(set(data) - set(_SECTIONS)):
+        line = file.line_of(unknown[0])
         raise ConfigError(
-            f"{path}:{_line_of(source, unknown[0])}: unknown table or key `{unknown[0]}`; "
-            f"known: {', '.join(_SECTIONS)}"
+            f"{path}:{line}: unknown table or key `{unknown[0]}`; known: {', '.join(_SECTIONS)}"
         )
     sections: dict[str, Any] = {}
     for section, (kind, named) in _SECTIONS.items():
         table = data.get(section, {})
         if named and isinstance(table, dict):
             sections[section] = {
-                name: _entry(path, source, f"{section}.{name}", entry, kind)
-                for name, entry in table.items()
+                name: file.entry(f"{section}.{name}", entry, kind) for name, entry in table.items()
             }
         else:
-            sections[section] = _entry(path, source, section, table, kind)
+            sections[section] = file.entry(section, table, kind)
     for name, model in sections["models"].items():
-        _check_model(path, source, name, model)
+        _check_model(file, name, model)
         if model.api_key_file is not None:
             key_file = str(path.parent / model.api_key_file)
             sections["models"][name] = msgspec.structs.replace(model, api_key_file=key_file)
-    sections["panels"] = {
-        name: _read_roles(path, source, name, panel) for name, panel in sections["panels"].items()
-    }
-    sections["protocols"] = {
-        name: _read_prompt(path, source, name, own) for name, own in sections["protocols"].items()
-    }
+    for name, panel in sections["panels"].items():
+        read = partial(file.text_beside, f"panels.{name}", "role text")
+        sections["panels"][name] = with_texts(panel, read)
+    for name, own in sections["protocols"].items():
+        sections["protocols"][name] = _read_prompt(file, f"protocols.{name}", name, own)
     if names := circle(sections["panels"]):
-        place = f"{path}:{_line_of(source, f'panels.{names[0]}')}"
-        raise ConfigError(f"{place}: panels: a cascade leads back to itself: {' -> '.join(names)}")
+        line = file.line_of(f"panels.{names[0]}")
+        said = f"a cascade leads back to itself: {' -> '.join(names)}"
+        raise ConfigError(f"{path}:{line}: panels: {said}")
     return Config(**sections)
 
 
+def _parsed(file: TomlFile) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.source)
+    except tomllib.TOMLDecodeError as error:
+        lines = file.source.splitlines()
+        line = re.search(r"line (\d+)", str(error))
+        row = int(line[1]) if line else len(lines)
+        key = lines[row - 1].split("=")[0].strip() if 0 < row <= len(lines) else ""
+        raise ConfigError(f"{file.path}:{row}: not valid TOML at `{key}`: {error}") from None
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """A settings file whose mistakes are reported with file, line, key and what is allowed."""
+
+    path: Path
+    source: str
+
+    def entry(self, table: str, value: Any, kind: Kind) -> Any:
+        """``value``, the content of the table named ``table``, as its struct; or a ConfigError."""
+        if not isinstance(value, dict):
+            raise self.error(table, "Expected `object`: a table of keys and values")
+        kinds: Mapping[str, type[Any]] = {}
+        if isinstance(kind, Mapping):
+            kinds, known = kind, f"strategies: {', '.join(kind)}"
+            if "strategy" not in value:
+                raise self.error(table, f"required key `strategy`; {known}")
+            if value["strategy"] not in list(kinds):
+                raise self.error(f"{table}.strategy", f"{value['strategy']!r} is unknown; {known}")
+            kind = kinds[value["strategy"]]
+        # TOML has no null: the word "none" leaves a setting out of the request.
+        none = {key: None for key in ("temperature", "max_tokens") if value.get(key) == "none"}
+        try:
+            return msgspec.convert({**value, **none}, kind)
+        except msgspec.ValidationError as error:
+            key, said = _explained(str(error), kind, kinds)
+            raise self.error(f"{table}.{key}" if key else table, said) from None
+
+    def text_beside(self, key: str, what: str, file: str) -> str:
+        """The text of a file that ``key`` names, relative to this file; or a ConfigError."""
+        try:
+            return (self.path.parent / file).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.error(key, f"cannot read the {what} {file}: {error}") from None
+
+    def error(self, key: str, said: str) -> ConfigError:
+        """An error about a dotted key."""
+        return ConfigError(f"{self.path}:{self.line_of(key)}: {key}: {said}")
+
+    def line_of(self, dotted: str) -> int:
+        """The line (1-based) of a dotted key or table, else of the table around it, else 1.
+
+        It is searched in the text because tomllib keeps no positions.
+        """
+        table, found = "", 1
+        for number, line in enumerate(self.source.splitlines(), 1):
+            bare = re.sub("[\"']", "", line)
+            if header := re.match(r"\s*\[\s*([^\]]+?)\s*\]", bare):
+                here = table = header[1].replace(" . ", ".")
+            elif assigned := re.match(r"\s*([\w. -]+?)\s*=", bare):
+                here = f"{table}.{assigned[1]}" if table else assigned[1]
+            else:
+                continue
+            if here == dotted:
+                return number
+            if dotted.startswith(f"{here}."):
+                found = number
+        return found
+
+
+def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) -> tuple[str, str]:
+    """(key of the table, what is wrong and what is allowed) of a message of msgspec."""
+    place = re.search(r" - at `\$\.?([^`\[]*)[^`]*`$", message)
+    inside = place[1] if place else ""
+    said = message[: place.start()] if place else message
+    if field := re.search(r"(unknown|required) field `([^`]+)`", message):
+        owner = AgentSettings if inside == "agents" else kind
+        known = ", ".join(owner.__struct_encode_fields__)
+        said = f"{field[1]} key `{field[2]}`; keys of this table: {known}"
+        if inside or field[1] == "required":
+            return inside, said
+        owners = [s for s, other in kinds.items() if field[2] in other.__struct_encode_fields__]
+        if owners:
+            said += f"; `{field[2]}` belongs to {', '.join(owners)}"
+        return field[2], said
+    types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    if said.startswith("Invalid enum value") and inside in types:
+        return inside, f"{said}; known: {', '.join(map(str, get_args(types[inside])))}"
+    # A table's own checks begin with the key they are about.
+    first, _, rest = said.partition(": ")
+    return (first, rest) if not inside and first in types else (inside, said)
+
+
 def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -> ModelName:
-    """What a model name stands for (DESIGN §5).
+    """What a model name stands for (DESIGN §7).
 
     ``NAME`` from botchat.toml · ``openai:MODEL`` · ``http(s)://host/v1#MODEL`` · ``hf:ORG/MODEL``
     · ``bot:NAME`` · ``human``.
@@ -214,12 +298,10 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
         return ModelName("endpoint", name, config.models[name])
     if name == HUMAN:
         return ModelName("human", name)
-    scheme, colon, rest = name.partition(":")
-    if colon and scheme == "bot" and rest:
-        return ModelName("bot", name, target=rest)
-    if colon and scheme == "hf" and rest:
-        return ModelName("local", name, target=rest)
-    if colon and scheme == "openai" and rest:
+    scheme, _, rest = name.partition(":")
+    if scheme in ("bot", "hf") and rest:
+        return ModelName("bot" if scheme == "bot" else "local", name, target=rest)
+    if scheme == "openai" and rest:
         url = env.get("OPENAI_BASE_URL") or OPENAI_URL
         settings = ModelSettings(model=rest, base_url=url, api_key_env="OPENAI_API_KEY")
         return ModelName("endpoint", name, settings)
@@ -240,14 +322,14 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
 
 
 def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str | None:
-    """The key for an endpoint, or ``None`` if it is to be asked without one.
+    """The key for an endpoint, or ``None`` to ask without one.
 
-    What is in ``api_key_file``, or in the variable named by ``api_key_env`` (for OpenAI itself:
-    ``OPENAI_API_KEY``); elsewhere ``BOTCHAT_API_KEY`` if set; else ``OPENAI_API_KEY``, but only for
-    ``OPENAI_BASE_URL`` and for this machine: a key is never sent to a host it was not meant for.
+    The content of ``api_key_file``, or of the variable named by ``api_key_env`` (for OpenAI itself:
+    ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY`` if set; else ``OPENAI_API_KEY``, but only for
+    ``OPENAI_BASE_URL`` and this machine: a key is never sent to a host that it is not meant for.
 
     Raises:
-        ConfigError: a key is required and not set; names the variable or file.
+        ConfigError: a key is required and not set; names the variable.
     """
     if settings.api_key_file is not None:
         return _checked_key(_key_in(settings.api_key_file, settings.model), "its api_key_file")
@@ -271,7 +353,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 
 
 def _key_in(file: str, model: str) -> str:
-    # Its name is not told: who has put the key itself there must not find it in a log.
+    # The message does not name the file: users put the key itself there by mistake.
     try:
         key = Path(file).read_text("utf-8").strip()
     except OSError as error:
@@ -296,7 +378,7 @@ def _checked_key(key: str, variable: str) -> str:
 
 
 def endpoint_settings(model: ModelSettings, config: Config) -> EndpointSettings:
-    """The limits of a model's server, its concurrency filled in."""
+    """The limits of a model's server, with its concurrency filled in."""
     here = public_url(model.base_url)
     found = (e for e in config.endpoints.values() if public_url(e.base_url) == here)
     endpoint = next(found, EndpointSettings(base_url=model.base_url))
@@ -318,116 +400,38 @@ def _host(url: str) -> str | None:
     return urlsplit(url).hostname
 
 
-def _entry(path: Path, source: str, table: str, value: Any, kind: type[Any]) -> Any:
-    """One table of the file as its struct; errors name file, line, key and allowed keys."""
-    if isinstance(value, dict):
-        # TOML has no null: the word "none" leaves a setting out of the request.
-        none = {key: None for key in ("temperature", "max_tokens") if value.get(key) == "none"}
-        value = {**value, **none}
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        message = str(error)
-        place = re.search(r" - at `\$\.?([^`\[]*)[^`]*`$", message)
-        field = re.search(r"(unknown|required) field `([^`]+)`", message)
-        inside = place[1] if place else ""
-        key = field[2] if field and field[1] == "unknown" and not inside else inside
-        if field:
-            owner = AgentSettings if inside == "agents" else kind
-            fields = ", ".join(owner.__struct_fields__)
-            said = f"{field[1]} key `{field[2]}`; keys of this table: {fields}"
-        else:
-            said = message[: place.start()] if place else message
-            # A table's own checks begin with the key they are about.
-            first, _, rest = said.partition(": ")
-            if not key and first in kind.__struct_fields__:
-                key, said = first, rest
-        full = f"{table}.{key}" if key else table
-        raise ConfigError(f"{path}:{_line_of(source, full)}: {full}: {said}") from None
-
-
-def _read_roles(path: Path, source: str, name: str, panel: PanelSettings) -> PanelSettings:
-    """A panel with the texts of its role files, which stand beside botchat.toml."""
-
-    def read(file: str) -> str:
-        try:
-            return (path.parent / file).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            line = _line_of(source, f"panels.{name}")
-            raise ConfigError(
-                f"{path}:{line}: panels.{name}: cannot read the role text {file}: {error}"
-            ) from None
-
-    return with_texts(panel, read)
-
-
 def _read_prompt(
-    path: Path, source: str, name: str, settings: CriterionSettings
+    file: TomlFile, table: str, name: str, settings: CriterionSettings
 ) -> CriterionSettings:
-    """A criterion with the text of its prompt file, which stands beside botchat.toml."""
-    table = f"protocols.{name}"
+    """A criterion with the text of its prompt file."""
     if name in TAKEN or not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
-        raise ConfigError(
-            f"{path}:{_line_of(source, table)}: {table}: a name is lower-case letters, digits and _"
-            f" (at most 40), and none of {', '.join(TAKEN)}"
+        raise file.error(
+            table,
+            "a name is lower-case letters, digits and _ (at most 40), and none of "
+            f"{', '.join(TAKEN)}",
         )
+    text = file.text_beside(table, "prompt", settings.prompt)
     try:
-        return with_prompt(settings, (path.parent / settings.prompt).read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        said = f"cannot read {settings.prompt}: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        return with_prompt(settings, text)
     except ValueError as error:
-        said = str(error).removeprefix("prompt: ")
-    key = f"{table}.prompt"
-    raise ConfigError(f"{path}:{_line_of(source, key)}: {key}: {said}")
+        raise file.error(f"{table}.prompt", str(error)) from None
 
 
-def _check_model(path: Path, source: str, name: str, model: ModelSettings) -> None:
+def _check_model(file: TomlFile, name: str, model: ModelSettings) -> None:
     table = f"models.{name}"
     if name in (HUMAN, "rules") or name in PRESETS or ":" in name or not name.strip():
-        raise ConfigError(
-            f"{path}:{_line_of(source, table)}: {table}: this name stands for something else; "
-            "choose another, without a colon"
+        raise file.error(
+            table, "this name stands for something else; choose another, without a colon"
         )
     if model.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", model.api_key_env):
-        key = f"{table}.api_key_env"
-        raise ConfigError(
-            f"{path}:{_line_of(source, key)}: {key}: this is not the name of an environment "
-            "variable; put the key itself into one, and its name here"
+        raise file.error(
+            f"{table}.api_key_env",
+            "this is not the name of an environment variable; put the key itself into one, and its "
+            "name here",
         )
     if model.api_key_env is not None and model.api_key_file is not None:
-        key = f"{table}.api_key_file"
-        raise ConfigError(
-            f"{path}:{_line_of(source, key)}: {key}: the key is in api_key_env already; keep one"
-        )
+        raise file.error(f"{table}.api_key_file", "the key is in api_key_env already; keep one")
     if taken := sorted({"model", "messages", "stream"} & set(model.extra)):
-        key = f"{table}.extra"
-        raise ConfigError(
-            f"{path}:{_line_of(source, key)}: {key}: {taken[0]} is set by BotChat; leave it out"
-        )
+        raise file.error(f"{table}.extra", f"{taken[0]} is set by BotChat; leave it out")
     if urlsplit(model.base_url).scheme not in ("http", "https") or not _host(model.base_url):
-        key = f"{table}.base_url"
-        raise ConfigError(
-            f"{path}:{_line_of(source, key)}: {key}: {model.base_url!r} is not an http(s) URL"
-        )
-
-
-def _line_of(source: str, dotted: str) -> int:
-    """The line on which a dotted key or table of a valid TOML text stands (1-based).
-
-    Falls back to the enclosing table's line, then to 1: tomllib keeps no positions.
-    """
-    table, found = "", 1
-    for number, line in enumerate(source.splitlines(), 1):
-        if header := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
-            table = header[1].replace('"', "").replace("'", "").replace(" . ", ".")
-            here = table
-        elif assigned := re.match(r"\s*([\w.\"' -]+?)\s*=", line):
-            key = assigned[1].replace('"', "").replace("'", "")
-            here = f"{table}.{key}" if table else key
-        else:
-            continue
-        if here == dotted:
-            return number
-        if dotted.startswith(f"{here}."):
-            found = number
-    return found
+        raise file.error(f"{table}.base_url", f"{model.base_url!r} is not an http(s) URL")

@@ -117,7 +117,5 @@ def with_prompt(settings: CriterionSettings, text: str) -> CriterionSettings:
         listed = " and ".join(f"{{{{{name}}}}}" for name in sorted(wanted))
         odd = sorted(there - wanted)
         fault = f"unknown place {{{{{odd[0]}}}}} in" if odd else "a place is missing in"
-        raise ValueError(
-            f"prompt: {fault} {settings.prompt}; a prompt about {settings.shows} has {listed}"
-        )
+        raise ValueError(f"{fault} {settings.prompt}; a prompt about {settings.shows} has {listed}")
     return msgspec.structs.replace(settings, prompt=text)

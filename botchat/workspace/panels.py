@@ -1,49 +1,21 @@
-"""Typed settings of ``[panels.NAME]``: who judges together, in which form, and how votes count.
+"""Settings of ``[panels.NAME]``: a panel's strategy, its agents, and how their votes are counted.
 
-    [panels.three]
-    strategy = "simultaneous-talk-with-summarizer"
-    turns = 2
-    model = "gpt-4"                      # of every agent that names none
-    agents = [
-        "general-public",                # a role of the paper
-        { role = "critic", model = "claude" },
-        { name = "Teacher", text = "You are Teacher, …" },    # or: file = "teacher.txt"
-    ]
-
-    [panels.thrifty]
-    strategy = "cascade"
-    cheap = "gpt-3.5"                    # a model, a [judges] or a [panels] entry
-    strong = "three"
-    calibration = 0.1                    # share of the cheap judge's verdicts that strong checks
-
-`PRESETS` are the panels of the papers by name; their agents take the model of ``--judge-model``.
+`PanelSettings` is a union with one struct for each set of keys; ``strategy`` says which struct a
+table is (`KINDS`). A struct has only the keys of its own strategies, so any other key is refused.
+``presets.toml`` and ``docs/settings.md`` have examples.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import tomllib
 from collections.abc import Callable, Mapping
+from graphlib import CycleError, TopologicalSorter
+from importlib import resources
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal, TypeAlias, get_args, get_type_hints
 
 import msgspec
-
-DEBATES = ("one-by-one", "simultaneous-talk", "simultaneous-talk-with-summarizer")
-"""ChatEval Appendix C, Algorithms 1 to 3."""
-
-DISCUSSIONS = (
-    "discussion-sa",
-    "discussion-one-by-one",
-    "discussion-sr",
-    "discussion-cot",
-    "discussion-sr-cot",
-)
-"""MATEval §4.3: single agent, no strategy, self-reflection, chain of thought, both."""
-
-STRATEGIES = ("ensemble", *DEBATES, *DISCUSSIONS, "cascade")
-
-AGGREGATIONS = ("auto", "mean", "majority", "summary")
 
 ROLES = (
     "general-public",
@@ -57,27 +29,28 @@ ROLES = (
 """Roles with a text in ``botchat/prompts/roles``; the first five are ChatEval's (Appendix A)."""
 
 DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"
-"""Speakers who serve a talk and have no vote."""
+"""Speakers that take part in a talk but have no vote."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One member of a panel. Without role and text it is a plain referee."""
+    """One member of a panel. Without role and text it has no role description of its own."""
 
     role: str | None = None
     """One of `ROLES`."""
     text: str | None = None
-    """A role description in one's own words."""
+    """A role description in the user's own words."""
     file: str | None = None
-    """A text file with it, relative to ``botchat.toml``; see `with_texts`."""
+    """A text file with one, relative to ``botchat.toml``; see `with_texts`."""
     name: str | None = None
-    """How the others know it; by default the role's name."""
+    """How the other agents know it; default: the name of the role or file."""
     model: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a role nobody knows, two at once, and names that belong to others."""
+        """Refuse an unknown role, two role descriptions, and reserved or empty names."""
         if self.role is not None and self.role not in ROLES:
             raise ValueError(
                 f"role: {self.role!r} is unknown; roles: {', '.join(ROLES)}; for a role of your "
@@ -90,151 +63,169 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         if self.name in (DECOMPOSER, FEEDBACK, SUMMARIZER):
             raise ValueError(f"name: {self.name!r} is the name of a speaker without a vote")
 
+    @property
+    def default_name(self) -> str | None:
+        """The name that comes with the role or the file."""
+        if self.role:
+            return self.role.replace("-", " ").title()
+        return PurePath(self.file).stem if self.file else None
 
-class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[panels.NAME]`` entry."""
+
+class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The keys of every strategy but the cascade."""
 
     strategy: str
-    """One of `STRATEGIES`."""
     agents: tuple[AgentSettings | str, ...] = ()
-    """Members, or names of roles. Empty: the paper's (ChatEval §3.2: 2 agents, here General Public
-    and Critic as in the authors' runs; MATEval: 2 evaluators without roles, or 1 for SA)."""
+    """Members, or names of roles. Empty: General Public and Critic, as in the ChatEval authors'
+    runs with 2 agents (§3.2); in a discussion 2 evaluators, or 1 in ``discussion-sa`` (MATEval)."""
     model: str | None = None
-    """Model of every agent that names none; by default the one of ``--judge-model``."""
-    turns: Positive | None = None
-    """Turns of a debate (default 2: ChatEval §3.2), or most rounds of a discussion (default 3: the
-    authors' recorded runs)."""
-    summarizer: str | None = None
-    """Model of the speakers without a vote: summariser, feedback, decomposer."""
+    """Model of every agent that names none; default: the one of ``--judge-model``."""
     aggregation: str = "auto"
-    """How votes become the verdict, one of `AGGREGATIONS`. ``mean``: scores are averaged; labels,
-    which have no mean, are decided by majority, and UniEval's indices as `botchat.judges.voting`
-    says. ``majority``: scores too. ``summary``: the report of a discussion decides. ``auto``:
-    ``summary`` for discussions, ``mean`` for all others (ChatEval Appendix B)."""
+    """How votes become the verdict. ``mean``: scores are averaged; labels, which have no mean, are
+    decided by majority, and UniEval's indices as `botchat.judges.voting` says. ``majority``: scores
+    too. ``summary``: the report of a discussion decides. ``auto``: ``summary`` for discussions,
+    ``mean`` for all others (ChatEval Appendix B)."""
     position_calibration: bool = False
     """Ask in both orders and pool the votes (FairEval's BPC); no effect where there is no order."""
-    samples: Positive = 1
-    """Ensemble: independent draws of every agent (FairEval's MEC: 3)."""
-    evidence: bool = False
-    """Ensemble: evidence is asked for before the verdict (FairEval's MEC)."""
     temperature: float | None = 0.0
     """Papers: 0; ``"none"`` leaves it out of the request."""
     max_tokens: Positive | None = 1024
-    cheap: str | None = None
-    """Cascade: the judge that is asked first, in both orders."""
-    strong: str | None = None
-    """Cascade: the judge that is asked where the first disagrees with itself or sees a tie."""
-    calibration: Share | None = None
-    """Cascade: share of the verdicts of ``cheap`` that ``strong`` is asked for all the same, so
-    that one knows how far they can be trusted; 0 goes without."""
+
+    # What a strategy makes of keys that are left out, and how many agents it needs.
+    _auto: ClassVar[str] = "mean"
+    _agents: ClassVar[tuple[AgentSettings | str, ...]] = ("general-public", "critic")
+    _role: ClassVar[str | None] = None  # None: asked the bare question
+    _name: ClassVar[str] = "Referee"
+    _fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit the strategy; each message begins with the key."""
-        if self.strategy not in STRATEGIES:
-            raise ValueError(
-                f"strategy: {self.strategy!r} is unknown; strategies: {', '.join(STRATEGIES)}"
-            )
-        if self.aggregation not in AGGREGATIONS:
-            raise ValueError(
-                f"aggregation: {self.aggregation!r} is unknown; known: {', '.join(AGGREGATIONS)}"
-            )
-        if self.strategy == "cascade":
-            self._check_cascade()
-        else:
-            self._check_talk()
-
-    @property
-    def is_debate(self) -> bool:
-        """Whether agents talk as in ChatEval."""
-        return self.strategy in DEBATES
-
-    @property
-    def is_discussion(self) -> bool:
-        """Whether agents talk as in MATEval."""
-        return self.strategy in DISCUSSIONS
-
-    @property
-    def rounds(self) -> int:
-        """How often every agent speaks, or the most rounds of a discussion."""
-        if self.strategy in ("ensemble", "discussion-sa"):
-            return 1
-        return self.turns or (3 if self.is_discussion else 2)
-
-    @property
-    def decides(self) -> str:
-        """The aggregation, ``auto`` resolved."""
-        if self.aggregation == "auto":
-            return "summary" if self.is_discussion else "mean"
-        return self.aggregation
-
-    @property
-    def members(self) -> tuple[AgentSettings, ...]:
-        """The agents with everything filled in but the model: distinct names, and a role.
-
-        Where a role is missing, a debater is ChatEval's Annotator (§4.1: the control without
-        diverse roles), a discussant a plain evaluator, and an ensemble asks the bare question.
-        """
-        if self.strategy == "cascade":
-            return ()
-        default = "evaluator" if self.is_discussion else "annotator" if self.is_debate else None
-        given = [AgentSettings(role=a) if isinstance(a, str) else a for a in self._agents()]
-        named = [(agent, agent.name or self._name(agent)) for agent in given]
-        count, seen, filled = Counter(name for _, name in named), Counter[str](), []
-        for agent, name in named:
-            seen[name] += 1
-            bare = agent.text is None and agent.file is None
-            filled.append(
-                msgspec.structs.replace(
-                    agent,
-                    name=f"{name} {seen[name]}" if count[name] > 1 else name,
-                    role=agent.role or (default if bare else None),
-                    model=agent.model or self.model,
-                )
-            )
-        return tuple(filled)
-
-    def _agents(self) -> tuple[AgentSettings | str, ...]:
-        if self.agents:
-            return self.agents
-        if self.is_discussion:
-            return (AgentSettings(),) * (1 if self.strategy == "discussion-sa" else 2)
-        return ("general-public", "critic")
-
-    def _name(self, agent: AgentSettings) -> str:
-        if agent.role:
-            return agent.role.replace("-", " ").title()
-        if agent.file:
-            return PurePath(agent.file).stem
-        return "Evaluator" if self.is_discussion else "Referee"
-
-    def _check_talk(self) -> None:
-        for key in ("cheap", "strong", "calibration"):
-            if getattr(self, key) is not None:
-                raise ValueError(f"{key}: it belongs to the strategy cascade")
-        if self.turns is not None and self.rounds != self.turns:
-            raise ValueError(f"turns: the strategy {self.strategy} has one")
-        if self.strategy != "ensemble" and (self.samples > 1 or self.evidence):
-            key = "evidence" if self.evidence else "samples"
-            raise ValueError(f"{key}: it belongs to the strategy ensemble")
-        if self.aggregation == "summary" and not self.is_discussion:
-            raise ValueError("aggregation: summary belongs to the discussion strategies")
-        if self.summarizer and not (self.is_discussion or self.strategy == DEBATES[2]):
-            raise ValueError(f"summarizer: the strategy {self.strategy} has none")
+        """Refuse too few agents and equal names."""
         try:
             names = [str(agent.name) for agent in self.members]
         except ValueError as error:
             raise ValueError(f"agents: {error}") from None
-        if self.strategy == "discussion-sa" and len(names) != 1:
-            raise ValueError(f"agents: discussion-sa has 1 agent, not {len(names)}")
-        if (self.is_debate or self.strategy in DISCUSSIONS[1:]) and len(names) < 2:
-            raise ValueError(f"agents: the strategy {self.strategy} needs at least 2")
+        if len(names) < self._fewest:
+            raise ValueError(f"agents: the strategy {self.strategy} needs at least {self._fewest}")
         if len(set(names)) < len(names):
             raise ValueError(f"agents: two have the same name; names: {', '.join(names)}")
 
-    def _check_cascade(self) -> None:
-        if not self.cheap or not self.strong:
-            key = "strong" if self.cheap else "cheap"
-            raise ValueError(f"{key}: a cascade needs cheap and strong, names of two judges")
+    @property
+    def decides(self) -> str:
+        """The aggregation, ``auto`` resolved."""
+        return self._auto if self.aggregation == "auto" else self.aggregation
+
+    @property
+    def members(self) -> tuple[AgentSettings, ...]:
+        """The agents with distinct names, and with role and model filled in where known."""
+        given = self.agents or self._agents
+        agents = [AgentSettings(role=one) if isinstance(one, str) else one for one in given]
+        names = [agent.name or agent.default_name or self._name for agent in agents]
+        filled = []
+        for at, (agent, name) in enumerate(zip(agents, names, strict=True), 1):
+            if names.count(name) > 1:
+                name = f"{name} {names[:at].count(name)}"
+            role = self._role if agent.text is None and agent.file is None else None
+            model = agent.model or self.model
+            filled.append(
+                msgspec.structs.replace(agent, name=name, role=agent.role or role, model=model)
+            )
+        return tuple(filled)
+
+
+class EnsembleSettings(_AgentsSettings, frozen=True, kw_only=True):
+    """Every agent answers by itself."""
+
+    strategy: Literal["ensemble"] = "ensemble"
+    aggregation: Literal["auto", "mean", "majority"] = "auto"
+    samples: Positive = 1
+    """Independent draws of every agent (FairEval's MEC: 3)."""
+    evidence: bool = False
+    """Ask for the evidence before the verdict (FairEval's MEC)."""
+
+    _fewest = 1
+
+
+class _Debate(_AgentsSettings, frozen=True, kw_only=True):
+    aggregation: Literal["auto", "mean", "majority"] = "auto"
+    rounds: Positive = msgspec.field(name="turns", default=2)
+    """How often every agent speaks (ChatEval §3.2: 2)."""
+
+    _role = "annotator"  # ChatEval §4.1: the control without diverse roles
+
+
+class DebateSettings(_Debate, frozen=True, kw_only=True):
+    """ChatEval Appendix C, Algorithms 1 and 2."""
+
+    strategy: Literal["one-by-one", "simultaneous-talk"]
+
+
+class SummarizedDebateSettings(_Debate, frozen=True, kw_only=True):
+    """ChatEval Appendix C, Algorithm 3."""
+
+    strategy: Literal["simultaneous-talk-with-summarizer"] = "simultaneous-talk-with-summarizer"
+    summarizer: str | None = None
+    """Model of the summariser; default: the first agent's."""
+
+
+class _Discussion(_AgentsSettings, frozen=True, kw_only=True):
+    aggregation: Literal["auto", "mean", "majority", "summary"] = "auto"
+    summarizer: str | None = None
+    """Model of summariser, feedback and decomposer; default: the first agent's."""
+
+    _auto = "summary"
+    _agents: ClassVar[tuple[AgentSettings | str, ...]] = (AgentSettings(), AgentSettings())
+    _role = "evaluator"
+    _name = "Evaluator"
+
+
+class DiscussionSettings(_Discussion, frozen=True, kw_only=True):
+    """MATEval §4.3: no strategy, self-reflection (SR), chain of thought (CoT), both."""
+
+    strategy: Literal[
+        "discussion-one-by-one", "discussion-sr", "discussion-cot", "discussion-sr-cot"
+    ]
+    rounds: Positive = msgspec.field(name="turns", default=3)
+    """Most rounds of a discussion (3 in the MATEval authors' recorded runs)."""
+
+    @property
+    def reflects(self) -> bool:
+        """Whether every agent examines its statement again."""
+        return self.strategy in ("discussion-sr", "discussion-sr-cot")
+
+    @property
+    def decomposes(self) -> bool:
+        """Whether the question is broken down, one part a round."""
+        return self.strategy in ("discussion-cot", "discussion-sr-cot")
+
+
+class SingleReportSettings(_Discussion, frozen=True, kw_only=True):
+    """MATEval §4.3, single agent (SA)."""
+
+    strategy: Literal["discussion-sa"] = "discussion-sa"
+
+    _agents = (AgentSettings(),)
+    _fewest = 1
+
+    def __post_init__(self) -> None:
+        """Refuse more than one agent."""
+        super().__post_init__()
+        if len(self.members) != 1:
+            raise ValueError(f"agents: discussion-sa has 1 agent, not {len(self.members)}")
+
+
+class CascadeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Two judges; `botchat.judges.cascade` says when each is asked."""
+
+    strategy: Literal["cascade"] = "cascade"
+    cheap: Name
+    """A model, a ``[judges]`` or a ``[panels]`` entry; it is asked first, in both orders."""
+    strong: Name
+    """Likewise; it is asked where ``cheap`` disagrees with itself or sees a tie."""
+    calibration: Share | None = None
+    """Share of the accepted verdicts of ``cheap`` that ``strong`` checks; must be given."""
+
+    def __post_init__(self) -> None:
+        """Refuse the same judge twice and a missing calibration."""
         if self.cheap == self.strong:
             raise ValueError("strong: it is the same judge as cheap")
         if self.calibration is None:
@@ -243,29 +234,44 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
                 f"{self.cheap} are; give the share of them that {self.strong} checks, such as "
                 "calibration = 0.1, or calibration = 0 to go without"
             )
-        own = {"strategy", "cheap", "strong", "calibration"}
-        for key, default in _DEFAULTS.items():
-            if key not in own and getattr(self, key) != default:
-                raise ValueError(f"{key}: a cascade has no agents of its own; leave it out")
+
+    @property
+    def members(self) -> tuple[AgentSettings, ...]:
+        """A cascade has no agents of its own."""
+        return ()
 
 
-_DEFAULTS: Mapping[str, object] = {
-    field.name: field.default for field in msgspec.structs.fields(PanelSettings)
+TalkSettings: TypeAlias = (
+    EnsembleSettings
+    | DebateSettings
+    | SummarizedDebateSettings
+    | DiscussionSettings
+    | SingleReportSettings
+)
+"""Panels with agents of their own."""
+
+PanelSettings: TypeAlias = TalkSettings | CascadeSettings
+"""One ``[panels.NAME]`` entry."""
+
+KINDS: Mapping[str, type[PanelSettings]] = {
+    strategy: kind
+    for kind in get_args(PanelSettings)
+    for strategy in get_args(get_type_hints(kind)["strategy"])
 }
+"""Strategy -> its struct."""
 
 
 def with_texts(settings: PanelSettings, read: Callable[[str], str]) -> PanelSettings:
     """The panel with every agent's ``file`` replaced by the text that ``read`` finds there.
 
-    Args:
-        settings: as in ``botchat.toml``.
-        read: path as given -> content; raises what it likes.
+    ``read``: path as in ``botchat.toml`` -> content. What it raises is passed on.
     """
+    if isinstance(settings, CascadeSettings):
+        return settings
     agents: list[AgentSettings | str] = []
     for agent in settings.agents:
         if isinstance(agent, AgentSettings) and agent.file:
-            name = agent.name or PurePath(agent.file).stem
-            text = read(agent.file).strip()
+            text, name = read(agent.file).strip(), agent.name or agent.default_name
             agent = msgspec.structs.replace(agent, text=text, file=None, name=name)
         agents.append(agent)
     return msgspec.structs.replace(settings, agents=tuple(agents))
@@ -273,59 +279,24 @@ def with_texts(settings: PanelSettings, read: Callable[[str], str]) -> PanelSett
 
 def circle(panels: Mapping[str, PanelSettings]) -> tuple[str, ...]:
     """The names of cascades that lead back to themselves, in order; empty if there are none."""
-    for start in panels:
-        paths: list[tuple[str, ...]] = [(start,)]
-        while paths:
-            path = paths.pop()
-            settings = panels.get(path[-1])
-            for name in (settings.cheap, settings.strong) if settings else ():
-                if name == start:
-                    return (*path, start)
-                if name is not None and name not in path:
-                    paths.append((*path, name))
+    judges = {
+        name: (settings.cheap, settings.strong)
+        for name, settings in panels.items()
+        if isinstance(settings, CascadeSettings)
+    }
+    try:
+        TopologicalSorter(judges).prepare()
+    except CycleError as error:
+        return tuple(reversed(error.args[1]))
     return ()
 
 
-_THREE = ("general-public", "critic", "news-author")
-"""ChatEval §4.1, footnote 3: the group of its default setting with three roles."""
-
 PRESETS: Mapping[str, PanelSettings] = MappingProxyType(
     {
-        # ChatEval §3.2: one-by-one, 2 agents, 2 turns, position calibration.
-        "chateval-default": PanelSettings(strategy="one-by-one", position_calibration=True),
-        # §4.1, Table 3: the same without diverse roles.
-        "chateval-same-role": PanelSettings(
-            strategy="one-by-one", agents=("annotator",) * 2, position_calibration=True
-        ),
-        # §4.2, Figure 4: three roles under each communication strategy.
-        "chateval-3-roles": PanelSettings(
-            strategy="one-by-one", agents=_THREE, position_calibration=True
-        ),
-        "chateval-3-roles-simultaneous": PanelSettings(
-            strategy="simultaneous-talk", agents=_THREE, position_calibration=True
-        ),
-        "chateval-3-roles-summarizer": PanelSettings(
-            strategy="simultaneous-talk-with-summarizer", agents=_THREE, position_calibration=True
-        ),
-        # Table 1 (EN). The paper does not say how many roles; by its Table 6 EN cost 3 × SA.
-        "chateval-ensemble": PanelSettings(
-            strategy="ensemble", agents=_THREE, position_calibration=True
-        ),
-        # FairEval: k = 3 at temperature 1, as in the run script the authors published.
-        "faireval-mec-bpc": PanelSettings(
-            strategy="ensemble",
-            agents=(AgentSettings(),),
-            samples=3,
-            evidence=True,
-            temperature=1.0,
-            position_calibration=True,
-        ),
-        # MATEval §4.3.
-        "mateval-sa": PanelSettings(strategy="discussion-sa"),
-        "mateval-one-by-one": PanelSettings(strategy="discussion-one-by-one"),
-        "mateval-sr": PanelSettings(strategy="discussion-sr"),
-        "mateval-cot": PanelSettings(strategy="discussion-cot"),
-        "mateval-sr-cot": PanelSettings(strategy="discussion-sr-cot"),
+        name: msgspec.convert(table, KINDS[table["strategy"]])
+        for name, table in tomllib.loads(
+            resources.files(__package__).joinpath("presets.toml").read_text("utf-8")
+        )["panels"].items()
     }
 )
-"""The panels of the papers, usable as ``--judge NAME --judge-model M``."""
+"""The panels of the papers; their agents take the model of ``--judge-model``."""

@@ -392,6 +392,7 @@ def test_own_scores_are_read_like_any_verdict(browser: Browser, tmp_path: Path) 
     assert texts(browser, ".cases .id") == ["S-5", "S-7", "S-1", "S-6", "S-2", "S-3"]
     choose(browser, "Verdict", "none")
     assert texts(browser, ".cases .id") == ["S-4", "S-8"]
+    choose(browser, "Verdict", "")
     choose(browser, "What to read", "style")
     browser.until(lambda: "Wit" in browser.text(".reading .verdict"))
     choose(browser, "Verdict", "down-1")

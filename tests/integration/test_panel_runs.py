@@ -8,13 +8,14 @@ import signal
 import tomllib
 from collections import Counter
 
+import msgspec
 import pytest
 
 from botchat.cli.main import main
 from botchat.judges.controls import calls
 from botchat.records import Judgment, Seed
 from botchat.workspace import files
-from botchat.workspace.panels import PanelSettings
+from botchat.workspace.panels import KINDS
 from tests.integration.test_runs import stage_files, start
 from tests.openai_server import Server, converse, text
 
@@ -189,7 +190,8 @@ def test_a_panels_calls_can_be_told_beforehand(tmp_path, settings):
     with Server(conversed) as server:
         folder = workspace(tmp_path / "w", server, unscripted(settings), n_seeds=1)
         assert main(judge_arena(folder)) == 0
-    read = PanelSettings(**tomllib.loads(settings), model="umpire")
+    table = tomllib.loads(settings) | {"model": "umpire"}
+    read = msgspec.convert(table, KINDS[table["strategy"]])
     assert {len(judgment.calls) for judgment in judgments(folder)["three"]} == {calls(read)}
 
 

@@ -10,7 +10,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.panel import build_panel
 from botchat.judges.single import SingleJudge
-from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS, CascadeSettings
 from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case
 
 TOLD_APART = ("This is one.", "b", "c", "d")
@@ -123,7 +123,7 @@ def test_a_panel_can_be_the_strong_judge():
             return build_panel("panel", PRESETS["chateval-default"], models.__getitem__, "strong")
         return SingleJudge(name, models[name], Decoding())
 
-    settings = PanelSettings(strategy="cascade", cheap="cheap", strong="panel", calibration=0)
+    settings = CascadeSettings(cheap="cheap", strong="panel", calibration=0)
     judge = build_panel("c", settings, models.__getitem__, None, judge_of)
     answer = asyncio.run(judge.answer(arena_case(one=TOLD_APART)))
     speakers = [turn.speaker for turn in answer.transcript]

@@ -55,8 +55,21 @@ def test_a_whole_file_is_read(tmp_path):
         ('[models.a]\nmodel = "x"\nbase_url = "ftp://x"\n', r"toml:3: .*not an http"),
         ('[models.human]\nmodel = "x"\n', r"toml:1: models\.human: this name stands"),
         ('[models."bot:x"]\nmodel = "x"\n', r"stands for something else"),
-        ('[models.a]\nmodel = "x"\nlayout = "wild"\n', r"toml:3: models\.a\.layout: Invalid enum"),
+        (
+            '[models.a]\nmodel = "x"\nlayout = "wild"\n',
+            r"toml:3: models\.a\.layout: Invalid enum value 'wild'; known: auto, natural, merge-",
+        ),
         ("models = 3\n", r"toml:1: models: Expected `object`"),
+        ("panels = 3\n", r"toml:1: panels: Expected `object`"),
+        ("[panels]\nx = 3\n", r"toml:2: panels\.x: Expected `object`"),
+        (
+            '[panels.x]\nstrategy = "ensemble"\nagents = [{ file = "no.txt" }]\n',
+            r"toml:1: panels\.x: cannot read the role text no\.txt: ",
+        ),
+        (
+            '[panels.x]\nstrategy = "cascade"\ncheap = "m"\nstrong = "x"\ncalibration = 0\n',
+            r"toml:1: panels: a cascade leads back to itself: x -> x",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_line_and_key(tmp_path, text, said):

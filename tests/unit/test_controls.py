@@ -13,7 +13,14 @@ from botchat.judges.panel import Panel
 from botchat.judges.talk import SWAPPED, Agent, Debate
 from botchat.protocols.arena import ARENA
 from botchat.records import Judgment, Remark
-from botchat.workspace.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
+from botchat.workspace.panels import (
+    FEEDBACK,
+    PRESETS,
+    SUMMARIZER,
+    AgentSettings,
+    CascadeSettings,
+    SummarizedDebateSettings,
+)
 from tests.scripted import Scripted, arena_case, choice
 
 
@@ -108,7 +115,7 @@ def test_the_control_is_asked_as_often_as_the_panel(preset, expected):
 def test_a_mixed_panel_is_matched_by_all_its_models():
     """Three models and eight calls: three samples of each, so not fewer."""
     agents = (*(AgentSettings(role="critic", model=name) for name in "xy"), "scientist")
-    settings = PanelSettings(strategy="simultaneous-talk-with-summarizer", agents=agents)
+    settings = SummarizedDebateSettings(agents=agents)
     control = call_matched(settings, "z")
     assert [member.model for member in control.members] == ["x", "y", "z"]
     assert control.samples == 3
@@ -116,6 +123,6 @@ def test_a_mixed_panel_is_matched_by_all_its_models():
 
 def test_a_cascade_has_no_matched_control():
     """It makes more calls on some cases than on others."""
-    cascade = PanelSettings(strategy="cascade", cheap="a", strong="b", calibration=0.1)
+    cascade = CascadeSettings(cheap="a", strong="b", calibration=0.1)
     with pytest.raises(ConfigError, match="no fixed number of calls"):
-        calls(cascade)
+        call_matched(cascade, "m")

@@ -22,7 +22,7 @@ from botchat.protocols.diagnosis import DIAGNOSIS
 from botchat.protocols.rates import Finding, by_type, error_rates
 from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, parse
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
-from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
+from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.scripted import FAILED, Decoding, Scripted
 
 TALK = (
@@ -350,7 +350,7 @@ def ensemble(*scripts):
         AgentSettings(name=f"R{i}", text="You are strict.", model=f"m{i}")
         for i in range(len(scripts))
     )
-    settings = PanelSettings(strategy="ensemble", agents=agents)
+    settings = EnsembleSettings(agents=agents)
     models = {f"m{i}": Scripted(script, name=f"m{i}") for i, script in enumerate(scripts)}
     return build_panel("p", settings, models.__getitem__, None)
 

@@ -11,7 +11,7 @@ from botchat.judges.discussion import Discussion, SingleReport
 from botchat.judges.panel import Panel, build_panel
 from botchat.judges.talk import Agent
 from botchat.judges.voting import opening_votes
-from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS, DiscussionSettings
 from tests.scripted import FAILED, Scripted, arena_case, choice
 
 PARTS = "Here are the parts:\n1. Does it repeat?\n**2.** Is it too formal?\n3、Does it drift?\n4. x"
@@ -224,6 +224,8 @@ def test_the_presets_make_the_papers_calls(preset, calls):
 def test_the_speakers_without_a_vote_have_a_model_of_their_own():
     """`summarizer` names it; agents keep theirs."""
     models = {name: Scripted(choice("1"), name=name) for name in ("m", "s")}
-    settings = PanelSettings(strategy="discussion-one-by-one", model="m", summarizer="s", turns=1)
+    settings = DiscussionSettings(
+        strategy="discussion-one-by-one", model="m", summarizer="s", rounds=1
+    )
     rule(build_panel("p", settings, models.__getitem__, None))
     assert (len(models["m"].prompts), len(models["s"].prompts)) == (2, 3)

@@ -13,7 +13,7 @@ from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import Agent
 from botchat.protocols.gteval import GTEVAL
-from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
+from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.scripted import (
     FAILED,
     Scripted,
@@ -62,7 +62,7 @@ def test_an_agent_without_a_role_is_asked_as_the_single_judge_is():
     """So both share one reply in the ledger."""
     single, member = Scripted(choice("1")), Scripted(choice("1"))
     rule(SingleJudge("single", single, Decoding()), arena_case())
-    settings = PanelSettings(strategy="ensemble", agents=(AgentSettings(),), max_tokens=None)
+    settings = EnsembleSettings(agents=(AgentSettings(),), max_tokens=None)
     rule(build_panel("p", settings, {"m": member}.__getitem__, "m"), arena_case())
     assert (single.messages, single.samplings) == (member.messages, member.samplings)
 

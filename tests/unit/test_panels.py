@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from botchat import prompts
 from botchat.errors import ConfigError
 from botchat.judges.panel import build_panel, wording
-from botchat.workspace.config import _entry
+from botchat.workspace.config import TomlFile
 from botchat.workspace.panels import (
+    KINDS,
     PRESETS,
     ROLES,
-    STRATEGIES,
     AgentSettings,
-    PanelSettings,
+    CascadeSettings,
+    DebateSettings,
+    EnsembleSettings,
     circle,
     with_texts,
 )
@@ -29,7 +31,7 @@ from tests.scripted import Scripted, accusation, arena_case, choice, unieval_cas
 def read(text):
     """The one panel of a botchat.toml."""
     table = tomllib.loads(text)["panels"]["x"]
-    return _entry(Path("botchat.toml"), text, "panels.x", table, PanelSettings)
+    return TomlFile(Path("botchat.toml"), text).entry("panels.x", table, KINDS)
 
 
 def panel(settings, *names, default=None, said=None):
@@ -61,7 +63,11 @@ def test_a_whole_panel_is_read():
             r"toml:[0-9]+: panels\.x.*'shout' is unknown; strategies: ensemble, one-",
         ),
         ('strategy = "one-by-one"\ntruns = 2', r"toml:3: panels\.x\.truns: unknown key .*turns"),
-        ("turns = 2", r"toml:[0-9]+: panels\.x: required key `strategy`"),
+        ("turns = 2", r"toml:1: panels\.x: required key `strategy`; strategies: ensemble, one-by-"),
+        (
+            "strategy = 3",
+            r"toml:2: panels\.x\.strategy: 3 is unknown; strategies: ensemble, one-by-",
+        ),
         (
             'strategy = "ensemble"\nagents = ["critique"]',
             r"toml:[0-9]+: panels\.x.*agents: role: 'critique' is unknown; roles: general-public, ",
@@ -84,21 +90,48 @@ def test_a_whole_panel_is_read():
         ),
         ('strategy = "one-by-one"\nturns = 0', r"toml:3: panels\.x\.turns: Expected `int` >= 1"),
         ('strategy = "one-by-one"\nagents = ["critic"]', r"agents: .* needs at least 2"),
-        ('strategy = "ensemble"\nturns = 2', r"turns: the strategy ensemble has one"),
-        ('strategy = "one-by-one"\nsamples = 3', r"samples: it belongs to the strategy ensemble"),
+        (
+            'strategy = "ensemble"\nturns = 2',
+            r"toml:3: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, agents, "
+            r".*; `turns` belongs to one-by-one, simultaneous-talk, .*discussion-sr-cot$",
+        ),
+        (
+            'strategy = "discussion-sa"\nturns = 2',
+            r"toml:3: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, agents",
+        ),
+        (
+            'strategy = "one-by-one"\nsamples = 3',
+            r"toml:3: panels\.x\.samples: unknown key .* turns; `samples` belongs to ensemble$",
+        ),
         (
             'strategy = "one-by-one"\nsummarizer = "m"',
-            r"summarizer: the strategy one-by-one has no",
+            r"toml:3: panels\.x\.summarizer: unknown key .*; `summarizer` belongs to simultaneous-",
         ),
-        ('strategy = "ensemble"\naggregation = "summary"', r"summary belongs to the discussion"),
-        ('strategy = "ensemble"\naggregation = "best"', r"'best' is unknown; known: auto, mean, "),
+        (
+            'strategy = "ensemble"\naggregation = "summary"',
+            r"toml:3: panels\.x\.aggregation: Invalid enum value 'summary'; known: auto, mean, maj",
+        ),
+        (
+            'strategy = "discussion-sr"\naggregation = "best"',
+            r"Invalid enum value 'best'; known: auto, mean, majority, summary",
+        ),
         ('strategy = "discussion-sa"\nagents = ["critic", "scientist"]', r"has 1 agent, not 2"),
         (
             'strategy = "ensemble"\nagents = [{ name = "A 1" }, { name = "A" }, { name = "A" }]',
             r"two have the same name; names: A 1, A 1, A 2",
         ),
-        ('strategy = "ensemble"\ncheap = "m"', r"cheap: it belongs to the strategy cascade"),
-        ('strategy = "cascade"\ncheap = "m"', r"strong: a cascade needs cheap and strong"),
+        (
+            'strategy = "ensemble"\ncheap = "m"',
+            r"toml:3: panels\.x\.cheap: unknown key .* evidence; `cheap` belongs to cascade$",
+        ),
+        (
+            'strategy = "cascade"\ncheap = "m"',
+            r"panels\.x: required key `strong`; keys of this table: strategy, cheap, strong, calib",
+        ),
+        (
+            'strategy = "cascade"\ncheap = ""\nstrong = "m"',
+            r"x\.cheap: Expected `str` of length >= 1",
+        ),
         ('strategy = "cascade"\ncheap = "m"\nstrong = "m"', r"strong: it is the same judge"),
         (
             'strategy = "cascade"\ncheap = "m"\nstrong = "n"',
@@ -110,7 +143,7 @@ def test_a_whole_panel_is_read():
         ),
         (
             'strategy = "cascade"\ncheap = "m"\nstrong = "n"\ncalibration = 0\nturns = 2',
-            r"turns: a cascade has no agents",
+            r"toml:6: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, cheap",
         ),
     ],
 )
@@ -125,7 +158,7 @@ def test_agents_of_the_same_role_are_told_apart():
     """By number; without a role a debater is an Annotator, a discussant an evaluator."""
 
     def members(strategy, **settings):
-        return [(a.name, a.role) for a in PanelSettings(strategy=strategy, **settings).members]
+        return [(a.name, a.role) for a in KINDS[strategy](strategy=strategy, **settings).members]
 
     assert members("one-by-one", agents=("critic",) * 2) == [
         ("Critic 1", "critic"),
@@ -199,7 +232,7 @@ def test_a_panel_without_a_model_says_what_to_do():
     with pytest.raises(ConfigError, match=r"agents have no model; name one with --judge-model"):
         panel(PRESETS["chateval-default"])
     with pytest.raises(ConfigError, match=r"names all its models itself; leave out --judge-model"):
-        panel(PanelSettings(strategy="ensemble", model="m"), "m", default="m")
+        panel(EnsembleSettings(model="m"), "m", default="m")
 
 
 def test_judgments_are_filed_under_panel_and_model():
@@ -210,26 +243,44 @@ def test_judgments_are_filed_under_panel_and_model():
 
 def test_the_digest_follows_settings_and_models_and_not_their_names():
     """What decides a verdict is in it, and the same panel written otherwise has the same."""
-    base = PanelSettings(strategy="one-by-one", model="m")
-    same = PanelSettings(strategy="one-by-one", turns=2, agents=("general-public", "critic"))
+    base = DebateSettings(strategy="one-by-one", model="m")
+    same = DebateSettings(strategy="one-by-one", rounds=2, agents=("general-public", "critic"))
     others = [
-        PanelSettings(strategy="one-by-one", model="m", turns=3),
-        PanelSettings(strategy="simultaneous-talk", model="m"),
-        PanelSettings(strategy="one-by-one", model="m", agents=("critic", "general-public")),
-        PanelSettings(strategy="one-by-one", model="m", temperature=None),
-        PanelSettings(strategy="one-by-one", model="n"),
-        PanelSettings(strategy="one-by-one", model="m", position_calibration=True),
+        DebateSettings(strategy="one-by-one", model="m", rounds=3),
+        DebateSettings(strategy="simultaneous-talk", model="m"),
+        DebateSettings(strategy="one-by-one", model="m", agents=("critic", "general-public")),
+        DebateSettings(strategy="one-by-one", model="m", temperature=None),
+        DebateSettings(strategy="one-by-one", model="n"),
+        DebateSettings(strategy="one-by-one", model="m", position_calibration=True),
     ]
     digest = panel(base, "m")[0].digest
     assert panel(same, "m", default="m")[0].digest == digest
     assert len({digest, *(panel(other, "m", "n")[0].digest for other in others)}) == 7
 
 
+GOLDEN = tomllib.loads((Path(__file__).parents[1] / "data/panel_digests.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", GOLDEN["digests"])
+def test_no_digest_has_changed(name):
+    """The digest is part of every signature: another one would ask everything again."""
+    table = GOLDEN["panels"].get(name)
+    file = TomlFile(Path("botchat.toml"), "")
+    settings = file.entry(f"panels.{name}", table, KINDS) if table else PRESETS[name]
+    named = not settings.members or all(agent.model for agent in settings.members)
+    judges = [panel(settings, "m", "n", default=None if named else model)[0] for model in "mn"]
+    assert [judge.digest for judge in judges] == GOLDEN["digests"][name]
+
+
+def test_the_golden_digests_cover_every_preset_and_strategy():
+    """A new one needs an entry there."""
+    assert set(GOLDEN["digests"]) == set(PRESETS) | set(GOLDEN["panels"])
+    assert {table["strategy"] for table in GOLDEN["panels"].values()} == set(KINDS)
+
+
 def test_cascades_that_lead_back_to_themselves_are_found():
     """Directly or through others."""
-    a, b = (
-        PanelSettings(strategy="cascade", cheap="m", strong=name, calibration=0) for name in "ba"
-    )
+    a, b = (CascadeSettings(cheap="m", strong=name, calibration=0) for name in "ba")
     assert circle({"a": a, "b": b}) == ("a", "b", "a")
     assert circle({"a": a}) == ()
     assert circle(PRESETS) == ()
@@ -246,7 +297,7 @@ def test_every_preset_answers_every_protocol(name):
 
 def test_the_presets_cover_the_strategies():
     """All but the cascade, which needs two judges."""
-    assert {preset.strategy for preset in PRESETS.values()} == set(STRATEGIES) - {"cascade"}
+    assert {preset.strategy for preset in PRESETS.values()} == set(KINDS) - {"cascade"}
 
 
 HOSTILE = st.lists(
@@ -292,10 +343,9 @@ def test_what_a_panel_is_told_can_be_read():
     assert told["debate"] == prompts.text("debate")
     assert not any(title.startswith("discussion") for title in told)
     assert "discussion report" in wording(PRESETS["mateval-sr"])
-    own = PanelSettings(
-        strategy="ensemble",
+    own = EnsembleSettings(
         agents=(AgentSettings(name="Teacher", text="You are Teacher."), "critic"),
     )
     assert wording(own)["role of Teacher"] == "You are Teacher."
-    cascade = PanelSettings(strategy="cascade", cheap="a", strong="b", calibration=0.1)
+    cascade = CascadeSettings(cheap="a", strong="b", calibration=0.1)
     assert wording(cascade) == {}
