@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -37,7 +36,6 @@ from botchat.boards.tables import (
 from botchat.interfaces import Row, settings_digest
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
-from botchat.parallel import HERE
 from botchat.protocols import arena, rates
 from botchat.protocols import diagnosis as error_rates
 from botchat.protocols.diagnosis import PROTOCOL as DIAGNOSIS
@@ -112,8 +110,7 @@ def build(
     seed_set: str,
     judge: str,
     elo: EloSettings | None = None,
-    surveyed: Callable[[], Survey] | None = None,
-    executor: Executor = HERE,
+    surveyed: Survey | None = None,
 ) -> Board:
     """Count, rate and rank.
 
@@ -126,9 +123,8 @@ def build(
         seed_set: name of the set.
         judge: name of the judge.
         elo: how the Arena is rated; default: the paper's way.
-        surveyed: tells what the dialogues show, ``human``'s among them, at each N of
+        surveyed: what the dialogues show, ``human``'s among them, at each N of
             `botchat.protocols.arena.turns_judged`; default: measured here.
-        executor: what plays the games of Elo.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
@@ -147,7 +143,6 @@ def build(
     names = {n: arena.protocol(n) for n in turns}
     of_arenas = {n: pairwise[name] for n, name in names.items()}
     signed = {n: signatures[name] for n, name in names.items()}
-    begun = arenas.begin(of_arenas, seed_ids, signed, elo, executor)
     unieval = gteval = survived = None
     curves = survival.curves(single.get(UNIEVAL, ()), dialogues)
     if UNIEVAL in single:
@@ -175,9 +170,8 @@ def build(
         listed = {p: made for p, made in judgments.items() if not isinstance(made, Verdicts)}
         sure = {protocol: sureness(made) for protocol, made in listed.items()}
         health = judge_health(single, pairwise, everyone, list(signatures.values()), sure)
-    # What takes long was begun first, and is waited for last.
-    found = surveyed() if surveyed else survey(seeds, everyone, turns)
-    rated = begun(found.measured)
+    found = surveyed or survey(seeds, everyone, turns)
+    rated = arenas.rate(of_arenas, seed_ids, signed, elo, found.measured)
     parts = {
         **{names[n]: part.standing for n, part in rated.items()},
         **({UNIEVAL: unieval} if unieval else {}),
