@@ -1,7 +1,12 @@
-"""Work on every core, in processes that cost little to start and do not outlive their parent.
+"""Work on several cores or machines, on joblib; and concurrent coroutines.
 
-Forked: they need not import again what the parent has, which for a large leaderboard would take
-half as much CPU time on top. What they are given to do is sent to them.
+Tasks are pure functions with their arguments (`functools.partial`), which can be pickled. The
+caller's ``joblib.parallel_config`` decides where they run: its backend (loky, threading, dask, ray)
+and its ``n_jobs``. Without one they run on all cores that `joblib.cpu_count` counts, which respects
+affinity and a container's CPU quota. Processes are forked where that is safe, else started by loky.
+
+Forking is the default because a forked process has already imported what its parent has. Started
+by loky, the processes of a large leaderboard spend more than a tenth of its time on imports.
 """
 
 from __future__ import annotations
@@ -10,101 +15,207 @@ import asyncio
 import ctypes
 import gc
 import multiprocessing
-import os
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from contextlib import ExitStack, contextmanager
+from types import GeneratorType
+from typing import Any, TypeVar
 
-from botchat.errors import BotChatError
+import joblib
+from joblib.parallel import (
+    FallbackToBackend,
+    ParallelBackendBase,
+    SequentialBackend,
+    get_active_backend,
+)
 
-P = ParamSpec("P")
+from botchat.errors import BotChatError, ConfigError
+
 R = TypeVar("R")
+T = TypeVar("T")
+
+FORK = "botchat-fork"
+"""The name under which joblib knows the forking backend."""
 
 _LINUX = sys.platform == "linux"
+_FORK_WORTH_S = 0.5
+"""CPU seconds of work below which forking costs more than it saves."""
+_WORTH_S = 4.0
+"""The same of any other backend: a process that loky starts imports numpy and botchat anew."""
 
 
-def cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if _LINUX else os.cpu_count() or 1
+class Workers:
+    """Runs tasks where the caller's ``joblib.parallel_config`` says; see `workers`."""
 
+    def __init__(self, n_jobs: int | None) -> None:
+        self._backend, jobs = _backend_and_jobs(n_jobs)
+        self.n_jobs: int = self._backend.effective_n_jobs(jobs)
+        """Tasks that can run at a time."""
+        self.started = False
+        """Whether any task was worth starting a worker for."""
+        self._least_s = _FORK_WORTH_S if isinstance(self._backend, ForkBackend) else _WORTH_S
+        if n_jobs is not None:
+            self._least_s = 0
+        self._stack = ExitStack()
+        self._parallel: Callable[[Iterable[Any]], Iterable[Any]] | None = None
+        self._running: Iterable[Any] = ()
 
-def usable_cores() -> int:
-    """Processes worth starting: one a core where forking is cheap and safe, else 1.
+    def begin(self, tasks: Sequence[Callable[[], R]], seconds: float) -> Iterator[R]:
+        """Begin tasks; their results come in order, each as soon as it is there.
 
-    That is on Linux, in a main process with one thread.
-    """
-    alone = threading.active_count() == 1 and multiprocessing.parent_process() is None
-    return cores() if _LINUX and alone else 1
+        Where the work is small, or there is one job, each task runs in this process when its result
+        is asked for. Results of earlier tasks that were not taken are dropped.
 
+        Args:
+            tasks: what to do.
+            seconds: about how much CPU time all tasks take together.
+        """
+        if self.n_jobs == 1 or seconds < self._least_s:
+            return (task() for task in tasks)
+        self.drop()
+        if self._parallel is None:
+            self.started = True
+            # Those of "multiprocessing" and ray come all at once.
+            returned = "generator" if self._backend.supports_return_generator else "list"
+            self._parallel = self._stack.enter_context(
+                joblib.Parallel(self.n_jobs, self._backend, return_as=returned)
+            )
+        self._running = self._parallel([(task, (), {}) for task in tasks])
+        return iter(self._running)
 
-class Here(Executor):
-    """Works in this process, when the result is asked for."""
+    def drop(self) -> None:
+        """Stop tasks whose results were not taken."""
+        if isinstance(self._running, GeneratorType) and self._running.gi_frame is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib says that results are lost
+                self._running.close()
+            # Used again, it would begin with what it had not sent yet.
+            self.close()
 
-    def submit(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """What becomes of ``work(*args, **kwargs)``."""
-        return _Later(lambda: work(*args, **kwargs))
-
-
-HERE = Here()
-
-
-class _Later(Future[R]):
-    def __init__(self, work: Callable[[], R]) -> None:
-        super().__init__()
-        self._work = work
-
-    def result(self, timeout: float | None = None) -> R:
-        if not self.done():
-            self.set_result(self._work())
-        return super().result(timeout)
+    def close(self) -> None:
+        """End the workers."""
+        self._stack.close()
+        self._parallel = None
 
 
 @contextmanager
-def executor(workers: int | None = None) -> Iterator[Executor]:
-    """Processes to work in, by default one a usable core; `Here` where that is one.
+def workers(n_jobs: int | None = None) -> Iterator[Workers]:
+    """Something to run tasks with; processes start with the first tasks that are worth it.
 
-    They start with the first piece of work. Leaving the block drops what they have not begun. On
-    other systems than Linux each runs the caller's script anew, which then needs
-    ``if __name__ == "__main__":``.
+    Leaving the block stops what has not finished.
+
+    Args:
+        n_jobs: tasks at a time, as in joblib (-1: one a core); also where the work is small.
+            Default: what the caller's ``joblib.parallel_config`` says, else -1.
 
     Raises:
         BotChatError: a process was killed.
     """
-    workers = usable_cores() if workers is None else workers
-    if workers == 1:
-        yield HERE
-        return
-    context = multiprocessing.get_context("fork" if _LINUX else "spawn")
-    pool = _Pool(workers, context, _begin)
+    if n_jobs == 0:
+        raise ConfigError("0 workers: give at least 1, or -1 for one a core")
+    working = Workers(n_jobs)
     try:
-        yield pool
+        yield working
     except BrokenProcessPool:
         raise BotChatError(
             "a process that helped was killed, perhaps because memory ran out; "
             "free some and run the command again"
         ) from None
     finally:
-        pool.shutdown(cancel_futures=True)
+        working.drop()
+        working.close()
 
 
-class _Pool(ProcessPoolExecutor):
-    def submit(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+def _backend_and_jobs(n_jobs: int | None) -> tuple[Any, int]:
+    """The caller's choice, or ours where there is none."""
+    backend, _ = get_active_backend()
+    with joblib.parallel_config() as caller:  # changes nothing; tells what is set
+        chosen = isinstance(caller["backend"], ParallelBackendBase) or any(
+            isinstance(caller[hint], str) for hint in ("prefer", "require")
+        )
+        if n_jobs is None and isinstance(caller["n_jobs"], int):
+            n_jobs = caller["n_jobs"]
+    if not chosen and _LINUX and threading.active_count() == 1:
+        # A thread could hold a lock while the process is forked, which nobody would release.
+        backend = ForkBackend(nesting_level=0)
+    if n_jobs is None:
+        n_jobs = 1 if backend.nesting_level or multiprocessing.parent_process() else -1
+    return backend, n_jobs
+
+
+class ForkBackend(ParallelBackendBase):  # type: ignore[misc]
+    """A joblib backend of forked processes; on systems that cannot fork, of spawned ones.
+
+    The processes leave Ctrl-C to their parent and do not outlive it.
+    """
+
+    supports_retrieve_callback = True
+    default_n_jobs = -1
+    _pool: ProcessPoolExecutor | None = None
+
+    def effective_n_jobs(self, n_jobs: int | None) -> int:
+        """How many processes ``n_jobs`` stands for; 1 in a process that is itself a worker."""
+        if n_jobs == 0:
+            raise ValueError("n_jobs == 0 in Parallel has no meaning")
+        if multiprocessing.parent_process() is not None:
+            return 1
+        n_jobs = self.default_n_jobs if n_jobs is None else n_jobs
+        return n_jobs if n_jobs > 0 else max(1, int(joblib.cpu_count()) + 1 + n_jobs)
+
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
+        """Prepare a pool; its processes start with the first task."""
+        n_jobs = self.effective_n_jobs(n_jobs)
+        if n_jobs == 1:
+            raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
+        self.parallel = parallel
+        context = multiprocessing.get_context("fork" if _LINUX else "spawn")
+        self._pool = ProcessPoolExecutor(n_jobs, context, _start_worker)
+        return n_jobs
+
+    def submit(self, func: Callable[[], R], callback: Callable[[Any], None]) -> Future[R]:
+        """Run a batch of tasks in a process."""
+        assert self._pool is not None
         with warnings.catch_warnings():
-            # Newer Pythons, and jax, warn of forking beside threads, which may hold locks just
-            # then. `usable_cores` knows of none; those of idle native libraries hold none.
+            # Newer Pythons, and jax, warn of forking beside threads. Python's own threads were
+            # looked for; those of idle native libraries hold no lock.
             warnings.simplefilter("ignore")
-            return super().submit(work, *args, **kwargs)
+            future = self._pool.submit(func)
+        future.add_done_callback(callback)
+        return future
+
+    apply_async = submit
+    """Its name before joblib 1.5."""
+
+    def retrieve_result_callback(self, future: Future[R]) -> R:
+        """What a batch returned, or raised."""
+        return future.result()
+
+    def terminate(self) -> None:
+        """End the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """End the processes, whatever they do, after an error or Ctrl-C."""
+        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
+            process.kill()
+        self.terminate()
+        if ensure_ready:
+            self.configure(self.parallel.n_jobs, self.parallel)
 
 
-def _begin() -> None:
+joblib.register_parallel_backend(FORK, ForkBackend)
+
+
+def _start_worker() -> None:
     """Leave Ctrl-C to the parent, and do not outlive it: an orphan would keep inherited locks."""
-    # Looking for garbage in what was inherited would copy it, page by page.
+    # A search for garbage in what was inherited would copy it, page by page.
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -125,7 +236,7 @@ def spend_memory() -> None:
 
 
 def _keep_memory() -> None:
-    """Else glibc gives megabytes back and gets them anew, page by page, again and again."""
+    """Stop glibc from giving freed megabytes back and fetching them again page by page."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if _LINUX else None
     if mallopt is not None:  # it is glibc
         trim_threshold, mmap_threshold = -1, -3
@@ -133,11 +244,9 @@ def _keep_memory() -> None:
         mallopt(mmap_threshold, 1 << 25)
 
 
-T = TypeVar("T")
-
 QUIET_PASSES = 32
-"""Passes of the event loop without a new call after which nobody else is on the way. From a reply
-through ledger and worker to the same dialogue's next call it takes less than ten."""
+"""Passes of the event loop without a new call after which no other task is about to call. From a
+reply through ledger and worker to the same dialogue's next call it takes less than ten."""
 
 
 async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -157,11 +266,7 @@ async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def until_quiet(n_calls: Callable[[], int]) -> None:
-    """Let every other task run until none of them calls any more.
-
-    Args:
-        n_calls: calls so far; a change is a new call.
-    """
+    """Let other tasks run until ``n_calls()``, the number of calls so far, stops changing."""
     quiet, seen = 0, n_calls()
     while quiet < QUIET_PASSES:
         await asyncio.sleep(0)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations, permutations
 
 import numpy as np
@@ -21,49 +19,48 @@ from botchat.protocols.arena import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import Cases, EloResult, EloSettings, begin_elo, bootstrap_elo
+from botchat.ratings.elo import Bootstrap, Cases, EloSettings, bootstrap_elo
+from botchat.ratings.elo import rate as rate_elo
 
 
-def begin(
+def rate(
     judged: Mapping[Protocol, Verdicts],
     seed_ids: Collection[str],
     signatures: Mapping[Protocol, str],
     elo: EloSettings,
-    executor: Executor,
-) -> Callable[[Mapping[str, Measured]], dict[Protocol, Arena]]:
-    """Begin to rate every protocol about pairs, at each N that has a readable verdict.
+    measured: Mapping[str, Measured],
+) -> dict[Protocol, Arena]:
+    """Rate every protocol about pairs, at each N that has a readable verdict.
 
     Args:
         judged: protocol at N -> verdicts of one judge.
         seed_ids: the seeds that count; every pair is expected on each, in both orders.
         signatures: likewise -> how the verdicts were made.
         elo: how they are rated.
-        executor: what plays the games.
-
-    Returns:
-        A function of the contestants' dialogues as measured, for the style that they have at N: it
-        waits for the ratings, and gives the Arena at each N.
+        measured: contestant -> its dialogues as measured, for their style at N.
     """
     parts = {n: _Part.of(verdicts, seed_ids) for n, verdicts in judged.items()}
     parts = {n: part for n, part in parts.items() if len(part.comparisons)}
-    rated: dict[Protocol, Callable[[], EloResult]] = {}
-    for alike in _alike(parts):
-        settings = _as_designed(elo, parts[alike[0]].design)
-        results = begin_elo([parts[n].cases for n in alike], settings, executor)
-        rated |= {n: partial(_one_of, results, i) for i, n in enumerate(alike)}
-
-    def finish(measured: Mapping[str, Measured]) -> dict[Protocol, Arena]:
-        # All that can be done before games are waited for.
-        strengths = {n: part.strengths(measured, n.n) for n, part in parts.items()}
-        tallies = {n: rates.tallies(p.made, p.pairs, seed_ids) for n, p in parts.items()}
-        found = {}
-        for n, waited_for in rated.items():
-            result = waited_for()
-            signature = f"{signatures[n]}|{elo_signature(result.settings)}"
-            found[n] = protocols.arena(n, tallies[n], result, strengths[n], signature)
-        return {n: found[n] for n in parts}
-
-    return finish
+    groups = _alike(parts)
+    bootstraps = [
+        Bootstrap.of([parts[n].cases for n in group], _as_designed(elo, parts[group[0]].design))
+        for group in groups
+    ]
+    results = {
+        n: result
+        for group, of_group in zip(groups, rate_elo(bootstraps), strict=True)
+        for n, result in zip(group, of_group, strict=True)
+    }
+    return {
+        n: protocols.arena(
+            n,
+            rates.tallies(part.made, part.pairs, seed_ids),
+            results[n],
+            part.strengths(measured, n.n),
+            f"{signatures[n]}|{elo_signature(results[n].settings)}",
+        )
+        for n, part in parts.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -116,10 +113,6 @@ def _alike(parts: Mapping[Protocol, _Part]) -> list[list[Protocol]]:
         else:
             group.append(n)
     return groups
-
-
-def _one_of(results: Callable[[], Sequence[EloResult]], number: int) -> EloResult:
-    return results()[number]
 
 
 def from_comparisons(

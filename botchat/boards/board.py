@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -33,7 +32,6 @@ from botchat.boards.tables import (
 from botchat.interfaces import Row, settings_digest
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
-from botchat.parallel import HERE
 from botchat.protocols.catalogue import RANKING, Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
@@ -114,8 +112,7 @@ def build(
     judge: str,
     catalogue: Catalogue | None = None,
     elo: EloSettings | None = None,
-    surveyed: Callable[[], Survey] | None = None,
-    executor: Executor = HERE,
+    surveyed: Survey | None = None,
 ) -> Board:
     """Count, rate and rank.
 
@@ -129,9 +126,8 @@ def build(
         judge: name of the judge.
         catalogue: knows the protocols; default: the built-in ones.
         elo: how pairs are rated; default: the paper's way.
-        surveyed: tells what the dialogues show, ``human``'s among them, at each N that pairs were
-            judged at; default: measured here.
-        executor: what plays the games of Elo.
+        surveyed: what the dialogues show, ``human``'s among them, at each N that pairs were judged
+            at; default: measured here.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
@@ -149,13 +145,6 @@ def build(
     of_pairs = [p for name, p in known.items() if p.shows == "pair" and name in pairwise]
     turns = sorted({p.n for p in of_pairs if p.n}, reverse=True)
     min4 = [seed.id for seed in eligible(seeds)]
-    begun = arena.begin(
-        {p: pairwise[p.name] for p in of_pairs},
-        min4,
-        {p: signatures[p.name] for p in of_pairs},
-        elo,
-        executor,
-    )
     others = [
         _part(p, single, pairwise, seeds, dialogues, signatures[name])
         for name, p in known.items()
@@ -182,8 +171,14 @@ def build(
         health = judge_health(
             single, pairwise, everyone, list(signatures.values()), sure, catalogue
         )
-    found = surveyed() if surveyed else survey(seeds, everyone, turns)
-    rated = begun(found.measured)
+    found = surveyed or survey(seeds, everyone, turns)
+    rated = arena.rate(
+        {p: pairwise[p.name] for p in of_pairs},
+        min4,
+        {p: signatures[p.name] for p in of_pairs},
+        elo,
+        found.measured,
+    )
     parts = (*(rated[p] for p in of_pairs if p in rated), *others)
     covered = coverage(
         (part.covered for part in parts),

@@ -145,8 +145,7 @@ def show_progress(*, by_steps: bool = False) -> Iterator[Meter]:
 
     Args:
         by_steps: draw the line anew only when the meter is told of a step. Otherwise a thread does
-            it all the time, beside which nothing is spread over processes
-            (`botchat.parallel.usable_cores`).
+            it all the time, beside which no process is forked (`botchat.parallel`).
     """
     from botchat.pipeline.run import Meter
 

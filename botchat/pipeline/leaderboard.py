@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from botchat import parallel
 from botchat.errors import DataError, MissingError
-from botchat.parallel import executor
 from botchat.pipeline import read_set
 from botchat.pipeline.run import Meter
 from botchat.protocols.catalogue import RANKING
@@ -72,26 +73,23 @@ def leaderboard(
     untold = read_set.too_much_for_a_page(workspace, seed_set, chosen)
     folder = workspace.out(seed_set) if out is None else out
     judges = [chosen] if chosen else []
-    with executor() as working:
-        found = read_set.read(
-            workspace, seed_set, judges, in_columns=bool(untold), executor=working
-        )
-        found.begin()
-        # Imported now: it takes a second, in which others have something to do.
-        from botchat.boards import board as leaderboards
-        from botchat.pipeline import page as reporting
-        from botchat.report import figures
+    found = read_set.read(workspace, seed_set, judges, in_columns=bool(untold), for_boards=True)
+    from botchat.boards import board as leaderboards
+    from botchat.pipeline import page as reporting
+    from botchat.report import figures
 
-        meter.begin("count and rate", 0)
-        board = found.board(next(iter(found.judged)), elo)
-    charts = figures.draw(board)
-    with executor() as drawing:
-        drawn = figures.begin_drawing(charts, drawing)
+    meter.begin("count and rate", 0)
+    board = found.board(next(iter(found.judged)), elo)
+    charts = []
+    with parallel.workers() as working:
+        tasks = [partial(figures.drawn, chart) for chart in figures.draw(board)]
+        drawing = working.begin(tasks, found.drawing_s(len(tasks)))
         for file, text in leaderboards.files(board).items():
             store.write_atomic(folder / file, text.encode())
-        meter.begin("draw figures", len(charts))
-        for chart in drawn:
+        meter.begin("draw figures", len(tasks))
+        for chart in drawing:
             _write_chart(folder, chart)
+            charts.append(chart)
             meter.advance()
     page = reporting.write_page(workspace, found, [(board, charts)], folder, meter)
     return Published(

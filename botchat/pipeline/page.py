@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from botchat import parallel
 from botchat.boards import judge_agreement
 from botchat.boards.board import Board
 from botchat.boards.protocols import Place
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
-from botchat.parallel import executor
 from botchat.pipeline import agree
 from botchat.pipeline.agree import panel_of
 from botchat.pipeline.read_set import Read, only_judge, read
@@ -48,18 +49,22 @@ def report(
     from botchat.report import figures as plots
 
     meter = meter or Meter()
-    with executor() as working:
-        found = read(workspace, seed_set, judges, executor=working)
-        meter.begin("count and rate", len(found.judged))
-        shown = []
-        for judge in found.judged:
-            board = found.board(judge, elo)
-            shown.append((board, plots.draw(board)))
-            meter.advance()
-        meter.begin("draw figures", sum(len(charts) for _, charts in shown))
-        everything = [chart for _, charts in shown for chart in charts]
-        for _ in plots.begin_drawing(everything, working, png=False):
-            meter.advance()
+    found = read(workspace, seed_set, judges, for_boards=True)
+    meter.begin("count and rate", len(found.judged))
+    shown: list[tuple[Board, Sequence[Chart]]] = []
+    for judge in found.judged:
+        board = found.board(judge, elo)
+        shown.append((board, plots.draw(board)))
+        meter.advance()
+    meter.begin("draw figures", sum(len(charts) for _, charts in shown))
+    with parallel.workers() as working:
+        for i, (board, charts) in enumerate(shown):
+            tasks = [partial(plots.drawn, chart, png=False) for chart in charts]
+            drawn = []
+            for chart in working.begin(tasks, found.drawing_s(len(tasks))):
+                drawn.append(chart)
+                meter.advance()
+            shown[i] = board, drawn
     return write_page(
         workspace, found, shown, workspace.out(seed_set) if out is None else out, meter
     )
@@ -95,7 +100,7 @@ def write_page(
     ]
     judged = {board.judge: found.judged[board.judge] for board, _ in shown}
     chunks = None
-    if not found.columns:
+    if not any(found.columns.values()):
         meter.begin("pack transcripts", 0)
         chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue)
         for name, text in chunks.files.items():
@@ -187,9 +192,8 @@ def _of_board(
     from botchat.report import figures as plots
 
     chosen = only_judge(workspace, seed_set, judge)
-    with executor() as working:
-        found = read(workspace, seed_set, [chosen] if chosen else [], executor=working)
-        return plots.draw(found.board(next(iter(found.judged)), elo))
+    found = read(workspace, seed_set, [chosen] if chosen else [], for_boards=True)
+    return plots.draw(found.board(next(iter(found.judged)), elo))
 
 
 def _of_judges(workspace: Workspace, seed_set: str) -> list[Chart]:

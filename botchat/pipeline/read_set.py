@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from botchat import parallel
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import case_digest
-from botchat.measures.flags import Survey
-from botchat.parallel import HERE
+from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
+from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, measure_all
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.pairs import Verdicts
+from botchat.protocols.pairs import Collected, Flags, Verdicts
+from botchat.ratings.comparisons import distinct
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue
+from botchat.records import (
+    HUMAN,
+    Dialogue,
+    Dialogues,
+    Judgment,
+    PairVerdict,
+    Seed,
+    human_dialogue,
+)
+from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
-
-from collections.abc import Collection
-from pathlib import Path
-
-import numpy as np
-
-from botchat.interfaces import dialogue_digest, digests_of_pairs
-from botchat.measures.flags import fit_thresholds, measure_all
-from botchat.protocols.pairs import Collected, Flags
-from botchat.ratings.comparisons import distinct
-from botchat.records import PairVerdict
-from botchat.workspace import files as store
 
 MOST_TOLD_MB = 200
 """Judgments that `botchat leaderboard` packs beside its page; `botchat report` packs any number.
@@ -53,58 +54,34 @@ class Read:
     """Contestant -> seed id -> dialogue; of ``human`` too."""
     judged: dict[str, dict[str, list[Judgment]]]
     """Judge -> protocol -> judgments, in the order asked for, else who has judged most first."""
-    turns: Sequence[int]
-    """Each N that pairs were judged at."""
+    columns: dict[str, dict[str, Verdicts]]
+    """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``."""
+    stale: dict[str, int]
+    """Judge -> judgments that are about dialogues that have changed."""
     catalogue: Catalogue
     """What can be asked in the workspace."""
-    executor: Executor
-    """What does the parts that take long."""
-    _stale: dict[str, int]
-    _begun: dict[str, Callable[[Dialogues], Counted]]
+    survey: Survey | None
+    """What the dialogues show; None where no board was asked for."""
+    small: bool
+    """Whether nothing so far was worth a process."""
 
-    @property
-    def columns(self) -> dict[str, dict[str, Verdicts]]:
-        """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``.
-
-        They are waited for where they are still read.
-        """
-        return {judge: columns for judge, (columns, _) in self._in_columns.items()}
-
-    @property
-    def stale(self) -> dict[str, int]:
-        """Judge -> judgments that are about dialogues that have changed."""
-        return {
-            judge: stale + self._in_columns.get(judge, ({}, 0))[1]
-            for judge, stale in self._stale.items()
-        }
-
-    @cached_property
-    def _in_columns(self) -> dict[str, Counted]:
-        return {judge: finish(self.dialogues) for judge, finish in self._begun.items()}
-
-    @cached_property
-    def _surveyed(self) -> Callable[[], Survey]:
-        return begin_survey(self.seeds, self.dialogues, self.turns, self.executor)
-
-    def begin(self) -> None:
-        """Begin now what every board needs; else the first begins it."""
-        _ = self._surveyed
+    def drawing_s(self, n_charts: int) -> float:
+        """About how long figures take; 0 where the set is so small that no process is wanted."""
+        return 0 if self.small else n_charts * _SECONDS_A_CHART
 
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
         from botchat.boards import board as leaderboards
 
-        self.begin()
         board = leaderboards.build(
             self.seeds,
             self.dialogues,
-            {**self.judged[judge], **self.columns.get(judge, {})},
+            {**self.judged[judge], **self.columns[judge]},
             seed_set=self.seed_set,
             judge=judge,
             catalogue=self.catalogue,
             elo=elo,
-            surveyed=self._surveyed,
-            executor=self.executor,
+            surveyed=self.survey,
         )
         if not self.stale[judge]:
             return board
@@ -142,7 +119,7 @@ def read(
     judges: Sequence[str] = (),
     *,
     in_columns: bool = False,
-    executor: Executor = HERE,
+    for_boards: bool = False,
 ) -> Read:
     """A set with the judgments of some judges, by default of all.
 
@@ -151,10 +128,11 @@ def read(
         seed_set: name of the set.
         judges: their names.
         in_columns: read those on pairs into columns: a tenth of the memory, and no reasons.
-        executor: what reads columns, and helps to make boards.
+        for_boards: measure the dialogues, which every board needs.
 
     Raises:
         MissingError: no judgments, or none by a judge that is named.
+        DataError: a line that is no judgment, or a verdict that the protocol does not offer.
     """
     seeds = workspace.seeds(seed_set)
     files = workspace.judgment_files(seed_set)
@@ -171,36 +149,62 @@ def read(
     files = {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
     catalogue = catalogue_of(workspace)
     known = catalogue.among({name for listed in files.values() for name in listed})
+    turns = sorted({protocol.n for protocol in known.values() if protocol.n}, reverse=True)
     of_pairs = {
-        judge: {
-            protocol: path
-            for protocol, path in by_protocol.items()
-            if in_columns and protocol in known and known[protocol].shows != "one"
-        }
+        (judge, protocol): path
         for judge, by_protocol in files.items()
+        for protocol, path in by_protocol.items()
+        if in_columns and protocol in known and known[protocol].shows != "one"
     }
-    begun = {
-        judge: begin_reading({known[name]: path for name, path in paths.items()}, executor)
-        for judge, paths in of_pairs.items()
-        if paths
-    }
-    dialogues = {
-        HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
-        **workspace.all_dialogues(seed_set),
-    }
-    judged, stale = {}, {}
-    for judge, by_protocol in files.items():
-        made = {
-            protocol: list(workspace.judgments(path).values())
-            for protocol, path in by_protocol.items()
-            if protocol not in of_pairs[judge]
+    with parallel.workers() as working:
+        megabytes = sum(path.stat().st_size for path in of_pairs.values()) / 1e6
+        reading = working.begin(
+            [partial(read_columns, path, known[name]) for (_, name), path in of_pairs.items()],
+            megabytes * _SECONDS_A_MB,
+        )
+        if for_boards and working.started:
+            # This takes a second, in which the workers read.
+            for module in ("botchat.boards.board", "botchat.report.figures"):
+                import_module(module)
+        dialogues = {
+            HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
+            **workspace.all_dialogues(seed_set),
         }
-        judged[judge], stale[judge] = _current(made, dialogues)
+        judged, stale = {}, {}
+        for judge, by_protocol in files.items():
+            made = {
+                protocol: list(workspace.judgments(path).values())
+                for protocol, path in by_protocol.items()
+                if (judge, protocol) not in of_pairs
+            }
+            judged[judge], stale[judge] = _current(made, dialogues)
+        verdicts = dict(zip(of_pairs, reading, strict=True))
+        thresholds, n_seeds, measuring = (
+            survey_tasks(seeds, dialogues, turns) if for_boards else (Thresholds(), 0, {})
+        )
+        measured = working.begin(
+            list(measuring.values()), n_seeds * len(measuring) * _SECONDS_A_DIALOGUE
+        )
+        columns: dict[str, dict[str, Verdicts]] = {judge: {} for judge in files}
+        for (judge, protocol), read_verdicts in verdicts.items():
+            columns[judge][protocol], n_stale = current_columns(protocol, read_verdicts, dialogues)
+            stale[judge] += n_stale
+        survey = Survey(thresholds, n_seeds, dict(zip(measuring, measured, strict=True)))
+        small = not working.started
     if not judges:
         # Who has judged most says most; it is what the page opens with.
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
-    turns = sorted({protocol.n for protocol in known.values() if protocol.n}, reverse=True)
-    return Read(seed_set, seeds, dialogues, judged, turns, catalogue, executor, stale, begun)
+    return Read(
+        seed_set,
+        seeds,
+        dialogues,
+        judged,
+        columns,
+        stale,
+        catalogue,
+        survey if for_boards else None,
+        small,
+    )
 
 
 def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Judgment]], int]:
@@ -227,87 +231,72 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
 
 
 MOST = 9_000
-"""Dialogues up to which all are measured: a board of the paper's size is. Of more, a part."""
+"""Dialogues up to which all are measured: a board of the paper's size is. Of more, some."""
 
 SAMPLE = 6_000
-"""Dialogues of that part: the same seeds of every contestant, spread evenly; of 15 contestants 400
-each and of 48 125, which give a share with a standard error below 2.5 and 4.5 points."""
+"""How many: the same seeds of every contestant, spread evenly; of 15 contestants 400 each and of 48
+125, which give a share with a standard error below 2.5 and 4.5 points."""
 
-_WORTH_PROCESSES = 500
-"""Dialogues below which sending them costs more than it saves."""
+_SECONDS_A_DIALOGUE = 1.5e-4
+_SECONDS_A_MB = 4e-3
+_SECONDS_A_CHART = 0.2
+"""CPU time of measuring, reading and drawing on a core of 2023."""
 
 
-def begin_survey(
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    turns: Collection[int],
-    executor: Executor,
-) -> Callable[[], Survey]:
-    """Begin to measure every contestant's dialogues, of a large set those on some of its seeds.
+def survey_tasks(
+    seeds: Sequence[Seed], dialogues: Dialogues, turns: Collection[int]
+) -> tuple[Thresholds, int, dict[str, Callable[[], Measured]]]:
+    """What measures every contestant's dialogues, of a large set those on some of its seeds.
 
     Args:
         seeds: the set.
         dialogues: contestant -> seed id -> dialogue, ``human`` among them.
-        turns: each N that the Arena was judged at.
-        executor: what measures.
+        turns: each N that pairs were judged at.
 
     Returns:
-        A function that waits for the result.
+        Thresholds from the seeds, how many of the seeds are measured, contestant -> task.
     """
     everything = sum(map(len, dialogues.values()))
     n = len(seeds) if everything <= MOST else min(len(seeds), max(1, SAMPLE // len(dialogues)))
     chosen = {seeds[i * len(seeds) // n].id for i in range(n)}
     thresholds = fit_thresholds(seed.utterances for seed in seeds)
-    texts = {
-        name: {seed_id: d.utterances for seed_id, d in by_seed.items() if seed_id in chosen}
-        for name, by_seed in dialogues.items()
-    }
-    if sum(map(len, texts.values())) < _WORTH_PROCESSES:
-        executor = HERE
-    begun = {
-        name: executor.submit(measure_all, by_seed, thresholds, tuple(turns))
-        for name, by_seed in texts.items()
-    }
-    return lambda: Survey(thresholds, n, {name: part.result() for name, part in begun.items()})
+    return (
+        thresholds,
+        n,
+        {
+            name: partial(
+                measure_all,
+                {seed_id: d.utterances for seed_id, d in by_seed.items() if seed_id in chosen},
+                thresholds,
+                tuple(turns),
+            )
+            for name, by_seed in dialogues.items()
+        },
+    )
 
 
-Counted = tuple[dict[str, Verdicts], int]
-"""Protocol -> verdicts on the dialogues as they are, and how many are on others."""
+def read_columns(path: Path, protocol: Protocol) -> Verdicts:
+    """The verdicts of a stage file of pairwise judgments.
 
-
-def begin_reading(
-    files: Mapping[Protocol, Path], executor: Executor
-) -> Callable[[Dialogues], Counted]:
-    """Begin to read one judge's pairwise judgments.
-
-    Args:
-        files: protocol -> its stage file.
-        executor: what reads them.
-
-    Returns:
-        A function of the dialogues as they are now, ``human`` among them: it waits, and tells
-        verdicts on them from those on others. Verdicts on a contestant or seed that is not there
-        any more are not counted at all. It raises `DataError` for a line that is no judgment, or a
-        verdict that the protocol does not offer.
+    Raises:
+        DataError: a line that is no judgment, or a verdict that the protocol does not offer.
     """
-    begun = {p.name: executor.submit(_read, path, p) for p, path in files.items()}
-
-    def finish(dialogues: Dialogues) -> Counted:
-        current, stale = {}, 0
-        for protocol, read in begun.items():
-            known = _known(read.result(), dialogues)
-            current[protocol] = known.only(_is_current(protocol, known, dialogues))
-            stale += len(known) - len(current[protocol])
-        return current, stale
-
-    return finish
-
-
-def _read(path: Path, protocol: Protocol) -> Verdicts:
     collected = Collected(protocol)
     for block in store.blocks(path, PairVerdict):
         collected.add(block)
     return collected.verdicts()
+
+
+def current_columns(
+    protocol: str, verdicts: Verdicts, dialogues: Dialogues
+) -> tuple[Verdicts, int]:
+    """The verdicts on dialogues as they are now, and how many are on others.
+
+    Verdicts on a contestant or seed that is not there any more are neither.
+    """
+    known = _known(verdicts, dialogues)
+    current = known.only(_is_current(protocol, known, dialogues))
+    return current, len(known) - len(current)
 
 
 def _known(verdicts: Verdicts, dialogues: Dialogues) -> Verdicts:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from joblib import Parallel, delayed
 
+from botchat import parallel
 from botchat.boards.arena import comparisons_of
 from botchat.boards.coverage import of_pairs
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 from botchat.measures.statistics import wilson
-from botchat.parallel import executor
 from botchat.pipeline.adaptive import ADD_BUDGET
 from botchat.pipeline.leaderboard import read_rates
 from botchat.pipeline.read_set import only_judge, read
@@ -36,6 +36,8 @@ ALL = "all"
 
 _UNFINISHED = 0.05
 """Share of an Arena's comparisons that may be missing for it to stand for the whole."""
+
+_SECONDS_A_RUN = 0.1
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def simulate(
     runs: int = 200,
     seed: int = 0,
     elo: EloSettings | None = None,
-    workers: int | None = None,
+    n_jobs: int | None = None,
     meter: Meter | None = None,
 ) -> Simulated:
     """Run designs on a rate table or a finished Arena, and compare them with all of it.
@@ -104,7 +106,7 @@ def simulate(
         runs: of each design.
         seed: of all of them.
         elo: of the full board, beside Bradley-Terry; default: the paper's way.
-        workers: processes; default: one a core.
+        n_jobs: runs at a time; default: what `botchat.parallel.workers` says.
         meter: told of the progress.
 
     Raises:
@@ -125,17 +127,18 @@ def simulate(
         raise ConfigError("--add needs a board of at least two other models")
     trials = _trials(population.models, target, budgets, add, seed)
     meter.begin("rate the full board", 0)
-    truths = population.truth, bootstrap_elo(comparisons, elo).rating
+    truths = population.truth, bootstrap_elo(comparisons, elo, n_jobs=n_jobs).rating
     meter.begin("simulate", len(trials) * runs)
     done: list[Run] = []
-    tasks = (
-        delayed(simulation.simulate)(population, trial.settings, run, trial.added)
+    tasks = [
+        partial(simulation.simulate, population, trial.settings, run, trial.added)
         for trial in trials
         for run in range(runs)
-    )
-    for made in Parallel(n_jobs=workers or -1, return_as="generator")(tasks):
-        done.append(made)
-        meter.advance()
+    ]
+    with parallel.workers(n_jobs) as working:
+        for made in working.begin(tasks, len(tasks) * _SECONDS_A_RUN):
+            done.append(made)
+            meter.advance()
     rows = [] if add else [_full(len(comparisons), truths, target)]
     by_trial = [done[i : i + runs] for i in range(0, len(done), runs)]
     rows += [
@@ -264,10 +267,9 @@ def _finished(
     """The readable verdicts of one judge's whole Arena at one N."""
     chosen = only_judge(workspace, seed_set, judge)
     judges = [chosen] if chosen else []
-    with executor() as working:
-        found = read(workspace, seed_set, judges, in_columns=True, executor=working)
-        name = next(iter(found.judged))
-        columns = found.columns.get(name, {})
+    found = read(workspace, seed_set, judges, in_columns=True)
+    name = next(iter(found.judged))
+    columns = found.columns[name]
     arenas = {
         protocol.n: (protocol, columns[filed])
         for filed, protocol in found.catalogue.among(columns).items()

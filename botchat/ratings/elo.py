@@ -13,12 +13,11 @@ suffices.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,8 @@ _PILOTS = 16
 _BLOCK = 2500
 """Shuffles played side by side: enough to hide numpy's cost per call, few enough for the cache."""
 _BLOCK_BYTES = 64 << 20
-_WORTH_PROCESSES = 5_000_000
-"""Games below which starting processes costs more than it saves."""
+_SECONDS_A_GAME = 4e-8
+"""About what drawing and playing one game takes."""
 
 
 @dataclass(frozen=True)
@@ -99,25 +98,16 @@ class EloResult:
 
 
 def bootstrap_elo(
-    comparisons: Comparisons,
-    settings: EloSettings | None = None,
-    *,
-    workers: int | None = None,
+    comparisons: Comparisons, settings: EloSettings | None = None, *, n_jobs: int | None = None
 ) -> EloResult:
     """Bootstrap Elo (BotChat Appendix A).
 
     Every shuffle has a random stream of its own, so the result depends on the comparisons, their
-    order and the settings, and not on ``workers``. These are processes. None takes one for each
-    usable core on Linux, if there is enough to do and no other thread; else works in this one.
-    Elsewhere each runs the caller's script anew, which then needs ``if __name__ == "__main__":``.
-    Holds at most 64 MB of drawn games a worker, never all shuffles.
-    Raises `MissingError` if there is no comparison.
+    order and the settings, not on where they are played: `botchat.parallel.workers` says where.
+    A worker holds at most 64 MB of drawn games. Raises `MissingError` if there is no comparison.
     """
-    if workers is not None and workers < 1:
-        raise ConfigError(f"{workers} workers: give at least 1")
-    with parallel.executor(workers) as executor:
-        cases = Cases(comparisons, np.arange(len(comparisons)), len(comparisons))
-        return begin_elo([cases], settings, executor, spread=workers is not None)()[0]
+    cases = Cases(comparisons, np.arange(len(comparisons)), len(comparisons))
+    return rate([Bootstrap.of([cases], settings)], n_jobs)[0][0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,74 +122,127 @@ class Cases:
     n: int
 
 
-def begin_elo(
-    rated: Sequence[Cases],
-    settings: EloSettings | None,
-    executor: Executor,
-    *,
-    spread: bool = False,
-) -> Callable[[], list[EloResult]]:
-    """Begin `bootstrap_elo` in an executor; the function returned waits for its results.
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Shuffles of some cases and what is played in them; ``length``: games of each one's end."""
 
-    Args:
-        rated: the same number of cases each, of which comparisons may differ. One order is drawn
-            for all, as half of the time goes into drawing: as if a shuffle of the cases were read
-            once for each, passing over the cases without a result.
-        settings: how all are rated; ``per_pair`` takes one at a time.
-        executor: what plays.
-        spread: also where there is so little to do that it is quicker done here.
-    """
-    settings = settings or EloSettings()
-    for cases in rated:
-        cases.comparisons.need_some()
-    games = [_Games.of(cases, settings) for cases in rated]
-    length = max(
-        _guess_length(cases.comparisons, of_cases, settings)
-        for cases, of_cases in zip(rated, games, strict=True)
-    )
-    if not spread and length * settings.runs * settings.shuffles < _WORTH_PROCESSES:
-        executor = parallel.HERE
-    begun = _begin(games, length, settings, executor)
+    games: tuple[_Games, ...]
+    settings: EloSettings
+    length: int
 
-    def finish() -> list[EloResult]:
-        nonlocal length, begun
-        pilot, blocks = begun
-        while (miss := pilot.result()) > _TOLERANCE:
-            for block in blocks:
-                block.cancel()
-            # By what the miss asks for: a little where it is small, twice if nothing is forgotten.
-            n_models = max(len(of_cases.level) for of_cases in games)
-            more = math.log(n_models * miss / _TOLERANCE) / _to_forget(n_models, settings)
-            length = math.ceil(length * (1 + min(1, more)))
-            length = _no_more_than_all(length, games[0].in_shuffle(settings))
-            pilot, blocks = _begin(games, length, settings, executor)
-        finals = zip(*(block.result() for block in blocks), strict=True)
-        return [
-            _result(cases.comparisons, settings, np.concatenate(parts), length)
-            for cases, parts in zip(rated, finals, strict=True)
-        ]
+    @classmethod
+    def of(cls, rated: Sequence[Cases], settings: EloSettings | None = None) -> Bootstrap:
+        """Of sets of comparisons that share one order, as half of the time goes into drawing it.
 
-    return cache(finish)
+        It is as if a shuffle of the cases were read once for each set, passing over the cases
+        without a result. ``rated``: the same number of cases each; one set where
+        ``settings.per_pair`` is given.
+        """
+        settings = settings or EloSettings()
+        for cases in rated:
+            cases.comparisons.need_some()
+        games = tuple(_Games.of(cases, settings) for cases in rated)
+        guessed = (
+            _guess_length(cases.comparisons, of_cases, settings)
+            for cases, of_cases in zip(rated, games, strict=True)
+        )
+        return cls(games, settings, max(guessed))
+
+    @property
+    def n_shuffles(self) -> int:
+        """Shuffles of all runs."""
+        return self.settings.runs * self.settings.shuffles
+
+    @property
+    def whole(self) -> bool:
+        """Whether all games of a shuffle are played."""
+        return self.length == self.games[0].in_shuffle(self.settings)
+
+    def lengthened(self, miss: float) -> Bootstrap:
+        """With a longer end where pilots miss by more than the tolerance."""
+        if miss <= _TOLERANCE:
+            return self
+        # By what the miss asks for: a little where it is small, twice if nothing is forgotten.
+        n_models = max(len(games.models) for games in self.games)
+        more = math.log(n_models * miss / _TOLERANCE) / _to_forget(n_models, self.settings)
+        length = math.ceil(self.length * (1 + min(1, more)))
+        return replace(
+            self, length=_no_more_than_all(length, self.games[0].in_shuffle(self.settings))
+        )
+
+    def start(self, games: _Games, width: int) -> Floats | None:
+        """Ratings before the games that are played, shape (width, n_players).
+
+        Before all games they are equal: None. An end's start is near where ratings settle, because
+        the error of a nearer start is forgotten sooner.
+        """
+        settings = self.settings
+        if self.whole:
+            return None
+        level = settings.init + settings.scale / math.log(10) * (games.level - games.level.mean())
+        ratings = np.full((width, games.n_players), settings.init)
+        ratings[:, : len(level)] = level
+        return ratings
+
+    def blocks(self, n_jobs: int) -> list[range]:
+        """All shuffles, split evenly into a multiple of ``n_jobs``; each block fits in memory."""
+        bytes_each = self.length * max(games.kind.itemsize for games in self.games)
+        most = max(1, min(_BLOCK, _BLOCK_BYTES // bytes_each))
+        count = min(self.n_shuffles, n_jobs * math.ceil(self.n_shuffles / (n_jobs * most)))
+        edges = [self.n_shuffles * i // count for i in range(count + 1)]
+        return [range(low, high) for low, high in pairwise(edges)]
 
 
-def _result(
-    comparisons: Comparisons, settings: EloSettings, finals: Floats, length: int
-) -> EloResult:
-    """Count up the final ratings of all shuffles, shape (runs * shuffles, m)."""
+def rate(bootstraps: Sequence[Bootstrap], n_jobs: int | None = None) -> list[list[EloResult]]:
+    """Play bootstraps at the same time; the results of each, one for each of its sets."""
+    with parallel.workers(n_jobs) as working:
+        while True:
+            pilots = [partial(_miss, each) for each in bootstraps]
+            blocks = [
+                [partial(_play_block, each, block) for block in each.blocks(working.n_jobs)]
+                for each in bootstraps
+            ]
+            n_games = sum(each.length * each.n_shuffles * len(each.games) for each in bootstraps)
+            # Blocks do not wait for the pilots, whose end is seldom too short.
+            played: Iterator[Any] = working.begin(
+                [*pilots, *chain.from_iterable(blocks)], n_games * _SECONDS_A_GAME
+            )
+            misses = [next(played) for _ in pilots]
+            if max(misses, default=0) <= _TOLERANCE:
+                return [
+                    _results(each, [next(played) for _ in of_it])
+                    for each, of_it in zip(bootstraps, blocks, strict=True)
+                ]
+            bootstraps = [
+                each.lengthened(miss) for each, miss in zip(bootstraps, misses, strict=True)
+            ]
+
+
+def _results(bootstrap: Bootstrap, played: Sequence[Sequence[Floats]]) -> list[EloResult]:
+    """Results from the final ratings of blocks, each of all sets, shape (shuffles, m)."""
+    return [
+        _result(games, bootstrap, np.concatenate(parts))
+        for games, parts in zip(bootstrap.games, zip(*played, strict=True), strict=True)
+    ]
+
+
+def _result(games: _Games, bootstrap: Bootstrap, finals: Floats) -> EloResult:
+    """Statistics of the final ratings of all shuffles, shape (runs * shuffles, m)."""
+    settings = bootstrap.settings
     finals = finals.reshape(settings.runs, settings.shuffles, -1)
     medians = np.median(finals, axis=1)
-    one_run = np.full(len(comparisons.models), np.nan)
+    one_run = np.full(len(games.models), np.nan)
     low, high = np.percentile(finals, (2.5, 97.5), axis=(0, 1))
     return EloResult(
         settings,
-        comparisons.models,
+        games.models,
         rating=medians.mean(axis=0),
         run_ratings=medians,
         run_std=medians.std(axis=0, ddof=1) if settings.runs > 1 else one_run,
         spread_low=low,
         spread_high=high,
-        n_comparisons=len(comparisons),
-        n_played=length,
+        n_comparisons=games.n_comparisons,
+        n_played=bootstrap.length,
     )
 
 
@@ -227,6 +270,8 @@ class _Games:
     it, and its length, shape (pairs + 1,). The others: one entry a kind.
     """
 
+    models: tuple[str, ...]
+    n_comparisons: int
     n_players: int
     level: Floats
     kind: npt.NDArray[np.unsignedinteger]
@@ -255,6 +300,8 @@ class _Games:
             winner, loser = np.append(winner, m), np.append(loser, m + 1)
             decided, n_players = np.append(decided, 0), m + 2
         return cls(
+            comparisons.models,
+            len(comparisons),
             n_players,
             maximise(*(table[None] for table in tables(comparisons, 1.0)))[0],
             kind.astype(np.min_scalar_type(len(kinds))),
@@ -264,19 +311,6 @@ class _Games:
             loser,
             decided.astype(np.float64),
         )
-
-    def start(self, length: int, settings: EloSettings, width: int) -> Floats | None:
-        """Ratings before the last ``length`` games of shuffles, shape (width, n_players).
-
-        Before all games they are equal. What came before a tail is forgotten; it is forgotten
-        sooner where the tail begins near the ratings that it would have found.
-        """
-        if length == self.in_shuffle(settings):
-            return None
-        level = settings.init + settings.scale / math.log(10) * (self.level - self.level.mean())
-        ratings = np.full((width, self.n_players), settings.init)
-        ratings[:, : len(level)] = level
-        return ratings
 
     def in_shuffle(self, settings: EloSettings) -> int:
         """Games of a whole shuffle, those without a result among them."""
@@ -341,33 +375,17 @@ def _play(
     return settings.init + ratings.reshape(width, m)[:, : len(games.level)] / unit
 
 
-def _begin(
-    games: Sequence[_Games], length: int, settings: EloSettings, executor: Executor
-) -> tuple[Future[float], list[Future[list[Floats]]]]:
-    """What pilots miss by, and the final ratings of all shuffles in blocks, shape (shuffles, m).
-
-    The pilots come first, but others need not wait for them: their tail is seldom too short.
-    """
-    pilot = executor.submit(_miss, games, length, settings)
-    total = settings.runs * settings.shuffles
-    blocks = _blocks(total, length * max(of_cases.kind.itemsize for of_cases in games))
-    return pilot, [executor.submit(_play_block, games, length, settings, b) for b in blocks]
-
-
-def _play_block(
-    games: Sequence[_Games], length: int, settings: EloSettings, block: range
-) -> list[Floats]:
-    drawn = _draw(games, length, settings, block)
+def _play_block(bootstrap: Bootstrap, block: range) -> list[Floats]:
+    """Final ratings of some shuffles, of each set: shape (shuffles, m)."""
     return [
-        _play(of_cases, kinds, settings, of_cases.start(length, settings, len(block)))
-        for of_cases, kinds in zip(games, drawn, strict=True)
+        _play(games, kinds, bootstrap.settings, bootstrap.start(games, len(block)))
+        for games, kinds in zip(bootstrap.games, _draw(bootstrap, block), strict=True)
     ]
 
 
-def _draw(
-    games: Sequence[_Games], length: int, settings: EloSettings, block: range
-) -> list[npt.NDArray[np.unsignedinteger]]:
-    """Kinds of the last ``length`` games of each shuffle in ``block``, shape (length, shuffles)."""
+def _draw(bootstrap: Bootstrap, block: range) -> list[npt.NDArray[np.unsignedinteger]]:
+    """Kinds of the games of each shuffle's end, for each set: shape (length, shuffles)."""
+    games, length, settings = bootstrap.games, bootstrap.length, bootstrap.settings
     n = len(games[0].kind)
     if settings.per_pair is not None:
         draw = end_of_alike(games[0].by_pair, games[0].begin, length)
@@ -422,39 +440,34 @@ def _no_more_than_all(length: int, n: int) -> int:
     return n if 2 * length > n else length
 
 
-def _miss(games: Sequence[_Games], length: int, settings: EloSettings) -> float:
-    """Greatest difference of pilot shuffles' ends from their last ``length`` games and twice that.
-
-    0 where that is all games.
-    """
-    if length == games[0].in_shuffle(settings):
+def _miss(bootstrap: Bootstrap) -> float:
+    """Greatest difference of pilot shuffles' ratings from ends of this length and twice that."""
+    if bootstrap.whole:
         return 0.0
-    first = settings.runs * settings.shuffles
-    drawn = _draw(games, 2 * length, settings, range(first, first + _PILOTS))
-    return max(_pilots_miss(*each, length, settings) for each in zip(games, drawn, strict=True))
+    double = replace(bootstrap, length=2 * bootstrap.length)
+    drawn = _draw(double, range(bootstrap.n_shuffles, bootstrap.n_shuffles + _PILOTS))
+    return max(
+        _pilots_miss(games, kinds, bootstrap, double)
+        for games, kinds in zip(bootstrap.games, drawn, strict=True)
+    )
 
 
 def _pilots_miss(
-    games: _Games, kinds: npt.NDArray[np.unsignedinteger], length: int, settings: EloSettings
+    games: _Games,
+    kinds: npt.NDArray[np.unsignedinteger],
+    bootstrap: Bootstrap,
+    double: Bootstrap,
 ) -> float:
-    start = games.start(length, settings, _PILOTS)
+    settings, length = bootstrap.settings, bootstrap.length
+    start = bootstrap.start(games, _PILOTS)
     assert start is not None  # not all games
     before = start.copy()
     before[:, : len(games.level)] = _play(
-        games, kinds[:length], settings, games.start(2 * length, settings, _PILOTS)
+        games, kinds[:length], settings, double.start(games, _PILOTS)
     )
     starts = np.concatenate([before, start])
     ends = _play(games, np.hstack([kinds[length:]] * 2), settings, starts)
     return float(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max())
-
-
-def _blocks(total: int, bytes_each: int) -> list[range]:
-    """Split ``total`` shuffles evenly: a multiple of the cores' number, and each fits in memory."""
-    most = max(1, min(_BLOCK, _BLOCK_BYTES // bytes_each))
-    cores = parallel.cores()
-    count = min(total, cores * math.ceil(total / (cores * most)))
-    edges = [total * i // count for i in range(count + 1)]
-    return [range(low, high) for low, high in pairwise(edges)]
 
 
 Draw: TypeAlias = Callable[[np.random.Generator], Indices]

@@ -162,8 +162,9 @@ class _Filed:
     ) -> dict[tuple[int, ...], list[Any]]:
         """Put one judge's judgments of one protocol at their seeds; their codes by contestants."""
         found: dict[tuple[int, ...], list[Any]] = {}
+        alone = protocol.shows == "one"
         code, absent = (
-            (_code, _ABSENT[protocol.kind]) if protocol.shows == "one" else (_result, "-")
+            (_code, -2 if protocol.kind == "place" else None) if alone else (_result, "-")
         )
         number = self.protocols.index(protocol)
         for judgment in sorted(judgments, key=lambda one: one.contestants):
@@ -174,7 +175,7 @@ class _Filed:
                 if name in self._contestants
             )
             known = len(shown) == len(judgment.contestants)
-            if at is None or not known or len(shown) != (1 if protocol.shows == "one" else 2):
+            if at is None or not known or len(shown) != (1 if alone else 2):
                 continue
             self.count += 1
             told: list[Any] = []
@@ -193,15 +194,11 @@ class _Filed:
         return found
 
 
-_ABSENT = {"place": -2, "score": None, "report": None}
-"""Codes of a dialogue that is not judged."""
-
-
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
     """A verdict on one dialogue as lists have it.
 
     Of a place its index, 0 for ``"No"`` and -1 for an unreadable one; of the others the numbers, an
-    empty list for an unreadable one.
+    empty list for an unreadable one. Where nothing is judged lists have -2 and ``None``.
     """
     if protocol.kind == "place":
         return -1 if verdict is None else 0 if verdict == "No" else int(verdict)

@@ -397,6 +397,8 @@ def test_own_scores_are_read_like_any_verdict(browser: Browser, tmp_path: Path) 
     browser.until(lambda: "Wit" in browser.text(".reading .verdict"))
     choose(browser, "Verdict", "down-1")
     assert texts(browser, ".cases .badge") == ["Wit 55.5, Tact 80", "Wit 40, Tact 7"]
+    serious = serious_faults(browser)
+    assert serious == [], json.dumps(serious, indent=1)
     assert browser.complaints() == []
 
 

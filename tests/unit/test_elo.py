@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -15,9 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from botchat import parallel
 from botchat.errors import ConfigError, MissingError
-from botchat.parallel import HERE
 from botchat.ratings import elo
 from botchat.ratings import elo as engine
 from botchat.ratings.comparisons import Comparisons
@@ -163,7 +162,7 @@ def test_cases_without_a_result_are_passed_over():
     n = rated[0].n
     draw = elo.end_of_shuffle(n, n)
     orders = [draw(elo.stream(s.seed, number)) for number in range(s.runs * s.shuffles)]
-    for cases, result in zip(rated, engine.begin_elo(rated, s, HERE)(), strict=True):
+    for cases, result in zip(rated, engine.rate([engine.Bootstrap.of(rated, s)])[0], strict=True):
         place = {case: game for game, case in enumerate(cases.place.tolist())}
         ends = [
             plain_elo(cases.comparisons, [place[case] for case in order if case in place], s)
@@ -178,20 +177,20 @@ def test_cases_without_a_result_are_passed_over():
 def test_arenas_that_are_shuffled_together_are_rated_as_alone(s):
     """Where a tail is played it is as long as the slowest needs, which moves nobody by 1e-6."""
     rated = [some_of(simulated(8, 444, seed, seed / 2), seed, 0.05) for seed in (1, 2, 3)]
-    together = engine.begin_elo(rated, s, HERE)()
+    together = engine.rate([engine.Bootstrap.of(rated, s)])[0]
     for cases, result in zip(rated, together, strict=True):
-        (alone,) = engine.begin_elo([cases], s, HERE)()
+        ((alone,),) = engine.rate([engine.Bootstrap.of([cases], s)])
         assert alone.n_played <= result.n_played < cases.n / 2
         np.testing.assert_allclose(result.run_ratings, alone.run_ratings, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("block", "workers"), [(7, 1), (1000, 2), (13, 2)])
-def test_same_digits_whatever_the_split(monkeypatch, block, workers):
+@pytest.mark.parametrize(("block", "n_jobs"), [(7, 1), (1000, 2), (13, 2)])
+def test_same_digits_whatever_the_split(monkeypatch, block, n_jobs):
     """Neither the number of processes nor the size of blocks changes a digit."""
     comparisons, s = simulated(8, 60), EloSettings(shuffles=50, runs=2)
-    whole = bootstrap_elo(comparisons, s, workers=1)
+    whole = bootstrap_elo(comparisons, s, n_jobs=1)
     monkeypatch.setattr(engine, "_BLOCK", block)
-    split = bootstrap_elo(comparisons, s, workers=workers)
+    split = bootstrap_elo(comparisons, s, n_jobs=n_jobs)
     assert np.array_equal(split.run_ratings, whole.run_ratings)
     assert np.array_equal(split.spread_high, whole.spread_high)
 
@@ -223,7 +222,7 @@ def test_too_short_a_tail_is_lengthened(monkeypatch):
     """A tail that does not forget the start is noticed on pilot shuffles; what is played does."""
     comparisons, s = simulated(6, 2000), EloSettings(shuffles=4, runs=1)
     monkeypatch.setattr(engine, "_guess_length", lambda *_: 100)
-    one, two = (bootstrap_elo(comparisons, s, workers=workers) for workers in (1, 2))
+    one, two = (bootstrap_elo(comparisons, s, n_jobs=n) for n in (1, 2))
     assert 1000 < one.n_played == two.n_played < len(comparisons)
     monkeypatch.setattr(engine, "_guess_length", lambda *_: len(comparisons))
     whole = bootstrap_elo(comparisons, s)
@@ -308,8 +307,8 @@ def test_every_pair_is_drawn_alike():
     drawn = elo.end_of_alike(games.by_pair, games.begin, 30_000)(np.random.default_rng(0))
     share = np.bincount(drawn, minlength=8) / len(drawn)
     np.testing.assert_allclose(share, [1 / 15] * 5 + [1 / 3, 1 / 6, 1 / 6], atol=0.01)
-    split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), workers=2)
-    whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), workers=1)
+    split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), n_jobs=2)
+    whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), n_jobs=1)
     assert np.array_equal(split.run_ratings, whole.run_ratings)
     shorter = elo.end_of_alike(games.by_pair, games.begin, 100)(np.random.default_rng(0))
     assert np.array_equal(shorter, drawn[-100:])
@@ -358,10 +357,12 @@ def test_result_carries_its_settings():
     np.testing.assert_allclose(result.rating, (1016, 984))
 
 
-def test_blocks_cover_and_fit_in_memory(monkeypatch):
+def test_blocks_cover_and_fit_in_memory():
     """Blocks cover all shuffles in order, evenly, and none holds more than 64 MB of games."""
-    monkeypatch.setattr(parallel, "cores", lambda: 3)
-    blocks = engine._blocks(10_000, 2 * 40_404)
+    whole = engine.Bootstrap.of([some_of(simulated(14, PER_PAIR), 1, 0)])
+    bootstrap = replace(whole, length=whole.games[0].in_shuffle(whole.settings))
+    assert bootstrap.length == 40_404
+    blocks = bootstrap.blocks(3)
     assert [number for block in blocks for number in block] == list(range(10_000))
     assert max(map(len, blocks)) * 2 * 40_404 <= 64 << 20
     assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
@@ -391,4 +392,4 @@ def test_nothing_to_rate():
     with pytest.raises(MissingError, match="no comparison to rate"):
         bootstrap_elo(Comparisons.of([]))
     with pytest.raises(ConfigError, match="0 workers"):
-        bootstrap_elo(Comparisons.of([("a", "b", 1.0)]), workers=0)
+        bootstrap_elo(Comparisons.of([("a", "b", 1.0)]), n_jobs=0)

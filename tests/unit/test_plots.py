@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,8 +15,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from botchat import parallel
 from botchat.boards.arena import from_comparisons
-from botchat.parallel import executor
 from botchat.ratings.comparisons import Comparisons
 from botchat.report import figures
 from botchat.report.figures import charts, style
@@ -208,5 +209,5 @@ def test_a_forked_process_opens_its_own_fonts() -> None:
     """Two that read one open file would move each other's place in it."""
     ours = style._face("normal")
     assert id(ours) == face()
-    with executor(2) as working:
-        assert working.submit(face).result() != id(ours)
+    with joblib.parallel_config(backend=parallel.FORK), parallel.workers(2) as working:
+        assert next(working.begin([face], 1)) != id(ours)

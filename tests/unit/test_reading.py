@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import joblib
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat import parallel
 from botchat.boards import board as leaderboards
 from botchat.errors import DataError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.measures import flags as flagged
-from botchat.parallel import HERE, executor
 from botchat.pipeline import read_set
-from botchat.pipeline.read_set import begin_reading
 from botchat.protocols.arena import ARENA
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.pairs import Verdicts
@@ -68,11 +68,10 @@ def append(path: Path, *lines: Dialogue | Judgment) -> None:
             file.append(line)
 
 
-def board(workspace: Workspace, *, in_columns: bool, workers: int = 1) -> leaderboards.Board:
+def board(workspace: Workspace, *, in_columns: bool) -> leaderboards.Board:
     """The board of the judge."""
-    with executor(workers) as working:
-        found = read_set.read(workspace, "set", [JUDGE], in_columns=in_columns, executor=working)
-        return found.board(JUDGE, QUICK)
+    found = read_set.read(workspace, "set", [JUDGE], in_columns=in_columns, for_boards=True)
+    return found.board(JUDGE, QUICK)
 
 
 def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
@@ -83,8 +82,13 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     path = workspace.judgments_path("set", protocol, JUDGE)
     asked = Catalogue().find(protocol)
     assert asked is not None
-    found, stale = begin_reading({asked: path}, HERE)(dialogues)
-    return found[protocol], stale
+    return read_set.current_columns(protocol, read_set.read_columns(path, asked), dialogues)
+
+
+def survey(records: Made, turns: list[int]) -> flagged.Survey:
+    """What the dialogues show, by the tasks that measure them."""
+    thresholds, n_seeds, tasks = read_set.survey_tasks(records.seeds, records.dialogues, turns)
+    return flagged.Survey(thresholds, n_seeds, {name: task() for name, task in tasks.items()})
 
 
 def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
@@ -94,13 +98,16 @@ def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
     assert {"arena-n16", "gteval", "unieval"} <= {part.name for part in by_rows.tables}
 
 
-def test_the_board_is_the_same_by_several_processes(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("backend", ["threading", "loky", parallel.FORK])
+def test_the_board_is_the_same_by_several_workers(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     """They read, measure and play, and it all arrives."""
     alone = board(workspace, in_columns=True)
-    monkeypatch.setattr(read_set, "_WORTH_PROCESSES", 0)
-    together = board(workspace, in_columns=True, workers=2)
+    monkeypatch.setattr(parallel, "_FORK_WORTH_S", 0)
+    monkeypatch.setattr(parallel, "_WORTH_S", 0)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        together = board(workspace, in_columns=True)
     assert leaderboards.files(together) == leaderboards.files(alone)
 
 
@@ -211,7 +218,7 @@ def test_columns_are_read_from_a_judgments_own_fields() -> None:
 
 def test_a_small_set_is_surveyed_whole(records: Made) -> None:
     """As the measures themselves do it."""
-    ours = read_set.begin_survey(records.seeds, records.dialogues, [8, 16], HERE)()
+    ours = survey(records, [8, 16])
     whole = flagged.survey(records.seeds, records.dialogues, [8, 16])
     assert ours.n_seeds == whole.n_seeds == len(records.seeds)
     assert ours.thresholds == whole.thresholds
@@ -227,14 +234,14 @@ def test_of_a_large_set_some_seeds_are_surveyed(
     """The same of every contestant, spread evenly, and the board says how many."""
     monkeypatch.setattr(read_set, "MOST", 24 * len(records.dialogues) - 1)
     monkeypatch.setattr(read_set, "SAMPLE", 6 * len(records.dialogues) + 1)
-    found = read_set.begin_survey(records.seeds, records.dialogues, [16], HERE)()
+    found = survey(records, [16])
     spread = [seed.id for seed in records.seeds[::4]]
     assert found.n_seeds == 6
     for name in ("good", "fair", "poor"):
         assert list(found.measured[name].seed_ids) == spread
     built = leaderboards.build(
         records.seeds, records.dialogues, records.judgments,
-        seed_set="set", judge=JUDGE, elo=QUICK, surveyed=lambda: found,
+        seed_set="set", judge=JUDGE, elo=QUICK, surveyed=found,
     )  # fmt: skip
     said = "Flags and style are measured on 6 of 24 seeds, spread evenly."
     assert said in built.flags.note

@@ -99,7 +99,7 @@ def test_processes_change_no_digit(tmp_path):
             budgets=[90],
             runs=2,
             elo=QUICK,
-            workers=n,
+            n_jobs=n,
         )
         for n in (1, 2)
     ]
@@ -121,7 +121,7 @@ def test_processes_change_no_digit(tmp_path):
 
 def test_the_published_table_needs_less_than_a_tenth():
     """BotChat's N = 8 Arena: the default target takes about 7.5 % of 40,404, uniformly far more."""
-    found = simulate(rates=TABLE, per_pair=444, runs=4, elo=QUICK, workers=1)
+    found = simulate(rates=TABLE, per_pair=444, runs=4, elo=QUICK, n_jobs=1)
     by_design = {row["design"]: row for row in found.rows}
     adaptive, uniform = by_design["adaptive"], by_design["uniform"]
     assert by_design["full"]["calls_mean"] == 40_404
@@ -144,7 +144,7 @@ def test_every_model_placed_in_turn(tmp_path):
         add="all",
         runs=2,
         elo=QUICK,
-        workers=1,
+        n_jobs=1,
     )
     *rows, over_all = found.rows
     assert [row["added"] for row in rows] == ["a", "b", "c", "d"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from matplotlib.figure import Figure
@@ -51,26 +50,13 @@ class Chart:
         return style.png(self.figure)
 
 
-def begin_drawing(
-    charts: Sequence[Chart], executor: Executor, *, png: bool = True
-) -> Iterator[Chart]:
-    """Begin to draw charts in an executor; each comes when it is drawn, in their order.
-
-    ``png``: as PNG too; else that is drawn when it is asked for.
-    """
-    begun = [executor.submit(_drawn, chart, png) for chart in charts]
-
-    def finish() -> Iterator[Chart]:
-        for chart, made in zip(charts, begun, strict=True):
-            # In place of what the chart would make itself.
-            chart.__dict__.update(made.result())
-            yield chart
-
-    return finish()
-
-
-def _drawn(chart: Chart, png: bool) -> dict[str, object]:
-    return {"svg": chart.svg, "width_in": chart.width_in, **({"png": chart.png} if png else {})}
+def drawn(chart: Chart, *, png: bool = True) -> Chart:
+    """A chart that holds its svg, and its png if wanted, without a figure: small to send."""
+    made = replace(chart)
+    made.__dict__.update(svg=chart.svg, width_in=chart.width_in)
+    if png:
+        made.__dict__.update(png=chart.png)
+    return made
 
 
 def draw(board: Board) -> list[Chart]:

@@ -1,0 +1,277 @@
+"""Work on every core: in order, with its errors, and nothing left behind."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import joblib
+import pytest
+
+from botchat import parallel
+from botchat.cli.output import show_progress
+from botchat.errors import BotChatError, ConfigError, DataError
+from botchat.pipeline.leaderboard import demo
+from botchat.workspace.folder import Workspace
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+
+
+LARGE = 1000.0
+"""CPU seconds that are worth a process to any backend."""
+
+
+def double(task: int) -> tuple[int, int]:
+    """Twice the task, and who did it."""
+    return 2 * task, os.getpid()
+
+
+def refuse(task: int) -> None:
+    """What a broken line of a file does."""
+    raise DataError(f"file:{task}: broken")
+
+
+def die() -> None:
+    """What the kernel does where memory runs out."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def depth() -> int:
+    """Tasks that a worker would run at a time."""
+    with parallel.workers() as working:
+        return working.n_jobs
+
+
+def doubles(n: int) -> list[Callable[[], tuple[int, int]]]:
+    """Ten tasks or so."""
+    return [partial(double, i) for i in range(n)]
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every process that multiprocessing starts from now on; loky's are among them."""
+    started: list[object] = []
+    start = BaseProcess.start
+
+    def noted(process: BaseProcess) -> None:
+        started.append(process)
+        start(process)
+
+    monkeypatch.setattr(BaseProcess, "start", noted)
+    return started
+
+
+@pytest.mark.parametrize(
+    ("backend", "n_jobs"),
+    [(parallel.FORK, 1), (parallel.FORK, 2), ("loky", 2), ("threading", 2), ("multiprocessing", 2)],
+)
+def test_results_are_those_of_the_tasks(backend: str, n_jobs: int) -> None:
+    """In order, done by this process alone or not by this one; twice by the same workers."""
+    with joblib.parallel_config(backend=backend, n_jobs=n_jobs), parallel.workers() as working:
+        assert working.n_jobs == n_jobs
+        found = [list(working.begin(doubles(n), LARGE)) for n in (10, 3)]
+        assert working.started == (n_jobs > 1)
+    assert [[value for value, _ in results] for results in found] == [
+        list(range(0, 2 * n, 2)) for n in (10, 3)
+    ]
+    here = n_jobs == 1 or backend == "threading"
+    assert {pid == os.getpid() for results in found for _, pid in results} == {here}
+
+
+@pytest.mark.parametrize("backend", [parallel.FORK, "loky", "threading"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_errors_are_the_tasks_own(backend: str, n_jobs: int) -> None:
+    """Class and message arrive as they were raised."""
+    with (
+        joblib.parallel_config(backend=backend, n_jobs=n_jobs),
+        pytest.raises(DataError, match=r"^file:3: broken$"),
+        parallel.workers() as working,
+    ):
+        list(working.begin([partial(refuse, 3)], LARGE))
+
+
+def test_here_nothing_is_done_that_is_not_asked_for() -> None:
+    """A task is done when its result is wanted, and not at all where that is never."""
+    done: list[int] = []
+    with parallel.workers(1) as working:
+        results = working.begin([partial(done.append, n) for n in range(3)], LARGE)
+        assert done == []
+        next(results)
+        next(results)
+    assert done == [0, 1]
+
+
+@pytest.mark.parametrize("backend", [parallel.FORK, "loky", "threading"])
+def test_results_that_are_not_taken_are_dropped(backend: str) -> None:
+    """Other tasks may begin, and the block may be left."""
+    with joblib.parallel_config(backend=backend, n_jobs=2), parallel.workers() as working:
+        assert next(working.begin(doubles(30), LARGE))[0] == 0
+        results = working.begin(doubles(30), LARGE)
+        assert [value for value, _ in islice(results, 3)] == [0, 2, 4]
+
+
+def test_small_work_starts_nothing(starts: list[object]) -> None:
+    """Whatever the caller has configured; only ``n_jobs`` that is asked for here insists."""
+    with joblib.parallel_config(backend=parallel.FORK, n_jobs=2), parallel.workers() as working:
+        assert {pid for _, pid in working.begin(doubles(10), 0.01)} == {os.getpid()}
+        assert not working.started
+    assert starts == []
+    with joblib.parallel_config(backend=parallel.FORK), parallel.workers(2) as working:
+        assert os.getpid() not in {pid for _, pid in working.begin(doubles(10), 0.01)}
+    assert len(starts) == 2
+
+
+def test_one_job_starts_nothing(starts: list[object]) -> None:
+    """A caller's ``n_jobs=1`` holds, however much there is to do."""
+    with joblib.parallel_config(n_jobs=1), parallel.workers() as working:
+        assert working.n_jobs == 1
+        assert {pid for _, pid in working.begin(doubles(10), LARGE)} == {os.getpid()}
+    assert starts == []
+
+
+def test_a_small_board_starts_nothing(tmp_path: Path, starts: list[object]) -> None:
+    """The demo: 40 seeds, from seeds to figures."""
+    demo(Workspace(tmp_path))
+    assert starts == []
+
+
+@pytest.mark.parametrize(
+    ("cpus", "n_jobs", "jobs"), [(3, None, 3), (3, -2, 2), (3, 7, 7), (1, None, 1)]
+)
+def test_a_cpu_quota_is_respected(
+    monkeypatch: pytest.MonkeyPatch, cpus: int, n_jobs: int | None, jobs: int
+) -> None:
+    """As many processes as joblib counts CPUs, a container's quota and affinity included."""
+    monkeypatch.setattr(joblib, "cpu_count", lambda: cpus)
+    with (
+        joblib.parallel_config(backend=parallel.FORK, n_jobs=n_jobs),
+        parallel.workers() as working,
+    ):
+        assert working.n_jobs == jobs
+
+
+def test_no_jobs_are_refused() -> None:
+    """An expected error, not joblib's."""
+    with pytest.raises(ConfigError, match="0 workers"), parallel.workers(0):
+        pass
+
+
+@linux
+@pytest.mark.parametrize("backend", [parallel.FORK, "loky"])
+def test_a_killed_process_is_said(backend: str) -> None:
+    """One line, not a broken pool."""
+    with (
+        joblib.parallel_config(backend=backend, n_jobs=2),
+        pytest.raises(BotChatError, match="was killed, perhaps because memory ran out"),
+        parallel.workers() as working,
+    ):
+        list(working.begin([die, die], LARGE))
+
+
+@linux
+@pytest.mark.parametrize("backend", [parallel.FORK, "loky", "threading"])
+def test_a_worker_starts_no_workers(backend: str) -> None:
+    """It uses its own core alone."""
+    with joblib.parallel_config(backend=backend, n_jobs=2), parallel.workers() as working:
+        assert list(working.begin([depth, depth], LARGE)) == [1, 1]
+
+
+@linux
+def test_beside_a_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may hold a lock just then: joblib's own processes are fresh ones."""
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    with parallel.workers() as working:
+        assert isinstance(working._backend, parallel.ForkBackend)
+    monkeypatch.undo()
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        with parallel.workers() as working:
+            assert not isinstance(working._backend, parallel.ForkBackend)
+    finally:
+        done.set()
+        thread.join()
+
+
+@linux
+def test_workers_do_not_outlive_a_killed_parent() -> None:
+    """Its output ends only when everyone who inherited it is gone."""
+    program = """
+import os, time
+from botchat import parallel
+def wait():
+    os.write(1, b"at work\\n")
+    time.sleep(600)
+with parallel.workers(2) as working:
+    list(working.begin([wait, wait], 1200))
+"""
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=root
+    ) as parent:
+        assert parent.stdout is not None
+        assert [parent.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
+        parent.kill()
+        rest, _ = parent.communicate(timeout=60)
+    assert rest == b""
+
+
+@linux
+def test_an_interrupt_ends_the_workers() -> None:
+    """Ctrl-C reaches all processes of a terminal; one of them speaks, and none stays."""
+    program = """
+import os, time
+from botchat import parallel
+def wait():
+    os.write(1, b"at work\\n")
+    time.sleep(600)
+try:
+    with parallel.workers(2) as working:
+        list(working.begin([wait, wait], 1200))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=root,
+        start_new_session=True,
+    ) as parent:
+        assert parent.stdout is not None
+        assert [parent.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
+        os.killpg(parent.pid, signal.SIGINT)
+        rest, _ = parent.communicate(timeout=60)
+    assert rest == b"interrupted\n"
+    assert parent.returncode == 0
+
+
+class Terminal(io.StringIO):
+    """Where progress is shown."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+def test_the_progress_of_a_leaderboard_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside one nothing would be spread; each step is drawn as it is made."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    before = threading.active_count()
+    with show_progress(by_steps=True) as meter:
+        meter.begin("draw figures", 3)
+        meter.advance()
+        assert threading.active_count() == before
+        assert "draw figures · 1/3" in terminal.getvalue()
