@@ -375,7 +375,7 @@ def _main(
         "leaderboard",
         "Leaderboard",
         [
-            Column("rank", "Rank", "count"),
+            Column("rank", "Rank", "count", role="rank", of=ranking[0].key if ranking else ""),
             standings.MODEL,
             *(part.column for part in intervals),
             *(part.column for part in numbers),

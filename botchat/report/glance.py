@@ -1,10 +1,9 @@
-"""What a reader wants to know first, in a sentence each: who is best, how sure is that, and why."""
+"""The main results of a board, a sentence each, and the ranks by every judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -16,14 +15,14 @@ from botchat.records import HUMAN
 
 @dataclass(frozen=True)
 class Fact:
-    """One answer, and where it comes from."""
+    """One result, and the part of the page that shows it."""
 
     question: str
     answer: Markup
     figure: str
     """Name of the figure that shows it."""
     part: str
-    """Id of the part of the page that says more, where there is no such figure."""
+    """Id of the part of the page to link to where there is no such figure."""
 
 
 def glance(board: Board) -> list[Fact]:
@@ -52,15 +51,15 @@ def _best(board: Board) -> Fact | None:
         said = said.format(_name(first["model"]), rating, whom, n)
         return Fact("Who is best?", said, "bradley-terry", "tables")
     if board.unieval is not None:
-        key = next(c.key for c in board.unieval.columns if c.key.startswith("success"))
-        frame = _models(board.unieval).dropna(subset=key)
+        n, success = next(iter(board.unieval.by_n().items()))
+        frame = _models(board.unieval).dropna(subset=success.key)
         if len(frame):
             row = frame.iloc[0]
             said = Markup("{}: {:.1f} % of {:,} dialogues pass as human for {} utterances.").format(
                 _name(row["model"]),
-                100 * row[key],
-                row[key.replace("success", "readable")],
-                key.removeprefix("success_n"),
+                100 * row[success.key],
+                row[board.unieval.column(role="readable", of=success.key).key],
+                n,
             )
             return Fact("Who lasts longest?", said, "success-rates", "tables")
     return None
@@ -125,25 +124,27 @@ def _name(name: str) -> Markup:
     return Markup("<bdi>{}</bdi>").format(elided(name, LABEL_COLUMNS))
 
 
-_QUOTED = ("elo_n", "success_n", "gteval_win_or_tie")
-"""What a judge's ranking is by: columns of the main table, the first there is."""
-
-
 def ranks(boards: Sequence[Board]) -> Table:
     """Rank of every contestant by every judge, and the number that it is by."""
-    rows: dict[str, dict[str, Any]] = {}
-    columns = [Column("model", "Model", "name")]
-    for i, board in enumerate(boards):
-        quoted = next((c for c in board.main.columns if c.key.startswith(_QUOTED)), None)
-        columns.append(Column(f"rank_{i}", f"Rank by {board.judge}", "count"))
-        if quoted is not None:
-            columns.append(Column(f"value_{i}", quoted.heading, quoted.kind))
-        for row in board.main.frame.to_dict("records"):
-            told = rows.setdefault(row["model"], {"model": row["model"]})
-            told[f"rank_{i}"] = row["rank"]
-            if quoted is not None:
-                told[f"value_{i}"] = row[quoted.key]
-    signatures = [signature for board in boards for signature in board.main.signatures]
+    names = dict.fromkeys(name for board in boards for name in board.main.frame["model"])
     return table(
-        "judges-ranks", "Every contestant by every judge", columns, [*rows.values()], signatures
+        "judges-ranks",
+        "Every contestant by every judge",
+        [
+            Column("model", "Model", "name", getter=str),
+            *(column for i, board in enumerate(boards) for column in _by_judge(i, board)),
+        ],
+        names,
+        [signature for board in boards for signature in board.main.signatures],
     )
+
+
+def _by_judge(i: int, board: Board) -> Iterator[Column]:
+    """The rank and the number that it is by, of the judge with this number."""
+    frame = board.main.frame.set_index("model")
+    rank = board.main.column(role="rank")
+    said = f"Rank by {board.judge}"
+    yield Column(f"rank_{i}", said, "count", getter=frame[rank.key].to_dict().get, role="rank")
+    if rank.of:
+        by = board.main.column(rank.of)
+        yield Column(f"value_{i}", by.heading, by.kind, getter=frame[by.key].to_dict().get)

@@ -1,8 +1,7 @@
 """One look for every figure: colours, names that fit, sizes in inches, svg and png.
 
-Nothing is left to automatic layout: margins are computed from the width of the labels, so that
-nothing is cut or overlaps with 3 models or with 40, and the same data give the same bytes.
-No pyplot: its figures are global state.
+Margins are computed from the width of the labels, so that nothing is cut or overlaps with 3 models
+or with 40, and the same data give the same bytes. No pyplot: its figures are global state.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ _RC: Any = {
 
 _DPI = 160
 _MOST_DOTS = 4_000_000
-"""Of a PNG: what is larger has fewer an inch, and can still be read; the SVG has them all."""
+"""Most pixels of a PNG: a larger figure has fewer pixels an inch."""
 
 _PAD = 5
 """Between a plot and its labels, in points."""
@@ -113,15 +112,8 @@ def sheet(
 ) -> tuple[Figure, list[Axes]]:
     """A figure with heading, panels and signature; all sizes in inches.
 
-    Args:
-        heading: what stands above and below.
-        panels: width and height of each panel.
-        left: room for the labels left of each panel (side by side: of the first).
-        right: room right of the last panel.
-        above: room between heading and panel.
-        below: room under each panel for tick labels and the axis label.
-        stacked: panels below each other instead of side by side.
-        gap: between panels that are side by side.
+    ``panels``: width and height of each. ``left``: room for labels, left of the first panel or, if
+    ``stacked``, of each. ``below``: room under each panel. ``gap``: between panels side by side.
     """
     widths = [width for width, _ in panels]
     inner = max(widths) if stacked else sum(widths) + gap * (len(panels) - 1)
@@ -250,7 +242,7 @@ def svg(figure: Figure) -> str:
     """The figure as an SVG document: the same data give the same text. Text stays text."""
     buffer = io.StringIO()
     with styled(), warnings.catch_warnings():
-        # The reader's fonts draw the text, so what this machine's fonts lack does not matter.
+        # The reader's fonts draw the text: it does not matter what this machine's fonts lack.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "BotChat"})
     return buffer.getvalue()
