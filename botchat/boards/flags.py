@@ -26,7 +26,7 @@ NAMES: Mapping[str, str] = {
     "drift": "loses the thread",
     "formality": "formal tone",
 }
-"""Criterion of `botchat.measures.flags` -> the failing in a few words."""
+"""Criterion of `botchat.measures.flags` -> what it finds, in a few words."""
 
 _USUAL = 0.01
 """Share of the human dialogues that a criterion flags; only more than this is named as a reason."""

@@ -1,4 +1,4 @@
-"""A comparison of judges as tables: who agrees with people, with whom, and at what price."""
+"""Tables of a comparison of judges: agreement with people and with each other, and its price."""
 
 from __future__ import annotations
 
@@ -109,15 +109,16 @@ def tables(found: Findings) -> list[Table]:
     judges = judges_table(found)
     # One person alone has no others to agree with.
     people = found.annotators if len(found.annotators) > 1 else ()
-    parts: list[tuple[str, str, Sequence[Column], Sequence[Row], str]] = [
-        ("controls", "What the talk changed", _CONTROLS, found.controls, _HOW_CHANGED),
-        ("annotators", "People against the majority of the others", judges.columns, people, ""),
-        ("groups", "Agreement within groups", _GROUPS, found.groups, _HOW_GROUPED),
-        ("pairs", "Judges against each other", _PAIRS, found.pairs, _HOW_PAIRED),
-        ("rankings", "The ranking by each judge", _RANKINGS, found.rankings, ""),
+    made, columns = [found.signature], judges.columns
+    parts = [
+        judges,
+        table("controls", "What the talk changed", _CONTROLS, found.controls, made, _HOW_CHANGED),
+        table("annotators", "People against the majority of the others", columns, people, made),
+        table("groups", "Agreement within groups", _GROUPS, found.groups, made, _HOW_GROUPED),
+        table("pairs", "Judges against each other", _PAIRS, found.pairs, made, _HOW_PAIRED),
+        table("rankings", "The ranking by each judge", _RANKINGS, found.rankings, made),
     ]
-    others = [table(*part[:4], [found.signature], part[4]) for part in parts]
-    return [part.filled() for part in (judges, *others) if len(part.frame)]
+    return [part.filled() for part in parts if len(part.frame)]
 
 
 def as_json(found: Findings) -> dict[str, Any]:
@@ -367,36 +368,30 @@ def _correlations(
     for row in rows:
         wide.setdefault(row[first.key], {})[row[key]] = row
 
-    def of_part(figure: str, part: str) -> Getter:
-        return lambda by_part: by_part[part][figure] if part in by_part else None
+    def mean(figure: str, of: Sequence[str]) -> Getter:
+        """The mean over some parts, if all are known."""
 
-    def mean(figure: str) -> Getter:
         def value(by_part: dict[str, Row]) -> float | None:
-            known = [of_part(figure, part)(by_part) for part in headings]
-            return None if None in known else sum(known) / len(known)
+            given = [by_part.get(part, {}).get(figure) for part in of]
+            known = [value for value in given if value is not None]
+            return sum(known) / len(known) if len(known) == len(of) else None
 
         return value
 
     def last(column: Column) -> Column:
-        """A column of the rows themselves, from the last part."""
+        """A column of ``rows``, from the last part."""
         return replace(column, getter=lambda by_part: column.value([*by_part.values()][-1]))
 
-    signs = (("spearman", "\u03c1"), ("kendall", "\u03c4"))
+    shown = [(part, heading, [part]) for part, heading in headings.items()]
     return table(
         name,
         title,
         [
             last(first),
             *(
-                Column(
-                    f"{part}_{figure}", f"{heading} {sign}", "decimal", getter=of_part(figure, part)
-                )
-                for part, heading in headings.items()
-                for figure, sign in signs
-            ),
-            *(
-                Column(f"mean_{figure}", f"Average {sign}", "decimal", getter=mean(figure))
-                for figure, sign in signs
+                Column(f"{part}_{figure}", f"{said} {sign}", "decimal", getter=mean(figure, of))
+                for part, said, of in [*shown, ("mean", "Average", list(headings))]
+                for figure, sign in (("spearman", "\u03c1"), ("kendall", "\u03c4"))
             ),
             Column(
                 "unreadable",

@@ -94,26 +94,24 @@ class Table:
         return self.signatures[0]
 
     def column(
-        self, key: str = "", *, role: Role | None = None, of: str | None = None, n: int = 0
+        self,
+        key: str | None = None,
+        *,
+        role: Role | None = None,
+        of: str | None = None,
+        n: int | None = None,
     ) -> Column:
-        """The first column that has all that is asked for; `KeyError` where none has."""
+        """The first column that has all that is given; `KeyError` where none has."""
+        given = {"key": key, "role": role, "of": of, "n": n}
+        asked = {name: value for name, value in given.items() if value is not None}
         for column in self.columns:
-            if (
-                (not key or column.key == key)
-                and (role is None or column.role == role)
-                and (of is None or column.of == of)
-                and (not n or column.n == n)
-            ):
+            if all(getattr(column, name) == value for name, value in asked.items()):
                 return column
-        raise KeyError(f"table {self.name}: no column {key or role} of {of or 'any'} at N = {n}")
+        raise KeyError(f"table {self.name} has no column with {asked}")
 
     def by_n(self, role: Role = "value") -> dict[int, Column]:
-        """N -> the first column of this role at N, in the order of the columns."""
-        found: dict[int, Column] = {}
-        for column in self.columns:
-            if column.n is not None and column.role == role:
-                found.setdefault(column.n, column)
-        return found
+        """N -> the column of this role at N, in the order of the columns."""
+        return {c.n: c for c in self.columns if c.n is not None and c.role == role}
 
     def ends(self, key: str) -> tuple[Column, Column] | None:
         """The columns with the lower and the upper end of a column; ``None`` if it has none."""
@@ -169,9 +167,9 @@ def table(
     signatures: Sequence[str],
     note: str = "",
 ) -> Table:
-    """A table of what the columns say of each row; keys of a row that are no column are left out.
+    """A table with the value of each column in each row (`Column.value`).
 
-    The table's columns have no getters any more: it can be sent to another process.
+    Its columns are `plain`: getters cannot be sent to another process.
     """
     rows = list(rows)
     frame = pd.DataFrame(
@@ -186,12 +184,12 @@ def table(
 
 
 def record(columns: Iterable[Column], row: Any) -> Row:
-    """What the columns say of one row, by key."""
+    """Key of each column -> its value in a row."""
     return {column.key: column.value(row) for column in columns}
 
 
 def plain(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """The columns without getters: what their values come from has a `record` of them already."""
+    """The columns without getters, for rows that are a `record` already."""
     return tuple(replace(column, getter=None) for column in columns)
 
 
@@ -205,12 +203,8 @@ def with_ends(
 ) -> tuple[Column, Column, Column]:
     """A column and the ends of its interval, ``<key>_low`` and ``<key>_high``.
 
-    Args:
-        column: the number itself.
-        before: headings of the ends without "low" and "high"; default: the column's, and a comma.
-        detail: whether the ends are for machines only; default: as the column.
-        low: getter of the lower end.
-        high: getter of the upper end.
+    The headings of the ends are ``before`` and "low" or "high"; default: the column's and a comma.
+    ``detail`` of the ends is by default the column's; ``low`` and ``high`` are their getters.
     """
     before = before or f"{column.heading},"
     detail = column.detail if detail is None else detail
