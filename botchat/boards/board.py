@@ -17,23 +17,13 @@ from botchat import __version__
 from botchat.boards import arena as arenas
 from botchat.boards import flags as failings
 from botchat.boards import protocols as standings
-from botchat.boards import survival
+from botchat.boards import survival, tables
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.judge_health import judge_health, sureness
 from botchat.boards.protocols import Arena
 from botchat.boards.survival import Curve
-from botchat.boards.tables import (
-    Column,
-    Table,
-    cells,
-    headline,
-    records,
-    table,
-    to_csv,
-    to_json,
-    to_markdown,
-)
+from botchat.boards.tables import Column, Table, table, to_json
 from botchat.interfaces import Row, settings_digest
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
@@ -217,19 +207,12 @@ def build(
     )
 
 
-def rows_for_people(shown: Table) -> list[dict[str, str]]:
-    """Rows by heading, for a terminal."""
-    headings = [column.heading for column in headline(shown)]
-    return [dict(zip(headings, row, strict=True)) for row in cells(shown)]
-
-
 def files(board: Board) -> dict[str, str]:
     """File name -> text of every table, for the folder of the set."""
     listed = [*board.tables, *(part.pairs for part in board.arenas.values())]
-    found = {f"{part.name}.csv": to_csv(part) for part in listed}
-    heading = f"# Leaderboard of {board.seed_set}, judged by {board.judge}\n"
-    notes = "".join(f"- {note}\n" for note in board.notes)
-    found["leaderboard.md"] = "\n".join([heading, notes, *map(to_markdown, board.tables)])
+    found = tables.files(listed)
+    title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
+    found["leaderboard.md"] = tables.document(title, board.notes, board.tables)
     found["leaderboard.json"] = to_json(as_json(board))
     if board.diagnoses:
         found["diagnosis-records.jsonl"] = "".join(_diagnosis_records(board))
@@ -242,7 +225,7 @@ def as_json(board: Board) -> dict[str, Any]:
     ratings = next((part.ratings for part in board.arenas.values()), {})
     rows = [
         {**row, "elo": round(ratings[row["model"]], 4) if row["model"] in ratings else None}
-        for row in records(board.main)
+        for row in board.main.records
     ]
     listed = [*board.tables[1:], *(part.pairs for part in board.arenas.values())]
     return {
@@ -253,7 +236,7 @@ def as_json(board: Board) -> dict[str, Any]:
         "signatures": list(board.main.signatures),
         "notes": list(board.notes),
         "tables": {
-            part.name: {"rows": records(part), "signatures": list(part.signatures)}
+            part.name: {"rows": part.records, "signatures": list(part.signatures)}
             for part in listed
         },
     }

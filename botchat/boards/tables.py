@@ -359,21 +359,3 @@ def _columns(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def cells(shown: Table) -> list[list[str]]:
-    """Old name of `Table.cells`."""
-    return shown.cells
-
-
-def headline(shown: Table) -> list[Column]:
-    """Old name of `Table.headline`."""
-    return shown.headline
-
-
-def records(shown: Table) -> list[dict[str, Any]]:
-    """Old name of `Table.records`."""
-    return shown.records
-
-
-to_csv, to_markdown = _csv, _markdown

@@ -67,7 +67,6 @@ def bench(arguments: argparse.Namespace) -> None:
 
 
 def _show(arguments: argparse.Namespace, found: Compared, meter: Meter | None = None) -> None:
-    from botchat.boards.board import rows_for_people
     from botchat.cli.output import print_json, print_table, spent_line
 
     if arguments.json:
@@ -75,7 +74,7 @@ def _show(arguments: argparse.Namespace, found: Compared, meter: Meter | None = 
         return
     for part in found.tables:
         print(f"{part.title}\n")
-        print_table(rows_for_people(part))
+        print_table(part.rows_for_people)
         print(f"\n{part.note}\n" if part.note else "")
     for line in found.lines:
         print(line)

@@ -94,7 +94,7 @@ def leaderboard(
             meter.advance()
     page = reporting.write_page(workspace, found, [(board, charts)], folder, meter)
     return Published(
-        rows=leaderboards.rows_for_people(board.main),
+        rows=board.main.rows_for_people,
         lines=[
             *board.notes,
             *([_UNTOLD.format(untold, seed_set)] if untold else []),
@@ -122,8 +122,7 @@ def rank_rates(
         out: folder to write tables and figures to; ``None`` writes nothing.
     """
     from botchat.boards import arena
-    from botchat.boards.board import rows_for_people
-    from botchat.boards.tables import records, to_csv, to_json, to_markdown
+    from botchat.boards.tables import files, to_json
 
     per_pair = PER_PAIR if per_pair is None else per_pair
     comparisons = read_rates(path, per_pair)
@@ -132,20 +131,19 @@ def rank_rates(
     if out is not None:
         from botchat.report import figures
 
-        for part in (board.standing, board.pairs):
-            store.write_atomic(out / f"{part.name}.csv", to_csv(part).encode())
-            store.write_atomic(out / f"{part.name}.md", to_markdown(part).encode())
+        for file, text in files([board.standing, board.pairs], ["csv", "md"]).items():
+            store.write_atomic(out / file, text.encode())
         for chart in figures.draw_arena(board, path.stem):
             _write_chart(out, chart)
         lines.append(f"written to: {out}")
     whole = {
-        "rows": records(board.standing),
+        "rows": board.standing.records,
         "signature": board.standing.signature,
         "out": None if out is None else str(out),
     }
     if out is not None:
         store.write_atomic(out / f"{board.standing.name}.json", to_json(whole).encode())
-    return Published(rows_for_people(board.standing), lines, whole, out)
+    return Published(board.standing.rows_for_people, lines, whole, out)
 
 
 def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_health import judge_health
-from botchat.boards.tables import records
 from botchat.protocols.pairs import Verdicts
 from botchat.records import Dialogue, Judgment
 from tests.boards import judgment, made
@@ -31,7 +30,7 @@ def dialogues() -> dict[str, dict[str, Dialogue]]:
 
 def health(said: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    (row,) = records(judge_health({}, {"arena-n8": Verdicts.of(said)}, dialogues(), ["x"], {}))
+    (row,) = judge_health({}, {"arena-n8": Verdicts.of(said)}, dialogues(), ["x"], {}).records
     return row
 
 

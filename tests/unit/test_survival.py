@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 
 from botchat.boards.survival import curves, estimate
-from botchat.boards.tables import records
 from botchat.protocols import rates
 from tests.boards import Made, judgment, made
 
@@ -94,7 +93,7 @@ def test_the_table_says_what_is_missing_and_what_ended_early() -> None:
     said.append(judgment("unieval", "S-1", ("best",), "No"))
     board = Made(plain.seeds, dialogues, {"unieval": said}).board()
     assert board.survival is not None
-    best, row = records(board.survival)
+    best, row = board.survival.records
     assert best["model"] == "best"
     assert (best["quarter"], best["missing"]) == (None, 3)
     told = {key: row[key] for key in ("dialogues", "accused", "early", "missing", "half")}
