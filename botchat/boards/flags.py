@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import methodcaller
 
@@ -49,7 +49,7 @@ def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
         rows,
         [signature],
         "Without a judge: dialogues with an utterance that does what at most 1 % of the set's "
-        f"people do, in percent, and by what. {explained(_COLUMNS)} "
+        f"people do, in percent, and by what. {explained([_LOOP_FROM])} "
         "Repeated: word 4-grams said before; growth: length of the second half over the first; the "
         f"other measures are means over dialogues.{part}",
     )
@@ -71,10 +71,7 @@ def agreement(
 ) -> Table | None:
     """The first flag beside the utterance that the judge accuses; ``None`` without a verdict.
 
-    Args:
-        survey: of the contestants.
-        verdicts: contestant -> seed id -> UniEval verdict.
-        signatures: of the measures and of the verdicts.
+    ``verdicts``: contestant -> seed id -> UniEval verdict.
     """
     rows = []
     for name, found in survey.measured.items():
@@ -171,11 +168,9 @@ def _rate(key: str, heading: str, of: Getter, *, detail: bool = False) -> Column
     return Column(key, heading, "rate", detail, getter=lambda row: _share(of(row)))
 
 
-def _first(
-    key: str, heading: str, of: Getter, meaning: str = "", *, detail: bool = False
-) -> Column:
+def _first(key: str, heading: str, of: Getter, *, detail: bool = False) -> Column:
     """The median utterance over the dialogues where ``of`` is above 0."""
-    return Column(key, heading, "number", detail, meaning, lambda row: _median(of(row)))
+    return Column(key, heading, "number", detail, getter=lambda row: _median(of(row)))
 
 
 def _mean(key: str, heading: str, kind: Kind = "rate", *, detail: bool = False) -> Column:
@@ -183,6 +178,10 @@ def _mean(key: str, heading: str, kind: Kind = "rate", *, detail: bool = False) 
 
 
 _NAME = Column("model", "Model", "name", getter=lambda row: row.name)
+_LOOP_FROM = replace(
+    _first("loop_from", "Loop from", methodcaller("measure", "closing_loop")),
+    meaning="median first utterance of a closing loop",
+)
 
 _COLUMNS = (
     _NAME,
@@ -191,12 +190,7 @@ _COLUMNS = (
     _first("first_flag", "First flag", lambda row: _first_of_any(row.found)),
     *(_rate(c, f"{s[0].upper()}{s[1:]}", methodcaller("first", c)) for c, s in NAMES.items()),
     _rate("loop_share", "Closing loops", methodcaller("measure", "closing_loop"), detail=True),
-    _first(
-        "loop_from",
-        "Loop from",
-        methodcaller("measure", "closing_loop"),
-        "median first utterance of a closing loop",
-    ),
+    _LOOP_FROM,
     _rate("ai_share", "AI phrases", methodcaller("measure", "ai_phrases"), detail=True),
     _mean("distinct_2", "Distinct 2-grams"),
     _mean("repetition_rate", "Repeated"),

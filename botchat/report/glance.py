@@ -28,7 +28,7 @@ class Fact:
 def glance(board: Board) -> list[Fact]:
     """The answers that the board has numbers for."""
     found = (_best(board), _breaking(board), _beside_people(board), _judge(board))
-    return [fact for fact in found if fact is not None]
+    return [fact for fact in found if fact]
 
 
 def _best(board: Board) -> Fact | None:
