@@ -13,22 +13,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from botchat import __version__
-from botchat.boards import arena, flags, protocols
+from botchat.boards import arena, flags, protocols, tables
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.judge_health import judge_health, sureness
 from botchat.boards.protocols import Arena, Part, Quoted, Reported
-from botchat.boards.tables import (
-    Column,
-    Table,
-    cells,
-    headline,
-    records,
-    table,
-    to_csv,
-    to_json,
-    to_markdown,
-)
+from botchat.boards.tables import Column, Table, table, to_json
 from botchat.interfaces import Row, settings_digest
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
@@ -234,18 +224,11 @@ def _part(
     return protocols.scored(protocol, made, seeds, signature)
 
 
-def rows_for_people(shown: Table) -> list[dict[str, str]]:
-    """Rows by heading, for a terminal."""
-    headings = [column.heading for column in headline(shown)]
-    return [dict(zip(headings, row, strict=True)) for row in cells(shown)]
-
-
 def files(board: Board) -> dict[str, str]:
     """File name -> text of every table, for the folder of the set."""
-    found = {f"{part.name}.csv": to_csv(part) for part in board.files}
-    heading = f"# Leaderboard of {board.seed_set}, judged by {board.judge}\n"
-    notes = "".join(f"- {note}\n" for note in board.notes)
-    found["leaderboard.md"] = "\n".join([heading, notes, *map(to_markdown, board.tables)])
+    found = tables.files(board.files)
+    title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
+    found["leaderboard.md"] = tables.document(title, board.notes, board.tables)
     found["leaderboard.json"] = to_json(as_json(board))
     for part in board.diagnoses:
         found[f"{part.protocol.name}-records.jsonl"] = "".join(_report_records(part))
@@ -258,7 +241,7 @@ def as_json(board: Board) -> dict[str, Any]:
     ratings = next((part.ratings for part in board.arenas), {})
     rows = [
         {**row, "elo": round(ratings[row["model"]], 4) if row["model"] in ratings else None}
-        for row in records(board.main)
+        for row in board.main.records
     ]
     return {
         "set": board.seed_set,
@@ -268,7 +251,7 @@ def as_json(board: Board) -> dict[str, Any]:
         "signatures": list(board.main.signatures),
         "notes": list(board.notes),
         "tables": {
-            part.name: {"rows": records(part), "signatures": list(part.signatures)}
+            part.name: {"rows": part.records, "signatures": list(part.signatures)}
             for part in board.files[1:]
         },
     }
@@ -377,7 +360,7 @@ def _main(
         "leaderboard",
         "Leaderboard",
         [
-            Column("rank", "Rank", "count"),
+            Column("rank", "Rank", "count", role="rank", of=ranking[0].key if ranking else ""),
             protocols.MODEL,
             *(number.as_column for number in (*intervals, *numbers, *failing)),
             Column("complete", "Complete dialogues", "count"),

@@ -1,17 +1,18 @@
-"""Why a model fails, without asking a judge: what its dialogues show that people's do not."""
+"""Why dialogues fail, without a judge: flags, and the measures that explain them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import methodcaller
 
 import numpy as np
 
-from botchat.boards.tables import Column, Table, table
-from botchat.interfaces import Row
+from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
-from botchat.measures.statistics import Floats, Indices
+from botchat.measures.statistics import Flags, Floats, Indices
 from botchat.records import Verdict
 
 NAMES: Mapping[str, str] = {
@@ -25,23 +26,20 @@ NAMES: Mapping[str, str] = {
     "drift": "loses the thread",
     "formality": "formal tone",
 }
-"""Criterion of `botchat.measures.flags` -> the failing in a few words."""
+"""Criterion of `botchat.measures.flags` -> what it finds, in a few words."""
 
 _USUAL = 0.01
-"""Share of the set's people that each criterion accuses."""
+"""Share of the human dialogues that a criterion flags; only more than this is named as a reason."""
 _TOLD = 2
-"""Failings that are told of a contestant."""
+"""Most reasons that are named for a contestant."""
 
 
 def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
-    """Shares of flagged dialogues by criterion, and the measures that explain them; fewest first.
+    """Shares of flagged dialogues by criterion, and what explains them; the fewest flags first.
 
-    Args:
-        survey: of the set's contestants.
-        n_seeds: size of the set.
-        signature: how they were measured.
+    ``n_seeds``: size of the set, of which the survey may have measured a part.
     """
-    rows = [_row(name, found) for name, found in survey.measured.items()]
+    rows = [record(_COLUMNS, _Row(*one)) for one in survey.measured.items()]
     rows.sort(key=lambda row: (math.isnan(row["flagged"]), row["flagged"], row["model"]))
     part = "".join(f" {note}" for note in notes(survey, n_seeds))
     return table(
@@ -51,14 +49,14 @@ def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
         rows,
         [signature],
         "Without a judge: dialogues with an utterance that does what at most 1 % of the set's "
-        "people do, in percent, and by what. Loop from: median first utterance of a closing loop. "
+        f"people do, in percent, and by what. {explained([_LOOP_FROM])} "
         "Repeated: word 4-grams said before; growth: length of the second half over the first; the "
         f"other measures are means over dialogues.{part}",
     )
 
 
 def notes(survey: Survey, n_seeds: int) -> Iterator[str]:
-    """A sentence where not all of a set was measured."""
+    """A sentence where only a part of the set was measured."""
     if survey.n_seeds < n_seeds:
         yield (
             f"Flags and style are measured on {survey.n_seeds:,} of {n_seeds:,} seeds, "
@@ -71,24 +69,20 @@ def agreement(
     verdicts: Mapping[str, Mapping[str, Verdict | None]],
     signatures: Sequence[str],
 ) -> Table | None:
-    """The first flag beside the utterance that the judge accuses; ``None`` if it accuses nowhere.
+    """The first flag beside the utterance that the judge accuses; ``None`` without a verdict.
 
-    Args:
-        survey: of the set's contestants.
-        verdicts: contestant -> seed id -> UniEval verdict, one that it offers.
-        signatures: of the measures and of the verdicts.
+    ``verdicts``: contestant -> seed id -> UniEval verdict.
     """
-    rows: list[Row] = []
+    rows = []
     for name, found in survey.measured.items():
         said = verdicts.get(name, {})
-        flagged = _first_of_any(found)
         both = [
             (first, 0 if verdict == "No" else int(verdict))
-            for seed_id, first in zip(found.seed_ids, flagged.tolist(), strict=True)
+            for seed_id, first in zip(found.seed_ids, _first_of_any(found).tolist(), strict=True)
             if (verdict := said.get(seed_id)) is not None
         ]
         if both:
-            rows.append({"model": name, **_agreement(np.array(both))})
+            rows.append(record(_AGREEMENT, _Beside(name, *np.array(both).T)))
     if not rows:
         return None
     rows.sort(key=lambda row: (-row["same"] - row["neither"], row["model"]))
@@ -104,40 +98,51 @@ def agreement(
     )
 
 
-def _row(name: str, found: Measured) -> dict[str, Any]:
-    ever = found.first > 0
-    shares = dict(zip(CRITERIA, _means(ever), strict=True))
-    means = dict(zip(MEASURES, _means(found.measures), strict=True))
-    told = sorted((c for c in CRITERIA if shares[c] > _USUAL), key=lambda c: -shares[c])[:_TOLD]
-    of = {key: found.measures[:, MEASURES.index(key)] for key in ("closing_loop", "ai_phrases")}
-    loops = of["closing_loop"][~np.isnan(of["closing_loop"])]
-    n = len(found.seed_ids)
-    return {
-        "model": name,
-        "measured": n,
-        "flagged": float(ever.any(axis=1).mean()) if n else math.nan,
-        "why": ", ".join(f"{NAMES[c]} {100 * shares[c]:.0f} %" for c in told) or None,
-        **shares,
-        **{f"first_{c}": _median(found.first[:, i]) for i, c in enumerate(CRITERIA)},
-        "first_flag": _median(_first_of_any(found)),
-        "loop_share": len(loops) / n if n else math.nan,
-        "loop_from": float(np.median(loops)) if len(loops) else math.nan,
-        "ai_share": float((of["ai_phrases"] > 0).mean()) if n else math.nan,
-        **{key: means[key] for key in (*_MEANS, "length_growth", "mean_words")},
-    }
+@dataclass(frozen=True)
+class _Row:
+    """A contestant and what was measured of its dialogues."""
+
+    name: str
+    found: Measured
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """Measure -> mean over the dialogues where it is known; nan where it is in none."""
+        known = ~np.isnan(self.found.measures)
+        total = np.where(known, self.found.measures, 0).sum(axis=0)
+        n = known.sum(axis=0)
+        means = np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0)
+        return dict(zip(MEASURES, means.tolist(), strict=True))
+
+    def measure(self, key: str) -> Floats:
+        """A measure of every dialogue."""
+        return self.found.measures[:, MEASURES.index(key)]
+
+    def first(self, criterion: str) -> Indices:
+        """The first utterance of every dialogue that a criterion flags, 0 for none."""
+        return self.found.first[:, CRITERIA.index(criterion)]
+
+    @property
+    def why(self) -> str | None:
+        """The criteria that flag most dialogues, in words."""
+        shares = {criterion: _share(self.first(criterion)) for criterion in CRITERIA}
+        told = sorted((c for c in CRITERIA if shares[c] > _USUAL), key=lambda c: -shares[c])
+        return ", ".join(f"{NAMES[c]} {100 * shares[c]:.0f} %" for c in told[:_TOLD]) or None
 
 
-def _agreement(both: Any) -> dict[str, float | int]:
-    flag, judge = both.T
-    accused = (flag > 0) & (judge > 0)
-    return {
-        "readable": len(both),
-        "same": float((accused & (flag == judge)).mean()),
-        "near": float((accused & (np.abs(flag - judge) <= 1)).mean()),
-        "neither": float(((flag == 0) & (judge == 0)).mean()),
-        "only_judge": float(((flag == 0) & (judge > 0)).mean()),
-        "only_flags": float(((flag > 0) & (judge == 0)).mean()),
-    }
+@dataclass(frozen=True)
+class _Beside:
+    """First flagged and first accused utterance of dialogues, 0 for none; shapes (n,)."""
+
+    name: str
+    flag: Indices
+    judge: Indices
+
+    @property
+    def apart(self) -> Floats:
+        """Utterances between them; nan where only one accuses, or none does."""
+        accused = (self.flag > 0) & (self.judge > 0)
+        return np.where(accused, np.abs(self.flag - self.judge), np.nan)
 
 
 def _first_of_any(found: Measured) -> Indices:
@@ -147,59 +152,70 @@ def _first_of_any(found: Measured) -> Indices:
     return np.where(first == none, 0, first)
 
 
-def _means(columns: Any) -> list[float]:
-    """Mean of each column without what is nan; nan where nothing is left."""
-    values = np.asarray(columns, dtype=np.float64)
-    known = ~np.isnan(values)
-    total = np.where(known, values, 0).sum(axis=0)
-    n = known.sum(axis=0)
-    means: Floats = np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0)
-    return list(means.tolist())
+def _share(values: Floats | Indices | Flags) -> float:
+    """Share of those above 0."""
+    return float((values > 0).mean()) if len(values) else math.nan
 
 
-def _median(first: Indices) -> float:
-    flagged = first[first > 0]
-    return float(np.median(flagged)) if len(flagged) else math.nan
+def _median(values: Floats | Indices) -> float:
+    """Median of those above 0."""
+    known = values[values > 0]
+    return float(np.median(known)) if len(known) else math.nan
 
 
-_MEANS: Mapping[str, tuple[str, bool]] = {
-    "distinct_2": ("Distinct 2-grams", False),
-    "repetition_rate": ("Repeated", False),
-    "exact_rate": ("Repeated utterances", True),
-    "max_overlap": ("Greatest overlap", True),
-    "question_rate": ("Questions", False),
-    "long_word_share": ("Long words", False),
-    "contraction_share": ("Contractions", False),
-    "layout_share": ("Laid out", True),
-    "emoji_share": ("Emoji", True),
-}
-"""Measures that are shares: heading, and whether for machines only."""
+def _rate(key: str, heading: str, of: Getter, *, detail: bool = False) -> Column:
+    """The share of dialogues where ``of`` is above 0."""
+    return Column(key, heading, "rate", detail, getter=lambda row: _share(of(row)))
+
+
+def _first(key: str, heading: str, of: Getter, *, detail: bool = False) -> Column:
+    """The median utterance over the dialogues where ``of`` is above 0."""
+    return Column(key, heading, "number", detail, getter=lambda row: _median(of(row)))
+
+
+def _mean(key: str, heading: str, kind: Kind = "rate", *, detail: bool = False) -> Column:
+    return Column(key, heading, kind, detail, getter=lambda row: row.means[key])
+
+
+_NAME = Column("model", "Model", "name", getter=lambda row: row.name)
+_LOOP_FROM = replace(
+    _first("loop_from", "Loop from", methodcaller("measure", "closing_loop")),
+    meaning="median first utterance of a closing loop",
+)
 
 _COLUMNS = (
-    Column("model", "Model", "name"),
-    Column("flagged", "Flagged", "rate"),
-    Column("why", "Most often", "name"),
-    Column("first_flag", "First flag", "number"),
-    *(Column(criterion, name[0].upper() + name[1:], "rate") for criterion, name in NAMES.items()),
-    Column("loop_share", "Closing loops", "rate", detail=True),
-    Column("loop_from", "Loop from", "number"),
-    Column("ai_share", "AI phrases", "rate", detail=True),
-    *(Column(key, heading, "rate", detail) for key, (heading, detail) in _MEANS.items()),
-    Column("length_growth", "Growth", "decimal"),
-    Column("mean_words", "Mean words", "number", detail=True),
-    Column("measured", "Dialogues", "count"),
+    _NAME,
+    _rate("flagged", "Flagged", lambda row: _first_of_any(row.found)),
+    Column("why", "Most often", "name", role="reason", of="flagged"),
+    _first("first_flag", "First flag", lambda row: _first_of_any(row.found)),
+    *(_rate(c, f"{s[0].upper()}{s[1:]}", methodcaller("first", c)) for c, s in NAMES.items()),
+    _rate("loop_share", "Closing loops", methodcaller("measure", "closing_loop"), detail=True),
+    _LOOP_FROM,
+    _rate("ai_share", "AI phrases", methodcaller("measure", "ai_phrases"), detail=True),
+    _mean("distinct_2", "Distinct 2-grams"),
+    _mean("repetition_rate", "Repeated"),
+    _mean("exact_rate", "Repeated utterances", detail=True),
+    _mean("max_overlap", "Greatest overlap", detail=True),
+    _mean("question_rate", "Questions"),
+    _mean("long_word_share", "Long words"),
+    _mean("contraction_share", "Contractions"),
+    _mean("layout_share", "Laid out", detail=True),
+    _mean("emoji_share", "Emoji", detail=True),
+    _mean("length_growth", "Growth", "decimal"),
+    _mean("mean_words", "Mean words", "number", detail=True),
+    Column("measured", "Dialogues", "count", getter=lambda row: len(row.found.seed_ids)),
     *(
-        Column(f"first_{criterion}", f"First: {name}", "number", detail=True)
-        for criterion, name in NAMES.items()
+        _first(f"first_{c}", f"First: {s}", methodcaller("first", c), detail=True)
+        for c, s in NAMES.items()
     ),
 )
 
 _AGREEMENT = (
-    Column("model", "Model", "name"),
-    Column("same", "Same utterance", "rate"),
-    Column("near", "Within one", "rate"),
-    Column("neither", "Neither accuses", "rate"),
-    Column("only_judge", "Only the judge", "rate"),
-    Column("only_flags", "Only a flag", "rate"),
-    Column("readable", "Dialogues", "count"),
+    _NAME,
+    _rate("same", "Same utterance", lambda row: row.apart == 0),
+    _rate("near", "Within one", lambda row: row.apart <= 1),
+    _rate("neither", "Neither accuses", lambda row: (row.flag == 0) & (row.judge == 0)),
+    _rate("only_judge", "Only the judge", lambda row: (row.flag == 0) & (row.judge > 0)),
+    _rate("only_flags", "Only a flag", lambda row: (row.flag > 0) & (row.judge == 0)),
+    Column("readable", "Dialogues", "count", role="readable", getter=lambda row: len(row.flag)),
 )

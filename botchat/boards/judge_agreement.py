@@ -1,13 +1,13 @@
-"""A comparison of judges as tables: who agrees with people, with whom, and at what price."""
+"""Tables of a comparison of judges: agreement with people and with each other, and its price."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botchat.boards.judge_health import SURENESS
-from botchat.boards.tables import Column, Kind, Table, table
+from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
 from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Codes, Grid
@@ -19,14 +19,14 @@ from botchat.ratings.comparisons import Comparisons
 
 @dataclass(frozen=True)
 class Findings:
-    """What a comparison of judges says, row by row and JSON-ready."""
+    """The results of a comparison of judges, JSON-ready."""
 
     subject: str
     """What was judged, for titles."""
     truth: str
-    """What judges are measured against, a few words; empty: only against each other."""
+    """What judges are compared with, in a few words; empty: only with each other."""
     rows: tuple[Row, ...]
-    """One a judge (`botchat.measures.agreement.Agreement.rows`), and what its verdicts cost."""
+    """One a judge (`botchat.measures.agreement.Agreement.rows`), with the price of its verdicts."""
     annotators: tuple[Row, ...]
     pairs: tuple[Row, ...]
     groups: tuple[Row, ...]
@@ -45,28 +45,16 @@ def controls(pairs: Iterable[Row]) -> list[Row]:
         pairs: of `botchat.measures.agreement.Agreement`.
 
     Returns:
-        Rows ``judge``, ``control``, ``n`` cases both have a verdict on, ``changed`` share of them,
+        Rows ``judge``, ``control``, ``n`` cases with a verdict of both, ``changed`` share of them,
         ``wrong_to_right`` and ``right_to_wrong`` from the control to the judge (``None`` where the
-        truth is not known), ``accuracy_difference`` and ``kappa_difference``, judge less control,
+        truth is not known), ``accuracy_difference`` and ``kappa_difference``, judge minus control,
         ``mcnemar_p``.
     """
-    found = []
-    for pair in pairs:
-        judge, control = pair["judge_a"], pair["judge_b"]
-        if control not in (f"{judge}{BEFORE_TALK}", f"{judge}{CALL_MATCHED}"):
-            continue
-        known = pair["mcnemar_p"] is not None
-        row: Row = {"judge": judge, "control": control, "n": pair["n"]}
-        for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
-            alike = pair[f"agreement{other}"]
-            row[f"changed{end}"] = None if alike is None else 1 - alike
-        row["wrong_to_right"] = pair["only_a_right"] if known else None
-        row["right_to_wrong"] = pair["only_b_right"] if known else None
-        for name in ("accuracy", "kappa"):
-            keys = [f"{name}_difference{end}" for end in ("", "_low", "_high")]
-            row |= {key: pair[key] for key in keys}
-        found.append(row | {"mcnemar_p": pair["mcnemar_p"]})
-    return found
+    return [
+        record(_CONTROLS, pair)
+        for pair in pairs
+        if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in (BEFORE_TALK, CALL_MATCHED))
+    ]
 
 
 def ratings(
@@ -74,7 +62,7 @@ def ratings(
 ) -> dict[tuple[str, str], float]:
     """(judge, contestant) -> Bradley-Terry rating by that judge's verdicts, as on a leaderboard.
 
-    People together stand under ``truth_prefix``. Empty where contestants were judged alone.
+    The majority of people is the judge ``truth_prefix``. Empty where contestants were judged alone.
     """
     grid = Grid.of(annotations, truth_prefix)
     if NOBODY in grid.contestants or not len(grid.item):
@@ -94,25 +82,43 @@ def ratings(
     return found
 
 
+def _compared(grid: Grid, said: Codes) -> tuple[list[tuple[str, str, float]], list[str]]:
+    """Readable verdicts as (first, second, result of the first), and the seed of each."""
+    rows, seeds = [], []
+    for i, (first, second) in enumerate(grid.sides.tolist()):
+        for order in (0, 1):
+            code = int(said[i, order])
+            if code < UNREADABLE:
+                sides = (first, second) if order == 0 else (second, first)
+                names = [grid.contestants[side] for side in sides]
+                rows.append((names[0], names[1], (1 + code) / 2))
+                seeds.append(grid.items[int(grid.item[i])])
+    return rows, seeds
+
+
+def judges_table(found: Findings) -> Table:
+    """One row a judge, with all columns, also those that have no value."""
+    by_truth = f"against {found.truth}" if found.truth else "against each other"
+    columns = _JUDGES if found.truth else [column for column in _JUDGES if column.key != "n"]
+    title = f"Judges {by_truth}: {found.subject}"
+    return table("judges", title, columns, found.rows, [found.signature], _HOW_READ)
+
+
 def tables(found: Findings) -> list[Table]:
     """Judges, their controls, people, groups, pairs and rankings, as far as there are any."""
-    by_truth = f"against {found.truth}" if found.truth else "against each other"
-    judges = _JUDGES if found.truth else [column for column in _JUDGES if column.key != "n"]
+    judges = judges_table(found)
     # One person alone has no others to agree with.
     people = found.annotators if len(found.annotators) > 1 else ()
-    parts: list[tuple[str, str, Sequence[Column], Sequence[Row], str]] = [
-        ("judges", f"Judges {by_truth}: {found.subject}", judges, priced(found.rows), _HOW_READ),
-        ("controls", "What the talk changed", _CONTROLS, found.controls, _HOW_CHANGED),
-        ("annotators", "People against the majority of the others", judges, people, ""),
-        ("groups", "Agreement within groups", _GROUPS, found.groups, _HOW_GROUPED),
-        ("pairs", "Judges against each other", _PAIRS, found.pairs, _HOW_PAIRED),
-        ("rankings", "The ranking by each judge", _RANKINGS, found.rankings, ""),
+    made, columns = [found.signature], judges.columns
+    parts = [
+        judges,
+        table("controls", "What the talk changed", _CONTROLS, found.controls, made, _HOW_CHANGED),
+        table("annotators", "People against the majority of the others", columns, people, made),
+        table("groups", "Agreement within groups", _GROUPS, found.groups, made, _HOW_GROUPED),
+        table("pairs", "Judges against each other", _PAIRS, found.pairs, made, _HOW_PAIRED),
+        table("rankings", "The ranking by each judge", _RANKINGS, found.rankings, made),
     ]
-    return [
-        table(name, title, filled(columns, rows), rows, [found.signature], note)
-        for name, title, columns, rows, note in parts
-        if rows
-    ]
+    return [part.filled() for part in parts if len(part.frame)]
 
 
 def as_json(found: Findings) -> dict[str, Any]:
@@ -126,108 +132,130 @@ def as_json(found: Findings) -> dict[str, Any]:
     }
 
 
-def filled(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns that have a value in some row, and those that hold names."""
-    return [
-        column
-        for column in columns
-        if column.kind == "name" or any(row.get(column.key) is not None for row in rows)
-    ]
+def _figure(
+    key: str, heading: str, kind: Kind, meaning: str = "", *, detail: bool = False
+) -> tuple[Column, ...]:
+    """A figure and the ends of its interval."""
+    return with_ends(Column(key, heading, kind, detail, meaning))
 
 
-def with_interval(key: str, heading: str, kind: Kind, *, detail: bool = False) -> list[Column]:
-    """A figure, and the ends of its interval where people read it too."""
-    return [
-        Column(key, heading, kind, detail),
-        Column(f"{key}_low", f"{heading}, low", kind, detail),
-        Column(f"{key}_high", f"{heading}, high", kind, detail),
-    ]
-
-
-def _without_ends(key: str, heading: str, kind: Kind, *, detail: bool = False) -> list[Column]:
-    first, *ends = with_interval(key, heading, kind, detail=detail)
-    return [first, *(Column(end.key, end.heading, kind, detail=True) for end in ends)]
+def _headline(key: str, heading: str, kind: Kind, meaning: str = "") -> tuple[Column, ...]:
+    """A figure; the ends of its interval are for machines only."""
+    return with_ends(Column(key, heading, kind, meaning=meaning), detail=True)
 
 
 PRICE = (
     Column("calls", "Calls", "number"),
     Column("tokens", "Tokens", "number"),
-    Column("usd_per_1000", "USD / 1000", "decimal"),
+    Column(
+        "usd_per_1000",
+        "USD / 1000",
+        "decimal",
+        getter=lambda row: None if row.get("usd") is None else 1000 * row["usd"],
+    ),
     Column("seconds", "Seconds", "decimal"),
 )
-"""Of one verdict; of a thousand in money."""
+"""Of one verdict; money of a thousand, since that of one has too many decimals."""
 
+*_SAMPLED, _CONFIDENCE = SURENESS
+
+_FIGURES = [
+    *_figure("accuracy", "Accuracy", "rate"),
+    *_figure("kappa", "Kappa", "decimal"),
+    *_headline("fleiss_kappa", "Fleiss", "decimal"),
+    *_headline("detection_rate", "AI found", "rate"),
+    *_headline("exact_index_rate", "Right index", "rate"),
+    *_headline("false_alarm_rate", "People accused", "rate"),
+    *_headline(
+        "consistency",
+        "Same in both orders",
+        "rate",
+        "by construction 100 where a judge is asked in both orders for every verdict",
+    ),
+    *_headline(
+        "position_preference",
+        "First preferred",
+        "rate",
+        "of the decided verdicts, 50 is no preference",
+    ),
+    *_headline("tie_rate", "Ties", "rate"),
+    *_headline("unreadable_rate", "Unreadable", "rate"),
+    *_headline("spearman", "Spearman", "decimal"),
+    *_headline("kendall", "Kendall", "decimal"),
+    *_headline("length_preference", "Prefers longer", "decimal"),
+    *_headline("self_preference", "Prefers itself", "decimal"),
+]
 _JUDGES = [
     Column("judge", "Judge", "name"),
     Column("n", "With truth", "count"),
     Column("verdicts", "Verdicts", "count"),
-    *with_interval("accuracy", "Accuracy", "rate"),
-    *with_interval("kappa", "Kappa", "decimal"),
-    *_without_ends("fleiss_kappa", "Fleiss", "decimal"),
-    *_without_ends("detection_rate", "AI found", "rate"),
-    *_without_ends("exact_index_rate", "Right index", "rate"),
-    *_without_ends("false_alarm_rate", "People accused", "rate"),
-    *_without_ends("consistency", "Same in both orders", "rate"),
-    *_without_ends("position_preference", "First preferred", "rate"),
-    *_without_ends("tie_rate", "Ties", "rate"),
-    *_without_ends("unreadable_rate", "Unreadable", "rate"),
-    *_without_ends("spearman", "Spearman", "decimal"),
-    *_without_ends("kendall", "Kendall", "decimal"),
-    *_without_ends("length_preference", "Prefers longer", "decimal"),
-    *_without_ends("self_preference", "Prefers itself", "decimal"),
-    *(column for column in SURENESS if column.key != "confidence"),
-    *_without_ends("confidence", "Confidence", "rate"),
-    *_without_ends("overconfidence", "Overconfident", "decimal"),
+    *_FIGURES,
+    *_SAMPLED,
+    *with_ends(_CONFIDENCE, detail=True),
+    *_headline("overconfidence", "Overconfident", "decimal"),
     Column("accuracy_worst", "Accuracy, worst", "rate", detail=True),
     Column("accuracy_best", "Accuracy, best", "rate", detail=True),
     *PRICE,
 ]
+
+
+def _if_known(key: str) -> Getter:
+    """A number of a pair where the truth is known, else ``None``."""
+    return lambda pair: None if pair["mcnemar_p"] is None else pair[key]
+
+
+def _unlike(key: str) -> Getter:
+    return lambda pair: None if pair[key] is None else 1 - pair[key]
+
+
 _CONTROLS = [
-    Column("judge", "Judge", "name"),
-    Column("control", "Control", "name"),
+    Column("judge", "Judge", "name", getter=lambda pair: pair["judge_a"]),
+    Column(
+        "control",
+        "Control",
+        "name",
+        meaning="one judge asked as often",
+        getter=lambda pair: pair["judge_b"],
+    ),
     Column("n", "Verdicts", "count"),
-    *_without_ends("changed", "Changed", "rate"),
-    Column("wrong_to_right", "Wrong to right", "count"),
-    Column("right_to_wrong", "Right to wrong", "count"),
-    *with_interval("accuracy_difference", "Accuracy +", "decimal"),
-    *_without_ends("kappa_difference", "Kappa +", "decimal"),
+    *with_ends(
+        Column("changed", "Changed", "rate", getter=_unlike("agreement")),
+        detail=True,
+        low=_unlike("agreement_high"),
+        high=_unlike("agreement_low"),
+    ),
+    Column("wrong_to_right", "Wrong to right", "count", getter=_if_known("only_a_right")),
+    Column("right_to_wrong", "Right to wrong", "count", getter=_if_known("only_b_right")),
+    *_figure("accuracy_difference", "Accuracy +", "decimal", "judge less control"),
+    *_headline("kappa_difference", "Kappa +", "decimal"),
     Column("mcnemar_p", "McNemar p", "decimal"),
 ]
+"""Of the pair of a judge and its control."""
+
 _GROUPS = [
     Column("group", "Group", "name"),
     Column("raters", "Raters", "count"),
     Column("units", "Units", "count"),
-    *with_interval("fleiss_kappa", "Fleiss", "decimal"),
-    *with_interval("krippendorff_alpha", "Alpha", "decimal"),
-    *_without_ends("error_correlation", "Shared errors", "decimal"),
-    *with_interval("effective_votes", "Effective votes", "number"),
+    *_figure("fleiss_kappa", "Fleiss", "decimal"),
+    *_figure("krippendorff_alpha", "Alpha", "decimal"),
+    *_headline("error_correlation", "Shared errors", "decimal"),
+    *_figure("effective_votes", "Effective votes", "number"),
 ]
 _PAIRS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
     Column("n", "Verdicts", "count"),
-    *with_interval("agreement", "Agreement", "rate"),
-    *_without_ends("agreement_kappa", "Kappa", "decimal"),
-    *_without_ends("ranking_kendall", "Rankings", "decimal"),
-    *with_interval("accuracy_difference", "Accuracy +", "decimal"),
+    *_figure("agreement", "Agreement", "rate"),
+    *_headline("agreement_kappa", "Kappa", "decimal"),
+    *_headline(
+        "ranking_kendall", "Rankings", "decimal", "Kendall's tau of the contestants' scores"
+    ),
+    *_figure("accuracy_difference", "Accuracy +", "decimal"),
     *(
-        column
-        for name in (
-            "kappa",
-            "fleiss_kappa",
-            "detection_rate",
-            "exact_index_rate",
-            "false_alarm_rate",
-            "consistency",
-            "position_preference",
-            "tie_rate",
-            "unreadable_rate",
-            "spearman",
-            "kendall",
-            "length_preference",
-            "self_preference",
-        )
-        for column in with_interval(f"{name}_difference", f"{name} +", "decimal", detail=True)
+        part
+        for figure in _FIGURES
+        if figure.role == "value" and figure.key != "accuracy"
+        for part in _figure(f"{figure.key}_difference", f"{figure.key} +", "decimal", detail=True)
     ),
     Column("only_a_right", "Only it right", "count"),
     Column("only_b_right", "Only the other", "count"),
@@ -235,97 +263,68 @@ _PAIRS = [
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),
-    Column("rank", "Rank", "count"),
+    Column("rank", "Rank", "count", role="rank", of="score"),
     Column("contestant", "Contestant", "name"),
-    *with_interval("score", "Score", "rate"),
+    *_figure("score", "Score", "rate"),
     Column("bt", "Bradley–Terry", "rating"),
     Column("n", "Comparisons", "count"),
 ]
 
 _HOW_READ = (
-    "Rates in percent. Same in both orders: by construction 100 where a judge is asked in both "
-    "orders for every verdict. First preferred: of the decided verdicts, 50 is no preference. "
+    f"Rates in percent. {explained(_JUDGES)} "
     "Prefers longer, prefers itself: score given beyond what the truth gives, -1 to 1. Calls, "
     "tokens, seconds: of one verdict. Low, high: 95 % bootstrap interval over items."
 )
 _HOW_CHANGED = (
-    "From the control to the judge. Before talk: the same members' opening votes. Control: one "
-    "judge asked as often. Accuracy +: judge less control."
+    "From the control to the judge. Before talk: the same members' opening votes. "
+    f"{explained(_CONTROLS)}"
 )
 _HOW_GROUPED = (
     "Shared errors: mean correlation of two judges' errors; effective votes: how many independent "
     "judges they are worth. Votes before a talk are not among them."
 )
 _HOW_PAIRED = (
-    "On what both have a verdict on. Rankings: Kendall's tau of the contestants' scores. "
-    "+: the first judge less the other."
+    f"On what both have a verdict on. {explained(_PAIRS)} +: the first judge less the other."
 )
-
-
-def priced(rows: Sequence[Row]) -> list[Row]:
-    """Rows with money of a thousand verdicts: of one it is lost in the decimals."""
-    return [
-        row if row.get("usd") is None else {**row, "usd_per_1000": 1000 * row["usd"]}
-        for row in rows
-    ]
-
-
-def _compared(grid: Grid, said: Codes) -> tuple[list[tuple[str, str, float]], list[str]]:
-    rows, seeds = [], []
-    for i, (first, second) in enumerate(grid.sides.tolist()):
-        for order in (0, 1):
-            code = int(said[i, order])
-            if code < UNREADABLE:
-                sides = (first, second) if order == 0 else (second, first)
-                names = [grid.contestants[side] for side in sides]
-                rows.append((names[0], names[1], (1 + code) / 2))
-                seeds.append(grid.items[int(grid.item[i])])
-    return rows, seeds
 
 
 def chateval_1(rows: Sequence[Row], signature: str) -> Table:
     """ChatEval Table 1: accuracy and kappa on FairEval, after position calibration.
 
-    Args:
-        rows: of `botchat.measures.agreement.Agreement` with ``evaluator`` and ``method``;
-            ``accuracy_one_order`` and ``kappa_one_order`` beside them.
-        signature: how they were made.
+    ``rows`` are of `botchat.measures.agreement.Agreement`, with ``evaluator``, ``method``,
+    ``accuracy_one_order`` and ``kappa_one_order``.
     """
-    columns = [
-        Column("evaluator", "Evaluator", "name"),
-        Column("method", "Methods", "name"),
-        *with_interval("accuracy", "Acc. (%)", "rate"),
-        *with_interval("kappa", "Kap.", "decimal"),
-        *with_interval("fleiss_kappa", "Fleiss", "decimal", detail=True),
-        Column("n", "Pairs", "count"),
-        Column("unreadable", "Unreadable", "count"),
-        Column("tie_rate", "Ties", "rate"),
-        Column("accuracy_one_order", "Acc., one order", "rate"),
-        Column("kappa_one_order", "Kap., one order", "decimal"),
-        Column("consistency", "Same in both orders", "rate"),
-        Column("position_preference", "First preferred", "rate"),
-        Column("length_preference", "Prefers longer", "decimal"),
-        *PRICE,
-    ]
-    lines = priced(rows)
     return table(
         "chateval-table-1",
         "FairEval: agreement with people (layout of ChatEval, Table 1)",
-        filled(columns, lines),
-        lines,
+        [
+            Column("evaluator", "Evaluator", "name"),
+            Column("method", "Methods", "name"),
+            *_figure("accuracy", "Acc. (%)", "rate"),
+            *_figure("kappa", "Kap.", "decimal"),
+            *_figure("fleiss_kappa", "Fleiss", "decimal", detail=True),
+            Column("n", "Pairs", "count"),
+            Column("unreadable", "Unreadable", "count"),
+            Column("tie_rate", "Ties", "rate"),
+            Column("accuracy_one_order", "Acc., one order", "rate"),
+            Column("kappa_one_order", "Kap., one order", "decimal"),
+            Column("consistency", "Same in both orders", "rate"),
+            Column("position_preference", "First preferred", "rate"),
+            Column("length_preference", "Prefers longer", "decimal"),
+            *PRICE,
+        ],
+        rows,
         [signature],
         "Which answer is better by the sum of its scores in both orders. One order: by the scores "
         "of each order alone; same in both orders is 100 by construction where a judge is "
         "calibrated itself. Low, high: 95 % bootstrap interval over questions.",
-    )
+    ).filled()
 
 
 def chateval_2(rows: Sequence[Row], signature: str) -> Table:
     """ChatEval Table 2: rank correlations with people on Topical-Chat, remark by remark.
 
-    Args:
-        rows: of `botchat.measures.scores.ScoreAgreement`, with ``aspect``.
-        signature: how they were made.
+    ``rows`` are of `botchat.measures.scores.ScoreAgreement`, with ``aspect``.
     """
     return _correlations(
         "chateval-table-2",
@@ -340,10 +339,7 @@ def chateval_2(rows: Sequence[Row], signature: str) -> Table:
 def mateval_1(rows: Sequence[Row], by: str, signature: str) -> Table:
     """MATEval Tables 1 and 2: rank correlations with people for each kind of error.
 
-    Args:
-        rows: as `botchat.measures.mateval_records.mateval` makes them.
-        by: key of what is compared: ``strategy``.
-        signature: how they were made.
+    ``rows`` are of `botchat.measures.mateval_records.mateval`, of what is compared under ``by``.
     """
     return _correlations(
         "mateval-table-1",
@@ -363,38 +359,50 @@ def _correlations(
     rows: Sequence[Row],
     signature: str,
 ) -> Table:
-    """One row for each value of the first column; two columns for each part, then their means."""
+    """One row for each value of ``first``; two columns for each part, then their means.
+
+    ``parts``: the key of the parts in ``rows``, and their headings.
+    """
     key, headings = parts
-    wide: dict[str, Row] = {}
-    for row in priced(rows):
-        line = wide.setdefault(row[first.key], {first.key: row[first.key], "unreadable": 0})
-        line["unreadable"] += row["unreadable"]
-        for figure in ("spearman", "kendall"):
-            line[f"{row[key]}_{figure}"] = row[figure]
-        line |= {column.key: row.get(column.key) for column in PRICE}
-    for line in wide.values():
-        for figure in ("spearman", "kendall"):
-            given = [line.get(f"{part}_{figure}") for part in headings]
+    wide: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        wide.setdefault(row[first.key], {})[row[key]] = row
+
+    def mean(figure: str, of: Sequence[str]) -> Getter:
+        """The mean over some parts, if all are known."""
+
+        def value(by_part: dict[str, Row]) -> float | None:
+            given = [by_part.get(part, {}).get(figure) for part in of]
             known = [value for value in given if value is not None]
-            line[f"mean_{figure}"] = sum(known) / len(known) if len(known) == len(given) else None
-    signs = (("spearman", "\u03c1"), ("kendall", "\u03c4"))
-    columns = [
-        first,
-        *(
-            Column(f"{part}_{figure}", f"{heading} {sign}", "decimal")
-            for part, heading in {**headings, "mean": "Average"}.items()
-            for figure, sign in signs
-        ),
-        Column("unreadable", "Unreadable", "count"),
-        *PRICE,
-    ]
-    lines = list(wide.values())
+            return sum(known) / len(known) if len(known) == len(of) else None
+
+        return value
+
+    def last(column: Column) -> Column:
+        """A column of ``rows``, from the last part."""
+        return replace(column, getter=lambda by_part: column.value([*by_part.values()][-1]))
+
+    shown = [(part, heading, [part]) for part, heading in headings.items()]
     return table(
         name,
         title,
-        filled(columns, lines),
-        priced(lines),
+        [
+            last(first),
+            *(
+                Column(f"{part}_{figure}", f"{said} {sign}", "decimal", getter=mean(figure, of))
+                for part, said, of in [*shown, ("mean", "Average", list(headings))]
+                for figure, sign in (("spearman", "\u03c1"), ("kendall", "\u03c4"))
+            ),
+            Column(
+                "unreadable",
+                "Unreadable",
+                "count",
+                getter=lambda by_part: sum(row["unreadable"] for row in by_part.values()),
+            ),
+            *map(last, PRICE),
+        ],
+        wide.values(),
         [signature],
         "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores "
         "are counted and left out.",
-    )
+    ).filled()

@@ -315,7 +315,7 @@ def arena(
         name,
         title,
         [
-            Column("rank", "Rank", "count"),
+            Column("rank", "Rank", "count", role="rank", of="elo"),
             MODEL,
             Column("elo", "Elo", "rating"),
             Column("elo_run_std", "± runs", "rating"),
@@ -393,7 +393,8 @@ def place(
     reached = (len(d.utterances) for name in generated for d in dialogues[name].values())
     longest = max(reached, default=rates.PASS_AT[-1])
     turns = [n for n in reversed(rates.PASS_AT) if n <= longest] or [longest]
-    parts = [(f"_n{n}", f"@{n}") for n in turns]
+    parts: list[tuple[str, str, int | None]] = [(f"_n{n}", f"@{n}", n) for n in turns]
+    parts.append(("_human_length", "@human length", None))
     rows: list[Row] = []
     for name, said in verdicts.items():
         row: dict[str, Any] = {"model": name}
@@ -409,8 +410,8 @@ def place(
             MODEL,
             *(
                 column
-                for i, (suffix, heading) in enumerate([*parts, ("_human_length", "@human length")])
-                for column in _success_columns(suffix, heading, detail=i > 0)
+                for i, (suffix, heading, n) in enumerate(parts)
+                for column in _success_columns(suffix, heading, n, detail=i > 0)
             ),
         ],
         descending(rows, by_success),
@@ -508,8 +509,8 @@ def reported(
             MODEL,
             Column("score", "Score", "number"),
             Column("any", "Any error", "rate"),
-            Column("low", "Any error, low", "rate", detail=True),
-            Column("high", "Any error, high", "rate", detail=True),
+            Column("low", "Any error, low", "rate", detail=True, role="low", of="any"),
+            Column("high", "Any error, high", "rate", detail=True, role="high", of="any"),
             *(Column(type_, name, "rate") for type_, name in ERRORS.items()),
             *(Column(f"score_{type_}", name, "number", True) for type_, name in ERRORS.items()),
             *(Column(f"readable_{type_}", name, "count", True) for type_, name in ERRORS.items()),
@@ -583,14 +584,14 @@ _PAIRWISE = (
     Column("win", "Win", "rate"),
     Column("tie", "Tie", "rate"),
     Column("lose", "Lose", "rate"),
-    Column("win_low", "Win, low", "rate", detail=True),
-    Column("win_high", "Win, high", "rate", detail=True),
+    Column("win_low", "Win, low", "rate", detail=True, role="low", of="win"),
+    Column("win_high", "Win, high", "rate", detail=True, role="high", of="win"),
     Column("win_or_tie", "Win + tie", "rate"),
-    Column("win_or_tie_low", "Low", "rate"),
-    Column("win_or_tie_high", "High", "rate"),
-    Column("readable", "Comparisons", "count"),
-    Column("missing", "Missing", "count", detail=True),
-    Column("coverage", "Coverage", "rate"),
+    Column("win_or_tie_low", "Low", "rate", role="low", of="win_or_tie"),
+    Column("win_or_tie_high", "High", "rate", role="high", of="win_or_tie"),
+    Column("readable", "Comparisons", "count", role="readable"),
+    Column("missing", "Missing", "count", detail=True, role="missing"),
+    Column("coverage", "Coverage", "rate", role="coverage"),
 )
 
 
@@ -623,12 +624,13 @@ def _alike(met: Iterable[Tally]) -> dict[str, float]:
     return {"win": win, "tie": win_or_tie - win, "lose": 1 - win_or_tie, "win_or_tie": win_or_tie}
 
 
-def _success_columns(suffix: str, heading: str, detail: bool) -> list[Column]:
+def _success_columns(suffix: str, heading: str, n: int | None, detail: bool) -> list[Column]:
+    of = f"success{suffix}"
     return [
-        Column(f"success{suffix}", heading, "rate"),
-        Column(f"low{suffix}", "Low", "rate", detail),
-        Column(f"high{suffix}", "High", "rate", detail),
-        *_covered_columns(suffix, detail=detail),
+        Column(of, heading, "rate", n=n),
+        Column(f"low{suffix}", "Low", "rate", detail, role="low", of=of, n=n),
+        Column(f"high{suffix}", "High", "rate", detail, role="high", of=of, n=n),
+        *_covered_columns(suffix, detail=detail, of=of, n=n),
     ]
 
 
@@ -641,11 +643,13 @@ def _success(suffix: str, rate: Rate) -> dict[str, Any]:
     }
 
 
-def _covered_columns(suffix: str = "", *, detail: bool = False) -> list[Column]:
+def _covered_columns(
+    suffix: str = "", *, detail: bool = False, of: str = "", n: int | None = None
+) -> list[Column]:
     return [
-        Column(f"readable{suffix}", "Readable", "count", detail),
-        Column(f"missing{suffix}", "Missing", "count", detail),
-        Column(f"coverage{suffix}", "Coverage", "rate", detail),
+        Column(f"readable{suffix}", "Readable", "count", detail, role="readable", of=of, n=n),
+        Column(f"missing{suffix}", "Missing", "count", detail, role="missing", of=of, n=n),
+        Column(f"coverage{suffix}", "Coverage", "rate", detail, role="coverage", of=of, n=n),
     ]
 
 

@@ -1,14 +1,14 @@
-"""Bradley-Terry on a board: ratings with intervals, what ties and style move, what does not fit."""
+"""Bradley-Terry on a board: ratings, intervals, effects of ties and of style, pairs that misfit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, Table, explained, plain, record, table, with_ends
+from botchat.interfaces import Row
 from botchat.ratings.bradley_terry import (
     BradleyTerryResult,
     PairFit,
@@ -16,37 +16,34 @@ from botchat.ratings.bradley_terry import (
     pair_fit,
     tie_sensitivity,
 )
-from botchat.ratings.comparisons import Comparisons, Flags, Floats
+from botchat.ratings.comparisons import Comparisons, Floats
 from botchat.ratings.style import StyleResult, fit_style
 
 WORST_PAIRS = 10
 """Pairs that the table of misfit shows."""
 
 UNEVEN = 1.1
-"""Comparisons of one pair for one of another from which pairs are weighed. Below, what is missing
-is chance (dialogues that stopped early), and Elo stays as the paper defines it."""
-
-_ALIKE = "count every pair alike"
-_AS_IT_IS = "depend on which pairs have more"
+"""Greatest ratio of the comparisons of two pairs at which Elo still is as the paper defines it: up
+to here, what is missing is chance (dialogues that stopped early). Above, pairs are weighted."""
 
 _NAMED = 5
-"""Models that a sentence names."""
+"""Most models that a sentence names."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """Which of the comparisons that a protocol has were made, readable or not."""
+    """How many of the comparisons that a protocol has were made, readable or not."""
 
     made: tuple[int, ...]
-    """Of every pair of models."""
+    """One number for every pair of models."""
     expected: int
-    """Of a pair."""
+    """Comparisons that each pair should have."""
     chosen: int = 0
-    """Of all: those that an adaptive design asked for."""
+    """How many of ``made`` the adaptive Arena chose."""
 
     @property
     def full(self) -> bool:
-        """Whether every pair has all."""
+        """Whether every pair has all its comparisons."""
         return all(made >= self.expected for made in self.made)
 
     @property
@@ -64,34 +61,31 @@ class Design:
         return f"data:{100 * share:.1f}%{',adaptive' if self.chosen else ''}"
 
     def note(self) -> str:
-        """What a reader must know of it."""
+        """How complete the comparisons are, and what that means for the numbers."""
         if self.full:
             return f"Every pair was compared as often as there are cases: {self.expected:,} times."
         least, most = min(self.made), max(self.made)
         made = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        how, total = "", sum(self.made)
+        if self.chosen:
+            which = "they were" if self.chosen >= total else f"{self.chosen:,} of {total:,} were"
+            how = f"; {which} chosen adaptively, most where the order of two models was in doubt"
+        others = "count every pair alike" if self.uneven else "depend on which pairs have more"
         return (
-            f"Not every comparison was made: pairs have {made} of {self.expected:,}{self._how()}. "
-            "Bradley–Terry weighs a pair by what it has; Elo and the rates "
-            f"{_ALIKE if self.uneven else _AS_IT_IS}."
+            f"Not every comparison was made: pairs have {made} of {self.expected:,}{how}. "
+            f"Bradley–Terry weighs a pair by what it has; Elo and the rates {others}."
         )
-
-    def _how(self) -> str:
-        made = sum(self.made)
-        if not self.chosen:
-            return ""
-        which = "they were" if self.chosen >= made else f"{self.chosen:,} of {made:,} were"
-        return f"; {which} chosen adaptively, most where the order of two models was in doubt"
 
 
 @dataclass(frozen=True, eq=False)
 class Strengths:
-    """Everything that Bradley-Terry says about some comparisons."""
+    """All results of Bradley-Terry on some comparisons."""
 
     design: Design
     ties: TieSensitivity
     pairs: PairFit
     style: StyleResult | None
-    """``None``: the dialogues were not measured."""
+    """``None``: the style of the dialogues was not measured."""
 
     @classmethod
     def of(
@@ -101,21 +95,25 @@ class Strengths:
         differences: Floats | None = None,
         features: Sequence[str] = (),
     ) -> Strengths:
-        """Fit, and fit again with other readings.
+        """Fit at least one comparison: as they are, with ties read otherwise, and at equal style.
 
-        Args:
-            comparisons: at least one.
-            design: how they were chosen.
-            differences: style of the first dialogue less that of the second, a row a comparison;
-                rows that are not finite are left out.
-            features: its columns.
+        ``differences``: style of the first dialogue minus that of the second, shape (comparisons,
+        features); rows that are not finite are left out.
         """
         ties = tie_sensitivity(comparisons)
         style = None
         if differences is not None:
             known = np.asarray(np.isfinite(differences).all(axis=1))
             if known.any():
-                style = fit_style(_only(comparisons, known), differences[known], features)
+                cluster = comparisons.cluster
+                measured = Comparisons(
+                    comparisons.models,
+                    comparisons.first[known],
+                    comparisons.second[known],
+                    comparisons.result[known],
+                    None if cluster is None else cluster[known],
+                )
+                style = fit_style(measured, differences[known], features)
         return cls(design, ties, pair_fit(comparisons, ties.half), style)
 
     @property
@@ -125,7 +123,7 @@ class Strengths:
 
     @property
     def signature(self) -> str:
-        """From what and how they were made: ``data:full|bt:ties0.5,95%,by-seed``."""
+        """The data and the settings, as in ``data:full|bt:ties0.5,95%,by-seed``."""
         fitted = self.fitted
         errors = "by-seed" if fitted.n_clusters else "independent"
         level = f"{100 * fitted.settings.confidence:g}%"
@@ -133,39 +131,22 @@ class Strengths:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the board must say of them, a sentence each."""
+        """What a reader of the board must know, a sentence each."""
         warned = [f"Bradley–Terry: {self.fitted.warning}."] if self.fitted.warning else []
         return (*warned, *([] if self.design.full else [self.design.note()]))
 
-    def rows(self) -> dict[str, dict[str, Any]]:
-        """Model -> values of `COLUMNS`."""
-        fitted, places = self.fitted, self.ties.places
-        values: dict[str, Any] = {
-            "bt": fitted.rating,
-            "bt_low": fitted.low,
-            "bt_high": fitted.high,
-            "bt_group": fitted.rank,
-            "bt_tie_shift": np.abs(places - places[0]).max(axis=0),
-            "bt_place": places[0],
-            "bt_place_ties_dropped": places[1],
-            "bt_place_ties_won": places[2],
-        }
+    def rows(self) -> dict[str, Row]:
+        """Model -> values of `COLUMNS`, without those of a fit that there is not."""
         found = {
-            model: {key: column[i].item() for key, column in values.items()}
-            for i, model in enumerate(fitted.models)
+            key: values for key, values in record(_COLUMNS, self).items() if values is not None
         }
-        if self.style is not None:
-            adjusted = self.style.adjusted
-            for i, model in enumerate(adjusted.models):
-                found[model] |= {
-                    "bt_style": adjusted.rating[i].item(),
-                    "bt_style_low": adjusted.low[i].item(),
-                    "bt_style_high": adjusted.high[i].item(),
-                }
-        return found
+        return {
+            model: {key: values[i].item() for key, values in found.items()}
+            for i, model in enumerate(self.fitted.models)
+        }
 
     def note(self) -> str:
-        """How a reader reads the columns."""
+        """How to read the columns."""
         fitted = self.fitted
         level = f"{100 * fitted.settings.confidence:g} %"
         if fitted.warning:
@@ -199,54 +180,52 @@ class Strengths:
         """The pairs whose results the ratings explain worst; ``None`` where none can differ."""
         pairs = self.pairs
         order = np.argsort(-np.abs(pairs.residual), kind="stable")[:WORST_PAIRS]
-        models = self.fitted.models
-        rows = [
-            {
-                "model_a": models[pairs.first[i]],
-                "model_b": models[pairs.second[i]],
-                "games": round(float(pairs.games[i])),
-                "observed": pairs.observed[i].item(),
-                "expected": pairs.expected[i].item(),
-                "residual": pairs.residual[i].item(),
-            }
-            for i in order
-            if pairs.residual[i]
-        ]
-        if not rows:
+        worst = [i for i in order if pairs.residual[i]]
+        if not worst:
             return None
+        models = self.fitted.models
+        columns = [
+            Column("model_a", "Model", "name", getter=lambda i: models[pairs.first[i]]),
+            Column("model_b", "Against", "name", getter=lambda i: models[pairs.second[i]]),
+            Column("games", "Comparisons", "count", getter=lambda i: round(float(pairs.games[i]))),
+            Column("observed", "Score", "rate", getter=lambda i: pairs.observed[i]),
+            Column("expected", "Expected", "rate", getter=lambda i: pairs.expected[i]),
+            Column(
+                "residual",
+                "Residual",
+                "number",
+                meaning="observed less expected score (a tie is half), in standard errors",
+                getter=lambda i: pairs.residual[i],
+            ),
+        ]
         beyond = int((np.abs(pairs.residual) > 3).sum())
         return table(
             name,
             f"{title}: pairs that one number a model does not explain",
-            _MISFIT,
-            rows,
+            columns,
+            worst,
             [signature],
             f"Misfit {pairs.misfit:.2f}: the mean square residual, about 1 where one number a "
-            f"model does. {beyond} of {len(pairs.residual)} pairs are beyond ±3. Residual: "
-            "observed less expected score (a tie is half), in standard errors.",
+            f"model does. {beyond} of {len(pairs.residual)} pairs are beyond ±3. "
+            f"{explained(columns)}",
         )
 
     def style_table(self, name: str, title: str, signature: str) -> Table | None:
-        """What the judge gives for each feature of style; ``None`` where it is not measured."""
+        """What each feature of style is worth to the judge; ``None`` where it is not measured."""
         style = self.style
         if style is None:
             return None
-        rows = [
-            {
-                "feature": feature,
-                "worth": style.coefficient[i].item(),
-                "worth_low": style.low[i].item(),
-                "worth_high": style.high[i].item(),
-                "step": style.scale[i].item(),
-            }
-            for i, feature in enumerate(style.features)
-        ]
+        worth = Column("worth", "Worth", "rating", getter=lambda i: style.coefficient[i])
         warning = f" {style.warning}." if style.warning else ""
         return table(
             name,
             f"{title}: what style is worth",
-            _STYLE,
-            rows,
+            [
+                Column("feature", "Style", "name", getter=lambda i: style.features[i]),
+                *with_ends(worth, "95 %", low=lambda i: style.low[i], high=lambda i: style.high[i]),
+                Column("step", "One step", "decimal", getter=lambda i: style.scale[i]),
+            ],
+            range(len(style.features)),
             [signature],
             "Rating points that the judge gives a dialogue for one step more than the other has, "
             "at equal strength; a step is the usual difference of two dialogues. Length: logarithm "
@@ -256,48 +235,44 @@ class Strengths:
         )
 
 
-COLUMNS = (
-    Column("bt", "Bradley–Terry", "rating"),
-    Column("bt_low", "95 % low", "rating"),
-    Column("bt_high", "95 % high", "rating"),
-    Column("bt_group", "Group", "count"),
-    Column("bt_tie_shift", "Moved by ties", "count"),
-    Column("bt_style", "At equal style", "rating"),
-    Column("bt_style_low", "95 % low", "rating"),
-    Column("bt_style_high", "95 % high", "rating"),
-    Column("bt_place", "Place", "count", detail=True),
-    Column("bt_place_ties_dropped", "Place, ties dropped", "count", detail=True),
-    Column("bt_place_ties_won", "Place, ties won", "count", detail=True),
+def _place(key: str, heading: str, reading: int) -> Column:
+    """A place under one of the readings of a tie, in the order of `TieSensitivity.places`."""
+    return Column(key, heading, "count", True, getter=lambda of: of.ties.places[reading])
+
+
+_COLUMNS = (
+    *with_ends(
+        Column("bt", "Bradley–Terry", "rating", getter=lambda of: of.fitted.rating),
+        "95 %",
+        low=lambda of: of.fitted.low,
+        high=lambda of: of.fitted.high,
+    ),
+    Column("bt_group", "Group", "count", role="rank", of="bt", getter=lambda of: of.fitted.rank),
+    Column(
+        "bt_tie_shift",
+        "Moved by ties",
+        "count",
+        getter=lambda of: np.abs(of.ties.places - of.ties.places[0]).max(axis=0),
+    ),
+    *with_ends(
+        Column(
+            "bt_style",
+            "At equal style",
+            "rating",
+            getter=lambda of: of.style and of.style.adjusted.rating,
+        ),
+        "95 %",
+        low=lambda of: of.style and of.style.adjusted.low,
+        high=lambda of: of.style and of.style.adjusted.high,
+    ),
+    _place("bt_place", "Place", 0),
+    _place("bt_place_ties_dropped", "Place, ties dropped", 1),
+    _place("bt_place_ties_won", "Place, ties won", 2),
 )
-"""Of an Arena's standing."""
+"""The getters take a `Strengths` and give an array, one value a model."""
 
-_MISFIT = (
-    Column("model_a", "Model", "name"),
-    Column("model_b", "Against", "name"),
-    Column("games", "Comparisons", "count"),
-    Column("observed", "Score", "rate"),
-    Column("expected", "Expected", "rate"),
-    Column("residual", "Residual", "number"),
-)
-
-_STYLE = (
-    Column("feature", "Style", "name"),
-    Column("worth", "Worth", "rating"),
-    Column("worth_low", "95 % low", "rating"),
-    Column("worth_high", "95 % high", "rating"),
-    Column("step", "One step", "decimal"),
-)
-
-
-def _only(comparisons: Comparisons, kept: Flags) -> Comparisons:
-    cluster = comparisons.cluster
-    return Comparisons(
-        comparisons.models,
-        comparisons.first[kept],
-        comparisons.second[kept],
-        comparisons.result[kept],
-        None if cluster is None else cluster[kept],
-    )
+COLUMNS = plain(_COLUMNS)
+"""Of an Arena's standing, whose rows have the values of `Strengths.rows`."""
 
 
 def _listed(models: Sequence[str]) -> str:

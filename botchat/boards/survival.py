@@ -1,16 +1,14 @@
-"""How long dialogues go on before the judge accuses them: Kaplan-Meier over utterances."""
+"""Survival of dialogues until UniEval accuses them: Kaplan-Meier over utterances."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from botchat.boards.tables import Column, Table, table
-from botchat.interfaces import Row
+from botchat.boards.tables import Column, Kind, Role, Table, explained, table
 from botchat.measures.statistics import Floats, Indices
 from botchat.records import Dialogues, Judgment, Seed
 
@@ -21,10 +19,10 @@ _Z95 = 1.959964
 class Curve:
     """Survival by utterance (Kaplan & Meier 1958); all of shape (n,), place i is utterance i + 1.
 
-    ``at_risk``: dialogues that reach the utterance unaccused. ``accused``: those whose first
-    accused utterance it is. ``surviving``: share of dialogues that would go on unaccused after it,
-    0 to 1; nan after the last that anybody reaches. ``low``, ``high``: 95 % interval by Greenwood's
-    variance on the scale of log(-log); nan where nobody has been accused, or everybody.
+    ``at_risk``: dialogues that reach the utterance unaccused. ``accused``: dialogues whose first
+    accused utterance it is. ``surviving``: share of dialogues not accused up to and including it,
+    0 to 1; nan after the last utterance of the longest dialogue. ``low``, ``high``: 95 % interval
+    by Greenwood's variance on the log(-log) scale; nan where ``surviving`` is 0 or 1.
     """
 
     at_risk: Indices
@@ -34,20 +32,22 @@ class Curve:
     high: Floats
 
     def reached(self, share: float) -> int | None:
-        """The first utterance after which at most ``share`` survives; ``None`` if there is none."""
+        """The first utterance after which at most ``share`` survives, or ``None``."""
         found = np.flatnonzero(self.surviving <= share + 1e-12)
         return int(found[0]) + 1 if len(found) else None
 
+    @property
+    def early(self) -> int:
+        """Dialogues that end, unaccused, before the last utterance of the longest one."""
+        whole = self.at_risk[-1] - self.accused[-1]
+        return int(self.at_risk[0] - self.accused.sum() - whole)
+
 
 def estimate(ends: Iterable[tuple[int, bool]], n: int) -> Curve:
-    """The curve of some dialogues.
+    """The curve of some dialogues, the longest of which has ``n`` utterances.
 
-    A dialogue that ends without an accusation says nothing about utterances that it does not have:
-    it counts up to its end, and leaves as if it could have gone either way from there.
-
-    Args:
-        ends: of each dialogue, the first accused utterance and true, or its last and false.
-        n: utterances of the longest.
+    ``ends``: of each dialogue, the first accused utterance and true, or its last and false. A
+    dialogue that ends unaccused is censored: it counts up to its end.
     """
     rows = np.array([(end, accused) for end, accused in ends], dtype=np.intp).reshape(-1, 2)
     last, hit = rows[:, 0], rows[:, 1] > 0
@@ -73,9 +73,7 @@ def estimate(ends: Iterable[tuple[int, bool]], n: int) -> Curve:
 def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Curve]:
     """Contestant -> its curve, up to the longest dialogue that was judged.
 
-    Args:
-        judgments: of UniEval, at most one for each dialogue; unreadable ones are passed over.
-        dialogues: of at least the contestants that were judged.
+    ``judgments`` are UniEval's, at most one for each dialogue; unreadable ones do not count.
     """
     ends: dict[str, list[tuple[int, bool]]] = {}
     longest = 0
@@ -85,7 +83,7 @@ def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Cur
             ends.setdefault(name, [])
             continue
         n = len(dialogues[name][judgment.seed_id].utterances)
-        # An index beyond the end is none that the judge was offered; it accuses the end.
+        # An index after the last utterance was not offered; it counts as the last one.
         end = (n, False) if judgment.verdict == "No" else (min(n, int(judgment.verdict)), True)
         ends.setdefault(name, []).append(end)
         longest = max(longest, n)
@@ -93,65 +91,65 @@ def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Cur
 
 
 def survival(found: Mapping[str, Curve], seeds: Sequence[Seed], signature: str) -> Table:
-    """One row a contestant, those who last longest first.
+    """One row a contestant, the longest survival first.
 
     Args:
         found: contestant -> curve.
-        seeds: the set; a seed without a readable verdict is missing.
+        seeds: the whole set; one without a readable verdict is missing.
         signature: how the judgments were made.
     """
-    turns = range(1, max((len(curve.surviving) for curve in found.values()), default=0) + 1)
-    names = sorted(found, key=lambda name: (_order(found[name]), name))
+    n = max((len(curve.surviving) for curve in found.values()), default=0)
+    missing = Column(
+        "missing",
+        "Missing",
+        "count",
+        meaning="no dialogue or no readable verdict",
+        getter=lambda name: len(seeds) - found[name].at_risk[0],
+        role="missing",
+    )
+    columns = [
+        Column("model", "Model", "name", getter=str),
+        Column("dialogues", "Dialogues", "count", getter=lambda name: found[name].at_risk[0]),
+        Column("accused", "Accused", "count", getter=lambda name: found[name].accused.sum()),
+        Column("early", "Ended before, unaccused", "count", getter=lambda name: found[name].early),
+        missing,
+        Column(
+            "quarter",
+            "A quarter accused by",
+            "count",
+            getter=lambda name: found[name].reached(3 / 4),
+        ),
+        Column("half", "Half accused by", "count", getter=lambda name: found[name].reached(0.5)),
+    ]
     return table(
         "survival",
         "Survival: the first accused utterance",
-        [
-            Column("model", "Model", "name"),
-            Column("dialogues", "Dialogues", "count"),
-            Column("accused", "Accused", "count"),
-            Column("early", "Ended before, unaccused", "count"),
-            Column("missing", "Missing", "count"),
-            Column("quarter", "A quarter accused by", "count"),
-            Column("half", "Half accused by", "count"),
-            *(column for n in turns for column in _columns(n)),
-        ],
-        [_row(name, found[name], len(seeds)) for name in names],
+        [*columns, *(column for i in range(n) for column in _after(found, i + 1))],
+        sorted(found, key=lambda name: (_order(found[name]), name)),
         [signature],
         "Utterance by which a quarter and a half of the dialogues are accused, by Kaplan-Meier: a "
         "dialogue that ends unaccused counts as far as it goes. Ended before: unaccused, and "
-        f"shorter than {turns.stop - 1} utterances. Missing: no dialogue or no readable verdict.",
+        f"shorter than {n} utterances. {explained([missing])}",
     )
 
 
-def _columns(n: int) -> list[Column]:
-    return [
-        Column(f"at_risk_n{n}", f"Reach {n} unaccused", "count", detail=True),
-        Column(f"surviving_n{n}", f"Unaccused after {n}", "rate", detail=True),
-        Column(f"low_n{n}", f"Unaccused after {n}, low", "rate", detail=True),
-        Column(f"high_n{n}", f"Unaccused after {n}, high", "rate", detail=True),
-    ]
+def _after(found: Mapping[str, Curve], n: int) -> Iterator[Column]:
+    """The columns of every contestant's curve after utterance n."""
+    value, heading = f"surviving_n{n}", f"Unaccused after {n}"
 
+    def column(part: str, said: str, kind: Kind, role: Role) -> Column:
+        of = "" if role == "value" else value
+        return Column(
+            f"{part}_n{n}", said, kind, detail=True, role=role, of=of, n=n,
+            getter=lambda name: getattr(found[name], part)[n - 1],
+        )  # fmt: skip
 
-def _row(name: str, curve: Curve, n_seeds: int) -> Row:
-    total, accused = int(curve.at_risk[0]), int(curve.accused.sum())
-    whole = int(curve.at_risk[-1] - curve.accused[-1])
-    row: dict[str, Any] = {
-        "model": name,
-        "dialogues": total,
-        "accused": accused,
-        "early": total - accused - whole,
-        "missing": n_seeds - total,
-        "quarter": curve.reached(0.75),
-        "half": curve.reached(0.5),
-    }
-    for n, (at_risk, *shares) in enumerate(
-        zip(curve.at_risk.tolist(), curve.surviving, curve.low, curve.high, strict=True), 1
-    ):
-        row[f"at_risk_n{n}"] = at_risk
-        row |= dict(zip((f"surviving_n{n}", f"low_n{n}", f"high_n{n}"), shares, strict=True))
-    return row
+    yield column("at_risk", f"Reach {n} unaccused", "count", "readable")
+    yield column("surviving", heading, "rate", "value")
+    yield column("low", f"{heading}, low", "rate", "low")
+    yield column("high", f"{heading}, high", "rate", "high")
 
 
 def _order(curve: Curve) -> tuple[float, ...]:
-    """Who survives longer stands before: from the end of the curve towards its start."""
+    """Key that sorts the longest survival first: the curve from its end to its start."""
     return tuple(-share for share in np.nan_to_num(curve.surviving[::-1], nan=-1).tolist())

@@ -1,7 +1,8 @@
-"""A table that knows how it is read: headings and units for people, exact numbers for machines.
+"""Tables: headings and units for people, exact numbers for machines.
 
-Everything becomes text here and is written elsewhere. CSV and Markdown end with the signatures of
-the numbers in them (DESIGN §4), JSON holds them.
+A `Column` is declared once: what it means, where its value comes from, how it is written. Code asks
+a `Table` for a column by what it means, and never takes a key apart. `write` makes text of a table;
+csv and md end with the signatures of the numbers (DESIGN §4), json holds them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
 from typing import Any, Literal
@@ -26,6 +27,13 @@ Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
 """``rate``: a share, 0 to 1 in the data and in percent for people; ``rating``: Elo points;
 ``number``: anything with one decimal, such as mean tokens; ``decimal``: with three, such as a kappa
 or seconds."""
+
+Role = Literal["value", "low", "high", "readable", "missing", "coverage", "rank", "reason"]
+"""What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row:
+the ends of its interval or of its bounds, how many cases it is from, how many have no readable
+verdict, the share that has one, the rank by it, and its explanation in words."""
+
+Getter = Callable[[Any], Any]
 
 DIGITS = 4
 """Decimals in csv and json."""
@@ -46,6 +54,24 @@ class Column:
     kind: Kind
     detail: bool = False
     """For machines only: left out where people read."""
+    meaning: str = ""
+    """What a reader must know of it; with the heading before it, a sentence of the table's note."""
+    getter: Getter | None = field(default=None, repr=False, compare=False)
+    """Row -> value; default: what the row has under the key. See `value`."""
+    role: Role = "value"
+    of: str = ""
+    """Key of the column that it belongs to; empty: the whole row."""
+    n: int | None = None
+    """The number of utterances N that it is at."""
+
+    def value(self, row: Any) -> Any:
+        """The value in a row, which may be any object.
+
+        A mapping that has the key is a record, made with this column before: nothing is computed.
+        """
+        if isinstance(row, Mapping) and (self.getter is None or self.key in row):
+            return row.get(self.key)
+        return self.getter(row) if self.getter else getattr(row, self.key)
 
 
 @dataclass(frozen=True)
@@ -67,96 +93,148 @@ class Table:
         """Signature of the number that the table is sorted by."""
         return self.signatures[0]
 
+    def column(
+        self,
+        key: str | None = None,
+        *,
+        role: Role | None = None,
+        of: str | None = None,
+        n: int | None = None,
+    ) -> Column:
+        """The first column that has all that is given; `KeyError` where none has."""
+        given = {"key": key, "role": role, "of": of, "n": n}
+        asked = {name: value for name, value in given.items() if value is not None}
+        for column in self.columns:
+            if all(getattr(column, name) == value for name, value in asked.items()):
+                return column
+        raise KeyError(f"table {self.name} has no column with {asked}")
+
+    def by_n(self, role: Role = "value") -> dict[int, Column]:
+        """N -> the column of this role at N, in the order of the columns."""
+        return {c.n: c for c in self.columns if c.n is not None and c.role == role}
+
+    def ends(self, key: str) -> tuple[Column, Column] | None:
+        """The columns with the lower and the upper end of a column; ``None`` if it has none."""
+        try:
+            return self.column(role="low", of=key), self.column(role="high", of=key)
+        except KeyError:
+            return None
+
+    def filled(self) -> Table:
+        """Without the columns that have no value in any row; names stay."""
+        kept = [c for c in self.columns if c.kind == "name" or self.frame[c.key].notna().any()]
+        frame = self.frame[[column.key for column in kept]]
+        return replace(self, columns=tuple(kept), frame=frame)
+
+    @property
+    def headline(self) -> list[Column]:
+        """The columns that people read."""
+        return [column for column in self.columns if not column.detail]
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """Every row as people read it: `headline` columns, rates in percent, a dash for missing."""
+        columns = self.headline
+        shown = self.frame[[column.key for column in columns]]
+        return [
+            [
+                "–" if pd.isna(value) else _FORMAT[column.kind](value)
+                for column, value in zip(columns, row, strict=True)
+            ]
+            for row in shown.itertuples(index=False, name=None)
+        ]
+
+    @property
+    def rows_for_people(self) -> list[dict[str, str]]:
+        """The `cells` of every row by heading, for a terminal."""
+        headings = [column.heading for column in self.headline]
+        return [dict(zip(headings, row, strict=True)) for row in self.cells]
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Every row as a JSON-ready mapping; missing values are ``None``."""
+        return [
+            {column.key: _plain(value) for column, value in zip(self.columns, row, strict=True)}
+            for row in self.frame.itertuples(index=False, name=None)
+        ]
+
 
 def table(
     name: str,
     title: str,
     columns: Sequence[Column],
-    rows: Sequence[Row],
+    rows: Iterable[Any],
     signatures: Sequence[str],
     note: str = "",
 ) -> Table:
-    """A table from its rows; keys that are no column are left out."""
+    """A table with the value of each column in each row (`Column.value`).
+
+    Its columns are `plain`: getters cannot be sent to another process.
+    """
+    rows = list(rows)
     frame = pd.DataFrame(
         {
             column.key: pd.Series(
-                [row.get(column.key) for row in rows],
-                dtype=_DTYPE.get(column.kind, "float64"),
+                [column.value(row) for row in rows], dtype=_DTYPE.get(column.kind, "float64")
             )
             for column in columns
         }
     )
-    return Table(name, title, tuple(columns), frame, tuple(dict.fromkeys(signatures)), note)
+    return Table(name, title, plain(columns), frame, tuple(dict.fromkeys(signatures)), note)
 
 
-def cells(shown: Table) -> list[list[str]]:
-    """Every row as people read it: `headline` columns, rates in percent, a dash for missing."""
-    columns = headline(shown)
-    return [
-        [
-            "–" if pd.isna(value) else _FORMAT[column.kind](value)
-            for column, value in zip(columns, row, strict=True)
-        ]
-        for row in shown.frame[[column.key for column in columns]].itertuples(
-            index=False, name=None
-        )
-    ]
+def record(columns: Iterable[Column], row: Any) -> Row:
+    """Key of each column -> its value in a row."""
+    return {column.key: column.value(row) for column in columns}
 
 
-def headline(shown: Table) -> list[Column]:
-    """The columns that people read."""
-    return [column for column in shown.columns if not column.detail]
+def plain(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns without getters, for rows that are a `record` already."""
+    return tuple(replace(column, getter=None) for column in columns)
 
 
-def to_csv(shown: Table) -> str:
-    """CSV with a comment line for each signature.
+def with_ends(
+    column: Column,
+    before: str = "",
+    *,
+    detail: bool | None = None,
+    low: Getter | None = None,
+    high: Getter | None = None,
+) -> tuple[Column, Column, Column]:
+    """A column and the ends of its interval, ``<key>_low`` and ``<key>_high``.
 
-    Names are quoted, so that ``pandas.read_csv(text, comment="#")`` reads a name with a ``#`` in
-    it; a name that a spreadsheet would take for a formula gets a leading apostrophe.
+    The headings of the ends are ``before`` and "low" or "high"; default: the column's and a comma.
+    ``detail`` of the ends is by default the column's; ``low`` and ``high`` are their getters.
     """
-    frame = shown.frame.copy()
-    for column in shown.columns:
-        if column.kind == "name":
-            frame[column.key] = frame[column.key].map(_inert, na_action="ignore")
-        elif column.kind != "count":
-            frame[column.key] = frame[column.key].round(DIGITS)
-    text: str = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    return text + "".join(f"# {_one_line(signature)}\n" for signature in shown.signatures)
+    before = before or f"{column.heading},"
+    detail = column.detail if detail is None else detail
+
+    def end(role: Literal["low", "high"], getter: Getter | None) -> Column:
+        key, heading = f"{column.key}_{role}", f"{before} {role}"
+        return Column(key, heading, column.kind, detail, "", getter, role, column.key, column.n)
+
+    return column, end("low", low), end("high", high)
 
 
-def to_markdown(shown: Table) -> str:
-    """A heading, a pipe table with aligned columns, the note and the signatures."""
-    head = [_marked(column.heading) for column in headline(shown)]
-    names = [column.kind == "name" for column in headline(shown)]
-    body = [
-        [_marked(cell) if name else cell for cell, name in zip(row, names, strict=True)]
-        for row in cells(shown)
-    ]
-    widths = [max(3, *map(len, column)) for column in zip(head, *body, strict=True)]
-    rule = [
-        "-" * width if name else "-" * (width - 1) + ":"
-        for width, name in zip(widths, names, strict=True)
-    ]
-    lines = [
-        "| "
-        + " | ".join(
-            cell.ljust(width) if name else cell.rjust(width)
-            for cell, width, name in zip(row, widths, names, strict=True)
-        )
-        + " |"
-        for row in (head, rule, *body)
-    ]
-    notes = [shown.note, ""] if shown.note else []
-    signatures = [f"`{_one_line(signature)}`  " for signature in shown.signatures]
-    return "\n".join([f"## {_marked(shown.title)}", "", *lines, "", *notes, *signatures, ""])
+def explained(columns: Iterable[Column]) -> str:
+    """The meanings of some columns, a sentence each."""
+    return " ".join(f"{c.heading}: {c.meaning}." for c in columns if c.meaning)
 
 
-def records(shown: Table) -> list[dict[str, Any]]:
-    """Every row as a JSON-ready mapping; missing values are ``None``."""
-    return [
-        {column.key: _plain(value) for column, value in zip(shown.columns, row, strict=True)}
-        for row in shown.frame.itertuples(index=False, name=None)
-    ]
+def write(shown: Table, form: str) -> str:
+    """A table as text, in one of the formats of `WRITERS`."""
+    return WRITERS[form](shown)
+
+
+def files(tables: Iterable[Table], forms: Sequence[str] = ("csv",)) -> dict[str, str]:
+    """File name -> text, one for each table and format."""
+    return {f"{one.name}.{form}": write(one, form) for one in tables for form in forms}
+
+
+def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
+    """Markdown of several tables under one title."""
+    listed = "".join(f"- {note}\n" for note in notes)
+    return "\n".join([f"# {title}\n", listed, *map(_markdown, tables)])
 
 
 def to_json(value: Any) -> str:
@@ -188,6 +266,57 @@ def elided(text: str, columns: int) -> str:
     tail = sum(total <= room for total in accumulate(map(_columns, reversed(clean))))
     return f"{clean[:head]}…{clean[len(clean) - tail :]}"
 
+
+def _csv(shown: Table) -> str:
+    """CSV with a comment line for each signature.
+
+    Names are quoted, so that ``pandas.read_csv(text, comment="#")`` reads a name with a ``#`` in
+    it; a name that a spreadsheet would take for a formula gets a leading apostrophe.
+    """
+    frame = shown.frame.copy()
+    for column in shown.columns:
+        if column.kind == "name":
+            frame[column.key] = frame[column.key].map(_inert, na_action="ignore")
+        elif column.kind != "count":
+            frame[column.key] = frame[column.key].round(DIGITS)
+    text: str = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    return text + "".join(f"# {_one_line(signature)}\n" for signature in shown.signatures)
+
+
+def _markdown(shown: Table) -> str:
+    """A heading, a pipe table with aligned columns, the note and the signatures."""
+    head = [_marked(column.heading) for column in shown.headline]
+    names = [column.kind == "name" for column in shown.headline]
+    body = [
+        [_marked(cell) if name else cell for cell, name in zip(row, names, strict=True)]
+        for row in shown.cells
+    ]
+    widths = [max(3, *map(len, column)) for column in zip(head, *body, strict=True)]
+    rule = [
+        "-" * width if name else "-" * (width - 1) + ":"
+        for width, name in zip(widths, names, strict=True)
+    ]
+    lines = [
+        "| "
+        + " | ".join(
+            cell.ljust(width) if name else cell.rjust(width)
+            for cell, width, name in zip(row, widths, names, strict=True)
+        )
+        + " |"
+        for row in (head, rule, *body)
+    ]
+    notes = [shown.note, ""] if shown.note else []
+    signatures = [f"`{_one_line(signature)}`  " for signature in shown.signatures]
+    return "\n".join([f"## {_marked(shown.title)}", "", *lines, "", *notes, *signatures, ""])
+
+
+def _json(shown: Table) -> str:
+    """The `records` and the signatures."""
+    return to_json({"rows": shown.records, "signatures": list(shown.signatures)})
+
+
+WRITERS: Mapping[str, Callable[[Table], str]] = {"csv": _csv, "md": _markdown, "json": _json}
+"""Ending of a file -> what makes the text of a table. A new format is one entry here."""
 
 _DTYPE = {"name": "object", "count": "Int64"}
 
@@ -226,6 +355,7 @@ def _marked(text: str) -> str:
 
 
 def _columns(char: str) -> int:
+    """Width of a character on a terminal."""
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -263,14 +263,12 @@ def say_compared(
     arguments: argparse.Namespace, found: Compared, meter: Meter | None = None
 ) -> None:
     """Print a comparison of judges."""
-    from botchat.boards.board import rows_for_people
-
     if arguments.json:
         print_json({**found.whole, **(spent(meter) if meter else {})})
         return
     for part in found.tables:
         print(f"{part.title}\n")
-        print_table(rows_for_people(part))
+        print_table(part.rows_for_people)
         print(f"\n{part.note}\n" if part.note else "")
     for line in found.lines:
         print(line)

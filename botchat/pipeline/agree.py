@@ -16,7 +16,8 @@ from botchat import __version__
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
-from botchat.boards.tables import Table, to_csv, to_json, to_markdown
+from botchat.boards.tables import Table, document, to_json
+from botchat.boards.tables import files as table_files
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
@@ -410,10 +411,9 @@ def publish(
     if out is not None:
         from botchat.report.figures import agreement as figures
 
-        for part in tables:
-            files.write_atomic(out / f"{part.name}.csv", to_csv(part).encode())
-        notes = "".join(f"- {note}\n" for note in found.notes)
-        text = "\n".join([f"# {found.subject}\n", notes, *map(to_markdown, tables)])
+        for file, text in table_files(tables).items():
+            files.write_atomic(out / file, text.encode())
+        text = document(found.subject, found.notes, tables)
         files.write_atomic(out / "agreement.md", text.encode())
         files.write_atomic(out / "agreement.json", to_json(whole).encode())
         for chart in figures.draw(found):

@@ -93,7 +93,7 @@ def leaderboard(
             meter.advance()
     page = reporting.write_page(workspace, found, [(board, charts)], folder, meter)
     return Published(
-        rows=leaderboards.rows_for_people(board.main),
+        rows=board.main.rows_for_people,
         lines=[
             *board.notes,
             *([_UNTOLD.format(untold, seed_set)] if untold else []),
@@ -121,8 +121,7 @@ def rank_rates(
         out: folder to write tables and figures to; ``None`` writes nothing.
     """
     from botchat.boards import arena
-    from botchat.boards.board import rows_for_people
-    from botchat.boards.tables import records, to_csv, to_json, to_markdown
+    from botchat.boards.tables import files, to_json
 
     per_pair = PER_PAIR if per_pair is None else per_pair
     comparisons = read_rates(path, per_pair)
@@ -131,20 +130,19 @@ def rank_rates(
     if out is not None:
         from botchat.report import figures
 
-        for part in (board.table, board.pairs):
-            store.write_atomic(out / f"{part.name}.csv", to_csv(part).encode())
-            store.write_atomic(out / f"{part.name}.md", to_markdown(part).encode())
+        for file, text in files([board.table, board.pairs], ["csv", "md"]).items():
+            store.write_atomic(out / file, text.encode())
         for chart in figures.draw_arena(board, path.stem):
             _write_chart(out, chart)
         lines.append(f"written to: {out}")
     whole = {
-        "rows": records(board.table),
+        "rows": board.table.records,
         "signature": board.table.signature,
         "out": None if out is None else str(out),
     }
     if out is not None:
         store.write_atomic(out / f"{board.table.name}.json", to_json(whole).encode())
-    return Published(rows_for_people(board.table), lines, whole, out)
+    return Published(board.table.rows_for_people, lines, whole, out)
 
 
 def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:

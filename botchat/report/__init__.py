@@ -21,7 +21,7 @@ from jinja2 import Environment, StrictUndefined
 
 from botchat import __version__, prompts
 from botchat.boards.board import Board
-from botchat.boards.tables import Column, Table, cells, headline, labels
+from botchat.boards.tables import Column, Table, labels
 from botchat.protocols.kinds import Protocol
 from botchat.report.glance import glance, ranks
 from botchat.report.inline import inline
@@ -192,12 +192,12 @@ _WHY = {"flagged": "why"}
 
 def _columns(table: Table) -> list[Column]:
     """The columns that people read."""
-    return [column for column in headline(table) if column.key not in _WHY.values()]
+    return [column for column in table.headline if column.key not in _WHY.values()]
 
 
 def _shown(table: Table) -> list[list[_Cell]]:
     """Rows as people read them."""
-    texts = zip(headline(table), zip(*cells(table), strict=True), strict=bool(len(table.frame)))
+    texts = zip(table.headline, zip(*table.cells, strict=True), strict=bool(len(table.frame)))
     rows: list[list[_Cell]] = [[] for _ in range(len(table.frame))]
     kept = {column.key for column in _columns(table)}
     for column, full in texts:

@@ -163,9 +163,8 @@ class _Filed:
         """Put one judge's judgments of one protocol at their seeds; their codes by contestants."""
         found: dict[tuple[int, ...], list[Any]] = {}
         alone = protocol.shows == "one"
-        code, absent = (
-            (_code, -2 if protocol.kind == "place" else None) if alone else (_result, "-")
-        )
+        code = _code if alone else _result
+        absent = "-" if not alone else -2 if protocol.kind == "place" else None
         number = self.protocols.index(protocol)
         for judgment in sorted(judgments, key=lambda one: one.contestants):
             at = self._seeds.get(judgment.seed_id)
@@ -198,7 +197,7 @@ def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
     """A verdict on one dialogue as lists have it.
 
     Of a place its index, 0 for ``"No"`` and -1 for an unreadable one; of the others the numbers, an
-    empty list for an unreadable one. Where nothing is judged lists have -2 and ``None``.
+    empty list for an unreadable one. What is not judged is -2 and ``None``.
     """
     if protocol.kind == "place":
         return -1 if verdict is None else 0 if verdict == "No" else int(verdict)

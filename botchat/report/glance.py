@@ -1,10 +1,9 @@
-"""What a reader wants to know first, in a sentence each: who is best, how sure is that, and why."""
+"""The main results of a board, a sentence each, and the ranks by every judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -17,20 +16,20 @@ from botchat.records import HUMAN
 
 @dataclass(frozen=True)
 class Fact:
-    """One answer, and where it comes from."""
+    """One result, and the part of the page that shows it."""
 
     question: str
     answer: Markup
     figure: str
     """Name of the figure that shows it."""
     part: str
-    """Id of the part of the page that says more, where there is no such figure."""
+    """Id of the part of the page to link to where there is no such figure."""
 
 
 def glance(board: Board) -> list[Fact]:
     """The answers that the board has numbers for."""
     found = (_best(board), _breaking(board), _beside_people(board), _judge(board))
-    return [fact for fact in found if fact is not None]
+    return [fact for fact in found if fact]
 
 
 def _best(board: Board) -> Fact | None:
@@ -54,13 +53,15 @@ def _best(board: Board) -> Fact | None:
         said = said.format(_name(first["model"]), rating, whom, n)
         return Fact("Who is best?", said, "bradley-terry", "tables")
     for part in board.of(Place):
-        n = part.reached[0]
-        key, readable = f"success_n{n}", f"readable_n{n}"
-        frame = _models(part.table).dropna(subset=key)
+        n, success = next(iter(part.table.by_n().items()))
+        frame = _models(part.table).dropna(subset=success.key)
         if len(frame):
             row = frame.iloc[0]
             said = Markup("{}: {:.1f} % of {:,} dialogues pass as human for {} utterances.").format(
-                _name(row["model"]), 100 * row[key], row[readable], n
+                _name(row["model"]),
+                100 * row[success.key],
+                row[part.table.column(role="readable", of=success.key).key],
+                n,
             )
             return Fact("Who lasts longest?", said, "success-rates", "tables")
     return None
@@ -129,20 +130,25 @@ def _name(name: str) -> Markup:
 
 def ranks(boards: Sequence[Board]) -> Table:
     """Rank of every contestant by every judge, and the number that it is by."""
-    rows: dict[str, dict[str, Any]] = {}
-    columns = [Column("model", "Model", "name")]
-    for i, board in enumerate(boards):
-        numbers = (number for part in board.parts for number in part.quoted if number.ranks)
-        quoted = next(numbers, None)
-        columns.append(Column(f"rank_{i}", f"Rank by {board.judge}", "count"))
-        if quoted is not None:
-            columns.append(Column(f"value_{i}", quoted.heading, quoted.as_column.kind))
-        for row in board.main.frame.to_dict("records"):
-            told = rows.setdefault(row["model"], {"model": row["model"]})
-            told[f"rank_{i}"] = row["rank"]
-            if quoted is not None:
-                told[f"value_{i}"] = row[quoted.key]
-    signatures = [signature for board in boards for signature in board.main.signatures]
+    names = dict.fromkeys(name for board in boards for name in board.main.frame["model"])
     return table(
-        "judges-ranks", "Every contestant by every judge", columns, [*rows.values()], signatures
+        "judges-ranks",
+        "Every contestant by every judge",
+        [
+            Column("model", "Model", "name", getter=str),
+            *(column for i, board in enumerate(boards) for column in _by_judge(i, board)),
+        ],
+        names,
+        [signature for board in boards for signature in board.main.signatures],
     )
+
+
+def _by_judge(i: int, board: Board) -> Iterator[Column]:
+    """The rank and the number that it is by, of the judge with this number."""
+    frame = board.main.frame.set_index("model")
+    rank = board.main.column(role="rank")
+    said = f"Rank by {board.judge}"
+    yield Column(f"rank_{i}", said, "count", getter=frame[rank.key].to_dict().get, role="rank")
+    if rank.of:
+        by = board.main.column(rank.of)
+        yield Column(f"value_{i}", by.heading, by.kind, getter=frame[by.key].to_dict().get)

@@ -1,4 +1,4 @@
-"""SVG figures inside the page: recoloured by its style sheet, out of each other's way."""
+"""SVG figures as elements of the page, so that its style sheet can recolour them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 
 
 def inline(chart: Chart, number: int | str = 0) -> Markup:
-    """A figure as an element of the page.
+    """A figure as an element of the page, with ids of its own.
 
-    Without the parts that are for documents of their own (prolog, metadata, a style sheet that
-    would reach the whole page), and with ids that no other figure has; ``number`` tells figures of
-    one name apart.
+    The prolog, the metadata and the style sheet, which would apply to the whole page, are removed.
+    ``number`` tells figures of one name apart.
     """
     body = chart.svg[chart.svg.index("<svg") :]
     for part in ("metadata", "style"):

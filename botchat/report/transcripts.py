@@ -1,4 +1,4 @@
-"""Sample dialogues of every contestant with what the judge said about them."""
+"""Sample dialogues of every contestant with their UniEval verdicts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Line:
     """``A`` or ``B``."""
     text: str
     left_out: int
-    """Characters of it that are not shown."""
+    """Characters that are not shown."""
     seed: bool
     """Whether it belongs to the ChatSEED."""
     accused: bool
-    """Whether it is the first that the judge takes for AI."""
+    """Whether it is the first utterance that the judge takes for AI."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Sample:
     contestant: str
     seed_id: str
     found: str
-    """What the judge found, in a few words."""
+    """The verdict in a few words."""
     reason: str
     lines: tuple[Line, ...]
     stopped: str
@@ -41,11 +41,9 @@ class Sample:
 
 
 def pick(dialogues: Dialogues, judgments: Iterable[Judgment]) -> list[Sample]:
-    """Up to three dialogues a contestant: accused first, accused typically, and not accused.
+    """Up to three dialogues a contestant: the earliest accused, the median, and one not accused.
 
-    Args:
-        dialogues: contestant -> seed id -> dialogue.
-        judgments: UniEval's, of one judge; those on other dialogues are passed over.
+    ``judgments`` are UniEval's, of one judge; those on other dialogues are left out.
     """
     readable: dict[str, list[Judgment]] = {}
     for judgment in judgments:
@@ -62,6 +60,7 @@ def pick(dialogues: Dialogues, judgments: Iterable[Judgment]) -> list[Sample]:
 
 
 def _telling(judgments: Iterable[Judgment], order: Mapping[str, int]) -> list[Judgment]:
+    """The first accused, the median of the other accused, the first not accused."""
     ordered = sorted(judgments, key=lambda judgment: order[judgment.seed_id])
     passed = [judgment for judgment in ordered if judgment.verdict == "No"]
     accused = [judgment for judgment in ordered if judgment.verdict != "No"]

@@ -11,7 +11,7 @@ import pytest
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.boards.tables import cells, headline, to_csv, to_markdown
+from botchat.boards.tables import write
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
 from botchat.report.figures import style
@@ -123,17 +123,17 @@ def test_tables_hold_what_was_found_and_no_empty_columns():
     found = findings(3)
     shown = {part.name: part for part in judge_agreement.tables(found)}
     assert set(shown) == {"judges", "groups", "pairs", "rankings"}
-    headings = [column.heading for column in headline(shown["judges"])]
+    headings = [column.heading for column in shown["judges"].headline]
     assert "Prefers longer" not in headings
     assert "Tokens" not in headings
     assert headings[-2:] == ["Calls", "USD / 1000"]
     assert len(headings) == len(set(headings))
-    assert [row[0] for row in cells(shown["judges"])] == [row["judge"] for row in found.rows]
+    assert [row[0] for row in shown["judges"].cells] == [row["judge"] for row in found.rows]
     for part in shown.values():
-        assert to_csv(part).splitlines()[-1] == f"# {found.signature}"
-        assert found.signature in to_markdown(part)
+        assert write(part, "csv").splitlines()[-1] == f"# {found.signature}"
+        assert found.signature in write(part, "md")
     alone = judge_agreement.tables(findings(3, prefix=None))[0]
-    assert "With truth" not in [column.heading for column in headline(alone)]
+    assert "With truth" not in [column.heading for column in alone.headline]
 
 
 def test_a_judges_leaderboard_rates_contestants_by_its_verdicts():

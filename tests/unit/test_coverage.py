@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.boards.coverage import Gaps, of_pairs, of_single
-from botchat.boards.tables import records
 from botchat.protocols.arena import ARENA
 from botchat.protocols.gteval import GTEVAL
 from botchat.protocols.pairs import Verdicts
@@ -130,7 +129,7 @@ def test_what_is_missing_is_counted_by_what_it_lacks(made: Made) -> None:
     covered = made.board().coverage
     if covered is None:
         return
-    for row in records(covered):
+    for row in covered.records:
         lacks = [row[key] for key in ("no_dialogue", "too_short", "not_judged", "unreadable")]
         assert sum(lacks) == row["missing"]
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.board import build, files
-from botchat.boards.tables import records
 from botchat.errors import DataError
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
@@ -467,7 +466,7 @@ def test_error_rates_by_hand():
     made = {"diagnosis": judgments()}
     board = build(SEEDS, dialogues(), made, seed_set="s", judge="j")
     (part,) = board.diagnoses
-    human, model = records(part.table)
+    human, model = part.table.records
     assert (model["model"], model["score"], model["any"]) == ("m", -1.5, 1.0)
     assert (model["readable"], model["missing"], model["coverage"]) == (2, 2, 0.5)
     assert (model["low"], model["high"]) == (0.5, 1.0)
@@ -479,7 +478,7 @@ def test_error_rates_by_hand():
     assert model["quoted"] == 0.5
     assert (human["model"], human["score"], human["any"], human["quoted"]) == (HUMAN, 0, 0, None)
     assert board.judge_health is not None
-    (health,) = records(board.judge_health)
+    (health,) = board.judge_health.records
     assert (health["judged"], health["unreadable"], health["false_alarms"]) == (5, 1, 0.0)
 
 

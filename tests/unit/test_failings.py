@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from botchat.boards import flags as failings
-from botchat.boards.tables import records
 from botchat.measures.flags import (
     CRITERIA,
     MEASURES,
@@ -75,7 +74,7 @@ def test_shares_of_flags_by_hand() -> None:
     }
     fine = {"S-0": {}, "S-1": {}}
     table = failings.flags(survey(bot=flagged_at(first), person=flagged_at(fine)), 10, "signed")
-    person, bot = records(table)
+    person, bot = table.records
     assert (person["model"], person["flagged"], person["why"]) == ("person", 0.0, None)
     assert (bot["model"], bot["flagged"], bot["measured"]) == ("bot", 0.75, 4)
     assert (bot["ai_phrases"], bot["exact_repeat"], bot["words"]) == (0.5, 0.25, 0.25)
@@ -87,7 +86,7 @@ def test_shares_of_flags_by_hand() -> None:
 def test_someone_without_dialogues_has_no_shares() -> None:
     """And stands last."""
     table = failings.flags(survey(nobody=flagged_at({}), bot=flagged_at({"S-0": {}})), 10, "")
-    assert [(row["model"], row["flagged"]) for row in records(table)] == [
+    assert [(row["model"], row["flagged"]) for row in table.records] == [
         ("bot", 0.0), ("nobody", None),
     ]  # fmt: skip
 
@@ -108,7 +107,7 @@ def test_the_first_flag_beside_the_judge(flag: int, verdict: str, hit: set[str])
     found = survey(bot=flagged_at({"S-0": {"words": flag, "drift": 12 if flag else 0}}))
     table = failings.agreement(found, {"bot": {"S-0": verdict}}, [""])
     assert table is not None
-    (row,) = records(table)
+    (row,) = table.records
     assert {key for key in row if row[key] == 1.0 and key != "readable"} == hit
 
 
@@ -118,6 +117,6 @@ def test_dialogues_without_a_readable_verdict_do_not_count() -> None:
     said = {"S-0": "5", "S-1": "No", "S-2": None, "S-3": "5"}
     table = failings.agreement(found, {"bot": said}, [""])
     assert table is not None
-    (row,) = records(table)
+    (row,) = table.records
     assert (row["readable"], row["same"], row["only_flags"]) == (3, round(2 / 3, 4), 0.3333)
     assert failings.agreement(found, {"bot": {"S-0": None}}, [""]) is None

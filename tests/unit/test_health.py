@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_health import judge_health
-from botchat.boards.tables import records
 from botchat.protocols.arena import ARENA
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.pairs import Verdicts
@@ -33,11 +32,8 @@ def dialogues() -> dict[str, dict[str, Dialogue]]:
 
 def health(said: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    (row,) = records(
-        judge_health(
-            {}, {"arena-n8": Verdicts.of(said, ARENA)}, dialogues(), ["x"], {}, Catalogue()
-        )
-    )
+    verdicts = {"arena-n8": Verdicts.of(said, ARENA)}
+    (row,) = judge_health({}, verdicts, dialogues(), ["x"], {}, Catalogue()).records
     return row
 
 

@@ -16,19 +16,16 @@ import pandas as pd
 import pytest
 
 from botchat.boards.arena import from_comparisons
-from botchat.boards.board import Board, as_json, build, files, rows_for_people
+from botchat.boards.board import Board, as_json, build, files
 from botchat.boards.protocols import Place
 from botchat.boards.tables import (
     Column,
     Table,
-    cells,
     elided,
     labels,
-    records,
     table,
-    to_csv,
     to_json,
-    to_markdown,
+    write,
 )
 from botchat.errors import DataError
 from botchat.ratings.comparisons import Comparisons
@@ -113,7 +110,7 @@ def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
     part = build(
         seeds, some.dialogues, {"arena-n16": said}, seed_set="s", judge="j", elo=QUICK
     ).arenas[0]
-    row = records(part.table)[0]
+    row = part.table.records[0]
     assert (row["readable"], row["missing"]) == (2, 10)
     assert (row["win"], row["win_low"], row["win_high"]) == (0.5, 0.0833, 0.9167)
     assert (part.comparisons.n, part.comparisons.missing) == (2, 10)
@@ -142,9 +139,9 @@ def test_adaptively_chosen_comparisons_are_told_and_weighed() -> None:
     part = [j for j in said if j.seed_id in ends or set(j.contestants) == {"a", "b"}]
     found = replace(some, judgments={"arena-n8": part}).board()
     arena = found.arenas[0]
-    against = {(row["model_a"], row["model_b"]): row for row in records(arena.pairs)}
+    against = {(row["model_a"], row["model_b"]): row for row in arena.pairs.records}
     wins = [against["a", other]["win_rate"] for other in ("b", "c")]
-    rows = {row["model"]: row for row in records(arena.table)}
+    rows = {row["model"]: row for row in arena.table.records}
     assert rows["a"]["win"] == pytest.approx(sum(wins) / 2, abs=1e-4)
     assert rows["a"]["win"] + rows["a"]["tie"] + rows["a"]["lose"] == pytest.approx(1, abs=2e-4)
     per_pair = max(row["readable"] + row["missing"] for row in against.values())
@@ -168,7 +165,7 @@ def test_a_model_without_a_readable_verdict_is_last_and_unrated() -> None:
         for j in some.judgments["arena-n8"]
     ]
     part = replace(some, judgments={"arena-n8": said}).board().arenas[0]
-    last = records(part.table)[-1]
+    last = part.table.records[-1]
     assert (last["model"], last["rank"], last["elo"], last["coverage"]) == ("mute", None, None, 0.0)
     assert list(part.ratings) == ["a", "b"]
 
@@ -209,7 +206,7 @@ def test_an_arena_is_rated_as_if_it_were_alone() -> None:
     for n in (8, 16):
         alone = replace(some, judgments={f"arena-n{n}": some.judgments[f"arena-n{n}"]}).board()
         assert both[n].comparisons.missing > 0
-        assert records(both[n].table) == records(alone.arenas[0].table)
+        assert both[n].table.records == alone.arenas[0].table.records
 
 
 def test_an_arena_without_a_readable_verdict_is_left_out(records_made: Made) -> None:
@@ -255,7 +252,7 @@ def test_success_is_counted_at_the_lengths_that_dialogues_reach() -> None:
 def test_false_alarms_are_the_judges_own(board: Board) -> None:
     """The judge's table says how many human dialogues it accuses, and how steady it is."""
     assert board.judge_health is not None
-    rows = {row["protocol"]: row for row in records(board.judge_health)}
+    rows = {row["protocol"]: row for row in board.judge_health.records}
     assert 0 <= rows["unieval"]["false_alarms"] < 0.3
     assert rows["unieval"]["consistency"] is None
     assert 0 < rows["arena-n16"]["consistency"] < 1
@@ -320,7 +317,7 @@ def test_names_in_csv(name: str, cell: str) -> None:
         "t", "T", [Column("model", "M", "name"), Column("x", "X", "rate")],
         [{"model": name, "x": -0.5}], ["s"],
     )  # fmt: skip
-    text = to_csv(part)
+    text = write(part, "csv")
     assert next(csv.DictReader(io.StringIO(text)))["model"] == cell
     assert pd.read_csv(io.StringIO(text), comment="#").iloc[0].tolist() == [cell, -0.5]
 
@@ -331,7 +328,7 @@ def test_markdown_shows_names_as_they_are() -> None:
         "t", "T", [Column("model", "M", "name"), Column("x", "X", "rate")],
         [{"model": "a|b `c` <script> [d](e)\n*f*", "x": 0.125}, {"model": "g"}], ["sig|nature"],
     )  # fmt: skip
-    lines = to_markdown(part).splitlines()
+    lines = write(part, "md").splitlines()
     assert lines[4].startswith(r"| a\|b \`c\` &lt;script> \[d\](e) \*f\* |")
     assert lines[4].endswith(" 12.5 |")
     assert lines[5].endswith(" – |")
@@ -350,8 +347,8 @@ def test_json_is_json(board: Board) -> None:
 
 def test_people_read_headings_and_percent(board: Board) -> None:
     """The terminal's rows: no machine-only columns, a dash for what is missing."""
-    rows = rows_for_people(board.main)
-    assert len(rows) == len(cells(board.main)) == 4
+    rows = board.main.rows_for_people
+    assert len(rows) == len(board.main.cells) == 4
     assert rows[0]["Model"] == "best"
     assert re.fullmatch(r"\d+\.\d", rows[0]["Success @16"])
     assert rows[-1]["Elo @16"] == "–"
@@ -380,7 +377,7 @@ def test_published_rates_pass_through_unchanged() -> None:
     ours = found.pairs.frame.set_index(["model_a", "model_b"]).loc[published.index]
     for key in ("win_rate", "win_or_tie_rate"):
         assert ours[key].to_numpy() == pytest.approx(published[key].to_numpy(), abs=0.0101)
-    again = "\n".join(line for line in to_csv(found.pairs).splitlines() if line[0] != "#")
+    again = "\n".join(line for line in write(found.pairs, "csv").splitlines() if line[0] != "#")
     back = from_comparisons(comparisons_from_rates(again, 444, "x"), "n8", 444, QUICK)
     assert back.win.equals(found.win)
 

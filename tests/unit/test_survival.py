@@ -14,7 +14,6 @@ from scipy.stats import CensoredData, ecdf
 
 from botchat.boards.protocols import Place
 from botchat.boards.survival import curves, estimate
-from botchat.boards.tables import records
 from botchat.protocols import rates
 from tests.boards import Made, judgment, made
 
@@ -96,7 +95,7 @@ def test_the_table_says_what_is_missing_and_what_ended_early() -> None:
     board = Made(plain.seeds, dialogues, {"unieval": said}).board()
     (part,) = board.of(Place)
     assert part.survival is not None
-    best, row = records(part.survival)
+    best, row = part.survival.records
     assert best["model"] == "best"
     assert (best["quarter"], best["missing"]) == (None, 3)
     told = {key: row[key] for key in ("dialogues", "accused", "early", "missing", "half")}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -19,7 +20,7 @@ from botchat.report.figures.style import Heading
 
 @dataclass(frozen=True)
 class Chart:
-    """One figure, ready to be written."""
+    """One figure; it is drawn when it is first asked for."""
 
     name: str
     """File name without ending."""
@@ -27,7 +28,24 @@ class Chart:
     caption: str
     """What it shows and from how many comparisons."""
     make: Callable[[], Figure]
-    """Draws it: not before it is needed, and by the process that needs it."""
+    """Draws it; can be sent to another process."""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        where: str,
+        count: str,
+        caption: str,
+        signatures: Sequence[str],
+        draw: Callable[..., Figure],
+        *data: Any,
+    ) -> Chart:
+        """The figure ``draw(*data, heading)``; ``where`` and ``count`` say what it is made from."""
+        heading = Heading(title, f"{where} · {count}", signatures)
+        said = f"{caption} {count[0].upper()}{count[1:]}."
+        return cls(name, title, said, partial(draw, *data, heading))
 
     @cached_property
     def figure(self) -> Figure:
@@ -61,23 +79,15 @@ def drawn(chart: Chart, *, png: bool = True) -> Chart:
 
 def draw(board: Board) -> list[Chart]:
     """Every figure that the board has the numbers for, most important first."""
+    where = f"{board.seed_set} · judged by {elided(board.judge, LABEL_COLUMNS)}"
     drawn: list[Chart] = []
-    arenas, where = board.arenas, _where(board)
-    if arenas:
-        drawn += [_intervals(arenas[0], where)]
-        for base in dict.fromkeys(arena.protocol.base for arena in arenas):
-            drawn.append(_ratings([one for one in arenas if one.protocol.base == base], where))
-        drawn += [_win_rates(arena, where) for arena in arenas]
-    for part in board.of(Place):
-        drawn += [] if part.survival is None else [_survival(board, part, part.survival)]
-        drawn += [_success_rates(board, part), _at_human_length(board, part)]
-    drawn += [_against_human(board, part) for part in board.of(BesideHuman)]
-    drawn += [_scores(board, p, number) for p in board.of(Scored) for number in p.quoted]
-    if board.judge_health is not None:
-        drawn.append(_judge_health(board, board.judge_health))
-    if any(len(values) for values in board.utterance_lengths.by_contestant.values()):
-        drawn.append(_utterance_lengths(board))
-    return [*drawn, _human_lengths(board)]
+    for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
+        drawn += _of_arenas([one for one in board.arenas if one.protocol.base == base], where)
+    drawn += [chart for part in board.of(Place) for chart in _of_places(part, where)]
+    drawn += [_against_human(part, where) for part in board.of(BesideHuman)]
+    drawn += [_scores(part, number, where) for part in board.of(Scored) for number in part.quoted]
+    drawn += [_judge_health(board.judge_health, where)] if board.judge_health else []
+    return [*drawn, *_of_lengths(board)]
 
 
 def _titled(part: Part, title: str) -> str:
@@ -92,99 +102,141 @@ def _named(part: Part, name: str) -> str:
 
 def draw_arena(arena: Arena, where: str) -> list[Chart]:
     """The figures of an Arena that stands alone; ``where`` says what it is."""
-    return [_intervals(arena, where), _ratings([arena], where), _win_rates(arena, where)]
+    return list(_of_arenas([arena], where))
 
 
-def _intervals(arena: Arena, where: str) -> Chart:
-    title = _titled(arena, "Bradley–Terry ratings with 95 % intervals")
-    title += f", {_at(arena)}" if arena.turns else ""
-    heading = Heading(title, f"{where} · {_covered(arena)} comparisons", arena.table.signatures)
-    fitted = arena.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
-    caption = (
+def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
+    """Largest N first, if N is known."""
+    at = {arena.turns: f", N = {arena.turns}" if arena.turns else "" for arena in arenas}
+    counts = [_of(arena.comparisons.n, arena.comparisons.missing) for arena in arenas]
+    first = arenas[0]
+    fitted = first.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
+    yield Chart.of(
+        _named(first, "bradley-terry"),
+        _titled(first, f"Bradley–Terry ratings with 95 % intervals{at[first.turns]}"),
+        where,
+        f"{counts[0]} comparisons",
         "Each model's rating and 95 % interval. Group: 1 + how many models are clearly better, "
-        "which is where the interval of the difference is above 0. "
-        f"{_covered(arena)} comparisons."
+        "which is where the interval of the difference is above 0.",
+        first.table.signatures,
+        charts.rating_intervals,
+        fitted.dropna(subset="bt"),
     )
-    figure = partial(charts.rating_intervals, fitted.dropna(subset="bt"), heading)
-    return Chart(_named(arena, "bradley-terry"), title, caption, figure)
-
-
-def _ratings(arenas: Sequence[Arena], where: str) -> Chart:
-    title = f"Bootstrap Elo in {arenas[0].protocol.title}"
-    parts = [
-        f"{_at(arena)}: {_covered(arena)}" if arena.turns else _covered(arena) for arena in arenas
-    ]
-    subtitle = f"{where} · comparisons: {'; '.join(parts)}"
-    heading = Heading(title, subtitle, [arena.table.signature for arena in arenas])
-    elo = {_at(arena): arena.ratings for arena in arenas}
-    caption = (
-        "Ratings from comparisons of two models' dialogues; the dashed line is where all start. "
-        f"Comparisons: {'; '.join(parts)}."
+    each = zip(arenas, counts, strict=True)
+    parts = [f"N = {arena.turns}: {count}" if arena.turns else count for arena, count in each]
+    yield Chart.of(
+        _named(first, "elo"),
+        f"Bootstrap Elo in {first.protocol.title}",
+        where,
+        f"comparisons: {'; '.join(parts)}",
+        "Ratings from comparisons of two models' dialogues; the dashed line is where all start.",
+        [arena.table.signature for arena in arenas],
+        charts.ratings,
+        {f"N = {arena.turns}" if arena.turns else "Elo": arena.ratings for arena in arenas},
+        first.elo.init,
     )
-    name = _named(arenas[0], "elo")
-    return Chart(name, title, caption, partial(charts.ratings, elo, arenas[0].elo.init, heading))
+    for arena, count in zip(arenas, counts, strict=True):
+        yield Chart.of(
+            _named(arena, f"win-rates-n{arena.turns}" if arena.turns else "win-rates"),
+            _titled(arena, f"Win rates between models{at[arena.turns]}"),
+            where,
+            f"{count} comparisons",
+            "How often the row's model wins, or at least ties, against the column's; both by "
+            "rating.",
+            arena.table.signatures,
+            charts.win_rates,
+            arena.win,
+            arena.win_or_tie,
+        )
 
 
-def _win_rates(arena: Arena, where: str) -> Chart:
-    title = _titled(arena, "Win rates between models")
-    title += f", {_at(arena)}" if arena.turns else ""
-    subtitle = f"{where} · {_covered(arena)} comparisons"
-    heading = Heading(title, subtitle, arena.table.signatures)
-    caption = (
-        "How often the row's model wins, or at least ties, against the column's; both by rating. "
-        f"{_covered(arena)} comparisons."
+def _of_places(part: Place, where: str) -> Iterator[Chart]:
+    shown, survival = part.table, part.survival
+    rates = shown.frame.set_index("model")
+    if survival:
+        frame = survival.frame
+        early, missing = (int(frame[key].sum()) for key in ("early", "missing"))
+        yield Chart.of(
+            _named(part, "survival"),
+            _titled(part, "Dialogues that are not accused yet"),
+            where,
+            f"{_of(int(frame['dialogues'].sum()), missing)} dialogues",
+            "Share of each contestant's dialogues that the judge has not accused after utterance N "
+            f"(Kaplan–Meier). The {early:,} that end before, unaccused, count as far as they go.",
+            survival.signatures,
+            curves.survival,
+            {name: part.curves[name] for name in frame["model"]},
+        )
+    by_n = {column.key: n for n, column in shown.by_n().items()}
+    yield Chart.of(
+        _named(part, "success-rates"),
+        f"{part.protocol.title} success rate by length N",
+        where,
+        f"{_counted(shown, next(iter(by_n)))} dialogues",
+        "Dialogues that the judge takes for human, or accuses only after utterance N.",
+        shown.signatures,
+        charts.success_rates,
+        rates[[*by_n]].rename(columns=by_n),
     )
-    name = f"win-rates-n{arena.turns}" if arena.turns else "win-rates"
-    return Chart(
-        _named(arena, name),
-        title,
-        caption,
-        partial(charts.win_rates, arena.win, arena.win_or_tie, heading),
+    success = "success_human_length"
+    keys = [success, *(end.key for end in shown.ends(success) or ())]
+    yield Chart.of(
+        _named(part, "success-human-length"),
+        f"{part.protocol.title} success rate at the length of the human dialogue",
+        where,
+        f"{_counted(shown, success)} dialogues",
+        "Each dialogue is read as far as its human counterpart goes, where that has at least "
+        f"{MIN_HUMAN} utterances. Thin lines: where missing verdicts could put the rate.",
+        shown.signatures,
+        charts.success_at_human_length,
+        rates[keys].set_axis(["success", "low", "high"], axis=1),
     )
 
 
-def _success_rates(board: Board, part: Place) -> Chart:
-    unieval = part.table
-    title = f"{part.protocol.title} success rate by length N"
-    counts = _total(unieval, part.covered.suffix)
-    shown = (
-        "Dialogues that the judge takes for human, or accuses only after utterance N. "
-        f"{counts} dialogues."
-    )
-    keys = {f"success_n{n}": n for n in part.reached}
-    rates = unieval.frame.set_index("model")[list(keys)].rename(columns=keys)
-    heading = Heading(title, f"{_where(board)} · {counts} dialogues", unieval.signatures)
-    return Chart(
-        _named(part, "success-rates"), title, shown, partial(charts.success_rates, rates, heading)
+def _against_human(part: BesideHuman, where: str) -> Chart:
+    return Chart.of(
+        part.protocol.name,
+        f"{part.protocol.title}: models against the human dialogue",
+        where,
+        f"{_counted(part.table)} comparisons, both orders",
+        "Beside the human dialogue of the same start, cut to its length: a model wins where the "
+        "judge takes the human one for AI.",
+        part.table.signatures,
+        charts.against_human,
+        part.table.frame.set_index("model"),
     )
 
 
-def _survival(board: Board, part: Place, table: Table) -> Chart:
-    title = _titled(part, "Dialogues that are not accused yet")
-    early, missing = (int(table.frame[key].sum()) for key in ("early", "missing"))
-    counts = _of(int(table.frame["dialogues"].sum()), missing)
-    shown = (
-        "Share of each contestant's dialogues that the judge has not accused after utterance N "
-        f"(Kaplan–Meier). The {early:,} that end before, unaccused, count as far as they go. "
-        f"{counts} dialogues."
+def _scores(part: Scored, number: Quoted, where: str) -> Chart:
+    scale, shown = part.protocol.asked_scale, part.table
+    keys = [number.column, *(end.key for end in shown.ends(number.column) or ())]
+    means = shown.frame.set_index("model")[keys].set_axis(["mean", "low", "high"], axis=1)
+    return Chart.of(
+        number.key.replace("_", "-"),
+        f"{part.protocol.title}: {number.heading}",
+        where,
+        f"{_counted(shown)} dialogues",
+        f"Mean score from {scale.lowest} to {scale.highest} with its 95 % interval over dialogues.",
+        shown.signatures,
+        charts.score_intervals,
+        means.dropna(subset="mean"),
     )
-    heading = Heading(title, f"{_where(board)} · {counts} dialogues", table.signatures)
-    ordered = {name: part.curves[name] for name in table.frame["model"]}
-    return Chart(_named(part, "survival"), title, shown, partial(curves.survival, ordered, heading))
 
 
-def _judge_health(board: Board, table: Table) -> Chart:
-    title = "The judge itself"
-    judged, unreadable = (int(table.frame[key].sum()) for key in ("judged", "unreadable"))
-    counts = _of(judged - unreadable, unreadable)
-    shown = (
+def _judge_health(judge: Table, where: str) -> Chart:
+    judged, unreadable = (int(judge.frame[key].sum()) for key in ("judged", "unreadable"))
+    return Chart.of(
+        "judge-health",
+        "The judge itself",
+        where,
+        f"{_of(judged - unreadable, unreadable)} verdicts",
         "How steady and how readable the judge is, and what it prefers: 50 is no preference for "
-        "what is shown first; the longer may win because it is better. "
-        f"{counts} verdicts."
+        "what is shown first; the longer may win because it is better.",
+        judge.signatures,
+        health,
+        judge,
+        _MEASURES,
     )
-    heading = Heading(title, f"{_where(board)} · {counts} verdicts", table.signatures)
-    rows = table.frame.set_index("protocol")
-    return Chart("judge-health", title, shown, partial(health, rows, _MEASURES, heading))
 
 
 _MEASURES = (
@@ -198,98 +250,39 @@ _MEASURES = (
 )
 
 
-def _at_human_length(board: Board, part: Place) -> Chart:
-    unieval = part.table
-    title = f"{part.protocol.title} success rate at the length of the human dialogue"
-    counts = _total(unieval, "_human_length")
-    shown = (
-        "Each dialogue is read as far as its human counterpart goes, where that has at least "
-        f"{MIN_HUMAN} utterances. Thin lines: where missing verdicts could put the rate. "
-        f"{counts} dialogues."
-    )
-    keys = {f"{key}_human_length": key for key in ("success", "low", "high")}
-    rates = unieval.frame.set_index("model")[list(keys)].rename(columns=keys)
-    heading = Heading(title, f"{_where(board)} · {counts} dialogues", unieval.signatures)
-    figure = partial(charts.success_at_human_length, rates, heading)
-    return Chart(_named(part, "success-human-length"), title, shown, figure)
-
-
-def _against_human(board: Board, part: BesideHuman) -> Chart:
-    gteval = part.table
-    title = f"{part.protocol.title}: models against the human dialogue"
-    counts = _total(gteval)
-    shown = (
-        "Beside the human dialogue of the same start, cut to its length: a model wins where the "
-        f"judge takes the human one for AI. {counts} comparisons, both orders."
-    )
-    heading = Heading(
-        title, f"{_where(board)} · {counts} comparisons, both orders", gteval.signatures
-    )
-    figure = partial(charts.against_human, gteval.frame.set_index("model"), heading)
-    return Chart(part.protocol.name, title, shown, figure)
-
-
-def _scores(board: Board, part: Scored, number: Quoted) -> Chart:
-    scale = part.protocol.asked_scale
-    title = f"{part.protocol.title}: {number.heading}"
-    counts = _total(part.table)
-    shown = (
-        f"Mean score from {scale.lowest} to {scale.highest} with its 95 % interval over dialogues. "
-        f"{counts} dialogues."
-    )
-    heading = Heading(title, f"{_where(board)} · {counts} dialogues", part.table.signatures)
-    keys = {number.column: "mean", number.low: "low", number.high: "high"}
-    means = part.table.frame.set_index("model")[list(keys)].rename(columns=keys)
-    figure = partial(charts.score_intervals, means.dropna(subset="mean"), heading)
-    return Chart(number.key.replace("_", "-"), title, shown, figure)
-
-
-def _utterance_lengths(board: Board) -> Chart:
+def _of_lengths(board: Board) -> Iterator[Chart]:
     measured = board.utterance_lengths
-    count = sum(len(values) for values in measured.by_contestant.values())
-    title = "Length of utterances"
-    shown = (
-        f"Distribution of {measured.unit} an utterance, without the two human ones that every "
-        f"dialogue starts with. {count:,} utterances."
-    )
-    heading = Heading(title, f"{board.seed_set} · {count:,} utterances", board.lengths.signatures)
-    figure = partial(charts.utterance_lengths, measured.by_contestant, measured.unit, heading)
-    return Chart("utterance-lengths", title, shown, figure)
-
-
-def _human_lengths(board: Board) -> Chart:
+    if n := sum(map(len, measured.by_contestant.values())):
+        yield Chart.of(
+            "utterance-lengths",
+            "Length of utterances",
+            board.seed_set,
+            f"{n:,} utterances",
+            f"Distribution of {measured.unit} an utterance, without the two human ones that every "
+            "dialogue starts with.",
+            board.lengths.signatures,
+            charts.utterance_lengths,
+            measured.by_contestant,
+            measured.unit,
+        )
     lengths = board.human_lengths
-    eligible = sum(n >= MIN_HUMAN for n in lengths)
+    n, eligible = len(lengths), sum(length >= MIN_HUMAN for length in lengths)
     title = "Length of the human dialogues"
-    shown = (
-        f"Utterances of the {len(lengths):,} human dialogues; Arena and GTEval use the "
-        f"{eligible:,} with at least {MIN_HUMAN}."
+    count = f"{n:,} dialogues, {eligible:,} with {MIN_HUMAN} and more"
+    heading = Heading(title, f"{board.seed_set} · {count}", [board.seeds_signature])
+    yield Chart(
+        "human-lengths",
+        title,
+        f"Utterances of the {n:,} human dialogues; Arena and GTEval use the {eligible:,} with at "
+        f"least {MIN_HUMAN}.",
+        partial(charts.human_lengths, lengths, heading),
     )
-    subtitle = (
-        f"{board.seed_set} · {len(lengths):,} dialogues, {eligible:,} with {MIN_HUMAN} and more"
-    )
-    heading = Heading(title, subtitle, [board.seeds_signature])
-    return Chart("human-lengths", title, shown, partial(charts.human_lengths, lengths, heading))
 
 
-def _where(board: Board) -> str:
-    return f"{board.seed_set} · judged by {elided(board.judge, LABEL_COLUMNS)}"
-
-
-def _at(arena: Arena) -> str:
-    return f"N = {arena.turns}" if arena.turns else "Elo"
-
-
-def _covered(arena: Arena) -> str:
-    return _of(arena.comparisons.n, arena.comparisons.missing)
-
-
-def _total(table: Table, suffix: str = "") -> str:
-    """Cases with a readable verdict, of all; ``suffix``: of the keys of these columns."""
-    readable, missing = (
-        int(table.frame[f"{key}{suffix}"].sum()) for key in ("readable", "missing")
-    )
-    return _of(readable, missing)
+def _counted(part: Table, of: str = "") -> str:
+    """The cases that a column, or every row, is from."""
+    readable, missing = (part.column(role=role, of=of).key for role in ("readable", "missing"))
+    return _of(int(part.frame[readable].sum()), int(part.frame[missing].sum()))
 
 
 def _of(readable: int, missing: int) -> str:

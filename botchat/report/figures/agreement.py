@@ -1,19 +1,18 @@
-"""Figures of a comparison of judges: what agreement costs, and who agrees with whom."""
+"""Figures of a comparison of judges: agreement over cost, agreement of pairs, judge health."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from botchat.boards.judge_agreement import Findings
-from botchat.boards.tables import labels
+from botchat.boards.judge_agreement import Findings, judges_table
+from botchat.boards.tables import Table, labels
 from botchat.interfaces import Row
 from botchat.report.figures import Chart, charts, leaders
 from botchat.report.figures.health import Measure, health
@@ -53,21 +52,18 @@ def draw(found: Findings) -> list[Chart]:
         drawn.append(_cost(found, costs[0]))
     if found.pairs:
         drawn.append(_matrix(found))
-    if any(row.get(one.key) is not None for row in found.rows for one in _MEASURES):
-        drawn.append(_health(found))
+    judges = judges_table(found)
+    if judges.frame[[one.key for one in _MEASURES]].notna().any(axis=None):
+        drawn.append(_health(found, judges))
     return drawn
 
 
 def cost_against_agreement(
     prices: Sequence[Price], cost: str, agreement: str, heading: Heading
 ) -> Figure:
-    """Agreement over cost, logarithmic; what costs nothing stands apart at the left.
+    """Agreement over cost (logarithmic); what costs nothing is drawn apart, at the left.
 
-    Args:
-        prices: one a judge, at least one that costs something.
-        cost: what the horizontal axis shows.
-        agreement: what the vertical axis shows.
-        heading: what stands above and below.
+    At least one price is above 0. ``cost`` and ``agreement`` are the labels of the axes.
     """
     ordered = sorted(prices, key=lambda price: (-price.value, price.judge))
     shown = labels([price.judge for price in ordered])
@@ -78,7 +74,10 @@ def cost_against_agreement(
         )
         bare(axes, grid="both")
         place = _costs(axes, [price.cost for price in ordered])
-        _levels(axes, ordered)
+        low = 100 * min(price.low for price in ordered)
+        high = 100 * max(price.high for price in ordered)
+        margin = max(0.06 * (high - low), 2.0)
+        axes.set_ylim(low - margin, high + margin)
         at = {price.judge: (place[price.cost], 100 * price.value) for price in ordered}
         for price in ordered:
             x, y = at[price.judge]
@@ -100,7 +99,6 @@ def cost_against_agreement(
 
 def _cost(found: Findings, key: str) -> Chart:
     by_truth = any(row.get("accuracy") is not None for row in found.rows)
-    title = "What agreement costs"
     prices = [
         Price(
             row["judge"], 1000 * row[key] if key == "usd" else row[key], *ends, _panel(found, row)
@@ -110,15 +108,19 @@ def _cost(found: Findings, key: str) -> Chart:
     ]
     against = f"Agreement with {found.truth}" if by_truth else "Agreement with the other judges"
     n = max(row["n" if by_truth else "verdicts"] for row in found.rows)
-    counts = f"{len(prices)} judges, up to {n:,} verdicts each"
-    heading = Heading(title, f"{found.subject} · {counts}", [found.signature])
-    caption = (
+    return Chart.of(
+        NAMES[0],
+        "What agreement costs",
+        found.subject,
+        f"{len(prices)} judges, up to {n:,} verdicts each",
         f"{against} over the cost of a verdict; bars are 95 % intervals. Lines lead from a control "
-        f"to its panel. {counts}."
+        "to its panel.",
+        [found.signature],
+        cost_against_agreement,
+        prices,
+        _COSTS[key],
+        "Accuracy (%)" if by_truth else "Agreement with the others (%)",
     )
-    shown = "Accuracy (%)" if by_truth else "Agreement with the others (%)"
-    figure = partial(cost_against_agreement, prices, _COSTS[key], shown, heading)
-    return Chart(NAMES[0], title, caption, figure)
 
 
 def _matrix(found: Findings) -> Chart:
@@ -127,27 +129,32 @@ def _matrix(found: Findings) -> Chart:
     parts = {"Same verdict (%)": agreement}
     if rankings.notna().any(axis=None):
         parts["Rankings, τ × 100"] = rankings
-    n = max(row["n"] for row in found.pairs)
-    title = "Judges against each other"
-    heading = Heading(title, f"{found.subject} · up to {n:,} verdicts a pair", [found.signature])
-    caption = (
-        "How often two judges give the same verdict, and Kendall's tau of the rankings they make. "
-        f"Up to {n:,} verdicts a pair."
+    return Chart.of(
+        NAMES[1],
+        "Judges against each other",
+        found.subject,
+        f"up to {max(row['n'] for row in found.pairs):,} verdicts a pair",
+        "How often two judges give the same verdict, and Kendall's tau of the rankings they make.",
+        [found.signature],
+        charts.squares,
+        parts,
+        "row and column",
     )
-    figure = partial(charts.squares, parts, "row and column", heading)
-    return Chart(NAMES[1], title, caption, figure)
 
 
-def _health(found: Findings) -> Chart:
-    title = "The judges themselves"
-    n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
-    rows = pd.DataFrame(found.rows).set_index("judge")
-    heading = Heading(title, f"{found.subject} · {n:,} verdicts", [found.signature])
-    caption = (
+def _health(found: Findings, judges: Table) -> Chart:
+    return Chart.of(
+        NAMES[2],
+        "The judges themselves",
+        found.subject,
+        f"{sum(row['verdicts'] + row['unreadable'] for row in found.rows):,} verdicts",
         "How steady and how readable each judge is, and what it prefers; lines are 95 % intervals. "
-        f"First shown wins: 50 is no preference. {n:,} verdicts."
+        "First shown wins: 50 is no preference.",
+        [found.signature],
+        health,
+        judges,
+        _MEASURES,
     )
-    return Chart(NAMES[2], title, caption, partial(health, rows, _MEASURES, heading))
 
 
 _MEASURES = (
@@ -184,8 +191,7 @@ def _agreement(found: Findings, row: Row, by_truth: bool) -> tuple[float, float,
         for pair in found.pairs
         if row["judge"] in (pair["judge_a"], pair["judge_b"]) and pair["agreement"] is not None
     ]
-    mean = sum(beside) / len(beside) if beside else None
-    return None if mean is None else (mean, mean, mean)
+    return (sum(beside) / len(beside),) * 3 if beside else None
 
 
 def _panel(found: Findings, row: Row) -> str | None:
@@ -202,7 +208,7 @@ def _square(found: Findings, judges: Sequence[str], key: str) -> pd.DataFrame:
 
 
 def _costs(axes: Axes, costs: Sequence[float]) -> dict[float, float]:
-    """Sets the horizontal axis up; cost -> place on it."""
+    """Set the horizontal axis up; cost -> place on it."""
     logs = [math.log10(cost) for cost in costs if cost > 0]
     middle = (min(logs) + max(logs)) / 2
     first = min(*logs, middle - _SPAN / 2)
@@ -226,24 +232,10 @@ def _costs(axes: Axes, costs: Sequence[float]) -> dict[float, float]:
     return {cost: math.log10(cost) if cost > 0 else free for cost in costs}
 
 
-def _levels(axes: Axes, prices: Sequence[Price]) -> None:
-    """Sets the vertical axis up."""
-    low = 100 * min(price.low for price in prices)
-    high = 100 * max(price.high for price in prices)
-    margin = max(0.06 * (high - low), 2.0)
-    axes.set_ylim(low - margin, high + margin)
-
-
 def _marks(prices: Sequence[Price]) -> list[Line2D]:
-    def mark(face: str, label: str) -> Line2D:
-        return Line2D(
-            [], [], color="none", marker="o", markersize=6.5, markeredgecolor=SHADES[0],
-            markeredgewidth=1.4, markerfacecolor=face, label=label,
-        )  # fmt: skip
-
-    marks = [mark(SHADES[0], "judge")]
+    marks = [charts.mark(SHADES[0], "judge")]
     if any(price.beside for price in prices):
-        marks.append(mark("white", "its control"))
+        marks.append(charts.mark("white", "its control"))
     if any(price.low < price.high for price in prices):
         marks.append(Line2D([], [], color=GREY, linewidth=1.4, label="95 % interval"))
     return marks

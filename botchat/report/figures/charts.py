@@ -1,6 +1,6 @@
-"""The figures of the paper (BotChat Figures 2 to 7) and the ratings, from plain tables.
+"""The figures of the paper (BotChat Figures 2 to 7) and the ratings, from data frames.
 
-Models are rows: that way a name of any length and 40 of them can be read.
+Models are rows, so that long names, and 40 of them, can be read.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MOST_KERNELS = 1000
 """Of a violin's density."""
 
 _MOST_WRITTEN = 40
-"""Models up to which a square says its value; beyond, thousands of numbers are nobody's reading."""
+"""Most models at which a square shows its value as a number."""
 
 _HEAT = LinearSegmentedColormap.from_list(
     "heat", ["#f2f6fa", "#c6dbef", "#6baed6", "#2f7ebc", "#0b3d78"]
@@ -68,10 +68,8 @@ _HEAT = LinearSegmentedColormap.from_list(
 def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Heading) -> Figure:
     """Elo of every model: one row a model, one mark a series; sorted by the first series.
 
-    Args:
-        elo: name of the series, such as ``N = 16`` -> model -> rating.
-        init: what every model starts from, drawn as a line.
-        heading: what stands above and below.
+    ``elo``: name of the series, such as ``N = 16`` -> model -> rating. A line marks ``init``, the
+    rating that every model starts from.
     """
     models = sorted({m for by in elo.values() for m in by}, key=lambda m: _descending(elo, m))
     faces = [SHADES[0], *[_HOLLOW] * len(elo)]
@@ -80,27 +78,23 @@ def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Headin
         figure, axes = _rows(models, heading, per_row=0.3, right=right, above=0.42)
         axes.axvline(init, color=MUTED, linewidth=0.8, linestyle=_DASHED)
         found = [[by[model] for by in elo.values() if model in by] for model in models]
-        axes.hlines(
-            range(len(models)), [*map(min, found)], [*map(max, found)], color=GREY, linewidth=1.4
-        )
+        rows = range(len(models))
+        axes.hlines(rows, [*map(min, found)], [*map(max, found)], color=GREY, linewidth=1.4)
         for i, (name, by) in reversed(list(enumerate(elo.items()))):
             values = [by.get(model, math.nan) for model in models]
             axes.scatter(
-                values, range(len(models)), s=42, linewidth=1.4, zorder=3, color=faces[i],
+                values, rows, s=42, linewidth=1.4, zorder=3, color=faces[i],
                 edgecolor=SHADES[0], marker=_MARKERS[i % len(_MARKERS)],
             )  # fmt: skip
             _numbers(axes, i, name, values, "{:.0f}", bold=i == 0)
         axes.set_xlabel("Bootstrap Elo (points)")
         axes.margins(x=0.06)
         marks = [
-            Line2D(
-                [], [], color="none", marker=_MARKERS[i % len(_MARKERS)], markersize=6.5,
-                markeredgecolor=SHADES[0], markeredgewidth=1.4, markerfacecolor=face, label=name,
-            )
+            mark(face, name, _MARKERS[i % len(_MARKERS)])
             for i, (name, face) in enumerate(zip(elo, faces, strict=False))
-        ]  # fmt: skip
-        start = Line2D([], [], color=MUTED, linewidth=0.8, linestyle=_DASHED)
-        start.set_label(f"start ({init:g})")
+        ]
+        said = f"start ({init:g})"
+        start = Line2D([], [], color=MUTED, linewidth=0.8, linestyle=_DASHED, label=said)
         legend(axes, [*marks, start])
     return figure
 
@@ -108,9 +102,7 @@ def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Headin
 def rating_intervals(fitted: pd.DataFrame, heading: Heading) -> Figure:
     """Ratings with their intervals, best first, and the rank group of each.
 
-    Args:
-        fitted: index model; columns ``bt``, ``bt_low``, ``bt_high`` and ``bt_group``.
-        heading: what stands above and below.
+    ``fitted``: index model; columns ``bt``, ``bt_low``, ``bt_high`` and ``bt_group``.
     """
     fitted = fitted.sort_values("bt", ascending=False, kind="stable")
     with styled():
@@ -156,12 +148,8 @@ def human_lengths(utterances: Sequence[int], heading: Heading) -> Figure:
     with styled():
         figure, (axes,) = sheet(heading, [(7.6, 2.9)], left=0.75, above=0.45)
         bare(axes, grid="y")
-        axes.bar(
-            xs,
-            [found[x] for x in xs],
-            width=0.8,
-            color=[BLUE if x >= MIN_HUMAN else GREY for x in xs],
-        )
+        colors = [BLUE if x >= MIN_HUMAN else GREY for x in xs]
+        axes.bar(xs, [found[x] for x in xs], width=0.8, color=colors)
         if len(xs) <= 24:
             for x in xs:
                 if found[x]:
@@ -173,13 +161,9 @@ def human_lengths(utterances: Sequence[int], heading: Heading) -> Figure:
         axes.set_xlabel("Utterances in the human dialogue")
         axes.set_ylabel("Dialogues")
         axes.margins(x=0.02, y=0.12)
-        legend(
-            axes,
-            [
-                Patch(color=GREY, label=f"below {MIN_HUMAN}: UniEval only"),
-                Patch(color=BLUE, label=f"{MIN_HUMAN} and more: Arena and GTEval too"),
-            ],
-        )
+        fewer = Patch(color=GREY, label=f"below {MIN_HUMAN}: UniEval only")
+        more = Patch(color=BLUE, label=f"{MIN_HUMAN} and more: Arena and GTEval too")
+        legend(axes, [fewer, more])
     return figure
 
 
@@ -224,19 +208,16 @@ def utterance_lengths(
 def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
     """UniEval success rate at each N as grouped bars, best at the largest N first (Figure 4).
 
-    Args:
-        rates: index model; one column an N (an integer), values 0 to 1.
-        heading: what stands above and below.
+    ``rates``: index model; one column an N (an integer), values 0 to 1.
     """
     turns = sorted(rates.columns, reverse=True)
     rates = rates.sort_values(turns, ascending=False, kind="stable")
     models = list(rates.index)
     per_bar = 0.13 if len(models) <= 16 else 0.095
     with styled():
-        figure, axes = _rows(
-            models, heading, per_row=per_bar * len(turns) + 0.16, right=0.6, above=0.42
-        )
-        group = per_bar * len(turns) / (per_bar * len(turns) + 0.16)
+        per_row = per_bar * len(turns) + 0.16
+        figure, axes = _rows(models, heading, per_row=per_row, right=0.6, above=0.42)
+        group = per_bar * len(turns) / per_row
         each = group / len(turns)
         for i, n in enumerate(turns):
             y = np.arange(len(models)) - group / 2 + (i + 0.5) * each
@@ -244,28 +225,22 @@ def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
             bars(axes, y, 0, 100 * values, height=each * 0.9, color=_shade(i, len(turns)))
             _beside(axes, y, 100 * values, 100 * values, 7 if per_bar > 0.1 else 5.5, bold=i == 0)
         _percent(axes, "Success rate (% of dialogues)")
-        legend(
-            axes,
-            [Patch(color=_shade(i, len(turns)), label=f"N = {n}") for i, n in enumerate(turns)],
-        )
+        named = [(_shade(i, len(turns)), f"N = {n}") for i, n in enumerate(turns)]
+        legend(axes, [Patch(color=color, label=label) for color, label in named])
     return figure
 
 
 def success_at_human_length(rates: pd.DataFrame, heading: Heading) -> Figure:
     """UniEval success rate at the length of the human dialogue (BotChat Figure 7).
 
-    Args:
-        rates: index model; columns ``success``, ``low`` and ``high``, 0 to 1.
-        heading: what stands above and below.
+    ``rates``: index model; columns ``success``, ``low`` and ``high``, 0 to 1.
     """
     rates = rates.sort_values("success", ascending=False, kind="stable")
     models = list(rates.index)
     with styled():
         figure, axes = _rows(models, heading, per_row=0.3, right=0.6)
         colors = [ORANGE if model == HUMAN else BLUE for model in models]
-        values, low, high = (
-            100 * rates[key].to_numpy(dtype=float) for key in ("success", "low", "high")
-        )
+        values, low, high = 100 * rates[["success", "low", "high"]].to_numpy(dtype=float).T
         bars(axes, range(len(models)), 0, values, height=0.68, color=colors)
         wide = high - low >= 0.5
         axes.hlines(np.flatnonzero(wide), low[wide], high[wide], color=INK, linewidth=1.2)
@@ -277,22 +252,17 @@ def success_at_human_length(rates: pd.DataFrame, heading: Heading) -> Figure:
 def win_rates(win: pd.DataFrame, win_or_tie: pd.DataFrame, heading: Heading) -> Figure:
     """Win and win + tie rates of the row against the column, in percent (BotChat Figure 5).
 
-    Args:
-        win: 0 to 1, index and columns the models in the order to show; NaN: not compared.
-        win_or_tie: likewise.
-        heading: what stands above and below.
+    Both 0 to 1, index and columns the models in the order to show; NaN: not compared.
     """
     parts = {"Win rate (%)": win, "Win + tie rate (%)": win_or_tie}
     return squares(parts, "row against column", heading)
 
 
 def squares(parts: Mapping[str, pd.DataFrame], below: str, heading: Heading) -> Figure:
-    """Square tables of hundredths side by side, each under its title.
+    """Square tables in percent side by side, each under its title.
 
-    Args:
-        parts: title -> values up to 1, index and columns the same names in each; NaN: not known.
-        below: what a cell says of its row and its column.
-        heading: what stands above and below.
+    ``parts``: title -> values up to 1, index and columns the same names in each; NaN: not known.
+    ``below`` is the label of the horizontal axes: how to read a cell.
     """
     models = list(next(iter(parts.values())).index)
     n = len(models)
@@ -329,21 +299,23 @@ def squares(parts: Mapping[str, pd.DataFrame], below: str, heading: Heading) -> 
 def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
     """GTEval as stacked win, tie and lose bars, best win + tie rate first (BotChat Figure 6).
 
-    Args:
-        rates: index model; columns ``win``, ``tie`` and ``lose``, 0 to 1.
-        heading: what stands above and below.
+    ``rates``: index model; columns ``win``, ``tie`` and ``lose``, 0 to 1.
     """
     total = (rates["win"] + rates["tie"]).rename("win_or_tie")
     rates = rates.assign(win_or_tie=total).sort_values(
         ["win_or_tie", "win"], ascending=False, kind="stable"
     )
     models = list(rates.index)
-    parts = (("win", BLUE, "white"), ("tie", GREY, "#111111"), ("lose", ORANGE, "#111111"))
+    parts = (
+        ("win", "model wins", BLUE, "white"),
+        ("tie", "tie", GREY, "#111111"),
+        ("lose", "model loses", ORANGE, "#111111"),
+    )
     with styled():
         figure, axes = _rows(models, heading, per_row=0.31, right=_COLUMN + 0.15, above=0.42)
         y = np.arange(len(models))
         start = np.zeros(len(models))
-        for key, color, ink in parts:
+        for key, _, color, ink in parts:
             values = 100 * rates[key].to_numpy(dtype=float)
             bars(axes, y, start, start + values, height=0.74, color=color)
             for row, value in enumerate(values):
@@ -354,21 +326,12 @@ def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
         totals = (100 * rates["win_or_tie"]).tolist()
         _numbers(axes, 0, "win + tie", totals, "{:.1f}", bold=True)
         _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
-        names = ("model wins", "tie", "model loses")
-        legend(
-            axes,
-            [Patch(color=c, label=said) for (_, c, _), said in zip(parts, names, strict=True)],
-        )
+        legend(axes, [Patch(color=color, label=label) for _, label, color, _ in parts])
     return figure
 
 
 def _rows(
-    models: Sequence[str],
-    heading: Heading,
-    *,
-    per_row: float,
-    right: float,
-    above: float = 0.1,
+    models: Sequence[str], heading: Heading, *, per_row: float, right: float, above: float = 0.1
 ) -> tuple[Figure, Axes]:
     """A plot with one row a model, named at its left, first on top."""
     size = 9 if len(models) <= 16 else 8
@@ -433,6 +396,14 @@ def _numbers(
     )  # fmt: skip
 
 
+def mark(face: str, label: str, marker: str = "o") -> Line2D:
+    """A point in a legend."""
+    return Line2D(
+        [], [], color="none", marker=marker, markersize=6.5, markeredgecolor=SHADES[0],
+        markeredgewidth=1.4, markerfacecolor=face, label=label,
+    )  # fmt: skip
+
+
 def legend(axes: Axes, handles: Sequence[Patch | Line2D]) -> None:
     """A legend in one line above the plot, at its left."""
     axes.legend(
@@ -443,7 +414,7 @@ def legend(axes: Axes, handles: Sequence[Patch | Line2D]) -> None:
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """As many quantiles as make a smooth curve: a kernel for each of a million takes minutes."""
+    """At most `_MOST_KERNELS` quantiles: a kernel for each of a million values takes minutes."""
     if len(values) <= _MOST_KERNELS:
         return values
     return np.quantile(values, (np.arange(_MOST_KERNELS) + 0.5) / _MOST_KERNELS)
@@ -456,7 +427,7 @@ def _cells(axes: Axes, values: NDArray[np.float64], size: float) -> None:
     corners = 0.47 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
     outlines = np.reshape(pairs, (-1, 1, 2))[..., ::-1] + corners
     outline = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
-    # Thousands of squares: all that have the same colour are one path.
+    # There can be thousands of squares: all of the same colour are one path.
     found, which = np.unique(shown.round(), return_inverse=True)
     squares = [outlines[which == i] for i in range(len(found))]
     paths = [Path(same.reshape(-1, 2), np.tile(outline, len(same))) for same in squares]
@@ -465,7 +436,7 @@ def _cells(axes: Axes, values: NDArray[np.float64], size: float) -> None:
     if len(values) > _MOST_WRITTEN:
         return
     for (row, column), value in zip(pairs, shown, strict=True):
-        # From here on white is the more readable.
+        # White is easier to read on dark squares.
         ink = "white" if value >= 72 else "#111111"
         text = "–" if math.isnan(value) else f"{value:.0f}"
         axes.text(column, row, text, color=ink, size=size, ha="center", va="center_baseline")

@@ -1,7 +1,6 @@
 """Survival of dialogues until the first accused utterance, a curve a contestant.
 
-Points are joined by straight lines, not by steps: utterances are counted, so that there is nothing
-between them, and steps of many contestants fall onto each other.
+Points are joined by straight lines, not by steps, because the steps of many contestants overlap.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Dashes = str | tuple[int, tuple[float, ...]]
 
 _COLORS = (BLUE, "#1b9e77", "#b0408a", "#9a8412")
 _DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
-"""Each colour in each of these tells 16 contestants apart; more are shaded by their order."""
+"""Colours times dashes tell 16 contestants apart; more than 16 are shaded by their order."""
 
 _ORDER = LinearSegmentedColormap.from_list("order", ["#1d4f91", "#3f9fb5", "#9ccb86", "#c9b13c"])
 
@@ -41,9 +40,7 @@ _MOST_BANDS = 6
 def survival(curves: Mapping[str, Curve], heading: Heading) -> Figure:
     """Share of dialogues not accused yet, after each utterance.
 
-    Args:
-        curves: contestant -> curve, all up to one utterance; those who last longest first.
-        heading: what stands above and below.
+    ``curves``: contestant -> curve, all of one length; the longest survival first.
     """
     names = list(curves)
     shown = labels(names)
@@ -77,7 +74,7 @@ def survival(curves: Mapping[str, Curve], heading: Heading) -> Figure:
 def _curve(
     axes: Axes, curve: Curve, color: str, dashes: Dashes, *, band: bool
 ) -> tuple[float, float]:
-    """Draws one; its end."""
+    """Draw a curve; its last point."""
     known = np.flatnonzero(~np.isnan(curve.surviving))
     at, share = known + 1, 100 * curve.surviving[known]
     if band:
@@ -105,8 +102,8 @@ def _look(name: str, i: int, n: int) -> tuple[str, Dashes]:
 
 
 def _marks(n: int) -> list[Patch | Line2D]:
-    tick = Line2D([], [], color="none", marker="|", markersize=6, markeredgecolor=MUTED)
-    tick.set_label("dialogues end here unaccused")
+    said = "dialogues end here unaccused"
+    tick = Line2D([], [], color="none", marker="|", markersize=6, markeredgecolor=MUTED, label=said)
     marks: list[Patch | Line2D] = [Patch(color=GRID, label="human start"), tick]
     if n <= _MOST_BANDS:
         marks.append(Patch(color=BLUE, alpha=0.3, label="95 % interval"))

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from botchat.boards.tables import labels
+from botchat.boards.tables import Table, labels
 from botchat.report.figures.style import (
     BLUE,
     INK,
@@ -48,17 +47,15 @@ class Measure:
     high: float = 1.0
 
 
-def health(rows: pd.DataFrame, measures: Sequence[Measure], heading: Heading) -> Figure:
-    """Bars for every measure, side by side; a dash where it says nothing.
+def health(judges: Table, measures: Sequence[Measure], heading: Heading) -> Figure:
+    """Bars for every measure, side by side; a dash where it is not known.
 
-    Args:
-        rows: index protocol or judge; a column for each measure, and ``<key>_low`` and
-            ``<key>_high`` where it has an interval.
-        measures: in the order to show; those that no row has are left out.
-        heading: what stands above and below.
+    ``judges``: one row a protocol or judge, named by its first column. Measures that no row has are
+    left out; those with an interval have a line.
     """
+    rows = judges.frame
     there = [one for one in measures if one.key in rows and rows[one.key].notna().any()]
-    shown = labels(list(rows.index))
+    shown = labels(rows[judges.columns[0].key].tolist())
     with styled():
         figure, panels = sheet(
             heading,
@@ -81,17 +78,15 @@ def health(rows: pd.DataFrame, measures: Sequence[Measure], heading: Heading) ->
             axes.set_xlabel(measure.of, size=7.5, color=MUTED)
             if measure.low < measure.neutral:
                 axes.axvline(100 * measure.neutral, color=MUTED, linewidth=0.9)
-            _bars(axes, rows, measure)
+            _bars(axes, judges, measure)
     return figure
 
 
-def _bars(axes: Axes, rows: pd.DataFrame, measure: Measure) -> None:
-    at = range(len(rows))
-    values = 100 * rows[measure.key].to_numpy(dtype=float)
-    bars(axes, at, 100 * measure.neutral, values, height=0.6, color=BLUE)
-    ends = [f"{measure.key}_{end}" for end in ("low", "high")]
-    if set(ends) <= set(rows):
-        low, high = (100 * rows[end].to_numpy(dtype=float) for end in ends)
+def _bars(axes: Axes, judges: Table, measure: Measure) -> None:
+    values = 100 * judges.frame[measure.key].to_numpy(dtype=float)
+    bars(axes, range(len(values)), 100 * measure.neutral, values, height=0.6, color=BLUE)
+    if ends := judges.ends(measure.key):
+        low, high = (100 * judges.frame[end.key].to_numpy(dtype=float) for end in ends)
         known = np.flatnonzero(~np.isnan(values + low + high))
         axes.hlines(known, low[known], high[known], color=INK, linewidth=1.1)
     place = right_of(axes, axes.get_yaxis_transform(), 4)

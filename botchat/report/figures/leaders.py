@@ -31,15 +31,11 @@ def name(
     names: Sequence[str],
     colors: Sequence[str] | None = None,
 ) -> None:
-    """Write names right of a plot that has its final limits.
-
-    Args:
-        axes: the plot.
-        points: what they name, from the top down.
-        names: as they are shown.
-        colors: of the lines; default grey.
-    """
-    width, height = _inches(axes)
+    """Write names right of a plot that has its final limits; points are from the top down."""
+    figure = axes.figure
+    assert figure is not None
+    size = np.asarray(axes.get_position().size) * np.asarray(figure.get_size_inches())  # type: ignore[union-attr]
+    width, height = size.tolist()
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     levels = [(y - low) / (high - low) for _, y in points]
     places = apart(levels, ROW / height)
@@ -69,11 +65,3 @@ def apart(heights: Sequence[float], distance: float) -> list[float]:
         places[i] = max(places[i], least)
         least = places[i] + distance
     return places
-
-
-def _inches(axes: Axes) -> tuple[float, float]:
-    """Width and height of a plot."""
-    figure = axes.figure
-    assert figure is not None
-    size = np.asarray(axes.get_position().size) * np.asarray(figure.get_size_inches())  # type: ignore[union-attr]
-    return float(size[0]), float(size[1])

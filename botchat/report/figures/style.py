@@ -1,8 +1,7 @@
 """One look for every figure: colours, names that fit, sizes in inches, svg and png.
 
-Nothing is left to automatic layout: margins are computed from the width of the labels, so that
-nothing is cut or overlaps with 3 models or with 40, and the same data give the same bytes.
-No pyplot: its figures are global state.
+Margins are computed from the width of the labels, so that nothing is cut or overlaps with 3 models
+or with 40, and the same data give the same bytes. No pyplot: its figures are global state.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "botchat",
     "text.color": INK,
-    # At 160 dots an inch letters are as clear without, and drawn in two thirds of the time.
+    # Not needed at 160 dots an inch, and drawing takes a third less time without.
     "text.hinting": "none",
     "text.parse_math": False,
     "xtick.color": MUTED,
@@ -73,7 +72,7 @@ _RC: Any = {
 
 _DPI = 160
 _MOST_DOTS = 4_000_000
-"""Of a PNG: what is larger has fewer an inch, and can still be read; the SVG has them all."""
+"""Most pixels of a PNG: a larger figure has fewer pixels an inch."""
 
 _PAD = 5
 """Between a plot and its labels, in points."""
@@ -85,17 +84,17 @@ _LINE = 1.35
 
 @dataclass(frozen=True)
 class Heading:
-    """What every figure says about itself."""
+    """The text above and below a figure."""
 
     title: str
     subtitle: str
-    """From how many comparisons or dialogues, on which set, by which judge."""
+    """Set, judge and number of comparisons or dialogues."""
     signatures: Sequence[str]
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """The settings that figures are made with, put back afterwards."""
+    """Use the settings of figures within the block."""
     with mpl.rc_context(_RC):
         yield
 
@@ -113,15 +112,8 @@ def sheet(
 ) -> tuple[Figure, list[Axes]]:
     """A figure with heading, panels and signature; all sizes in inches.
 
-    Args:
-        heading: what stands above and below.
-        panels: width and height of each panel.
-        left: room for the labels left of each panel (side by side: of the first).
-        right: room right of the last panel.
-        above: room between heading and panel.
-        below: room under each panel for tick labels and the axis label.
-        stacked: panels below each other instead of side by side.
-        gap: between panels that are side by side.
+    ``panels``: width and height of each. ``left``: room for labels, left of the first panel or, if
+    ``stacked``, of each. ``below``: room under each panel. ``gap``: between panels side by side.
     """
     widths = [width for width, _ in panels]
     inner = max(widths) if stacked else sum(widths) + gap * (len(panels) - 1)
@@ -175,7 +167,7 @@ def bare(axes: Axes, *, grid: str | None = None) -> None:
 
 def name_rows(axes: Axes, names: Sequence[str], size: float) -> None:
     """Names left of a plot, from row 0 on."""
-    # Where tick labels would be: each of those is five objects.
+    # Plain text in place of tick labels: matplotlib makes five objects for each of those.
     axes.set_yticks([])
     place, va, ha = axes.get_yaxis_text1_transform(_PAD)
     for row, name in enumerate(names):
@@ -250,7 +242,7 @@ def svg(figure: Figure) -> str:
     """The figure as an SVG document: the same data give the same text. Text stays text."""
     buffer = io.StringIO()
     with styled(), warnings.catch_warnings():
-        # The reader's fonts draw the text, so what this machine's fonts lack does not matter.
+        # The reader's fonts draw the text: it does not matter what this machine's fonts lack.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "BotChat"})
     return buffer.getvalue()
@@ -268,7 +260,7 @@ def png(figure: Figure) -> bytes:
             dpi=min(_DPI, math.sqrt(_MOST_DOTS / area)),
             facecolor="white",
             metadata={"Software": "BotChat"},
-            # A tenth larger than with the usual 6, in half the time.
+            # A tenth larger than at the default level 6, in half the time.
             pil_kwargs={"compress_level": 1},
         )
     return buffer.getvalue()
@@ -282,7 +274,7 @@ def _drawable(figure: Figure, fonts: Sequence[str]) -> Iterator[None]:
     spelled = {text: said.translate(spelling) for text, said in texts.items()}
     changed = [text for text, said in texts.items() if said != spelled[text]]
     for text in changed:
-        # In a plot there is room for a label; lines of the heading have been broken to fit.
+        # A plot has room for a label; the lines of the heading are broken to fit already.
         beside = text.axes is not None
         text.set_text(elided(spelled[text], LABEL_COLUMNS) if beside else spelled[text])
     yield
@@ -311,8 +303,8 @@ def _em(char: str, bold: bool) -> float:
 
 
 def _face(weight: str) -> FT2Font:
-    # Not kept: matplotlib keeps it, and lets go of it in a forked process, where two that read one
-    # open file would move each other's place in it.
+    # Not cached here: matplotlib caches it and drops it in a forked process, where two processes
+    # with one open file would move each other's position in it.
     return get_font(findfont(FontProperties(family=FONT, weight=weight)))
 
 
