@@ -1,0 +1,271 @@
+"""Every protocol there is, built in or somebody's own, from plan to page; and the docs' example."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.pipeline.read_set import read
+from botchat.pipeline.session import catalogue_of
+from botchat.pipeline.view import state
+from botchat.records import Dialogue, Judgment, Seed
+from botchat.report import archive
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
+from tests.openai_server import Server, text
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "criteria.md"
+
+MODELS = ("ada", "bob", "cleo")
+N_SEEDS = 5
+N = 4
+
+OWN = """
+[protocols.empathy]
+kind = "score"
+prompt = "empathy.txt"
+numbers = ["Empathy", "Warm tone"]
+lowest = 1
+highest = 10
+
+[protocols.rivals]
+kind = "score"
+shows = "pair"
+prompt = "rivals.txt"
+numbers = ["Grace"]
+lowest = 0
+highest = 5
+
+[protocols.warmth]
+kind = "choice"
+shows = "pair"
+prompt = "warmth.txt"
+labels = ["Left", "Right", "Same"]
+
+[protocols.boredom]
+kind = "place"
+prompt = "boredom.txt"
+
+[protocols.faults]
+kind = "report"
+prompt = "faults.txt"
+"""
+
+ERRORS = (
+    "Repetition", "Logical inconsistency", "Discontinuity", "Inappropriate lexical choice",
+    "Factual error", "AI self-identification", "Contextual confusion", "Excessive length",
+    "Formal tone", "Repetitive phrasing",
+)  # fmt: skip
+
+
+def everything(call):
+    """A reply with an answer of every kind in it, drawn from the prompt and the judge's name."""
+    prompt = call.messages[-1]["content"]
+    draw = int(hashlib.sha256(f"{call.model}{prompt}".encode()).hexdigest()[:8], 16)
+    which = ("Left", "Right", "Same")[draw % 3]
+    if "Choice: Conversation 1" in prompt:
+        which = ("Conversation 1", "Conversation 2", "Both")[draw % 3]
+    elif "Index" in prompt or "boredom" in prompt:
+        which = ("No", "Yes\nIndex: 3")[draw % 2]
+    lines = [f"{error}? No" for error in ERRORS[1:]]
+    return text(
+        "\n".join(
+            [
+                f"Choice: {which}",
+                "Reason: so",
+                f"Empathy: {1 + draw % 10}",
+                f"Warm tone: {1 + draw % 7}.5",
+                f"Grace 1: {draw % 6}",
+                f"Grace 2: {draw // 7 % 6}",
+                "Repetition? Yes",
+                '- Utterance 3: "line"',
+                *lines,
+            ]
+        )
+    )
+
+
+def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
+    """Seeds, dialogues of three models, two judges, and criteria of one's own."""
+    folder.mkdir(parents=True)
+    seeds = [Seed(f"s{n}", tuple(f"line {i} of {n}" for i in range(N))) for n in range(N_SEEDS)]
+    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    judges = "".join(
+        f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n' for name in ("x", "y")
+    )
+    (folder / "botchat.toml").write_text(f"{judges}[arena]\nturns = [{N}]\n{more}")
+    for name in ("empathy", "boredom", "faults"):
+        (folder / f"{name}.txt").write_text(f"Is there {name}?\n{{{{conversation}}}}\n")
+    for name in ("rivals", "warmth"):
+        shown = "{{conversation_1}}\nor\n{{conversation_2}}"
+        (folder / f"{name}.txt").write_text(f"Is there {name}?\n{shown}\n")
+    found = Workspace(folder)
+    for model in MODELS:
+        made = [
+            Dialogue(
+                seed.id, model, (*seed.utterances[:2], f"I am {model}.", f"line of {model}"), 2, (),
+                "complete", "sig",
+            )
+            for seed in seeds
+        ]  # fmt: skip
+        store.finish(found.dialogues_path("small", model), made, lambda one: one.seed_id)
+    return found
+
+
+def said(capsys, *command) -> dict:
+    """What a command prints with --json."""
+    capsys.readouterr()
+    assert main([*map(str, command), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_protocol_is_everywhere(tmp_path, capsys):
+    """Planned, judged, resumed, on the board, in the reader, in the live view, and in agree."""
+    with Server(everything) as server:
+        here = workspace(tmp_path / "w", server)
+        place = ["--seeds", "small", "--dir", here.root]
+        asked = list(catalogue_of(here))
+        assert {p.kind for p in asked} == {"place", "choice", "score", "report"}
+        filed = {}
+        for protocol in asked:
+            filed[protocol.name] = f"{protocol.name}-n{N}" if protocol.shows == "pair" else None
+            name, judge = protocol.name, ["judge", protocol.name, *place]
+            planned = said(capsys, *judge, "--judge", "x", "--plan")["rows"]
+            before = server.n_received
+            for who in ("x", "y"):
+                made = said(capsys, *judge, "--judge", who)
+                (row,) = made["rows"]
+                assert row["unreadable"] == 0, name
+                assert row["protocol"] == (filed[name] or name)
+                assert {r["calls"] for r in planned} == {made["calls"]} == {row["new"]}
+            again = said(capsys, *judge, "--judge", "x")
+            assert (again["calls"], again["rows"][0]["new"]) == (0, 0)
+            assert server.n_received == before + 2 * made["calls"]
+    names = {filed[p.name] or p.name for p in asked}
+    board = said(capsys, "leaderboard", *place, "--judge", "x")
+    assert names <= set(board["tables"])
+    assert {row["protocol"] for row in board["tables"]["coverage"]["rows"]} == names
+    assert {row["protocol"] for row in board["tables"]["judge"]["rows"]} == names
+    for protocol in asked:
+        if protocol.kind != "report":  # its error counts rank nobody
+            (key,) = [k for k in board["rows"][0] if k == f"coverage_{_key(protocol, filed)}"]
+            models = [row for row in board["rows"] if row["model"] in MODELS]
+            assert all(row[key] == 1.0 for row in models), protocol.name
+    found = read(here, "small", ["x"])
+    n_verdicts = sum(len(made) for made in found.judged["x"].values())
+    chunks = archive.build(found.seeds, found.dialogues, found.judged, found.catalogue)
+    assert chunks.about["verdicts"] == n_verdicts
+    live = {one.name: one for one in state(here, "small").verdicts}
+    assert {f"{name} by {who}" for name in names for who in ("x", "y")} == set(live)
+    assert all(one.done == one.total for one in live.values())
+    for name in names:
+        compared = said(capsys, "agree", *place, "--protocol", name)
+        assert {row["judge"] for row in compared["rows"]} == {"x", "y"}
+        (pair,) = compared["pairs"]
+        assert pair["n"] > 0, name
+
+
+def _key(protocol, filed) -> str:
+    return (filed[protocol.name] or protocol.name).replace("-", "_")
+
+
+def test_a_panel_and_an_adaptive_run_answer_a_criterion(tmp_path, capsys):
+    """As they answer a built-in question: means of the members' scores, batches by the verdicts."""
+    panel = '[panels.two]\nstrategy = "ensemble"\nmodel = "x"\nagents = ["critic", "scientist"]\n'
+    with Server(everything) as server:
+        here = workspace(tmp_path / "w", server, f"{OWN}{panel}")
+        place = ["--seeds", "small", "--dir", here.root]
+        (row,) = said(capsys, "judge", "empathy", *place, "--judge", "two")["rows"]
+        assert (row["unreadable"], row["cases"]) == (0, (len(MODELS) + 1) * N_SEEDS)
+        adaptive = ["judge", "warmth", *place, "--judge", "x", "--adaptive", "--budget", "20"]
+        (made,) = said(capsys, *adaptive)["rows"]
+        assert (made["protocol"], made["made"]) == (f"warmth-n{N}", 20)
+        assert [r["model"] for r in made["ratings"]]
+    verdict = next(iter(store.read(Path(row["path"]), Judgment))).verdict
+    assert verdict is not None
+    assert len(verdict.split()) == 2
+
+
+def test_the_wording_is_signed(tmp_path, capsys):
+    """Another word in the question, or another end of the scale, and everything is asked again."""
+    with Server(everything) as server:
+        here = workspace(tmp_path / "w", server)
+        judge = ["judge", "empathy", "--seeds", "small", "--judge", "x", "--dir", here.root]
+        (first,) = said(capsys, *judge)["rows"]
+        prompt = here.root / "empathy.txt"
+        prompt.write_text(prompt.read_text().replace("there", "here"))
+        assert said(capsys, *judge)["rows"][0]["new"] == first["new"]
+        settings = here.root / "botchat.toml"
+        settings.write_text(settings.read_text().replace("highest = 10", "highest = 11"))
+        assert said(capsys, *judge)["rows"][0]["new"] == first["new"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('kind = "grade"\nprompt = "one.txt"', "kind: Invalid enum value 'grade'"),
+        ('kind = "score"\nprompt = "one.txt"', "numbers: name each number"),
+        ('kind = "score"\nprompt = "one.txt"\nnumbers = ["A"]', "lowest: a score needs the ends"),
+        ('kind = "choice"\nprompt = "two.txt"', "shows: a choice is about pair, not one"),
+        ('kind = "place"\nshows = "pair"\nprompt = "two.txt"', "shows: a place is about one"),
+        ('kind = "place"\nprompt = "one.txt"\nlowest = 1', "lowest: it belongs to the kind score"),
+        ('kind = "place"\nprompt = "one.txt"\nchosen = "loses"', "chosen: it belongs to the kind"),
+        ('kind = "choice"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A"]', "labels: give two"),
+        ('kind = "place"\nprompt = "gone.txt"', "cannot read the prompt gone.txt"),
+        ('kind = "place"\nprompt = "two.txt"', "prompt: unknown place {{conversation_1}}"),
+        ('kind = "place"\nprompt = "botchat.toml"', "prompt: a place is missing in botchat.toml"),
+        ('kind = "place"', "required key `prompt`"),
+        ('kind = "place"\nprompt = "one.txt"\nscale = 3', "unknown key `scale`"),
+    ],
+)
+def test_a_bad_entry_gets_one_line(tmp_path, capsys, entry, message):
+    """File, line, key, and what is allowed."""
+    (tmp_path / "one.txt").write_text("{{conversation}}")
+    (tmp_path / "two.txt").write_text("{{conversation_1}} {{conversation_2}}")
+    (tmp_path / "botchat.toml").write_text(f"\n[protocols.mine]\n{entry}\n")
+    assert main(["models", "--dir", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert re.search(r"botchat\.toml:\d: protocols\.mine", err), err
+    assert message in err
+
+
+@pytest.mark.parametrize("name", ["arena", "Empathy", "my-own", "probe"])
+def test_a_name_that_stands_for_something_else_is_refused(tmp_path, capsys, name):
+    """It would hide a built-in protocol, or could not be told from N."""
+    (tmp_path / "one.txt").write_text("{{conversation}}")
+    entry = f'[protocols.{name}]\nkind = "place"\nprompt = "one.txt"\n'
+    (tmp_path / "botchat.toml").write_text(entry)
+    assert main(["models", "--dir", str(tmp_path)]) == 1
+    assert f"botchat.toml:1: protocols.{name}: a name is lower-case" in capsys.readouterr().err
+
+
+def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
+    """From nothing to a leaderboard, with a local judge in the provider's place."""
+    told = DOCS.read_text("utf-8")
+    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", told, re.DOTALL):
+        (tmp_path / name).write_text(content)
+    commands = [
+        line.removeprefix("botchat ").split()
+        for block in re.findall(r"```sh\n(.*?)```", told, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    assert len(commands) == 4
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    with Server(lambda _: text("They listen.\nEmpathy: 7")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        for command in commands:
+            assert main([*command, "--dir", str(tmp_path)]) == 0
+        sent = server.n_received
+    out = tmp_path / "leaderboards" / "sample"
+    rows = json.loads((out / "leaderboard.json").read_text())["rows"]
+    assert {row["empathy_mean_1"] for row in rows if row["empathy_mean_1"] is not None} == {7.0}
+    assert sent > 0
+    assert (out / "empathy.csv").exists()
+    assert (out / "empathy-mean-1.svg").exists()
+    assert "Empathy" in (out / "index.html").read_text()
