@@ -478,8 +478,8 @@ def scored(
                 for i, name in enumerate(names, 1)
                 for column in (
                     Column(f"mean_{i}", name, "decimal"),
-                    Column(f"low_{i}", "95 % low", "decimal"),
-                    Column(f"high_{i}", "95 % high", "decimal"),
+                    Column(f"low_{i}", "95 % low", "decimal", role="low", of=f"mean_{i}"),
+                    Column(f"high_{i}", "95 % high", "decimal", role="high", of=f"mean_{i}"),
                 )
             ),
             *_covered_columns(),
