@@ -8,12 +8,13 @@ tells what to do about it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 
 import numpy as np
 
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.protocols import Judged, Part
+from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.arena import Field
 from botchat.protocols.catalogue import Catalogue
@@ -131,34 +132,20 @@ def of_pairs(
     return found
 
 
-@dataclass(frozen=True)
-class Covered:
-    """One protocol's table, and the column in it that says how many cases have a verdict."""
-
-    protocol: Protocol
-    table: Table
-    suffix: str = ""
-    """Of the keys ``readable``, ``missing`` and ``coverage``."""
-    n: int | None = None
-    """N that these are at."""
-
-
 def coverage(
-    parts: Iterable[Covered],
+    parts: Iterable[Part],
+    judged: Mapping[str, Judged],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    single: Mapping[str, Sequence[Judgment]],
-    pairwise: Mapping[str, Verdicts],
     signatures: Sequence[str],
 ) -> Table | None:
     """Readable verdicts of every contestant in every protocol, and what the others lack.
 
     Args:
-        parts: the protocols that were judged.
+        parts: what the protocols come to that were judged.
+        judged: name of a protocol -> what was judged in it.
         seeds: the set.
         dialogues: of every contestant, ``human`` among them.
-        single: protocol on single dialogues -> its judgments.
-        pairwise: protocol on pairs -> its verdicts.
         signatures: of the judgments.
 
     Returns:
@@ -166,19 +153,21 @@ def coverage(
     """
     rows: list[Row] = []
     for part in parts:
-        protocol = part.protocol
+        protocol, said = part.protocol, judged[part.protocol.name]
+        readable = part.table.column(role="readable")
         gaps = (
-            of_single(seeds, dialogues, single[protocol.name], part.n)
+            of_single(seeds, dialogues, said.judgments, readable.n)
             if protocol.shows == "one"
-            else of_pairs(protocol, seeds, dialogues, pairwise[protocol.name])
+            else of_pairs(protocol, seeds, dialogues, said.verdicts)
         )
-        for row in part.table.frame.to_dict("records"):
+        counted = {role: part.table.values(part.table.column(role=role).key) for role in _COVERED}
+        for name in part.table.frame["model"]:
             rows.append(
                 {
                     "protocol": protocol.name,
-                    "model": row["model"],
-                    **{key: row[f"{key}{part.suffix}"] for key in _COVERED},
-                    **dict(zip(_REASONS, astuple(gaps[row["model"]]), strict=True)),
+                    "model": name,
+                    **{role: values[name] for role, values in counted.items()},
+                    **asdict(gaps[name]),
                 }
             )
     if not rows:
@@ -215,7 +204,7 @@ def notes(covered: Table | None, catalogue: Catalogue) -> Iterator[str]:
         yield f"Cases without a readable verdict: {'; '.join(said)}."
 
 
-_COVERED = ("readable", "missing", "coverage")
+_COVERED: tuple[Role, ...] = ("readable", "missing", "coverage")
 
 _REASONS = {
     "no_dialogue": "Not generated",
@@ -228,8 +217,8 @@ _REASONS = {
 _COLUMNS = (
     Column("protocol", "Protocol", "name"),
     Column("model", "Model", "name"),
-    Column("readable", "Readable", "count"),
-    Column("missing", "Missing", "count", detail=True),
-    Column("coverage", "Coverage", "rate"),
+    Column("readable", "Readable", "count", role="readable"),
+    Column("missing", "Missing", "count", detail=True, role="missing"),
+    Column("coverage", "Coverage", "rate", role="coverage"),
     *(Column(key, heading, "count") for key, heading in _REASONS.items()),
 )

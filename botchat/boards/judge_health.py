@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import numpy as np
 from msgspec import UnsetType
 
+from botchat.boards.protocols import Judged
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.judges.samples import stability
 from botchat.measures import lengths
 from botchat.protocols import rates
-from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Indices, Verdicts
 from botchat.protocols.rates import Rate
 from botchat.records import HUMAN, Dialogues, Judgment
 
 
 def judge_health(
-    single: Mapping[str, Sequence[Judgment]],
-    pairwise: Mapping[str, Verdicts],
-    dialogues: Dialogues,
-    signatures: Sequence[str],
-    sureness: Mapping[str, Row],
-    catalogue: Catalogue,
+    judged: Iterable[Judged], dialogues: Dialogues, signatures: Sequence[str]
 ) -> Table:
     """What a judge's own verdicts say about it, protocol by protocol.
 
     Args:
-        single: protocol on single dialogues -> its judgments.
-        pairwise: protocol on pairs -> its verdicts.
+        judged: what it said.
         dialogues: of everybody judged in pairs, ``human`` among them.
         signatures: of the verdicts.
-        sureness: protocol -> `sureness` of its judgments, where they are at hand.
-        catalogue: knows the protocols.
     """
     words = _Words(dialogues)
-    rows = [_single(catalogue.find(name), name, made) for name, made in single.items()]
-    rows += [_pairwise(protocol, verdicts, words) for protocol, verdicts in pairwise.items()]
-    rows = [{**row, **sureness.get(row["protocol"], {})} for row in rows]
+    rows = [
+        {
+            "protocol": one.protocol.name,
+            **(_single(one) if one.protocol.shows == "one" else _pairwise(one.verdicts, words)),
+            **one.sure,
+        }
+        for one in judged
+    ]
     rows.sort(key=lambda row: row["protocol"])
     known = {key for row in rows for key in row}
     return table(
@@ -126,13 +122,13 @@ class _Words:
         return self._counted[key]
 
 
-def _single(protocol: Protocol | None, name: str, judgments: Sequence[Judgment]) -> Row:
-    innocent = protocol.innocent if protocol is not None and protocol.about_ai else None
+def _single(judged: Judged) -> Row:
+    protocol, judgments = judged.protocol, judged.judgments
+    innocent = protocol.innocent if protocol.about_ai else None
     human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]
     said = [verdict != innocent for verdict in human if verdict is not None]
     unreadable = sum(judgment.verdict is None for judgment in judgments)
     return {
-        "protocol": name,
         "judged": len(judgments),
         "unreadable": unreadable,
         "unreadable_rate": unreadable / len(judgments),
@@ -140,10 +136,9 @@ def _single(protocol: Protocol | None, name: str, judgments: Sequence[Judgment])
     }
 
 
-def _pairwise(protocol: str, verdicts: Verdicts, words: _Words) -> Row:
+def _pairwise(verdicts: Verdicts, words: _Words) -> Row:
     found = rates.steadiness(verdicts)
     return {
-        "protocol": protocol,
         "judged": len(verdicts),
         "unreadable": found.ties.missing,
         "unreadable_rate": found.ties.missing / len(verdicts),
