@@ -82,11 +82,8 @@ def rate(
 ) -> list[Arena]:
     """Rate every protocol about pairs, at each N that has a readable verdict.
 
-    Args:
-        judged: a protocol at an N each.
-        seed_ids: the seeds that count; every pair is expected on each, in both orders.
-        elo: how they are rated.
-        measured: contestant -> its dialogues as measured, for their style at N.
+    ``seed_ids``: the seeds that count; every pair is expected on each, in both orders.
+    ``measured``: contestant -> its dialogues as measured, for their style at N.
     """
     found = [_Counted.of(one, seed_ids) for one in judged]
     found = [one for one in found if len(one.comparisons)]
@@ -160,11 +157,8 @@ def from_comparisons(
 ) -> Arena:
     """The Arena's tables from comparisons without judgments, such as a published rate table's.
 
-    Args:
-        comparisons: of any pairs of models.
-        name: where they come from.
-        per_pair: comparisons that every pair should have; what it has less is missing.
-        elo: how they are rated; default: the paper's way.
+    ``name``: where they come from. ``per_pair``: comparisons that every pair should have; what it
+    has less is missing. ``elo``: how they are rated; default: the paper's way.
     """
     models = comparisons.models
     m = len(models)
@@ -266,12 +260,9 @@ def _arena(
 ) -> Arena:
     """The Arena's tables, wherever its counts come from.
 
-    Args:
-        protocol: what was judged.
-        tallies: of every ordered pair of contestants (`botchat.protocols.rates.tallies`).
-        rated: bootstrap Elo of those with a readable comparison.
-        strengths: Bradley-Terry of the same.
-        signature: how the comparisons were made and rated by Elo.
+    ``tallies`` are of every ordered pair of contestants, ``rated`` (bootstrap Elo) and
+    ``strengths`` (Bradley-Terry) of those with a readable comparison. ``signature``: how the
+    comparisons were made and rated by Elo.
     """
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""

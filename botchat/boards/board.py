@@ -106,18 +106,12 @@ def build(
 ) -> Board:
     """Count, rate and rank.
 
-    Args:
-        seeds: the set; what a protocol expects is counted from it.
-        dialogues: of every contestant; of ``human`` too where it was judged.
-        judgments: protocol -> the judge's judgments, at most one for each seed and order shown;
-            those on seeds or contestants that are not given are passed over. Pairwise ones may be
-            in columns.
-        seed_set: name of the set.
-        judge: name of the judge.
-        catalogue: knows the protocols; default: the built-in ones.
-        elo: how pairs are rated; default: the paper's way.
-        surveyed: what the dialogues show, ``human``'s among them, at each N that pairs were judged
-            at; default: measured here.
+    ``dialogues``: of every contestant; of ``human`` too where it was judged. ``judgments``:
+    protocol -> the judge's, at most one for each seed and order shown; those on seeds or
+    contestants that are not given are passed over, and pairwise ones may be in columns.
+    ``catalogue`` is by default the built-in protocols', ``elo`` the paper's way to rate.
+    ``surveyed``: what the dialogues show, ``human``'s among them, at each N that pairs were judged
+    at; default: measured here.
 
     Raises:
         DataError: a verdict that the protocol does not offer.

@@ -7,9 +7,11 @@ tells what to do about it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import combinations
+from operator import add
 
 import numpy as np
 
@@ -36,19 +38,9 @@ class Gaps:
     unreadable: int = 0
     """Judged, but the judge's answer has no verdict that could be read."""
 
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.no_dialogue + self.too_short + self.not_judged + self.unreadable
-
     def __add__(self, other: Gaps) -> Gaps:
         """Both together."""
-        return Gaps(
-            self.no_dialogue + other.no_dialogue,
-            self.too_short + other.too_short,
-            self.not_judged + other.not_judged,
-            self.unreadable + other.unreadable,
-        )
+        return Gaps(*map(add, astuple(self), astuple(other)))
 
 
 def of_single(
@@ -59,31 +51,27 @@ def of_single(
 ) -> dict[str, Gaps]:
     """What a protocol on single dialogues lacks on each contestant that it judged.
 
-    Args:
-        seeds: the set.
-        dialogues: contestant -> seed id -> dialogue, of at least those.
-        judgments: at most one for each dialogue.
-        turns: N of a success rate (`botchat.protocols.rates.success`), which a dialogue that is
-            shorter and not accused tells nothing about; ``None``: any length will do.
+    ``turns``: N of a success rate (`botchat.protocols.rates.success`), which a dialogue that is
+    shorter and not accused tells nothing about; ``None``: any length will do.
     """
     said: dict[str, dict[str, str | None]] = {}
     for judgment in judgments:
         said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
-    found = {}
-    for name, verdicts in said.items():
-        total = Gaps()
-        for seed in seeds:
-            dialogue = dialogues[name].get(seed.id)
-            if dialogue is None:
-                total += Gaps(no_dialogue=1)
-            elif seed.id not in verdicts:
-                total += Gaps(not_judged=1)
-            elif verdicts[seed.id] is None:
-                total += Gaps(unreadable=1)
-            elif turns is not None and passed(dialogue, verdicts[seed.id], turns) is None:
-                total += Gaps(too_short=1)
-        found[name] = total
-    return found
+
+    def lacks(name: str, seed_id: str) -> str | None:
+        dialogue = dialogues[name].get(seed_id)
+        if dialogue is None:
+            return "no_dialogue"
+        if seed_id not in said[name]:
+            return "not_judged"
+        verdict = said[name][seed_id]
+        if verdict is None:
+            return "unreadable"
+        short = turns is not None and passed(dialogue, verdict, turns) is None
+        return "too_short" if short else None
+
+    found = {name: Counter(lacks(name, seed.id) for seed in seeds) for name in said}
+    return {name: Gaps(*(lacking[key] for key in _REASONS)) for name, lacking in found.items()}
 
 
 def of_pairs(
@@ -91,11 +79,8 @@ def of_pairs(
 ) -> dict[str, Gaps]:
     """What a protocol about two dialogues lacks on each contestant that it judged.
 
-    Args:
-        protocol: what the verdicts are on; beside ``human`` only models have gaps.
-        seeds: the set; those that the protocol passes over have no case.
-        dialogues: of at least the contestants that were judged.
-        verdicts: of one judge.
+    Seeds that it passes over have no case; beside ``human`` only models have gaps. ``dialogues``
+    are of at least the contestants that were judged.
     """
     names = verdicts.judged_contestants
     field = Field(protocol, seeds, {name: dialogues[name] for name in names})
@@ -139,17 +124,10 @@ def coverage(
     dialogues: Dialogues,
     signatures: Sequence[str],
 ) -> Table | None:
-    """Readable verdicts of every contestant in every protocol, and what the others lack.
+    """Readable verdicts of every contestant in every protocol; ``None`` where nothing was judged.
 
-    Args:
-        parts: what the protocols come to that were judged.
-        judged: name of a protocol -> what was judged in it.
-        seeds: the set.
-        dialogues: of every contestant, ``human`` among them.
-        signatures: of the judgments.
-
-    Returns:
-        ``None`` where nothing was judged.
+    ``judged``: name of a protocol -> what was said in it. ``dialogues``: of every contestant,
+    ``human`` among them.
     """
     rows: list[Row] = []
     for part in parts:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
@@ -15,7 +17,6 @@ from botchat.judges.samples import stability
 from botchat.measures import lengths
 from botchat.protocols import rates
 from botchat.protocols.pairs import Indices, Verdicts
-from botchat.protocols.rates import Rate
 from botchat.records import HUMAN, Dialogues, Judgment
 
 
@@ -24,12 +25,16 @@ def judge_health(
 ) -> Table:
     """What a judge's own verdicts say about it, protocol by protocol.
 
-    Args:
-        judged: what it said.
-        dialogues: of everybody judged in pairs, ``human`` among them.
-        signatures: of the verdicts.
+    ``dialogues`` are of everybody judged in pairs, ``human`` among them.
     """
-    words = _Words(dialogues)
+
+    @cache
+    def words(contestant: str, seed_id: str) -> list[int]:
+        """Of the first 0, 1, 2, … utterances."""
+        dialogue = dialogues.get(contestant, {}).get(seed_id)
+        said = dialogue.utterances if dialogue else ()
+        return list(accumulate(map(lengths.words, said), initial=0))
+
     rows = [
         {
             "protocol": one.protocol.name,
@@ -86,40 +91,27 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
     return found
 
 
-def longer_preferred(verdicts: Verdicts, words: _Words) -> Rate:
+Words = Callable[[str, str], list[int]]
+"""(contestant, seed id) -> words of the first 0, 1, 2, … utterances of the dialogue."""
+
+
+def _longer_preferred(verdicts: Verdicts, words: Words) -> float:
     """Decided comparisons that the dialogue with more words wins; equal lengths are left out."""
-    first, second = words.shown(verdicts)
+    first, second = _shown(verdicts, words)
     decided = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
     won = (verdicts.result == 1) == (first > second)
-    n = int(decided.sum())
-    return Rate(int((won & decided).sum()), n, len(verdicts) - n)
+    return float(won[decided].mean()) if decided.any() else math.nan
 
 
-class _Words:
-    """Words that a judge was shown of a dialogue."""
-
-    def __init__(self, dialogues: Dialogues) -> None:
-        self._dialogues = dialogues
-        self._counted: dict[tuple[str, str], list[int]] = {}
-
-    def shown(self, verdicts: Verdicts) -> Indices:
-        """Of the first and of the second dialogue, shape (2, n)."""
-        n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
-        place = np.stack([verdicts.first, verdicts.second]) * n + verdicts.seed
-        totals = np.zeros((len(verdicts.contestants) * n, longest + 1), dtype=np.intp)
-        for there in np.flatnonzero(np.bincount(place.ravel(), minlength=len(totals))).tolist():
-            said = self._of(verdicts.contestants[there // n], verdicts.seed_ids[there % n])
-            totals[there] = said[: longest + 1] + said[-1:] * (longest + 1 - len(said))
-        return np.asarray(totals[place, verdicts.shown])
-
-    def _of(self, contestant: str, seed_id: str) -> list[int]:
-        """Of the first 0, 1, 2, … utterances."""
-        key = (contestant, seed_id)
-        if key not in self._counted:
-            dialogue = self._dialogues.get(contestant, {}).get(seed_id)
-            said = dialogue.utterances if dialogue else ()
-            self._counted[key] = list(accumulate(map(lengths.words, said), initial=0))
-        return self._counted[key]
+def _shown(verdicts: Verdicts, words: Words) -> Indices:
+    """Words that the judge was shown of the first and of the second dialogue, shape (2, n)."""
+    n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
+    place = np.stack([verdicts.first, verdicts.second]) * n + verdicts.seed
+    totals = np.zeros((len(verdicts.contestants) * n, longest + 1), dtype=np.intp)
+    for there in np.flatnonzero(np.bincount(place.ravel(), minlength=len(totals))).tolist():
+        said = words(verdicts.contestants[there // n], verdicts.seed_ids[there % n])
+        totals[there] = said[: longest + 1] + said[-1:] * (longest + 1 - len(said))
+    return np.asarray(totals[place, verdicts.shown])
 
 
 def _single(judged: Judged) -> Row:
@@ -136,7 +128,7 @@ def _single(judged: Judged) -> Row:
     }
 
 
-def _pairwise(verdicts: Verdicts, words: _Words) -> Row:
+def _pairwise(verdicts: Verdicts, words: Words) -> Row:
     found = rates.steadiness(verdicts)
     return {
         "judged": len(verdicts),
@@ -145,5 +137,5 @@ def _pairwise(verdicts: Verdicts, words: _Words) -> Row:
         "ties": found.ties.value,
         "consistency": found.consistency.value,
         "first_preferred": found.first_preferred.value,
-        "longer_preferred": longer_preferred(verdicts, words).value,
+        "longer_preferred": _longer_preferred(verdicts, words),
     }
