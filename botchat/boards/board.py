@@ -75,7 +75,8 @@ class Board:
     @property
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
-        others = [
+        found = [
+            self.main,
             *(shown for part in self.parts for shown in part.tables),
             self.flags,
             self.flags_judge,
@@ -85,7 +86,7 @@ class Board:
             self.judge_health,
             self.coverage,
         ]
-        return [self.main, *(part for part in others if part is not None)]
+        return [one for one in found if one is not None]
 
     @property
     def files(self) -> list[Table]:
@@ -120,7 +121,9 @@ def build(
     known = catalogue.among(judgments)
     judged = _usable(known, judgments, seeds, dialogues)
     signatures = [judged[name].signature for name in sorted(judged)]
-    everyone = _with_human(dialogues, seeds)
+    # What people show is what flags are measured against.
+    human = dialogues.get(HUMAN) or {seed.id: human_dialogue(seed) for seed in seeds}
+    everyone = {**dialogues, HUMAN: human}
     in_pairs = [one for one in judged.values() if one.protocol.shows == "pair"]
     min4 = [seed.id for seed in eligible(seeds)]
     # Those that GTEval sets beside the human dialogues are no reason to rank ``human``.
@@ -161,7 +164,11 @@ def build(
         ),
         notes=(
             *_notes(judged, parts, seed_set, judge),
-            *_unknown(judgments, known, judge),
+            *(
+                f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
+                f"it is yours, describe it in [protocols.{name}] of botchat.toml."
+                for name in sorted(set(judgments) - set(known) - set(TAKEN))
+            ),
             *flags.notes(found, len(seeds)),
             *coverage_notes(covered, catalogue),
         ),
@@ -186,8 +193,16 @@ def files(board: Board) -> dict[str, str]:
     found["leaderboard.md"] = tables.document(title, board.notes, board.tables)
     found["leaderboard.json"] = to_json(as_json(board))
     for part in board.diagnoses:
-        found[f"{part.protocol.name}-records.jsonl"] = "".join(_report_records(part))
-        found[f"{part.protocol.name}-reports.txt"] = "\n".join(_report_texts(part))
+        records, texts = [], []
+        for (contestant, seed_id), by_judge in part.diagnoses.items():
+            for judge, report in by_judge.items():
+                who = {"seed_id": seed_id, "model": contestant, "judge": judge}
+                for row in as_records(report):
+                    records.append(json.dumps({**who, **row}, ensure_ascii=False) + "\n")
+                title = f"{seed_id} | {contestant} | {judge}"
+                texts.append(f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n")
+        found[f"{part.protocol.name}-records.jsonl"] = "".join(records)
+        found[f"{part.protocol.name}-reports.txt"] = "\n".join(texts)
     return found
 
 
@@ -212,22 +227,6 @@ def as_json(board: Board) -> dict[str, Any]:
     }
 
 
-def _report_records(part: Reported) -> Iterator[str]:
-    for (contestant, seed_id), found in part.diagnoses.items():
-        for judge, report in found.items():
-            who = {"seed_id": seed_id, "model": contestant, "judge": judge}
-            for row in as_records(report):
-                yield json.dumps({**who, **row}, ensure_ascii=False) + "\n"
-
-
-def _report_texts(part: Reported) -> Iterator[str]:
-    """As prose for people, then as questions and answers."""
-    for (contestant, seed_id), found in part.diagnoses.items():
-        for judge, report in found.items():
-            title = f"{seed_id} | {contestant} | {judge}"
-            yield f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n"
-
-
 def _usable(
     known: Mapping[str, Protocol],
     judgments: Mapping[str, Sequence[Judgment] | Verdicts],
@@ -248,12 +247,6 @@ def _usable(
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
         found[name] = Judged(protocol, single, Verdicts.of(pairs, protocol), sureness(made))
     return {name: one for name, one in found.items() if one.judgments or len(one.verdicts)}
-
-
-def _with_human(dialogues: Dialogues, seeds: Sequence[Seed]) -> Dialogues:
-    """All contestants, people among them: what they show is what flags are measured against."""
-    human = dialogues.get(HUMAN) or {seed.id: human_dialogue(seed) for seed in seeds}
-    return {**dialogues, HUMAN: human}
 
 
 def _flags_judge(surveyed: Survey, judged: Iterable[Judged], signature: str) -> Table | None:
@@ -340,14 +333,3 @@ def _notes(
                 f"The judgments of {name} were made with {kinds} different settings; "
                 "judge again to make them one."
             )
-
-
-def _unknown(
-    judgments: Mapping[str, object], known: Mapping[str, Protocol], judge: str
-) -> Iterator[str]:
-    """A sentence on judgments of protocols that nobody knows: none is dropped in silence."""
-    for name in sorted(set(judgments) - set(known) - set(TAKEN)):
-        yield (
-            f"The judgments of {name} by {judge} do not count: no protocol has that name; if it is "
-            f"yours, describe it in [protocols.{name}] of botchat.toml."
-        )

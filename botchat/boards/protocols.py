@@ -98,14 +98,9 @@ class Part:
     @property
     def coverage(self) -> Column:
         """The first coverage of the table, for the main table."""
-        column = self.table.column(role="coverage")
-        return replace(
-            column,
-            key=f"coverage_{self.protocol.key}",
-            heading=f"{self.protocol.label} coverage",
-            of="",
-            getter=self.table.values(column.key).get,
-        )
+        quoted = self.quote(self.table.column(role="coverage"))
+        key, heading = f"coverage_{self.protocol.key}", f"{self.protocol.label} coverage"
+        return replace(quoted, key=key, heading=heading, of="")
 
     def _key(self, key: str) -> str:
         at = "" if self.protocol.n is None else f"_n{self.protocol.n}"

@@ -102,12 +102,11 @@ class Table:
         n: int | None = None,
     ) -> Column:
         """The first column that has all that is given; `KeyError` where none has."""
-        given = {"key": key, "role": role, "of": of, "n": n}
-        asked = {name: value for name, value in given.items() if value is not None}
+        given = {"key": key, "role": role, "of": of, "n": n}.items()
         for column in self.columns:
-            if all(getattr(column, name) == value for name, value in asked.items()):
+            if all(value is None or getattr(column, name) == value for name, value in given):
                 return column
-        raise KeyError(f"table {self.name} has no column with {asked}")
+        raise KeyError(f"table {self.name} has no column with {dict(given)}")
 
     def by_n(self, role: Role = "value") -> dict[int, Column]:
         """N -> the column of this role at N, in the order of the columns."""
@@ -317,25 +316,16 @@ def _csv(shown: Table) -> str:
 
 def _markdown(shown: Table) -> str:
     """A heading, a pipe table with aligned columns, the note and the signatures."""
-    head = [_marked(column.heading) for column in shown.headline]
     names = [column.kind == "name" for column in shown.headline]
-    body = [
-        [_marked(cell) if name else cell for cell, name in zip(row, names, strict=True)]
-        for row in shown.cells
-    ]
-    widths = [max(3, *map(len, column)) for column in zip(head, *body, strict=True)]
-    rule = [
-        "-" * width if name else "-" * (width - 1) + ":"
-        for width, name in zip(widths, names, strict=True)
-    ]
+    rows = [[_marked(column.heading) for column in shown.headline]]
+    for cells in shown.cells:
+        rows.append([_marked(c) if name else c for c, name in zip(cells, names, strict=True)])
+    widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.ljust if name else str.rjust for name in names]
+    rule = [("-" if name else ":").rjust(w, "-") for w, name in zip(widths, names, strict=True)]
     lines = [
-        "| "
-        + " | ".join(
-            cell.ljust(width) if name else cell.rjust(width)
-            for cell, width, name in zip(row, widths, names, strict=True)
-        )
-        + " |"
-        for row in (head, rule, *body)
+        f"| {' | '.join(side(c, w) for side, c, w in zip(sides, row, widths, strict=True))} |"
+        for row in (rows[0], rule, *rows[1:])
     ]
     notes = [shown.note, ""] if shown.note else []
     signatures = [f"`{_one_line(signature)}`  " for signature in shown.signatures]
