@@ -2,71 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
+from operator import itemgetter
 
 import numpy as np
+import pandas as pd
 
 from botchat import __version__
-from botchat.boards import protocols
-from botchat.boards.protocols import Arena
-from botchat.boards.strengths import Design, Strengths
+from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Judged, Part, covered
+from botchat.boards.strengths import COLUMNS, Design, Strengths
+from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.measures.flags import STYLE, Measured
 from botchat.measures.statistics import Floats
 from botchat.protocols import rates
 from botchat.protocols.arena import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
+from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import Bootstrap, Cases, EloSettings, bootstrap_elo
+from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
 
 
+@dataclass(frozen=True)
+class Arena(Part):
+    """A protocol about pairs at one N, such as BotChat Arena, its table sorted by rating.
+
+    The protocol has no N where that is not known (a published rate table).
+    """
+
+    pairs: Table
+    """One row an ordered pair; its csv is what ``--pairwise-rates`` reads."""
+    comparisons: Tally
+    """Each comparison once, seen from the model with the higher rating."""
+    elo: EloSettings
+    """How it is rated."""
+    misfit: Table | None
+    """The pairs that Bradley-Terry explains worst."""
+    style: Table | None
+    """What style is worth; ``None`` where the dialogues were not measured."""
+    notes: tuple[str, ...]
+    """What a reader must know of the ratings, a sentence each."""
+
+    @property
+    def turns(self) -> int | None:
+        """N."""
+        return self.protocol.n
+
+    @property
+    def quoted(self) -> list[Column]:
+        """Elo, as in the paper."""
+        return [self.table.column("elo")]
+
+    @property
+    def intervals(self) -> list[Column]:
+        """Bradley-Terry for the main table: group, rating and its interval."""
+        keys = ("bt_group", "bt", "bt_low", "bt_high")
+        return [self.quote(self.table.column(key)) for key in keys]
+
+    @property
+    def ratings(self) -> dict[str, float]:
+        """Contestant -> Elo, best first; without those that nothing readable was said about."""
+        return {name: elo for name, elo in self.table.values("elo").items() if not pd.isna(elo)}
+
+    def matrix(self, key: str) -> pd.DataFrame:
+        """A rate of `pairs`, of the row against the column; NaN where nothing was compared."""
+        order = self.table.frame["model"].tolist()
+        square = self.pairs.frame.pivot(index="model_a", columns="model_b", values=key)
+        return square.reindex(index=order, columns=order).rename_axis(index=None, columns=None)
+
+
 def rate(
-    judged: Mapping[Protocol, Verdicts],
+    judged: Iterable[Judged],
     seed_ids: Collection[str],
-    signatures: Mapping[Protocol, str],
     elo: EloSettings,
     measured: Mapping[str, Measured],
-) -> dict[Protocol, Arena]:
+) -> list[Arena]:
     """Rate every protocol about pairs, at each N that has a readable verdict.
 
-    Args:
-        judged: protocol at N -> verdicts of one judge.
-        seed_ids: the seeds that count; every pair is expected on each, in both orders.
-        signatures: likewise -> how the verdicts were made.
-        elo: how they are rated.
-        measured: contestant -> its dialogues as measured, for their style at N.
+    ``seed_ids``: the seeds that count; every pair is expected on each, in both orders.
+    ``measured``: contestant -> its dialogues as measured, for their style at N.
     """
-    parts = {n: _Part.of(verdicts, seed_ids) for n, verdicts in judged.items()}
-    parts = {n: part for n, part in parts.items() if len(part.comparisons)}
-    groups = _alike(parts)
+    found = [_Counted.of(one, seed_ids) for one in judged]
+    found = [one for one in found if len(one.comparisons)]
+    groups: list[list[_Counted]] = []
+    for one in found:
+        alike = (group for group in groups if group[0].has_cases_of(one))
+        if one.design.uneven or (group := next(alike, None)) is None:
+            groups.append([one])
+        else:
+            group.append(one)
     bootstraps = [
-        Bootstrap.of([parts[n].cases for n in group], _as_designed(elo, parts[group[0]].design))
+        Bootstrap.of([one.cases for one in group], _as_designed(elo, group[0].design))
         for group in groups
     ]
     results = {
-        n: result
+        one.judged.protocol: result
         for group, of_group in zip(groups, rate_elo(bootstraps), strict=True)
-        for n, result in zip(group, of_group, strict=True)
+        for one, result in zip(group, of_group, strict=True)
     }
-    return {
-        n: protocols.arena(
-            n,
-            rates.tallies(part.made, part.pairs, seed_ids),
-            results[n],
-            part.strengths(measured, n.n),
-            f"{signatures[n]}|{elo_signature(results[n].settings)}",
+    return [
+        _arena(
+            protocol := one.judged.protocol,
+            rates.tallies(one.made, one.pairs, seed_ids),
+            result := results[protocol],
+            one.strengths(measured, protocol.n),
+            f"{one.judged.signature}|{elo_signature(result.settings)}",
         )
-        for n, part in parts.items()
-    }
+        for one in found
+    ]
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Counted:
     """The verdicts of an Arena that count, and what is rated of them."""
 
+    judged: Judged
     made: Verdicts
     readable: Verdicts
     comparisons: Comparisons
@@ -74,12 +127,12 @@ class _Part:
     design: Design
 
     @classmethod
-    def of(cls, verdicts: Verdicts, seed_ids: Collection[str]) -> _Part:
-        made = verdicts.on(seed_ids)
+    def of(cls, judged: Judged, seed_ids: Collection[str]) -> _Counted:
+        made = judged.verdicts.on(seed_ids)
         readable = made.only(made.readable)
-        pairs = list(combinations(verdicts.judged_contestants, 2))
+        pairs = list(combinations(judged.verdicts.judged_contestants, 2))
         design = _design(made, pairs, 2 * len(set(seed_ids)))
-        return cls(made, readable, comparisons_of(readable), pairs, design)
+        return cls(judged, made, readable, comparisons_of(readable), pairs, design)
 
     @property
     def cases(self) -> Cases:
@@ -90,7 +143,8 @@ class _Part:
         differences = _differences(self.readable, self.comparisons, measured, turns)
         return Strengths.of(self.comparisons, self.design, differences, STYLE)
 
-    def has_cases_of(self, other: _Part) -> bool:
+    def has_cases_of(self, other: _Counted) -> bool:
+        """Whether both can be shuffled as one."""
         mine, others = self.made, other.made
         return (mine.seed_ids, mine.contestants) == (others.seed_ids, others.contestants) and all(
             np.array_equal(getattr(mine, column), getattr(others, column))
@@ -98,33 +152,13 @@ class _Part:
         )
 
 
-def _alike(parts: Mapping[Protocol, _Part]) -> list[list[Protocol]]:
-    """N's in groups that can be shuffled as one."""
-    groups: list[list[Protocol]] = []
-    for n, part in parts.items():
-        known = (
-            group
-            for group in groups
-            if not part.design.uneven and parts[group[0]].has_cases_of(part)
-        )
-        group = next(known, None)
-        if group is None:
-            groups.append([n])
-        else:
-            group.append(n)
-    return groups
-
-
 def from_comparisons(
     comparisons: Comparisons, name: str, per_pair: int, elo: EloSettings | None = None
 ) -> Arena:
     """The Arena's tables from comparisons without judgments, such as a published rate table's.
 
-    Args:
-        comparisons: of any pairs of models.
-        name: where they come from.
-        per_pair: comparisons that every pair should have; what it has less is missing.
-        elo: how they are rated; default: the paper's way.
+    ``name``: where they come from. ``per_pair``: comparisons that every pair should have; what it
+    has less is missing. ``elo``: how they are rated; default: the paper's way.
     """
     models = comparisons.models
     m = len(models)
@@ -136,10 +170,10 @@ def from_comparisons(
     for i, j in permutations(range(m), 2):
         losses, ties, wins = counts[i, j].tolist()
         missing = max(0, per_pair - wins - ties - losses)
-        found[models[i], models[j]] = rates.Tally(wins, ties, losses, missing)
+        found[models[i], models[j]] = Tally(wins, ties, losses, missing)
     design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
     elo = _as_designed(elo or EloSettings(), design)
-    return protocols.arena(
+    return _arena(
         ARENA,
         found,
         bootstrap_elo(comparisons, elo),
@@ -215,3 +249,97 @@ def _differences(
     differences = of_first - style[comparisons.second, readable.seed]
     differences[readable.shown != turns] = np.nan
     return np.asarray(differences)
+
+
+def _arena(
+    protocol: Protocol,
+    tallies: Mapping[tuple[str, str], Tally],
+    rated: EloResult,
+    strengths: Strengths,
+    signature: str,
+) -> Arena:
+    """The Arena's tables, wherever its counts come from.
+
+    ``tallies`` are of every ordered pair of contestants, ``rated`` (bootstrap Elo) and
+    ``strengths`` (Bradley-Terry) of those with a readable comparison. ``signature``: how the
+    comparisons were made and rated by Elo.
+    """
+    name = protocol.name
+    at = f" at N = {protocol.n}" if protocol.n else ""
+    elo = dict(zip(rated.models, rated.rating.tolist(), strict=True))
+    run_std = dict(zip(rated.models, rated.run_std.tolist(), strict=True))
+    fitted = strengths.rows()
+    title, signature = f"{protocol.title}{at}", f"{signature}|{strengths.signature}"
+    met: dict[str, list[Tally]] = {}
+    for (model, _), tally in tallies.items():
+        met.setdefault(model, []).append(tally)
+    uneven = strengths.design.uneven
+    standing = table(
+        name,
+        title,
+        [
+            rank_by("elo"),
+            MODEL,
+            Column("elo", "Elo", "rating"),
+            Column("elo_run_std", "± runs", "rating"),
+            *COLUMNS,
+            *PAIRWISE,
+        ],
+        [
+            {
+                "model": model,
+                "elo": elo.get(model),
+                "elo_run_std": run_std.get(model),
+                **fitted.get(model, {}),
+                "tally": sum(of_model, Tally()),
+                **(_alike(of_model) if uneven else {}),
+            }
+            for model, of_model in met.items()
+        ],
+        [signature],
+        f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}. "
+        "± runs is the spread between runs "
+        f"of shuffles, not a confidence interval. {strengths.note()} {BOUNDS}",
+        ["elo"],
+    )
+    order = standing.frame["model"].tolist()
+    return Arena(
+        protocol,
+        standing,
+        table(
+            f"{name}-pairs",
+            f"{title}, pair by pair",
+            _PAIRS,
+            [(a, b, tallies[a, b]) for a in order for b in order if a != b],
+            [signature],
+        ),
+        comparisons=sum((tallies[pair] for pair in combinations(order, 2)), Tally()),
+        elo=rated.settings,
+        misfit=strengths.misfit_table(f"{name}-misfit", title, signature),
+        style=strengths.style_table(f"{name}-style", title, signature),
+        notes=tuple(f"{title}. {warning}" for warning in strengths.warnings),
+    )
+
+
+_ALIKE = ", each of whom counts alike"
+
+
+def _alike(met: Iterable[Tally]) -> dict[str, float]:
+    """Rates of a model whose opponents have unequal numbers: the mean over opponents."""
+    known = [tally for tally in met if tally.n]
+    if not known:
+        return {}
+    n = len(known)
+    win = sum(tally.win.value for tally in known) / n
+    win_or_tie = sum(tally.win_or_tie.value for tally in known) / n
+    return {"win": win, "tie": win_or_tie - win, "lose": 1 - win_or_tie, "win_or_tie": win_or_tie}
+
+
+_PAIRS = (
+    Column("model_a", "Model", "name", getter=itemgetter(0)),
+    Column("model_b", "Against", "name", getter=itemgetter(1)),
+    Column("win_rate", "Win", "rate", getter=lambda row: row[2].win.value),
+    Column("win_or_tie_rate", "Win + tie", "rate", getter=lambda row: row[2].win_or_tie.value),
+    *covered(lambda row: row[2].win),
+)
+"""Of rows (model, model, `Tally`)."""

@@ -7,19 +7,19 @@ missing from it. A protocol that was not judged is left out, with a sentence tha
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from botchat import __version__
 from botchat.boards import arena, flags, protocols, tables
+from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.judge_health import judge_health, sureness
-from botchat.boards.protocols import Arena, Part, Quoted, Reported
-from botchat.boards.tables import Column, Table, table, to_json
-from botchat.interfaces import Row, settings_digest
+from botchat.boards.protocols import Judged, Part, Reported
+from botchat.boards.tables import Column, Table, rank_by, table, to_json
+from botchat.interfaces import settings_digest
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
 from botchat.protocols.catalogue import RANKING, Catalogue
@@ -75,7 +75,8 @@ class Board:
     @property
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
-        others = [
+        found = [
+            self.main,
             *(shown for part in self.parts for shown in part.tables),
             self.flags,
             self.flags_judge,
@@ -85,7 +86,7 @@ class Board:
             self.judge_health,
             self.coverage,
         ]
-        return [self.main, *(part for part in others if part is not None)]
+        return [one for one in found if one is not None]
 
     @property
     def files(self) -> list[Table]:
@@ -106,78 +107,43 @@ def build(
 ) -> Board:
     """Count, rate and rank.
 
-    Args:
-        seeds: the set; what a protocol expects is counted from it.
-        dialogues: of every contestant; of ``human`` too where it was judged.
-        judgments: protocol -> the judge's judgments, at most one for each seed and order shown;
-            those on seeds or contestants that are not given are passed over. Pairwise ones may be
-            in columns.
-        seed_set: name of the set.
-        judge: name of the judge.
-        catalogue: knows the protocols; default: the built-in ones.
-        elo: how pairs are rated; default: the paper's way.
-        surveyed: what the dialogues show, ``human``'s among them, at each N that pairs were judged
-            at; default: measured here.
+    ``dialogues``: of every contestant; of ``human`` too where it was judged. ``judgments``:
+    protocol -> the judge's, at most one for each seed and order shown; those on seeds or
+    contestants that are not given are passed over, and pairwise ones may be in columns.
+    ``catalogue`` is by default the built-in protocols', ``elo`` the paper's way to rate.
+    ``surveyed``: what the dialogues show, ``human``'s among them, at each N that pairs were judged
+    at; default: measured here.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
     elo, catalogue = elo or EloSettings(), catalogue or Catalogue()
     known = catalogue.among(judgments)
-    single, pairwise = _usable(known, judgments, seeds, dialogues)
-    made_with = {
-        **{name: Counter(judgment.signature for judgment in made) for name, made in single.items()},
-        **{name: made.signatures for name, made in pairwise.items()},
-    }
-    made_with = dict(sorted(made_with.items()))
-    signatures = {protocol: _signature(counts) for protocol, counts in made_with.items()}
-    everyone = _with_human(dialogues, seeds)
-    of_pairs = [p for name, p in known.items() if p.shows == "pair" and name in pairwise]
-    turns = sorted({p.n for p in of_pairs if p.n}, reverse=True)
+    judged = _usable(known, judgments, seeds, dialogues)
+    signatures = [judged[name].signature for name in sorted(judged)]
+    # What people show is what flags are measured against.
+    human = dialogues.get(HUMAN) or {seed.id: human_dialogue(seed) for seed in seeds}
+    everyone = {**dialogues, HUMAN: human}
+    in_pairs = [one for one in judged.values() if one.protocol.shows == "pair"]
     min4 = [seed.id for seed in eligible(seeds)]
-    others = [
-        _part(p, single, pairwise, seeds, dialogues, signatures[name])
-        for name, p in known.items()
-        if p.shows != "pair" and name in made_with
-    ]
-    took_part = {judgment.contestants[0] for made in single.values() for judgment in made}
-    took_part |= {name for p in of_pairs for name in pairwise[p.name].judged_contestants}
+    # Those that GTEval sets beside the human dialogues are no reason to rank ``human``.
+    took_part = {judgment.contestants[0] for one in judged.values() for judgment in one.judgments}
+    took_part |= {name for one in in_pairs for name in one.verdicts.judged_contestants}
     contestants = {
         name: dialogues[name] for name in sorted(dialogues) if name != HUMAN or name in took_part
     }
     measured = measure(contestants)
     unit = ENCODING if measured.unit == "tokens" else measured.unit
-    length_table = protocols.utterance_lengths(
+    length_table = flags.utterance_lengths(
         measured, f"botchat:{__version__}|lengths|set:{seed_set}|unit:{unit}"
     )
-    health = None
-    if signatures:
-        listed = {
-            p: made
-            for p, made in judgments.items()
-            if p in known and not isinstance(made, Verdicts)
-        }
-        sure = {protocol: sureness(made) for protocol, made in listed.items()}
-        health = judge_health(
-            single, pairwise, everyone, list(signatures.values()), sure, catalogue
-        )
+    turns = sorted({one.protocol.n for one in in_pairs if one.protocol.n}, reverse=True)
     found = surveyed or survey(seeds, everyone, turns)
-    rated = arena.rate(
-        {p: pairwise[p.name] for p in of_pairs},
-        min4,
-        {p: signatures[p.name] for p in of_pairs},
-        elo,
-        found.measured,
+    parts = (
+        *arena.rate(in_pairs, min4, elo, found.measured),
+        *(_part(one, seeds, dialogues) for one in judged.values() if one.protocol.shows != "pair"),
     )
-    parts = (*(rated[p] for p in of_pairs if p in rated), *others)
-    covered = coverage(
-        (part.covered for part in parts),
-        seeds,
-        everyone,
-        single,
-        pairwise,
-        list(signatures.values()),
-    )
+    covered = coverage(parts, judged, seeds, everyone, signatures)
     digest = settings_digest(asdict(found.thresholds))
     flags_signature = f"botchat:{__version__}|flags|set:{seed_set}|thresholds:{digest}"
     flagged = flags.flags(found, len(seeds), flags_signature)
@@ -187,9 +153,9 @@ def build(
         main=_main(seeds, contestants, parts, flagged, length_table),
         parts=parts,
         flags=flagged,
-        flags_judge=_flags_judge(found, known, single, signatures, flags_signature),
+        flags_judge=_flags_judge(found, judged.values(), flags_signature),
         lengths=length_table,
-        judge_health=health,
+        judge_health=judge_health(judged.values(), everyone, signatures) if judged else None,
         coverage=covered,
         utterance_lengths=measured,
         human_lengths=tuple(len(seed.utterances) for seed in seeds),
@@ -197,31 +163,27 @@ def build(
             f"botchat:{__version__}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}"
         ),
         notes=(
-            *_notes(made_with, parts, of_pairs, seed_set, judge),
-            *_unknown(judgments, known, judge),
+            *_notes(judged, parts, seed_set, judge),
+            *(
+                f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
+                f"it is yours, describe it in [protocols.{name}] of botchat.toml."
+                for name in sorted(set(judgments) - set(known) - set(TAKEN))
+            ),
             *flags.notes(found, len(seeds)),
             *coverage_notes(covered, catalogue),
         ),
     )
 
 
-def _part(
-    protocol: Protocol,
-    single: Mapping[str, Sequence[Judgment]],
-    pairwise: Mapping[str, Verdicts],
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    signature: str,
-) -> Part:
+def _part(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Part:
     """What the judgments of a protocol that needs no rating come to."""
-    if protocol.shows == "human":
-        return protocols.beside_human(protocol, pairwise[protocol.name], seeds, signature)
-    made = single[protocol.name]
-    if protocol.kind == "place":
-        return protocols.place(protocol, seeds, dialogues, made, signature)
-    if protocol.kind == "report":
-        return protocols.reported(protocol, made, dialogues, seeds, signature)
-    return protocols.scored(protocol, made, seeds, signature)
+    if judged.protocol.shows == "human":
+        return protocols.beside_human(judged, seeds)
+    if judged.protocol.kind == "place":
+        return protocols.place(judged, seeds, dialogues)
+    if judged.protocol.kind == "report":
+        return protocols.reported(judged, seeds, dialogues)
+    return protocols.scored(judged, seeds)
 
 
 def files(board: Board) -> dict[str, str]:
@@ -231,8 +193,16 @@ def files(board: Board) -> dict[str, str]:
     found["leaderboard.md"] = tables.document(title, board.notes, board.tables)
     found["leaderboard.json"] = to_json(as_json(board))
     for part in board.diagnoses:
-        found[f"{part.protocol.name}-records.jsonl"] = "".join(_report_records(part))
-        found[f"{part.protocol.name}-reports.txt"] = "\n".join(_report_texts(part))
+        records, texts = [], []
+        for (contestant, seed_id), by_judge in part.diagnoses.items():
+            for judge, report in by_judge.items():
+                who = {"seed_id": seed_id, "model": contestant, "judge": judge}
+                for row in as_records(report):
+                    records.append(json.dumps({**who, **row}, ensure_ascii=False) + "\n")
+                title = f"{seed_id} | {contestant} | {judge}"
+                texts.append(f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n")
+        found[f"{part.protocol.name}-records.jsonl"] = "".join(records)
+        found[f"{part.protocol.name}-reports.txt"] = "\n".join(texts)
     return found
 
 
@@ -257,72 +227,38 @@ def as_json(board: Board) -> dict[str, Any]:
     }
 
 
-def _report_records(part: Reported) -> Iterator[str]:
-    for (contestant, seed_id), found in part.diagnoses.items():
-        for judge, report in found.items():
-            who = {"seed_id": seed_id, "model": contestant, "judge": judge}
-            for row in as_records(report):
-                yield json.dumps({**who, **row}, ensure_ascii=False) + "\n"
-
-
-def _report_texts(part: Reported) -> Iterator[str]:
-    """As prose for people, then as questions and answers."""
-    for (contestant, seed_id), found in part.diagnoses.items():
-        for judge, report in found.items():
-            title = f"{seed_id} | {contestant} | {judge}"
-            yield f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n"
-
-
 def _usable(
     known: Mapping[str, Protocol],
     judgments: Mapping[str, Sequence[Judgment] | Verdicts],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-) -> tuple[dict[str, list[Judgment]], dict[str, Verdicts]]:
-    """Protocol -> its judgments on these seeds and contestants, if there are any.
-
-    Those on single dialogues, and those on pairs.
-    """
+) -> dict[str, Judged]:
+    """Protocol -> its judgments on these seeds and contestants, if there are any."""
     ids = {seed.id for seed in seeds}
-    single: dict[str, list[Judgment]] = {}
-    pairwise: dict[str, Verdicts] = {}
-    for name, made in judgments.items():
-        if name not in known:
-            continue
+    found = {}
+    for name, protocol in known.items():
+        made = judgments[name]
         # The other side of GTEval is the seeds' own dialogues.
-        beside_human = known[name].shows == "human"
-        there = dialogues.keys() | {HUMAN} if beside_human else dialogues.keys()
+        there = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
         if isinstance(made, Verdicts):
-            pairwise[name] = made.on(ids).between(there)
+            found[name] = Judged(protocol, (), made.on(ids).between(there))
             continue
         kept = [j for j in made if j.seed_id in ids and there >= set(j.contestants)]
-        if kept and known[name].shows == "one":
-            single[name] = kept
-        elif kept:
-            pairwise[name] = Verdicts.of(kept, known[name])
-    return single, {name: made for name, made in pairwise.items() if len(made)}
+        single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
+        found[name] = Judged(protocol, single, Verdicts.of(pairs, protocol), sureness(made))
+    return {name: one for name, one in found.items() if one.judgments or len(one.verdicts)}
 
 
-def _with_human(dialogues: Dialogues, seeds: Sequence[Seed]) -> Dialogues:
-    """All contestants, people among them: what they show is what flags are measured against."""
-    human = dialogues.get(HUMAN) or {seed.id: human_dialogue(seed) for seed in seeds}
-    return {**dialogues, HUMAN: human}
-
-
-def _flags_judge(
-    surveyed: Survey,
-    known: Mapping[str, Protocol],
-    judged: Mapping[str, Sequence[Judgment]],
-    signatures: Mapping[str, str],
-    signature: str,
-) -> Table | None:
-    places = [n for n, p in known.items() if p.kind == "place" and p.about_ai and n in judged]
+def _flags_judge(surveyed: Survey, judged: Iterable[Judged], signature: str) -> Table | None:
+    """The flags beside the first protocol that asks for the place of an accusation."""
+    places = (one for one in judged if one.protocol.kind == "place" and one.protocol.about_ai)
+    first = next(places, None)
+    if first is None:
+        return None
     said: dict[str, dict[str, str | None]] = {}
-    for name in places[:1]:
-        for judgment in judged[name]:
-            said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
-    by = signatures[places[0]] if places else ""
-    return flags.agreement(surveyed, said, [signature, by])
+    for judgment in first.judgments:
+        said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
+    return flags.agreement(surveyed, said, [signature, first.signature])
 
 
 def _main(
@@ -333,65 +269,49 @@ def _main(
     length_table: Table,
 ) -> Table:
     """One row a contestant: the numbers that each protocol is quoted by, and their coverage."""
-    first = next((part for part in parts if isinstance(part, Arena)), None)
-    intervals = first.intervals if first is not None else []
+
+    def taken(shown: Table, column: Column, heading: str) -> Column:
+        return replace(column, heading=heading, detail=False, getter=shown.values(column.key).get)
+
+    def complete(name: str) -> int:
+        return sum(dialogue.complete for dialogue in contestants[name].values())
+
+    intervals = next((part.intervals for part in parts if isinstance(part, Arena)), [])
     quoted = [part for part in parts if part.quoted]
-    numbers = [number for part in quoted for number in part.quoted]
-    covered = [part.coverage for part in quoted]
-    ranking = [number for number in numbers if number.ranks]
-    failing = [
-        Quoted(flagged, "flagged", "flagged", "Flagged"),
-        Quoted(flagged, "why", "why", "By"),
-    ]
+    ranking = [part.quote(column) for part in quoted for column in part.ranking]
+    shown = [*(part.table for part in quoted), length_table, flagged]
     mean = length_table.columns[2]
-    numbers.append(Quoted(length_table, mean.key, mean.key, mean.heading))
-    taken = [*numbers, *intervals, *failing, *covered]
-    values = {number.key: number.values for number in taken}
-    rows: list[Row] = [
-        {
-            "model": name,
-            "complete": sum(dialogue.complete for dialogue in by_seed.values()),
-            "dialogues": len(seeds),
-            **{key: of_key.get(name) for key, of_key in values.items()},
-        }
-        for name, by_seed in contestants.items()
-    ]
     return table(
         "leaderboard",
         "Leaderboard",
         [
-            Column("rank", "Rank", "count", role="rank", of=ranking[0].key if ranking else ""),
+            rank_by(ranking[0].key if ranking else ""),
             protocols.MODEL,
-            *(number.as_column for number in (*intervals, *numbers, *failing)),
-            Column("complete", "Complete dialogues", "count"),
-            Column("dialogues", "Dialogues", "count", detail=True),
-            *(number.as_column for number in covered),
+            *intervals,
+            *(part.quote(column) for part in quoted for column in part.quoted),
+            taken(length_table, mean, mean.heading),
+            taken(flagged, flagged.column("flagged"), "Flagged"),
+            taken(flagged, flagged.column("why"), "By"),
+            Column("complete", "Complete dialogues", "count", getter=complete),
+            Column("dialogues", "Dialogues", "count", True, getter=lambda _: len(seeds)),
+            *(part.coverage for part in quoted),
         ],
-        protocols.ranked(rows, [number.key for number in ranking]),
-        [signature for part in (*numbers, *failing) for signature in part.table.signatures],
+        contestants,
+        [signature for part in shown for signature in part.signatures],
         (f"Ranked by {ranking[0].heading}. " if ranking else "")
         + "Rates in percent. Flagged: dialogues that do what at most 1 % of people do. Coverage: "
         "readable verdicts in percent of those that a protocol has.",
+        [column.key for column in ranking],
     )
 
 
-def _signature(made_with: Mapping[str, int]) -> str:
-    """What judgments are signed with; where they were not all made alike, that is said."""
-    found = Counter(made_with).most_common()
-    return found[0][0] if len(found) == 1 else f"{found[0][0]}|and-{len(found) - 1}-other-settings"
-
-
 def _notes(
-    made_with: Mapping[str, Mapping[str, int]],
-    parts: Sequence[Part],
-    of_pairs: Sequence[Protocol],
-    seed_set: str,
-    judge: str,
+    judged: Mapping[str, Judged], parts: Sequence[Part], seed_set: str, judge: str
 ) -> Iterator[str]:
     """What a reader must know is not there."""
-    judged = {part.protocol.base for part in parts} | {protocol.base for protocol in of_pairs}
+    bases = {one.protocol.base for one in judged.values()}
     for protocol in sorted(RANKING, key=lambda protocol: protocol.shows != "pair"):
-        if protocol.name not in judged:
+        if protocol.name not in bases:
             how = (
                 "label some on the page"
                 if judge.startswith(f"{HUMAN}:")
@@ -399,28 +319,17 @@ def _notes(
                 f"--judge {judge}"
             )
             yield f"{protocol.label} was not judged by {judge}; {how}"
-    rated = {part.protocol for part in parts}
-    for protocol in of_pairs:
-        if protocol not in rated:
-            name = protocol.short or protocol.title
-            yield f"{name} at N = {protocol.n} has no readable verdict, so no rating."
+    made = {part.protocol for part in parts}
+    for one in judged.values():
+        if one.protocol not in made:
+            name = one.protocol.short or one.protocol.title
+            yield f"{name} at N = {one.protocol.n} has no readable verdict, so no rating."
     for part in parts:
         if isinstance(part, Arena):
             yield from part.notes
-    for name, kinds in made_with.items():
-        if len(kinds) > 1:
+    for name in sorted(judged):
+        if (kinds := len(judged[name].signatures)) > 1:
             yield (
-                f"The judgments of {name} were made with {len(kinds)} different settings; "
+                f"The judgments of {name} were made with {kinds} different settings; "
                 "judge again to make them one."
             )
-
-
-def _unknown(
-    judgments: Mapping[str, object], known: Mapping[str, Protocol], judge: str
-) -> Iterator[str]:
-    """A sentence on judgments of protocols that nobody knows: none is dropped in silence."""
-    for name in sorted(set(judgments) - set(known) - set(TAKEN)):
-        yield (
-            f"The judgments of {name} by {judge} do not count: no protocol has that name; if it is "
-            f"yours, describe it in [protocols.{name}] of botchat.toml."
-        )

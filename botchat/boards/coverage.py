@@ -7,13 +7,16 @@ tells what to do about it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import combinations
+from operator import add
 
 import numpy as np
 
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.protocols import Judged, Part
+from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.arena import Field
 from botchat.protocols.catalogue import Catalogue
@@ -35,19 +38,9 @@ class Gaps:
     unreadable: int = 0
     """Judged, but the judge's answer has no verdict that could be read."""
 
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.no_dialogue + self.too_short + self.not_judged + self.unreadable
-
     def __add__(self, other: Gaps) -> Gaps:
         """Both together."""
-        return Gaps(
-            self.no_dialogue + other.no_dialogue,
-            self.too_short + other.too_short,
-            self.not_judged + other.not_judged,
-            self.unreadable + other.unreadable,
-        )
+        return Gaps(*map(add, astuple(self), astuple(other)))
 
 
 def of_single(
@@ -58,31 +51,27 @@ def of_single(
 ) -> dict[str, Gaps]:
     """What a protocol on single dialogues lacks on each contestant that it judged.
 
-    Args:
-        seeds: the set.
-        dialogues: contestant -> seed id -> dialogue, of at least those.
-        judgments: at most one for each dialogue.
-        turns: N of a success rate (`botchat.protocols.rates.success`), which a dialogue that is
-            shorter and not accused tells nothing about; ``None``: any length will do.
+    ``turns``: N of a success rate (`botchat.protocols.rates.success`), which a dialogue that is
+    shorter and not accused tells nothing about; ``None``: any length will do.
     """
     said: dict[str, dict[str, str | None]] = {}
     for judgment in judgments:
         said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
-    found = {}
-    for name, verdicts in said.items():
-        total = Gaps()
-        for seed in seeds:
-            dialogue = dialogues[name].get(seed.id)
-            if dialogue is None:
-                total += Gaps(no_dialogue=1)
-            elif seed.id not in verdicts:
-                total += Gaps(not_judged=1)
-            elif verdicts[seed.id] is None:
-                total += Gaps(unreadable=1)
-            elif turns is not None and passed(dialogue, verdicts[seed.id], turns) is None:
-                total += Gaps(too_short=1)
-        found[name] = total
-    return found
+
+    def lacks(name: str, seed_id: str) -> str | None:
+        dialogue = dialogues[name].get(seed_id)
+        if dialogue is None:
+            return "no_dialogue"
+        if seed_id not in said[name]:
+            return "not_judged"
+        verdict = said[name][seed_id]
+        if verdict is None:
+            return "unreadable"
+        short = turns is not None and passed(dialogue, verdict, turns) is None
+        return "too_short" if short else None
+
+    found = {name: Counter(lacks(name, seed.id) for seed in seeds) for name in said}
+    return {name: Gaps(*(lacking[key] for key in _REASONS)) for name, lacking in found.items()}
 
 
 def of_pairs(
@@ -90,11 +79,8 @@ def of_pairs(
 ) -> dict[str, Gaps]:
     """What a protocol about two dialogues lacks on each contestant that it judged.
 
-    Args:
-        protocol: what the verdicts are on; beside ``human`` only models have gaps.
-        seeds: the set; those that the protocol passes over have no case.
-        dialogues: of at least the contestants that were judged.
-        verdicts: of one judge.
+    Seeds that it passes over have no case; beside ``human`` only models have gaps. ``dialogues``
+    are of at least the contestants that were judged.
     """
     names = verdicts.judged_contestants
     field = Field(protocol, seeds, {name: dialogues[name] for name in names})
@@ -131,54 +117,35 @@ def of_pairs(
     return found
 
 
-@dataclass(frozen=True)
-class Covered:
-    """One protocol's table, and the column in it that says how many cases have a verdict."""
-
-    protocol: Protocol
-    table: Table
-    suffix: str = ""
-    """Of the keys ``readable``, ``missing`` and ``coverage``."""
-    n: int | None = None
-    """N that these are at."""
-
-
 def coverage(
-    parts: Iterable[Covered],
+    parts: Iterable[Part],
+    judged: Mapping[str, Judged],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    single: Mapping[str, Sequence[Judgment]],
-    pairwise: Mapping[str, Verdicts],
     signatures: Sequence[str],
 ) -> Table | None:
-    """Readable verdicts of every contestant in every protocol, and what the others lack.
+    """Readable verdicts of every contestant in every protocol; ``None`` where nothing was judged.
 
-    Args:
-        parts: the protocols that were judged.
-        seeds: the set.
-        dialogues: of every contestant, ``human`` among them.
-        single: protocol on single dialogues -> its judgments.
-        pairwise: protocol on pairs -> its verdicts.
-        signatures: of the judgments.
-
-    Returns:
-        ``None`` where nothing was judged.
+    ``judged``: name of a protocol -> what was said in it. ``dialogues``: of every contestant,
+    ``human`` among them.
     """
     rows: list[Row] = []
     for part in parts:
-        protocol = part.protocol
+        protocol, said = part.protocol, judged[part.protocol.name]
+        readable = part.table.column(role="readable")
         gaps = (
-            of_single(seeds, dialogues, single[protocol.name], part.n)
+            of_single(seeds, dialogues, said.judgments, readable.n)
             if protocol.shows == "one"
-            else of_pairs(protocol, seeds, dialogues, pairwise[protocol.name])
+            else of_pairs(protocol, seeds, dialogues, said.verdicts)
         )
-        for row in part.table.frame.to_dict("records"):
+        counted = {role: part.table.values(part.table.column(role=role).key) for role in _COVERED}
+        for name in part.table.frame["model"]:
             rows.append(
                 {
                     "protocol": protocol.name,
-                    "model": row["model"],
-                    **{key: row[f"{key}{part.suffix}"] for key in _COVERED},
-                    **dict(zip(_REASONS, astuple(gaps[row["model"]]), strict=True)),
+                    "model": name,
+                    **{role: values[name] for role, values in counted.items()},
+                    **asdict(gaps[name]),
                 }
             )
     if not rows:
@@ -215,7 +182,7 @@ def notes(covered: Table | None, catalogue: Catalogue) -> Iterator[str]:
         yield f"Cases without a readable verdict: {'; '.join(said)}."
 
 
-_COVERED = ("readable", "missing", "coverage")
+_COVERED: tuple[Role, ...] = ("readable", "missing", "coverage")
 
 _REASONS = {
     "no_dialogue": "Not generated",
@@ -228,8 +195,8 @@ _REASONS = {
 _COLUMNS = (
     Column("protocol", "Protocol", "name"),
     Column("model", "Model", "name"),
-    Column("readable", "Readable", "count"),
-    Column("missing", "Missing", "count", detail=True),
-    Column("coverage", "Coverage", "rate"),
+    Column("readable", "Readable", "count", role="readable"),
+    Column("missing", "Missing", "count", detail=True, role="missing"),
+    Column("coverage", "Coverage", "rate", role="coverage"),
     *(Column(key, heading, "count") for key, heading in _REASONS.items()),
 )

@@ -1,16 +1,17 @@
-"""Why dialogues fail, without a judge: flags, and the measures that explain them."""
+"""What dialogues show without a judge: flags, measures that explain them, and lengths."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from operator import methodcaller
+from operator import itemgetter, methodcaller
 
 import numpy as np
 
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table
+from botchat.measures import lengths
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
 from botchat.measures.statistics import Flags, Floats, Indices
 from botchat.records import Verdict
@@ -98,6 +99,34 @@ def agreement(
     )
 
 
+def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:
+    """Statistics of the lengths of generated utterances, the shortest first."""
+    mean = Column(
+        f"mean_{measured.unit}", f"Mean {measured.unit}", "number", getter=itemgetter("mean")
+    )
+    shown = table(
+        "lengths",
+        "Length of generated utterances",
+        [
+            _MODEL,
+            Column("utterances", "Utterances", "count", getter=itemgetter("n")),
+            mean,
+            Column("median", "Median", "number"),
+            Column("p95", "95 %", "number"),
+            Column("max", "Longest", "count"),
+            Column("sd", "Std. dev.", "number"),
+        ],
+        [
+            {"model": name, **asdict(lengths.summary(values))}
+            for name, values in measured.by_contestant.items()
+        ],
+        [signature],
+        f"In {measured.unit} an utterance; ChatSEED utterances are not counted.",
+        [mean.key],
+    )
+    return replace(shown, frame=shown.frame[::-1].reset_index(drop=True))
+
+
 @dataclass(frozen=True)
 class _Row:
     """A contestant and what was measured of its dialogues."""
@@ -177,14 +206,14 @@ def _mean(key: str, heading: str, kind: Kind = "rate", *, detail: bool = False) 
     return Column(key, heading, kind, detail, getter=lambda row: row.means[key])
 
 
-_NAME = Column("model", "Model", "name", getter=lambda row: row.name)
+_MODEL = Column("model", "Model", "name", getter=lambda row: row.name)
 _LOOP_FROM = replace(
     _first("loop_from", "Loop from", methodcaller("measure", "closing_loop")),
     meaning="median first utterance of a closing loop",
 )
 
 _COLUMNS = (
-    _NAME,
+    _MODEL,
     _rate("flagged", "Flagged", lambda row: _first_of_any(row.found)),
     Column("why", "Most often", "name", role="reason", of="flagged"),
     _first("first_flag", "First flag", lambda row: _first_of_any(row.found)),
@@ -211,7 +240,7 @@ _COLUMNS = (
 )
 
 _AGREEMENT = (
-    _NAME,
+    _MODEL,
     _rate("same", "Same utterance", lambda row: row.apart == 0),
     _rate("near", "Within one", lambda row: row.apart <= 1),
     _rate("neither", "Neither accuses", lambda row: (row.flag == 0) & (row.judge == 0)),

@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
 from msgspec import UnsetType
 
+from botchat.boards.protocols import Judged
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.judges.samples import stability
 from botchat.measures import lengths
 from botchat.protocols import rates
-from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Indices, Verdicts
-from botchat.protocols.rates import Rate
 from botchat.records import HUMAN, Dialogues, Judgment
 
 
 def judge_health(
-    single: Mapping[str, Sequence[Judgment]],
-    pairwise: Mapping[str, Verdicts],
-    dialogues: Dialogues,
-    signatures: Sequence[str],
-    sureness: Mapping[str, Row],
-    catalogue: Catalogue,
+    judged: Iterable[Judged], dialogues: Dialogues, signatures: Sequence[str]
 ) -> Table:
     """What a judge's own verdicts say about it, protocol by protocol.
 
-    Args:
-        single: protocol on single dialogues -> its judgments.
-        pairwise: protocol on pairs -> its verdicts.
-        dialogues: of everybody judged in pairs, ``human`` among them.
-        signatures: of the verdicts.
-        sureness: protocol -> `sureness` of its judgments, where they are at hand.
-        catalogue: knows the protocols.
+    ``dialogues`` are of everybody judged in pairs, ``human`` among them.
     """
-    words = _Words(dialogues)
-    rows = [_single(catalogue.find(name), name, made) for name, made in single.items()]
-    rows += [_pairwise(protocol, verdicts, words) for protocol, verdicts in pairwise.items()]
-    rows = [{**row, **sureness.get(row["protocol"], {})} for row in rows]
+
+    @cache
+    def words(contestant: str, seed_id: str) -> list[int]:
+        """Of the first 0, 1, 2, … utterances."""
+        dialogue = dialogues.get(contestant, {}).get(seed_id)
+        said = dialogue.utterances if dialogue else ()
+        return list(accumulate(map(lengths.words, said), initial=0))
+
+    rows = [
+        {
+            "protocol": one.protocol.name,
+            **(_single(one) if one.protocol.shows == "one" else _pairwise(one.verdicts, words)),
+            **one.sure,
+        }
+        for one in judged
+    ]
     rows.sort(key=lambda row: row["protocol"])
     known = {key for row in rows for key in row}
     return table(
@@ -90,49 +91,36 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
     return found
 
 
-def longer_preferred(verdicts: Verdicts, words: _Words) -> Rate:
+Words = Callable[[str, str], list[int]]
+"""(contestant, seed id) -> words of the first 0, 1, 2, … utterances of the dialogue."""
+
+
+def _longer_preferred(verdicts: Verdicts, words: Words) -> float:
     """Decided comparisons that the dialogue with more words wins; equal lengths are left out."""
-    first, second = words.shown(verdicts)
+    first, second = _shown(verdicts, words)
     decided = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
     won = (verdicts.result == 1) == (first > second)
-    n = int(decided.sum())
-    return Rate(int((won & decided).sum()), n, len(verdicts) - n)
+    return float(won[decided].mean()) if decided.any() else math.nan
 
 
-class _Words:
-    """Words that a judge was shown of a dialogue."""
-
-    def __init__(self, dialogues: Dialogues) -> None:
-        self._dialogues = dialogues
-        self._counted: dict[tuple[str, str], list[int]] = {}
-
-    def shown(self, verdicts: Verdicts) -> Indices:
-        """Of the first and of the second dialogue, shape (2, n)."""
-        n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
-        place = np.stack([verdicts.first, verdicts.second]) * n + verdicts.seed
-        totals = np.zeros((len(verdicts.contestants) * n, longest + 1), dtype=np.intp)
-        for there in np.flatnonzero(np.bincount(place.ravel(), minlength=len(totals))).tolist():
-            said = self._of(verdicts.contestants[there // n], verdicts.seed_ids[there % n])
-            totals[there] = said[: longest + 1] + said[-1:] * (longest + 1 - len(said))
-        return np.asarray(totals[place, verdicts.shown])
-
-    def _of(self, contestant: str, seed_id: str) -> list[int]:
-        """Of the first 0, 1, 2, … utterances."""
-        key = (contestant, seed_id)
-        if key not in self._counted:
-            dialogue = self._dialogues.get(contestant, {}).get(seed_id)
-            said = dialogue.utterances if dialogue else ()
-            self._counted[key] = list(accumulate(map(lengths.words, said), initial=0))
-        return self._counted[key]
+def _shown(verdicts: Verdicts, words: Words) -> Indices:
+    """Words that the judge was shown of the first and of the second dialogue, shape (2, n)."""
+    n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
+    place = np.stack([verdicts.first, verdicts.second]) * n + verdicts.seed
+    totals = np.zeros((len(verdicts.contestants) * n, longest + 1), dtype=np.intp)
+    for there in np.flatnonzero(np.bincount(place.ravel(), minlength=len(totals))).tolist():
+        said = words(verdicts.contestants[there // n], verdicts.seed_ids[there % n])
+        totals[there] = said[: longest + 1] + said[-1:] * (longest + 1 - len(said))
+    return np.asarray(totals[place, verdicts.shown])
 
 
-def _single(protocol: Protocol | None, name: str, judgments: Sequence[Judgment]) -> Row:
-    innocent = protocol.innocent if protocol is not None and protocol.about_ai else None
+def _single(judged: Judged) -> Row:
+    protocol, judgments = judged.protocol, judged.judgments
+    innocent = protocol.innocent if protocol.about_ai else None
     human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]
     said = [verdict != innocent for verdict in human if verdict is not None]
     unreadable = sum(judgment.verdict is None for judgment in judgments)
     return {
-        "protocol": name,
         "judged": len(judgments),
         "unreadable": unreadable,
         "unreadable_rate": unreadable / len(judgments),
@@ -140,15 +128,14 @@ def _single(protocol: Protocol | None, name: str, judgments: Sequence[Judgment])
     }
 
 
-def _pairwise(protocol: str, verdicts: Verdicts, words: _Words) -> Row:
+def _pairwise(verdicts: Verdicts, words: Words) -> Row:
     found = rates.steadiness(verdicts)
     return {
-        "protocol": protocol,
         "judged": len(verdicts),
         "unreadable": found.ties.missing,
         "unreadable_rate": found.ties.missing / len(verdicts),
         "ties": found.ties.value,
         "consistency": found.consistency.value,
         "first_preferred": found.first_preferred.value,
-        "longer_preferred": longer_preferred(verdicts, words).value,
+        "longer_preferred": _longer_preferred(verdicts, words),
     }

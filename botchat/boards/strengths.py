@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -132,8 +133,8 @@ class Strengths:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the board must know, a sentence each."""
-        warned = [f"Bradley–Terry: {self.fitted.warning}."] if self.fitted.warning else []
-        return (*warned, *([] if self.design.full else [self.design.note()]))
+        warning = self.fitted.warning and f"Bradley–Terry: {self.fitted.warning}."
+        return tuple(filter(None, (warning, "" if self.design.full else self.design.note())))
 
     def rows(self) -> dict[str, Row]:
         """Model -> values of `COLUMNS`, without those of a fit that there is not."""
@@ -161,20 +162,19 @@ class Strengths:
                 f"Bradley–Terry intervals ({level}) {how}; group: 1 + the number of models that "
                 "are clearly better."
             )
-        moved = [
-            model for model, moves in zip(fitted.models, self.ties.moved, strict=True) if moves
-        ]
+        moved = list(compress(fitted.models, self.ties.moved))
+        more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
         shift = (
             "Moved by ties: places that a model moves at most if ties are dropped or count as a "
-            f"win for both{': ' + _listed(moved) if moved else '; none does'}."
+            f"win for both{': ' + ', '.join(moved[:_NAMED]) + more if moved else '; none does'}."
         )
-        style = (
-            ""
-            if self.style is None
-            else " At equal style: the rating that is left when the judge's taste for length and "
+        said = f"{self.design.note()} {intervals} {shift}"
+        if self.style is None:
+            return said
+        return (
+            f"{said} At equal style: the rating that is left when the judge's taste for length and "
             "manner is taken out; not used for any rank."
         )
-        return f"{self.design.note()} {intervals} {shift}{style}"
 
     def misfit_table(self, name: str, title: str, signature: str) -> Table | None:
         """The pairs whose results the ratings explain worst; ``None`` where none can differ."""
@@ -273,8 +273,3 @@ _COLUMNS = (
 
 COLUMNS = plain(_COLUMNS)
 """Of an Arena's standing, whose rows have the values of `Strengths.rows`."""
-
-
-def _listed(models: Sequence[str]) -> str:
-    more = len(models) - _NAMED
-    return ", ".join(models[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from botchat.boards.tables import Column, Kind, Role, Table, explained, table
+from botchat.boards.tables import Column, Getter, Table, explained, table, with_ends
 from botchat.measures.statistics import Floats, Indices
 from botchat.records import Dialogues, Judgment, Seed
 
@@ -91,13 +91,7 @@ def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Cur
 
 
 def survival(found: Mapping[str, Curve], seeds: Sequence[Seed], signature: str) -> Table:
-    """One row a contestant, the longest survival first.
-
-    Args:
-        found: contestant -> curve.
-        seeds: the whole set; one without a readable verdict is missing.
-        signature: how the judgments were made.
-    """
+    """One row a contestant, the longest survival first; ``found``: contestant -> curve."""
     n = max((len(curve.surviving) for curve in found.values()), default=0)
     missing = Column(
         "missing",
@@ -134,20 +128,18 @@ def survival(found: Mapping[str, Curve], seeds: Sequence[Seed], signature: str) 
 
 
 def _after(found: Mapping[str, Curve], n: int) -> Iterator[Column]:
-    """The columns of every contestant's curve after utterance n."""
-    value, heading = f"surviving_n{n}", f"Unaccused after {n}"
+    """The columns of every contestant's curve after utterance n, for machines."""
 
-    def column(part: str, said: str, kind: Kind, role: Role) -> Column:
-        of = "" if role == "value" else value
-        return Column(
-            f"{part}_n{n}", said, kind, detail=True, role=role, of=of, n=n,
-            getter=lambda name: getattr(found[name], part)[n - 1],
-        )  # fmt: skip
+    def at_n(part: str) -> Getter:
+        return lambda name: getattr(found[name], part)[n - 1]
 
-    yield column("at_risk", f"Reach {n} unaccused", "count", "readable")
-    yield column("surviving", heading, "rate", "value")
-    yield column("low", f"{heading}, low", "rate", "low")
-    yield column("high", f"{heading}, high", "rate", "high")
+    key, heading = f"surviving_n{n}", f"Unaccused after {n}"
+    yield Column(
+        f"at_risk_n{n}", f"Reach {n} unaccused", "count", True, "", at_n("at_risk"), "readable",
+        key, n,
+    )  # fmt: skip
+    share = Column(key, heading, "rate", True, getter=at_n("surviving"), n=n)
+    yield from with_ends(share, after=f"_n{n}", low=at_n("low"), high=at_n("high"))
 
 
 def _order(curve: Curve) -> tuple[float, ...]:

@@ -102,12 +102,11 @@ class Table:
         n: int | None = None,
     ) -> Column:
         """The first column that has all that is given; `KeyError` where none has."""
-        given = {"key": key, "role": role, "of": of, "n": n}
-        asked = {name: value for name, value in given.items() if value is not None}
+        given = {"key": key, "role": role, "of": of, "n": n}.items()
         for column in self.columns:
-            if all(getattr(column, name) == value for name, value in asked.items()):
+            if all(value is None or getattr(column, name) == value for name, value in given):
                 return column
-        raise KeyError(f"table {self.name} has no column with {asked}")
+        raise KeyError(f"table {self.name} has no column with {dict(given)}")
 
     def by_n(self, role: Role = "value") -> dict[int, Column]:
         """N -> the column of this role at N, in the order of the columns."""
@@ -119,6 +118,10 @@ class Table:
             return self.column(role="low", of=key), self.column(role="high", of=key)
         except KeyError:
             return None
+
+    def values(self, key: str) -> dict[str, Any]:
+        """Contestant -> its value in a column; rows are contestants."""
+        return dict(zip(self.frame["model"], self.frame[key].tolist(), strict=True))
 
     def filled(self) -> Table:
         """Without the columns that have no value in any row; names stay."""
@@ -166,21 +169,46 @@ def table(
     rows: Iterable[Any],
     signatures: Sequence[str],
     note: str = "",
+    by: Sequence[str] | None = None,
 ) -> Table:
     """A table with the value of each column in each row (`Column.value`).
 
+    ``by``: keys of the columns that rows are sorted by, highest values first, missing ones last,
+    then by name; the column ``rank`` then has the rank by the first of them, and equal values share
+    the best. Without ``by`` rows keep their order.
+
     Its columns are `plain`: getters cannot be sent to another process.
     """
-    rows = list(rows)
+    records = [record(columns, row) for row in rows]
+    if by is not None:
+        records = _ranked(records, by, next(c.key for c in columns if c.kind == "name"))
     frame = pd.DataFrame(
         {
             column.key: pd.Series(
-                [column.value(row) for row in rows], dtype=_DTYPE.get(column.kind, "float64")
+                [row[column.key] for row in records], dtype=_DTYPE.get(column.kind, "float64")
             )
             for column in columns
         }
     )
     return Table(name, title, plain(columns), frame, tuple(dict.fromkeys(signatures)), note)
+
+
+def _ranked(records: Iterable[Row], by: Sequence[str], name: str) -> list[Row]:
+    def order(row: Row) -> tuple[Any, ...]:
+        values = [row[key] for key in by]
+        return (*((True, 0.0) if pd.isna(v) else (False, -v) for v in values), row[name])
+
+    ordered = sorted(records, key=order)
+    values = [row[by[0]] if by else None for row in ordered]
+    return [
+        {**row, "rank": None if pd.isna(value) else 1 + values.index(value)}
+        for row, value in zip(ordered, values, strict=True)
+    ]
+
+
+def rank_by(key: str) -> Column:
+    """The column with the rank by another; `table` fills it in."""
+    return Column("rank", "Rank", "count", getter=lambda _: None, role="rank", of=key)
 
 
 def record(columns: Iterable[Column], row: Any) -> Row:
@@ -195,8 +223,9 @@ def plain(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 def with_ends(
     column: Column,
-    before: str = "",
+    before: str | None = None,
     *,
+    after: str | None = None,
     detail: bool | None = None,
     low: Getter | None = None,
     high: Getter | None = None,
@@ -204,13 +233,15 @@ def with_ends(
     """A column and the ends of its interval, ``<key>_low`` and ``<key>_high``.
 
     The headings of the ends are ``before`` and "low" or "high"; default: the column's and a comma.
-    ``detail`` of the ends is by default the column's; ``low`` and ``high`` are their getters.
+    Their keys are ``low<after>`` and ``high<after>`` where that is given. ``detail`` of the ends is
+    by default the column's; ``low`` and ``high`` are their getters.
     """
-    before = before or f"{column.heading},"
+    before = f"{column.heading}," if before is None else before
     detail = column.detail if detail is None else detail
 
     def end(role: Literal["low", "high"], getter: Getter | None) -> Column:
-        key, heading = f"{column.key}_{role}", f"{before} {role}"
+        key = f"{column.key}_{role}" if after is None else f"{role}{after}"
+        heading = f"{before} {role}" if before else role.capitalize()
         return Column(key, heading, column.kind, detail, "", getter, role, column.key, column.n)
 
     return column, end("low", low), end("high", high)
@@ -285,25 +316,16 @@ def _csv(shown: Table) -> str:
 
 def _markdown(shown: Table) -> str:
     """A heading, a pipe table with aligned columns, the note and the signatures."""
-    head = [_marked(column.heading) for column in shown.headline]
     names = [column.kind == "name" for column in shown.headline]
-    body = [
-        [_marked(cell) if name else cell for cell, name in zip(row, names, strict=True)]
-        for row in shown.cells
-    ]
-    widths = [max(3, *map(len, column)) for column in zip(head, *body, strict=True)]
-    rule = [
-        "-" * width if name else "-" * (width - 1) + ":"
-        for width, name in zip(widths, names, strict=True)
-    ]
+    rows = [[_marked(column.heading) for column in shown.headline]]
+    for cells in shown.cells:
+        rows.append([_marked(c) if name else c for c, name in zip(cells, names, strict=True)])
+    widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.ljust if name else str.rjust for name in names]
+    rule = [("-" if name else ":").rjust(w, "-") for w, name in zip(widths, names, strict=True)]
     lines = [
-        "| "
-        + " | ".join(
-            cell.ljust(width) if name else cell.rjust(width)
-            for cell, width, name in zip(row, widths, names, strict=True)
-        )
-        + " |"
-        for row in (head, rule, *body)
+        f"| {' | '.join(side(c, w) for side, c, w in zip(sides, row, widths, strict=True))} |"
+        for row in (rows[0], rule, *rows[1:])
     ]
     notes = [shown.note, ""] if shown.note else []
     signatures = [f"`{_one_line(signature)}`  " for signature in shown.signatures]

@@ -11,28 +11,26 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup, escape
 
 from botchat import __version__, prompts
 from botchat.boards.board import Board
 from botchat.boards.tables import Column, Table, labels
 from botchat.protocols.kinds import Protocol
 from botchat.report.glance import glance, ranks
-from botchat.report.inline import inline
 from botchat.report.transcripts import Sample
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
     from botchat.report.figures import Chart
-
-JUDGE_HEALTH = "judge-health"
-"""Name of the figure that is about the judge, not about those it judges."""
 
 LOW_COVERAGE = 0.95
 """Below this a coverage is marked."""
@@ -50,16 +48,6 @@ class View:
     """In the order to show (`botchat.report.figures.draw`)."""
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     """By contestant, for readers without JavaScript (`botchat.report.transcripts.pick`)."""
-
-    @property
-    def about_models(self) -> list[Chart]:
-        """The figures without the judge's own."""
-        return [chart for chart in self.charts if chart.name != JUDGE_HEALTH]
-
-    @property
-    def about_judge(self) -> list[Chart]:
-        """The judge's own."""
-        return [chart for chart in self.charts if chart.name == JUDGE_HEALTH]
 
 
 @dataclass(frozen=True)
@@ -90,21 +78,12 @@ def render(
 ) -> str:
     """The page as HTML text; the same arguments give the same bytes.
 
-    Args:
-        views: of at least one judge, all on one seed set; the first is shown first.
-        archive: the chunks that will lie beside the page, judges in the order of ``views``;
-            without one there are samples only, and no labelling.
-        compared: what tells the judges apart, a protocol each.
-        panels: roles and prompts of judges that are panels.
+    ``views``: of at least one judge, all on one seed set; the first is shown first. ``archive``:
+    the chunks that will lie beside the page, judges in the order of ``views``; without one there
+    are samples only, and no labelling. ``compared``: what tells the judges apart, a protocol each.
+    ``panels``: roles and prompts of judges that are panels.
     """
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals.update(
-        shown=_shown, columns=_columns, inline=inline, glance=glance, explained=_explained
-    )
-    files = resources.files("botchat.report")
-    script = "\n".join(files.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+    script = "\n".join(text(name) for name in SCRIPTS)
     boards = [view.board for view in views]
     about: dict[str, Any] = {
         "set": boards[0].seed_set,
@@ -114,38 +93,46 @@ def render(
         "folder": "",
         **(archive.about if archive else {}),
     }
-    page = environment.from_string(files.joinpath("page.html").read_text("utf-8"))
-    return page.render(
+    return template("page.html").render(
+        shown=_shown,
+        inline=inline,
+        glance=glance,
+        explained=_explained,
         views=views,
         seed_set=boards[0].seed_set,
         ranks=ranks(boards) if len(boards) > 1 else None,
         compared=compared,
-        style=files.joinpath("page.css").read_text("utf-8"),
+        style=text("page.css"),
         signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
         prompts=[*_prompts(boards), *panels],
         about=about,
         about_json=_inert(about),
         script=script,
-        policy=_policy(script),
+        policy=(
+            f"default-src 'none'; script-src {script_digest(script)} 'self'; "
+            "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+        ),
         version=__version__,
     )
 
 
+def text(name: str) -> str:
+    """A file of this folder."""
+    return resources.files("botchat.report").joinpath(name).read_text("utf-8")
+
+
+def template(name: str) -> Template:
+    """A page to fill in; what is filled in is shown as text."""
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    ).from_string(text(name))
+
+
 def by_contestant(board: Board, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
     """Samples in the order of the board's main table."""
-    found: dict[str, list[Sample]] = {}
-    for name in board.main.frame["model"]:
-        if told := [sample for sample in samples if sample.contestant == name]:
-            found[name] = told
-    return found
-
-
-def _policy(script: str) -> str:
-    """What the browser lets this page do: its own script by digest, and scripts beside it."""
-    return (
-        f"default-src 'none'; script-src {script_digest(script)} 'self'; "
-        "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    names = board.main.frame["model"]
+    found = {name: [sample for sample in samples if sample.contestant == name] for name in names}
+    return {name: told for name, told in found.items() if told}
 
 
 def script_digest(script: str) -> str:
@@ -160,19 +147,18 @@ def _inert(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _explained(board: Board) -> list[Protocol]:
-    """Every protocol of a board, once for all its N."""
-    return list({part.protocol.base: part.protocol for part in board.parts}.values())
+def _explained(*boards: Board) -> list[Protocol]:
+    """Every protocol of some boards, once for all its N."""
+    return list({part.protocol.base: part.protocol for b in boards for part in b.parts}.values())
 
 
 def _prompts(boards: Sequence[Board]) -> list[Prompt]:
     """The wording of what was asked, in full."""
-    asked = {part.protocol.base: part.protocol for board in boards for part in board.parts}
-    ordered = sorted(asked.values(), key=lambda p: (p.kind != "place", p.shows != "pair"))
+    asked = sorted(_explained(*boards), key=lambda p: (p.kind != "place", p.shows != "pair"))
     generation = Prompt(
         "dialogue generation", prompts.digest("generation"), [prompts.text("generation")]
     )
-    return [generation, *(Prompt(p.short or p.title, p.digest, p.texts) for p in ordered)]
+    return [generation, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked)]
 
 
 @dataclass(frozen=True)
@@ -186,40 +172,48 @@ class _Cell:
     """A word on the number, in small type: its interval, or what it is made of."""
 
 
-_WHY = {"flagged": "why"}
-"""Columns -> the one in words that stands below them."""
-
-
-def _columns(table: Table) -> list[Column]:
-    """The columns that people read."""
-    return [column for column in table.headline if column.key not in _WHY.values()]
-
-
 def _shown(table: Table) -> list[list[_Cell]]:
-    """Rows as people read them."""
-    texts = zip(table.headline, zip(*table.cells, strict=True), strict=bool(len(table.frame)))
-    rows: list[list[_Cell]] = [[] for _ in range(len(table.frame))]
-    kept = {column.key for column in _columns(table)}
-    for column, full in texts:
-        if column.key not in kept:
+    """Rows as people read them; reasons stand below the numbers that they explain."""
+    cells = table.cells
+    rows: list[list[_Cell]] = [[] for _ in cells]
+    for place, column in enumerate(table.headline):
+        if column.role == "reason":
             continue
+        full = [row[place] for row in cells]
         short = labels(full) if column.kind == "name" else full
-        covered = column.key.startswith("coverage")
-        below = _below(table, column.key)
+        below = _below(table, column)
         for i, (row, text, name) in enumerate(zip(rows, short, full, strict=True)):
-            low = covered and table.frame[column.key].iloc[i] < LOW_COVERAGE
+            low = column.role == "coverage" and table.frame[column.key].iloc[i] < LOW_COVERAGE
             kind = "low" if low else column.kind
             row.append(_Cell(text, "" if text == name else name, kind, below[i]))
     return rows
 
 
-def _below(table: Table, key: str) -> list[str]:
-    """What explains the numbers of a column, where a detail of the table does."""
-    there = {column.key for column in table.columns}
-    if _WHY.get(key) in there:
-        return ["" if pd.isna(said) else said for said in table.frame[_WHY[key]]]
-    ends = [key.replace("bt_", f"bt_{end}_", 1) for end in ("low", "high")]
-    if not key.startswith("bt_n") or not there.issuperset(ends):
+def _below(table: Table, column: Column) -> list[str]:
+    """What explains the numbers of a column: the reasons, or the ends of a rating, if not shown."""
+    for reason in table.columns:
+        if reason.role == "reason" and reason.of == column.key:
+            return ["" if pd.isna(said) else said for said in table.frame[reason.key]]
+    ends = table.ends(column.key)
+    if column.kind != "rating" or ends is None or not ends[0].detail:
         return [""] * len(table.frame)
-    pairs = zip(*(table.frame[end].tolist() for end in ends), strict=True)
+    pairs = zip(*(table.frame[end.key].tolist() for end in ends), strict=True)
     return ["" if pd.isna(low) else f"{low:.0f} to {high:.0f}" for low, high in pairs]
+
+
+def inline(chart: Chart, number: int | str = 0) -> Markup:
+    """A figure as an element of the page, with ids of its own.
+
+    The prolog, the metadata and the style sheet, which would apply to the whole page, are removed.
+    ``number`` tells figures of one name apart.
+    """
+    body = chart.svg[chart.svg.index("<svg") :]
+    for part in ("metadata", "style"):
+        body = re.sub(rf"<{part}\b.*?</{part}>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r'(\sid="|url\(#|href="#)', rf"\1{chart.name}-{number}-", body)
+    opening = (
+        f'<svg role="img" aria-label="{escape(chart.title)}" '
+        f'style="max-width: {chart.width_in * 96:.0f}px; min-width: {chart.width_in * 68:.0f}px"'
+    )
+    body = re.sub(r"^<svg\b.*?(?= viewBox=)", lambda _: opening, body, flags=re.DOTALL)
+    return Markup(body)  # matplotlib's own XML: names in it are escaped

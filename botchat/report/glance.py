@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from markupsafe import Markup
@@ -145,10 +145,14 @@ def ranks(boards: Sequence[Board]) -> Table:
 
 def _by_judge(i: int, board: Board) -> Iterator[Column]:
     """The rank and the number that it is by, of the judge with this number."""
-    frame = board.main.frame.set_index("model")
     rank = board.main.column(role="rank")
-    said = f"Rank by {board.judge}"
-    yield Column(f"rank_{i}", said, "count", getter=frame[rank.key].to_dict().get, role="rank")
+    yield replace(
+        rank,
+        key=f"rank_{i}",
+        heading=f"Rank by {board.judge}",
+        of=f"value_{i}",
+        getter=board.main.values(rank.key).get,
+    )
     if rank.of:
         by = board.main.column(rank.of)
-        yield Column(f"value_{i}", by.heading, by.kind, getter=frame[by.key].to_dict().get)
+        yield replace(by, key=f"value_{i}", getter=board.main.values(by.key).get)

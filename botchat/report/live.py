@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
-
-from jinja2 import Environment, StrictUndefined
 
 from botchat.records import Dialogue, Judgment
-from botchat.report import script_digest
+from botchat.report import script_digest, template, text
 
 SECONDS = 5
 """Between two looks."""
@@ -71,24 +68,18 @@ def policy() -> str:
 
 def render(state: State) -> str:
     """The page as HTML text; without scripts the browser asks for it again as a whole."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    files = resources.files("botchat.report")
-    page = environment.from_string(files.joinpath("live.html").read_text("utf-8"))
-    return page.render(
+    return template("live.html").render(
         state=state,
         money=_money,
         seconds=SECONDS,
         longest=_LONGEST,
-        style=files.joinpath("page.css").read_text("utf-8"),
+        style=text("page.css"),
         script=_script(),
     )
 
 
 def _script() -> str:
-    text = resources.files("botchat.report").joinpath("live.js").read_text("utf-8")
-    return text.replace("SECONDS", str(SECONDS))
+    return text("live.js").replace("SECONDS", str(SECONDS))
 
 
 def _money(calls: Sequence[Calls]) -> str:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_health import judge_health
+from botchat.boards.protocols import Judged
 from botchat.protocols.arena import ARENA
-from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.pairs import Verdicts
 from botchat.records import Dialogue, Judgment
 from tests.boards import judgment, made
@@ -32,8 +32,8 @@ def dialogues() -> dict[str, dict[str, Dialogue]]:
 
 def health(said: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    verdicts = {"arena-n8": Verdicts.of(said, ARENA)}
-    (row,) = judge_health({}, verdicts, dialogues(), ["x"], {}, Catalogue()).records
+    judged = Judged(ARENA.at(8), (), Verdicts.of(said, ARENA))
+    (row,) = judge_health([judged], dialogues(), ["x"]).records
     return row
 
 

@@ -91,10 +91,16 @@ def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> 
 def test_win_matrices_are_ordered_by_rating_and_complementary(board: Board) -> None:
     """What the row wins, the column loses: win(a, b) = 1 - win_or_tie(b, a)."""
     part = board.arenas[0]
-    assert list(part.win.index) == list(part.win.columns) == ["best", "good", "poor"]
-    assert np.isnan(np.diag(part.win)).all()
+    assert (
+        list(part.matrix("win_rate").index)
+        == list(part.matrix("win_rate").columns)
+        == ["best", "good", "poor"]
+    )
+    assert np.isnan(np.diag(part.matrix("win_rate"))).all()
     off = ~np.eye(3, dtype=bool)
-    assert part.win.to_numpy()[off] == pytest.approx(1 - part.win_or_tie.to_numpy().T[off])
+    assert part.matrix("win_rate").to_numpy()[off] == pytest.approx(
+        1 - part.matrix("win_or_tie_rate").to_numpy().T[off]
+    )
 
 
 def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
@@ -121,7 +127,7 @@ def test_a_pair_that_was_not_judged_is_missing_not_absent() -> None:
     some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 20, arena=(8,), unreadable=0.0)
     said = [j for j in some.judgments["arena-n8"] if set(j.contestants) != {"a", "c"}]
     part = replace(some, judgments={"arena-n8": said}).board().arenas[0]
-    assert np.isnan(part.win.loc["a", "c"])
+    assert np.isnan(part.matrix("win_rate").loc["a", "c"])
     coverage = column(part.table, "coverage")
     assert (coverage["a"], coverage["b"]) == (0.5, 1.0)
 
@@ -379,7 +385,7 @@ def test_published_rates_pass_through_unchanged() -> None:
         assert ours[key].to_numpy() == pytest.approx(published[key].to_numpy(), abs=0.0101)
     again = "\n".join(line for line in write(found.pairs, "csv").splitlines() if line[0] != "#")
     back = from_comparisons(comparisons_from_rates(again, 444, "x"), "n8", 444, QUICK)
-    assert back.win.equals(found.win)
+    assert back.matrix("win_rate").equals(found.matrix("win_rate"))
 
 
 def test_labels_are_short_and_different() -> None:

@@ -17,11 +17,16 @@ from matplotlib.text import Text
 
 from botchat import parallel
 from botchat.boards.arena import from_comparisons
+from botchat.boards.board import build
+from botchat.boards.protocols import Scored
+from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.scores import Scale
 from botchat.ratings.comparisons import Comparisons
 from botchat.report import figures
 from botchat.report.figures import charts, style
 from botchat.report.figures.style import Heading
-from tests.boards import QUICK, made
+from tests.boards import QUICK, judgment, made
 
 NAMES = {
     "long": "an-organisation/a-model-with-a-very-long-name-that-goes-on-instruct-preview-{:02d}",
@@ -188,6 +193,31 @@ def test_a_board_without_protocols_has_two_figures() -> None:
     """What was not judged is not drawn."""
     nothing = replace(made({"a": 0.9}, 8), judgments={}).board()
     assert [chart.name for chart in figures.draw(nothing)] == ["utterance-lengths", "human-lengths"]
+
+
+def test_every_number_of_an_own_score_is_drawn_with_its_interval() -> None:
+    """One figure a number, named and headed as the board's main table has it."""
+    some = made({"good": 0.9, "poor": 0.2}, 8)
+    scale = Scale(1, 5, ("Wit", "Warmth"))
+    own = Protocol("my-wit", "My wit", "score", "one", "how witty", template="?", scale=scale)
+    said = [
+        judgment("my-wit", seed.id, (name,), f"{1 + i % 4} {2 + i % 3}")
+        for name in ("good", "poor")
+        for i, seed in enumerate(some.seeds)
+    ]
+    board = build(
+        some.seeds,
+        some.dialogues,
+        {"my-wit": said},
+        seed_set="made-up",
+        judge="rules",
+        catalogue=Catalogue([own]),
+    )
+    titles = {chart.name: chart.title for chart in figures.draw(board) if chart.svg}
+    assert titles["my-wit-mean-1"] == "My wit: My wit wit"
+    assert titles["my-wit-mean-2"] == "My wit: My wit warmth"
+    assert board.main.ends("my_wit_mean_1") is None
+    assert board.of(Scored)[0].table.ends("mean_1") is not None
 
 
 def test_an_arena_alone_is_drawn() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.protocols import Arena, BesideHuman, Part, Place, Quoted, Scored
-from botchat.boards.tables import LABEL_COLUMNS, Table, elided
+from botchat.boards.protocols import BesideHuman, Part, Place, Scored
+from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided
 from botchat.records import MIN_HUMAN
 from botchat.report.figures import charts, curves, style
 from botchat.report.figures.health import Measure, health
@@ -145,8 +146,8 @@ def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
             "rating.",
             arena.table.signatures,
             charts.win_rates,
-            arena.win,
-            arena.win_or_tie,
+            arena.matrix("win_rate"),
+            arena.matrix("win_or_tie_rate"),
         )
 
 
@@ -207,13 +208,14 @@ def _against_human(part: BesideHuman, where: str) -> Chart:
     )
 
 
-def _scores(part: Scored, number: Quoted, where: str) -> Chart:
+def _scores(part: Scored, number: Column, where: str) -> Chart:
     scale, shown = part.protocol.asked_scale, part.table
-    keys = [number.column, *(end.key for end in shown.ends(number.column) or ())]
+    keys = [number.key, *(end.key for end in shown.ends(number.key) or ())]
+    quoted = part.quote(number)
     means = shown.frame.set_index("model")[keys].set_axis(["mean", "low", "high"], axis=1)
     return Chart.of(
-        number.key.replace("_", "-"),
-        f"{part.protocol.title}: {number.heading}",
+        quoted.key.replace("_", "-"),
+        f"{part.protocol.title}: {quoted.heading}",
         where,
         f"{_counted(shown)} dialogues",
         f"Mean score from {scale.lowest} to {scale.highest} with its 95 % interval over dialogues.",
