@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from botchat import __version__
@@ -178,7 +178,7 @@ def build(
         pairwise,
         list(signatures.values()),
     )
-    digest = settings_digest(asdict(found.thresholds))
+    digest = settings_digest(found.thresholds._asdict())
     flags_signature = f"botchat:{__version__}|flags|set:{seed_set}|thresholds:{digest}"
     flagged = flags.flags(found, len(seeds), flags_signature)
     return Board(

@@ -24,8 +24,8 @@ def _phrases(name: str) -> str:
     return "|".join(_DATA[name].strip("\n").splitlines())
 
 
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+(?:'[^\W_{_IDEOGRAPHS}]+)*")
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+(?:'[^\W_{IDEOGRAPHS}]+)*")
 """A word, a number, or one Chinese or Japanese character."""
 
 ASCII_WORD = re.compile(r"[a-z0-9]++(?:'[a-z0-9]++)*+")
