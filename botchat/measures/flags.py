@@ -13,7 +13,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from operator import gt
 from typing import NamedTuple, TypeAlias
 
@@ -312,33 +312,20 @@ def _runs(texts: Iterable[Text]) -> tuple[list[list[str]], list[tuple[int, int]]
         longest: list[str] = []
         repeated = total = 0
         for words in text.sentences:
-            n = len(words) - _NGRAM + 1
-            if n <= 0:
-                continue
-            total += n
-            fresh = set(_ngrams(words))
-            if len(fresh) == n and said.isdisjoint(fresh):
-                said |= fresh
-                continue
-            length = best = stop = 0
-            for end, ngram in enumerate(_ngrams(words), _NGRAM):
-                if ngram in said:
-                    repeated += 1
-                    length = length + 1 if length else _NGRAM
-                    if length > best:
-                        best, stop = length, end
-                else:
-                    length = 0
-                    said.add(ngram)
-            if best > len(longest):
-                longest = words[stop - best : stop]
+            known = []
+            for ngram in zip(words, words[1:], words[2:], words[3:], strict=False):
+                known.append(ngram in said)
+                said.add(ngram)
+            repeated += sum(known)
+            total += len(known)
+            end = 0
+            for again, stretch in groupby(known):
+                start, end = end, end + len(list(stretch))
+                if again and end - start + _NGRAM - 1 > len(longest):
+                    longest = words[start : end + _NGRAM - 1]
         runs.append(longest)
         counts.append((repeated, total))
     return runs, counts
-
-
-def _ngrams(words: list[str]) -> Iterator[tuple[str, ...]]:
-    return zip(words, words[1:], words[2:], words[3:], strict=False)
 
 
 def _overlaps(texts: tuple[Text, ...]) -> tuple[list[float], list[int]]:

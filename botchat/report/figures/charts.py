@@ -49,20 +49,14 @@ _MARKERS = "oosD^v"
 _HOLLOW = "#e4eef8"
 _DASHED = (0, (4, 3))
 
-_COLUMN = 0.68
-"""Width of a column of numbers right of a plot, in inches."""
-
-_PLOT = 5.6
-"""Width of a plot beside its model names, in inches."""
+_PLOT, _COLUMN = 5.6, 0.68
+"""Width of a plot beside its model names, and of a column of numbers right of it, in inches."""
 
 _PANEL, _NUMBER = 1.22, 0.42
 """Width of a panel of the judge's health, and of the room for the number right of it, in inches."""
 
-_MOST_KERNELS = 1000
-"""Of a violin's density."""
-
-_MOST_WRITTEN = 40
-"""Most models at which a square shows its value as a number."""
+_MOST_KERNELS, _MOST_WRITTEN = 1000, 40
+"""Of a violin's density; most models at which a square shows its value as a number."""
 
 _HEAT = LinearSegmentedColormap.from_list(
     "heat", ["#f2f6fa", "#c6dbef", "#6baed6", "#2f7ebc", "#0b3d78"]

@@ -33,14 +33,11 @@ from botchat.report.figures.style import (
 _WIDTH, _LEAST_HEIGHT = 5.4, 3.2
 """Of the plot, in inches."""
 
-ROW = 0.22
-"""Least height of a name, in inches."""
-
-_LINES = 0.45
-"""Room for the lines from points to names, in inches."""
+ROW, _LINES = 0.22, 0.45
+"""Least height of a name beside a plot, and room for the lines that lead there, in inches."""
 
 _SIZE = 8.5
-"""Of the names."""
+"""Of the names, in points."""
 
 Dashes = str | tuple[int, tuple[float, ...]]
 """A line's style as matplotlib names it."""
