@@ -82,7 +82,8 @@ class Summary(NamedTuple):
 @cache
 def counter() -> Counter:
     """The cl100k_base counter, or one of words without the vocabulary (logged once)."""
-    encoding = _encoding()
+    folder = next(filter(_holds_vocabulary, _folders()), None)
+    encoding = _load(folder) if folder else _download()
     if encoding is None:
         log.warning(
             f"lengths are counted in words, not tokens: the {ENCODING} vocabulary is not on this "
@@ -137,11 +138,6 @@ def _spoken(dialogue: Dialogue) -> Iterator[tuple[str, int | None]]:
     generated = dialogue.utterances[dialogue.n_seed :]
     known = [fact.tokens for fact in dialogue.facts[: len(generated)]]
     return zip_longest(generated, known)
-
-
-def _encoding() -> tiktoken.Encoding | None:
-    folder = next(filter(_holds_vocabulary, _folders()), None)
-    return _load(folder) if folder else _download()
 
 
 def _folders() -> Iterator[Path]:

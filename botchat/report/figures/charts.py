@@ -193,20 +193,21 @@ def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
     turns = sorted(rates.columns, reverse=True)
     rates = rates.sort_values(turns, ascending=False, kind="stable")
     models = list(rates.index)
-    per_bar = 0.13 if len(models) <= 16 else 0.095
+    per_bar, size = (0.13, 7) if len(models) <= 16 else (0.095, 5.5)
     per_row = per_bar * len(turns) + 0.16
     figure, axes = _rows(models, heading, per_row=per_row, right=0.6, above=0.42)
     group = per_bar * len(turns) / per_row
     each = group / len(turns)
+    marks = []
     for i, n in enumerate(turns):
+        color = SHADES[min(i, len(SHADES) - 1)] if len(turns) > 1 else BLUE
+        marks.append(Patch(color=color, label=f"N = {n}"))
         y = np.arange(len(models)) - group / 2 + (i + 0.5) * each
-        values = rates[n].to_numpy(dtype=float)
-        bars(axes, y, 0, 100 * values, height=each * 0.9, color=_shade(i, len(turns)))
-        size, weight = 7 if per_bar > 0.1 else 5.5, "normal" if i else "bold"
-        _beside(axes, y, 100 * values, 100 * values, size, weight)
+        values = 100 * rates[n].to_numpy(dtype=float)
+        bars(axes, y, 0, values, height=each * 0.9, color=color)
+        _beside(axes, y, values, values, size, "normal" if i else "bold")
     _percent(axes, "Success rate (% of dialogues)")
-    named = [(_shade(i, len(turns)), f"N = {n}") for i, n in enumerate(turns)]
-    legend(axes, [Patch(color=color, label=label) for color, label in named])
+    legend(axes, marks)
     return figure
 
 
@@ -344,20 +345,16 @@ def health(judges: Table, measures: Sequence[Measure], heading: Heading) -> Figu
         axes.set_xlabel(measure.of, size=7.5, color=MUTED)
         if measure.low < measure.neutral:
             axes.axvline(100 * measure.neutral, color=MUTED, linewidth=0.9)
-        _measure(axes, judges, measure)
+        values = 100 * rows[measure.key].to_numpy(dtype=float)
+        bars(axes, range(len(rows)), 100 * measure.neutral, values, height=0.6, color=BLUE)
+        if ends := judges.ends(measure.key):
+            low, high = (100 * rows[end.key].to_numpy(dtype=float) for end in ends)
+            known = np.flatnonzero(~np.isnan(values + low + high))
+            axes.hlines(known, low[known], high[known], color=INK, linewidth=1.1)
+        place = right_of(axes, axes.get_yaxis_transform(), 4)
+        for row, value in enumerate(values):
+            _number(axes, 1, row, value, transform=place, size=8.5)
     return figure
-
-
-def _measure(axes: Axes, judges: Table, measure: Measure) -> None:
-    values = 100 * judges.frame[measure.key].to_numpy(dtype=float)
-    bars(axes, range(len(values)), 100 * measure.neutral, values, height=0.6, color=BLUE)
-    if ends := judges.ends(measure.key):
-        low, high = (100 * judges.frame[end.key].to_numpy(dtype=float) for end in ends)
-        known = np.flatnonzero(~np.isnan(values + low + high))
-        axes.hlines(known, low[known], high[known], color=INK, linewidth=1.1)
-    place = right_of(axes, axes.get_yaxis_transform(), 4)
-    for row, value in enumerate(values):
-        _number(axes, 1, row, value, transform=place, size=8.5)
 
 
 def _rows(
@@ -373,10 +370,6 @@ def _rows(
     name_rows(axes, shown, size)
     axes.set_ylim(len(models) - 0.5, -0.5)
     return figure, axes
-
-
-def _shade(i: int, n: int) -> str:
-    return SHADES[min(i, len(SHADES) - 1)] if n > 1 else BLUE
 
 
 def _percent(axes: Axes, label: str, room: float = 1.06) -> None:
