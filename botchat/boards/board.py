@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from botchat import __version__
@@ -144,7 +144,7 @@ def build(
         *(_part(one, seeds, dialogues) for one in judged.values() if one.protocol.shows != "pair"),
     )
     covered = coverage(parts, judged, seeds, everyone, signatures)
-    digest = settings_digest(asdict(found.thresholds))
+    digest = settings_digest(found.thresholds._asdict())
     flags_signature = f"botchat:{__version__}|flags|set:{seed_set}|thresholds:{digest}"
     flagged = flags.flags(found, len(seeds), flags_signature)
     return Board(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter, methodcaller
 
@@ -117,7 +117,7 @@ def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:
             Column("sd", "Std. dev.", "number"),
         ],
         [
-            {"model": name, **asdict(lengths.summary(values))}
+            {"model": name, **lengths.summary(values)._asdict()}
             for name, values in measured.by_contestant.items()
         ],
         [signature],

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import asdict
 from functools import lru_cache
 
 from botchat.interfaces import Answer, Case, settings_digest
@@ -75,7 +74,7 @@ class RulesJudge:
     @property
     def digest(self) -> str:
         """Digest of the thresholds."""
-        return settings_digest(VERSION, asdict(self.thresholds))
+        return settings_digest(VERSION, self.thresholds._asdict())
 
     async def answer(self, case: Case) -> Answer:
         """Answer from ``case.dialogues`` and ``case.choices``."""

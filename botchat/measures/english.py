@@ -24,8 +24,8 @@ def _phrases(name: str) -> str:
     return "|".join(_DATA[name].strip("\n").splitlines())
 
 
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+(?:'[^\W_{_IDEOGRAPHS}]+)*")
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+(?:'[^\W_{IDEOGRAPHS}]+)*")
 """A word, a number, or one Chinese or Japanese character."""
 
 ASCII_WORD = re.compile(r"[a-z0-9]++(?:'[a-z0-9]++)*+")
@@ -107,29 +107,28 @@ class Text:
         self.long_words = len([word for word in words if len(word) >= _LONG_WORD])
         self.emoji = not raw.isascii() and _EMOJI.search(raw) is not None
 
+    def _found(self, words: frozenset[str], pattern: re.Pattern[str]) -> list[str]:
+        """What the pattern finds; it is not searched in a text without any of the words."""
+        return [] if words.isdisjoint(self.pieces) else pattern.findall(self.low)
+
     def ai_phrases(self) -> list[str]:
         """Phrases that call a speaker a program."""
-        if _AI_WORDS.isdisjoint(self.pieces) and not ("a.i." in self.low or "gpt" in self.low):
-            return []
-        return _AI.findall(self.low)
+        spelled = "a.i." in self.low or "gpt" in self.low
+        return _AI.findall(self.low) if spelled else self._found(_AI_WORDS, _AI)
 
     def formal_phrases(self) -> list[str]:
         """Connectives and phrases of written English and of assistants."""
-        return [] if _FORMAL_WORDS.isdisjoint(self.pieces) else _FORMAL.findall(self.low)
-
-    def full_forms(self) -> list[str]:
-        """Full forms that people contract when they speak."""
-        return [] if _FULL_FORM_WORDS.isdisjoint(self.pieces) else _FULL_FORM.findall(self.low)
+        return self._found(_FORMAL_WORDS, _FORMAL)
 
     def formality(self) -> float:
         """Formal marks in 100 words; see `botchat.measures.flags.Thresholds`."""
-        marks = _FORMAL_PHRASE * len(self.formal_phrases()) + self.long_words
-        marks += len(self.full_forms()) - self.contractions
+        marks = _FORMAL_PHRASE * len(self.formal_phrases()) + self.long_words - self.contractions
+        marks += len(self._found(_FULL_FORM_WORDS, _FULL_FORM))
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))
 
     def closes(self) -> bool:
         """Whether a phrase thanks, answers thanks, wishes well or says goodbye."""
-        return not _CLOSING_WORDS.isdisjoint(self.pieces) and bool(_CLOSING.search(self.low))
+        return bool(self._found(_CLOSING_WORDS, _CLOSING))
 
     def layout_marks(self) -> int:
         """Marks of a document or script."""

@@ -1,23 +1,21 @@
 """What can be seen in a dialogue without a model: numbers for the tables, and flags that accuse.
 
-The criteria are those of the UniEval prompt (BotChat Appendix B) and the bad cases of Appendix C,
-made countable. Each gives one number per utterance, from the dialogue up to and including it, so
-later utterances never change it. Limits come from what the human dialogues of the set do
-(`fit_thresholds`). Fluency, the prompt's first point, takes a language model and is not measured.
-Word lists are English; words and exact repetition are counted in any language (a Chinese or
-Japanese character is a word).
+The criteria are those of the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases
+of Appendix C, made countable: one number per utterance, from the dialogue up to and including it.
+Limits come from what the human dialogues of the set do (`fit_thresholds`). Word lists are English;
+a Chinese or Japanese character is a word.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
-from operator import attrgetter, gt
-from typing import NamedTuple
+from itertools import chain, groupby, pairwise
+from operator import gt
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,13 +34,13 @@ _DRIFT_CAP = 10
 _DRIFT_LINK = 6
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """The most that an utterance may show of each criterion; more is flagged.
 
-    Of several flags of one utterance the first in this order is preferred. The defaults are floors,
-    which hold however small or terse the set is; those without another source are the rounded 99th
-    percentile of MuTual's 547 human dialogues.
+    Also what one utterance shows, under the name `Values`. Of several flags of one utterance the
+    first in this order is preferred. The defaults are floors, which hold however small or terse
+    the set is; those without another source are the rounded 99th percentile of MuTual's 547 human
+    dialogues.
     """
 
     ai_phrases: float = 0.0
@@ -88,18 +86,8 @@ class Thresholds:
     length + 40 words, so that one phrase does not decide a short utterance; never below 0."""
 
 
-class Values(NamedTuple):
-    """What one utterance shows of each criterion of `Thresholds`, in the same order."""
-
-    ai_phrases: float
-    exact_repeat: float
-    closing_chain: float
-    layout_marks: float
-    words: float
-    verbatim_run: float
-    overlap: float
-    drift: float
-    formality: float
+Values: TypeAlias = Thresholds
+"""What one utterance shows of each criterion."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +109,7 @@ class Flag:
         return self.value / self.threshold if self.threshold else math.inf
 
 
-@dataclass(frozen=True)
-class DialogueMeasures:
+class DialogueMeasures(NamedTuple):
     """Numbers of one dialogue after its ChatSEED; ``nan`` where there is nothing to measure."""
 
     n_utterances: int
@@ -166,7 +153,7 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
         return Thresholds()
     # "higher": no person is accused only because the percentile falls between two dialogues.
     limits = np.percentile(np.array(peaks), _PERCENTILE, axis=0, method="higher")
-    return Thresholds(*map(float, np.maximum(limits, astuple(Thresholds()))))
+    return Thresholds(*map(float, np.maximum(limits, Thresholds())))
 
 
 def flags(utterances: tuple[str, ...], thresholds: Thresholds) -> list[Flag]:
@@ -174,12 +161,10 @@ def flags(utterances: tuple[str, ...], thresholds: Thresholds) -> list[Flag]:
 
     Ordered by utterance, then as in `Thresholds`. Further utterances only append flags.
     """
-    limits = _limits(thresholds)
     reading = _read(utterances)
     return [
         Flag(criterion, at + 1, value, limit, _evidence(reading, criterion, at))
-        for at in range(N_SEED, len(utterances))
-        for criterion, value, limit in _exceeded(reading.values[at], limits)
+        for criterion, at, value, limit in _exceeded(reading, thresholds)
     ]
 
 
@@ -188,22 +173,14 @@ def values(utterances: tuple[str, ...]) -> tuple[Values, ...]:
     return _read(utterances).values
 
 
-def first_flags(utterances: tuple[str, ...], thresholds: Thresholds) -> dict[str, int]:
-    """Criterion -> 1-based utterance of its first flag, for criteria with one; see `flags`."""
-    limits = _limits(thresholds)
-    first: dict[str, int] = {}
-    for at, shown in enumerate(_read(utterances).values[N_SEED:], N_SEED + 1):
-        for criterion, _, _ in _exceeded(shown, limits):
-            first.setdefault(criterion, at)
-    return first
-
-
-def _exceeded(shown: Values, limits: tuple[float, ...]) -> list[tuple[str, float, float]]:
-    """Criterion, value and limit of what one utterance shows too much of."""
-    if not any(map(gt, shown, limits)):  # nearly always, so this test saves time
-        return []
-    found = zip(Values._fields, shown, limits, strict=True)
-    return [(criterion, value, limit) for criterion, value, limit in found if value > limit]
+def _exceeded(reading: _Reading, thresholds: Thresholds) -> Iterator[tuple[str, int, float, float]]:
+    """Criterion, 0-based utterance, value and limit of all that is too much after the ChatSEED."""
+    for at in range(N_SEED, len(reading.values)):
+        shown = reading.values[at]
+        if any(map(gt, shown, thresholds)):  # seldom, so this test saves time
+            for criterion, value, limit in zip(CRITERIA, shown, thresholds, strict=True):
+                if value > limit:
+                    yield criterion, at, value, limit
 
 
 def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
@@ -256,9 +233,6 @@ def _style(reading: _Reading, end: int | None = None) -> tuple[float, float, flo
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
-
-
-_limits = attrgetter(*Values._fields)
 
 
 class _Reading(NamedTuple):
@@ -338,52 +312,36 @@ def _runs(texts: Iterable[Text]) -> tuple[list[list[str]], list[tuple[int, int]]
         longest: list[str] = []
         repeated = total = 0
         for words in text.sentences:
-            n = len(words) - _NGRAM + 1
-            if n <= 0:
-                continue
-            total += n
-            fresh = set(_ngrams(words))
-            if len(fresh) == n and said.isdisjoint(fresh):
-                said |= fresh
-                continue
-            length = best = stop = 0
-            for end, ngram in enumerate(_ngrams(words), _NGRAM):
-                if ngram in said:
-                    repeated += 1
-                    length = length + 1 if length else _NGRAM
-                    if length > best:
-                        best, stop = length, end
-                else:
-                    length = 0
-                    said.add(ngram)
-            if best > len(longest):
-                longest = words[stop - best : stop]
+            known = []
+            for ngram in zip(words, words[1:], words[2:], words[3:], strict=False):
+                known.append(ngram in said)
+                said.add(ngram)
+            repeated += sum(known)
+            total += len(known)
+            end = 0
+            for again, stretch in groupby(known):
+                start, end = end, end + len(list(stretch))
+                if again and end - start + _NGRAM - 1 > len(longest):
+                    longest = words[start : end + _NGRAM - 1]
         runs.append(longest)
         counts.append((repeated, total))
     return runs, counts
 
 
-def _ngrams(words: list[str]) -> Iterator[tuple[str, ...]]:
-    return zip(words, words[1:], words[2:], words[3:], strict=False)
-
-
 def _overlaps(texts: tuple[Text, ...]) -> tuple[list[float], list[int]]:
     """Greatest Jaccard index with an earlier utterance, and that utterance."""
     overlaps, like = [], []
-    holders: dict[str, list[int]] = {}
+    holders: defaultdict[str, list[int]] = defaultdict(list)
     for at, text in enumerate(texts):
-        shared: dict[int, int] = {}
-        for stem in text.content:
-            earlier = holders.setdefault(stem, [])
-            for other in earlier:
-                shared[other] = shared.get(other, 0) + 1
-            earlier.append(at)
+        shared = Counter(chain.from_iterable(holders[stem] for stem in text.content))
         best, whom = 0.0, at
-        for other in sorted(shared):
-            union = len(text.content) + len(texts[other].content) - shared[other]
-            index = shared[other] / max(union, _FEWEST_CONTENT)
+        for other, common in sorted(shared.items()):
+            union = len(text.content) + len(texts[other].content) - common
+            index = common / max(union, _FEWEST_CONTENT)
             if index > best:
                 best, whom = index, other
+        for stem in text.content:
+            holders[stem].append(at)
         overlaps.append(best)
         like.append(whom)
     return overlaps, like
@@ -404,6 +362,7 @@ def _drifts(texts: Iterable[Text]) -> list[int]:
 
 
 def _evidence(reading: _Reading, criterion: str, at: int) -> str:
+    """What was found; the utterance itself where the criterion is about all of it."""
     text = reading.texts[at]
     if criterion == "ai_phrases":
         return _quote(", ".join(text.ai_phrases()))
@@ -426,10 +385,10 @@ def _quote(text: str) -> str:
     return f'"{line if len(line) <= _QUOTE else line[: _QUOTE - 1] + chr(0x2026)}"'
 
 
-CRITERIA = Values._fields
+CRITERIA = Thresholds._fields
 """Columns of `Measured.first`."""
 
-MEASURES = tuple(field.name for field in fields(DialogueMeasures))
+MEASURES = DialogueMeasures._fields
 """Columns of `Measured.measures`."""
 
 STYLE = ("length", "repetition", "questions", "formality")
@@ -482,9 +441,11 @@ def measure_all(
         found = measure(utterances)
         if not found.n_utterances:
             continue
-        flagged = first_flags(utterances, thresholds)
+        flagged: dict[str, int] = {}
+        for criterion, at, _, _ in _exceeded(_read(utterances), thresholds):
+            flagged.setdefault(criterion, at + 1)
         seed_ids.append(seed_id)
-        measures.append(_values(found))  # NumPy makes nan of None
+        measures.append(found)  # NumPy makes nan of None
         first.append([flagged.get(criterion, 0) for criterion in CRITERIA])
         for n, rows in styles.items():
             rows.append(style(utterances, n))
@@ -494,6 +455,3 @@ def measure_all(
         np.array(first, dtype=np.intp).reshape(-1, len(CRITERIA)),
         {n: np.array(rows, np.float64).reshape(-1, len(STYLE)) for n, rows in styles.items()},
     )
-
-
-_values = attrgetter(*MEASURES)

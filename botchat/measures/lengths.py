@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import logging
+import math
 import os
 import re
 import tempfile
@@ -16,12 +17,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from botchat.measures.english import IDEOGRAPHS
 from botchat.records import Dialogue, Dialogues
 
 if TYPE_CHECKING:
@@ -41,12 +44,9 @@ _FILE = hashlib.sha1(_URL.encode(), usedforsecurity=False).hexdigest()
 """tiktoken names a cached file by the SHA-1 of its address."""
 _SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 
-_HAN_OR_KANA = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_HAN_OR_KANA}]|[^\W{_HAN_OR_KANA}]+(?:['\u2019][^\W{_HAN_OR_KANA}]+)*")
+_WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+(?:['\u2019][^\W{IDEOGRAPHS}]+)*")
 _ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)
 """Finds the same words in ASCII text, faster."""
-_SPACED = bytes(c if chr(c).isalnum() or chr(c) == "_" else 0x20 for c in range(128)).ljust(256)
-"""Translation of ASCII: a space for every character that is not part of a word."""
 
 
 @dataclass(frozen=True)
@@ -66,32 +66,29 @@ class Lengths:
     """Contestant -> lengths, in the order of its dialogues."""
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Statistics of ``n`` lengths; NaN without any."""
 
     n: int
-    mean: float
-    median: float
-    p95: float
+    mean: float = math.nan
+    median: float = math.nan
+    p95: float = math.nan
     """95th percentile, linearly interpolated."""
-    max: float
-    sd: float
+    max: float = math.nan
+    sd: float = math.nan
     """Population standard deviation."""
 
 
 @cache
 def counter() -> Counter:
     """The cl100k_base counter, or one of words without the vocabulary (logged once)."""
-    encoding = _encoding()
+    folder = next(filter(_holds_vocabulary, _folders()), None)
+    encoding = _load(folder) if folder else _download()
     if encoding is None:
         log.warning(
-            "lengths are counted in words, not tokens: the %s vocabulary is not on this machine "
-            "and cannot be downloaded; set %s to a folder that holds it (file %s), or run: "
-            "pip install --no-deps llama-index-core",
-            ENCODING,
-            CACHE_DIR,
-            _FILE,
+            f"lengths are counted in words, not tokens: the {ENCODING} vocabulary is not on this "
+            f"machine and cannot be downloaded; set {CACHE_DIR} to a folder that holds it (file "
+            f"{_FILE}), or run: pip install --no-deps llama-index-core"
         )
         return Counter("words", words)
     encode = encoding.encode_ordinary
@@ -100,8 +97,6 @@ def counter() -> Counter:
 
 def words(text: str) -> int:
     """Words of a text: runs of letters and digits, and each Han or kana character."""
-    if text.isascii() and "'" not in text:
-        return len(text.encode().translate(_SPACED).split())
     return len((_ASCII_WORD if text.isascii() else _WORD).findall(text))
 
 
@@ -111,53 +106,38 @@ def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) 
     Recorded token counts are used; missing ones are counted. If that is not possible, every
     utterance is measured in words. ``get_counter`` is called only if a count is missing.
     """
-    recorded = {
-        name: [fact for dialogue in by_seed.values() for fact in _recorded(dialogue)]
+    spoken = {
+        name: [each for dialogue in by_seed.values() for each in _spoken(dialogue)]
         for name, by_seed in dialogues.items()
     }
-    unit: Unit = "tokens"
-    if any(None in tokens for tokens in recorded.values()):
-        chosen = get_counter()
-        unit = chosen.unit
-        for name, by_seed in dialogues.items():
-            if unit == "tokens" and None not in recorded[name]:
-                continue
-            texts = (text for d in by_seed.values() for text in d.utterances[d.n_seed :])
-            recorded[name] = [
-                chosen.count(text) if known is None or unit == "words" else known
-                for text, known in zip(texts, recorded[name], strict=True)
-            ]
-    return Lengths(
-        unit, {name: np.array(values, dtype=np.int64) for name, values in recorded.items()}
-    )
+    complete = all(tokens is not None for pairs in spoken.values() for _, tokens in pairs)
+    chosen = Counter("tokens", len) if complete else get_counter()
+    lengths = {
+        name: np.array(
+            [
+                chosen.count(text) if tokens is None or chosen.unit == "words" else tokens
+                for text, tokens in pairs
+            ],
+            dtype=np.int64,
+        )
+        for name, pairs in spoken.items()
+    }
+    return Lengths(chosen.unit, lengths)
 
 
 def summary(lengths: NDArray[np.int64]) -> Summary:
     """The statistics of lengths, shape (n,)."""
     if not len(lengths):
-        return Summary(0, *[float("nan")] * 5)
-    return Summary(
-        n=len(lengths),
-        mean=float(lengths.mean()),
-        median=float(np.median(lengths)),
-        p95=float(np.percentile(lengths, 95)),
-        max=float(lengths.max()),
-        sd=float(lengths.std()),
-    )
+        return Summary(0)
+    median, p95, longest = np.percentile(lengths, (50, 95, 100)).tolist()
+    return Summary(len(lengths), float(lengths.mean()), median, p95, longest, float(lengths.std()))
 
 
-def _recorded(dialogue: Dialogue) -> list[int | None]:
-    """Recorded tokens of each generated utterance, ``None`` where there is no record."""
-    generated = len(dialogue.utterances) - dialogue.n_seed
-    known = [fact.tokens for fact in dialogue.facts[:generated]]
-    return known + [None] * (generated - len(known))
-
-
-def _encoding() -> tiktoken.Encoding | None:
-    for folder in _folders():
-        if _holds_vocabulary(folder):
-            return _load(folder)
-    return _download()
+def _spoken(dialogue: Dialogue) -> Iterator[tuple[str, int | None]]:
+    """Every generated utterance and its recorded tokens, ``None`` where there is no record."""
+    generated = dialogue.utterances[dialogue.n_seed :]
+    known = [fact.tokens for fact in dialogue.facts[: len(generated)]]
+    return zip_longest(generated, known)
 
 
 def _folders() -> Iterator[Path]:

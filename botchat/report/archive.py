@@ -12,7 +12,7 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from botchat.measures.flags import Thresholds, fit_thresholds, flags
@@ -98,7 +98,7 @@ def build(
         "pairs": filed.pairs,
         "error_types": ERRORS,
         "flags": [marks[name] for name in contestants],
-        "limits": list(asdict(limits).items()),
+        "limits": list(limits._asdict().items()),
         "per_chunk": SEEDS,
     }
     about = {"folder": FOLDER, "dialogues": sum(map(len, dialogues.values()))}

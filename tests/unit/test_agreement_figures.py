@@ -16,7 +16,7 @@ from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
 from botchat.report.figures import style
 from botchat.report.figures.agreement import Price, cost_against_agreement, draw
-from botchat.report.figures.leaders import apart
+from botchat.report.figures.curves import apart
 from botchat.report.figures.style import Heading
 from tests.unit.test_plots import SCRIPTS, boxes, visible
 

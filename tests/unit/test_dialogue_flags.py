@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from dataclasses import asdict, astuple, fields
 from importlib import resources
 
 import pytest
@@ -13,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.measures import english
-from botchat.measures.flags import Thresholds, Values, fit_thresholds, flags, measure, values
+from botchat.measures.flags import (
+    CRITERIA,
+    Thresholds,
+    Values,
+    fit_thresholds,
+    flags,
+    measure,
+    values,
+)
 
 SEED = ("Where did you park the van?", "Behind the bakery, under the lamp.")
 WORDS = "I you the van lamp bakery thanks bye see glad however additionally as an AI ? . \n 1. 你"
@@ -275,7 +282,7 @@ def test_evidence_points_to_the_earlier_utterance():
 
 def test_criteria_are_the_same_everywhere():
     """Values and thresholds name the same criteria in the same order."""
-    assert Values._fields == tuple(each.name for each in fields(Thresholds))
+    assert Values._fields == Thresholds._fields == CRITERIA
 
 
 def test_thresholds_of_a_small_set_are_its_maximum_or_the_floor():
@@ -303,7 +310,7 @@ def test_thresholds_never_fall_below_the_floors_nor_accuse_a_small_set(
 ):
     """Fitting only ever adds patience, enough for all of a set below 100."""
     limits = fit_thresholds(talks)
-    assert all(x >= floor for x, floor in zip(astuple(limits), astuple(Thresholds()), strict=True))
+    assert all(x >= floor for x, floor in zip(limits, Thresholds(), strict=True))
     assert not any(flags(talk, limits) for talk in talks)
 
 
@@ -320,7 +327,7 @@ def test_what_comes_later_changes_nothing(talk: tuple[str, ...], more: tuple[str
 def test_measures_keep_their_ranges(talk: tuple[str, ...]):
     """Shares lie between 0 and 1 or are undefined, for any text."""
     found = measure(talk)
-    for name, share in asdict(found).items():
+    for name, share in found._asdict().items():
         if name.endswith(("_rate", "_share", "_2", "_overlap")):
             assert math.isnan(share) or 0 <= share <= 1, name
     assert found.n_utterances == max(0, len(talk) - 2)

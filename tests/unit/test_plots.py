@@ -174,7 +174,8 @@ def test_heatmap_holds_every_value() -> None:
     """A pair that was not compared is a dash, a model against itself is empty."""
     win = pd.DataFrame([[np.nan, 0.25, np.nan], [0.5, np.nan, 0.0], [np.nan, 1.0, np.nan]])
     win.index = win.columns = pd.Index(["a", "b", "c"])
-    figure = charts.win_rates(win, win, Heading("T", "s", ["x"]))
+    parts = {"Win rate": win, "Win + tie rate": win}
+    figure = charts.squares(parts, "row against column", Heading("T", "s", ["x"]))
     for axes, beside in zip(figure.axes, (["a", "b", "c"], []), strict=True):
         shown = [text.get_text() for text in axes.texts if "rate" not in text.get_text()]
         assert sorted(shown) == sorted(["0", "100", "25", "50", "–", "–", "a", "b", "c", *beside])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from importlib import resources
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from botchat.boards.arena import Arena
@@ -15,8 +18,10 @@ from botchat.boards.protocols import BesideHuman, Part, Place, Scored
 from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided
 from botchat.records import MIN_HUMAN
 from botchat.report.figures import charts, curves, style
-from botchat.report.figures.health import Measure, health
+from botchat.report.figures.charts import Measure
 from botchat.report.figures.style import Heading
+
+_TEXTS = tomllib.loads(resources.files(__package__).joinpath("texts.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -91,154 +96,94 @@ def draw(board: Board) -> list[Chart]:
     return [*drawn, *_of_lengths(board)]
 
 
-def _titled(part: Part, title: str) -> str:
-    """Likewise a title."""
-    return title if part.protocol.leads else f"{part.protocol.title}: {title}"
-
-
-def _named(part: Part, name: str) -> str:
-    """A figure's name: the protocol's stands before it unless it leads."""
-    return name if part.protocol.leads else f"{part.protocol.name}-{name}"
-
-
 def draw_arena(arena: Arena, where: str) -> list[Chart]:
     """The figures of an Arena that stands alone; ``where`` says what it is."""
     return list(_of_arenas([arena], where))
 
 
+def _chart(
+    where: str,
+    part: Part | None,
+    key: str,
+    signatures: Sequence[str],
+    draw: Callable[..., Figure],
+    *data: Any,
+    **facts: Any,
+) -> Chart:
+    """The figure ``draw(*data, heading)`` with the texts under ``key`` in ``texts.toml``."""
+    if part:
+        protocol = part.protocol
+        facts |= {"protocol": protocol.title, "id": protocol.name, "stem": "", "prefix": ""}
+        if not protocol.leads:
+            facts |= {"stem": f"{protocol.name}-", "prefix": f"{protocol.title}: "}
+    said = {name: text.format_map(facts) for name, text in _TEXTS[key].items()}
+    texts = (said["name"], said["title"], where, said["count"], said["caption"])
+    return Chart.of(*texts, signatures, draw, *data)
+
+
 def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
     """Largest N first, if N is known."""
-    at = {arena.turns: f", N = {arena.turns}" if arena.turns else "" for arena in arenas}
-    counts = [_of(arena.comparisons.n, arena.comparisons.missing) for arena in arenas]
     first = arenas[0]
-    fitted = first.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
-    yield Chart.of(
-        _named(first, "bradley-terry"),
-        _titled(first, f"Bradley–Terry ratings with 95 % intervals{at[first.turns]}"),
-        where,
-        f"{counts[0]} comparisons",
-        "Each model's rating and 95 % interval. Group: 1 + how many models are clearly better, "
-        "which is where the interval of the difference is above 0.",
-        first.table.signatures,
-        charts.rating_intervals,
-        fitted.dropna(subset="bt"),
-    )
-    each = zip(arenas, counts, strict=True)
-    parts = [f"N = {arena.turns}: {count}" if arena.turns else count for arena, count in each]
-    yield Chart.of(
-        _named(first, "elo"),
-        f"Bootstrap Elo in {first.protocol.title}",
-        where,
-        f"comparisons: {'; '.join(parts)}",
-        "Ratings from comparisons of two models' dialogues; the dashed line is where all start.",
-        [arena.table.signature for arena in arenas],
-        charts.ratings,
-        {f"N = {arena.turns}" if arena.turns else "Elo": arena.ratings for arena in arenas},
-        first.elo.init,
-    )
-    for arena, count in zip(arenas, counts, strict=True):
-        yield Chart.of(
-            _named(arena, f"win-rates-n{arena.turns}" if arena.turns else "win-rates"),
-            _titled(arena, f"Win rates between models{at[arena.turns]}"),
-            where,
-            f"{count} comparisons",
-            "How often the row's model wins, or at least ties, against the column's; both by "
-            "rating.",
-            arena.table.signatures,
-            charts.win_rates,
-            arena.matrix("win_rate"),
-            arena.matrix("win_or_tie_rate"),
-        )
+    chart = partial(_chart, where, first)
+    counts = [_of(arena.comparisons.n, arena.comparisons.missing) for arena in arenas]
+    named = [f"N = {arena.turns}" if arena.turns else "" for arena in arenas]
+    titled = [f", {name}" if name else "" for name in named]
+    ratings = first.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
+    ratings = ratings.set_axis(["rating", "low", "high", "group"], axis=1).dropna(subset="rating")
+    bt = (first.table.signatures, charts.intervals, ratings, "Bradley–Terry rating (points)")
+    yield chart("bradley-terry", *bt, "{:.0f}", count=counts[0], at=titled[0])
+    elo = {name or "Elo": arena.ratings for name, arena in zip(named, arenas, strict=True)}
+    signatures = [arena.table.signature for arena in arenas]
+    each = zip(named, counts, strict=True)
+    count = "; ".join(f"{name}: {count}" if name else count for name, count in each)
+    yield chart("elo", signatures, charts.ratings, elo, first.elo.init, count=count)
+    for arena, count, at in zip(arenas, counts, titled, strict=True):
+        parts = {
+            "Win rate (%)": arena.matrix("win_rate"),
+            "Win + tie rate (%)": arena.matrix("win_or_tie_rate"),
+        }
+        rates = (arena.table.signatures, charts.squares, parts, "row against column")
+        n = f"-n{arena.turns}" if arena.turns else ""
+        yield _chart(where, arena, "win-rates", *rates, count=count, at=at, n=n)
 
 
 def _of_places(part: Place, where: str) -> Iterator[Chart]:
     shown, survival = part.table, part.survival
-    rates = shown.frame.set_index("model")
+    chart = partial(_chart, where, part)
     if survival:
         frame = survival.frame
         early, missing = (int(frame[key].sum()) for key in ("early", "missing"))
-        yield Chart.of(
-            _named(part, "survival"),
-            _titled(part, "Dialogues that are not accused yet"),
-            where,
-            f"{_of(int(frame['dialogues'].sum()), missing)} dialogues",
-            "Share of each contestant's dialogues that the judge has not accused after utterance N "
-            f"(Kaplan–Meier). The {early:,} that end before, unaccused, count as far as they go.",
-            survival.signatures,
-            curves.survival,
-            {name: part.curves[name] for name in frame["model"]},
-        )
+        count = _of(int(frame["dialogues"].sum()), missing)
+        of_name = {name: part.curves[name] for name in frame["model"]}
+        signatures = survival.signatures
+        yield chart("survival", signatures, curves.survival, of_name, count=count, early=early)
     by_n = {column.key: n for n, column in shown.by_n().items()}
-    yield Chart.of(
-        _named(part, "success-rates"),
-        f"{part.protocol.title} success rate by length N",
-        where,
-        f"{_counted(shown, next(iter(by_n)))} dialogues",
-        "Dialogues that the judge takes for human, or accuses only after utterance N.",
-        shown.signatures,
-        charts.success_rates,
-        rates[[*by_n]].rename(columns=by_n),
-    )
-    success = "success_human_length"
-    keys = [success, *(end.key for end in shown.ends(success) or ())]
-    yield Chart.of(
-        _named(part, "success-human-length"),
-        f"{part.protocol.title} success rate at the length of the human dialogue",
-        where,
-        f"{_counted(shown, success)} dialogues",
-        "Each dialogue is read as far as its human counterpart goes, where that has at least "
-        f"{MIN_HUMAN} utterances. Thin lines: where missing verdicts could put the rate.",
-        shown.signatures,
-        charts.success_at_human_length,
-        rates[keys].set_axis(["success", "low", "high"], axis=1),
-    )
+    count = _counted(shown, next(iter(by_n)))
+    rates = shown.frame.set_index("model")[[*by_n]].rename(columns=by_n)
+    yield chart("success-rates", shown.signatures, charts.success_rates, rates, count=count)
+    key, draw = "success_human_length", charts.success_at_human_length
+    count, rates = _counted(shown, key), _with_ends(shown, key, "success")
+    yield chart("success-human-length", shown.signatures, draw, rates, count=count, least=MIN_HUMAN)
 
 
 def _against_human(part: BesideHuman, where: str) -> Chart:
-    return Chart.of(
-        part.protocol.name,
-        f"{part.protocol.title}: models against the human dialogue",
-        where,
-        f"{_counted(part.table)} comparisons, both orders",
-        "Beside the human dialogue of the same start, cut to its length: a model wins where the "
-        "judge takes the human one for AI.",
-        part.table.signatures,
-        charts.against_human,
-        part.table.frame.set_index("model"),
-    )
+    rates, count = part.table.frame.set_index("model"), _counted(part.table)
+    key, signatures = "against-human", part.table.signatures
+    return _chart(where, part, key, signatures, charts.against_human, rates, count=count)
 
 
 def _scores(part: Scored, number: Column, where: str) -> Chart:
-    scale, shown = part.protocol.asked_scale, part.table
-    keys = [number.key, *(end.key for end in shown.ends(number.key) or ())]
-    quoted = part.quote(number)
-    means = shown.frame.set_index("model")[keys].set_axis(["mean", "low", "high"], axis=1)
-    return Chart.of(
-        quoted.key.replace("_", "-"),
-        f"{part.protocol.title}: {quoted.heading}",
-        where,
-        f"{_counted(shown)} dialogues",
-        f"Mean score from {scale.lowest} to {scale.highest} with its 95 % interval over dialogues.",
-        shown.signatures,
-        charts.score_intervals,
-        means.dropna(subset="mean"),
-    )
+    means = _with_ends(part.table, number.key, "mean").dropna(subset="mean")
+    quoted, scale, count = part.quote(number), part.protocol.asked_scale, _counted(part.table)
+    chart = partial(_chart, name=quoted.key.replace("_", "-"), number=quoted, scale=scale)
+    drawn = (part.table.signatures, charts.intervals, means, "Mean score", "{:.2f}")
+    return chart(where, part, "scores", *drawn, count=count)
 
 
 def _judge_health(judge: Table, where: str) -> Chart:
     judged, unreadable = (int(judge.frame[key].sum()) for key in ("judged", "unreadable"))
-    return Chart.of(
-        "judge-health",
-        "The judge itself",
-        where,
-        f"{_of(judged - unreadable, unreadable)} verdicts",
-        "How steady and how readable the judge is, and what it prefers: 50 is no preference for "
-        "what is shown first; the longer may win because it is better.",
-        judge.signatures,
-        health,
-        judge,
-        _MEASURES,
-    )
+    count, data = _of(judged - unreadable, unreadable), (judge, _MEASURES)
+    return _chart(where, None, "judge-health", judge.signatures, charts.health, *data, count=count)
 
 
 _MEASURES = (
@@ -253,20 +198,12 @@ _MEASURES = (
 
 
 def _of_lengths(board: Board) -> Iterator[Chart]:
-    measured = board.utterance_lengths
-    if n := sum(map(len, measured.by_contestant.values())):
-        yield Chart.of(
-            "utterance-lengths",
-            "Length of utterances",
-            board.seed_set,
-            f"{n:,} utterances",
-            f"Distribution of {measured.unit} an utterance, without the two human ones that every "
-            "dialogue starts with.",
-            board.lengths.signatures,
-            charts.utterance_lengths,
-            measured.by_contestant,
-            measured.unit,
+    spoken, unit = board.utterance_lengths.by_contestant, board.utterance_lengths.unit
+    if n := sum(map(len, spoken.values())):
+        chart = partial(
+            _chart, board.seed_set, None, "utterance-lengths", count=f"{n:,}", unit=unit
         )
+        yield chart(board.lengths.signatures, charts.utterance_lengths, spoken, unit)
     lengths = board.human_lengths
     n, eligible = len(lengths), sum(length >= MIN_HUMAN for length in lengths)
     title = "Length of the human dialogues"
@@ -279,6 +216,12 @@ def _of_lengths(board: Board) -> Iterator[Chart]:
         f"least {MIN_HUMAN}.",
         partial(charts.human_lengths, lengths, heading),
     )
+
+
+def _with_ends(shown: Table, key: str, name: str) -> pd.DataFrame:
+    """Index model; a column under this name, and ``low`` and ``high``, the ends of its interval."""
+    keys = [key, *(end.key for end in shown.ends(key) or ())]
+    return shown.frame.set_index("model")[keys].set_axis([name, "low", "high"], axis=1)
 
 
 def _counted(part: Table, of: str = "") -> str:

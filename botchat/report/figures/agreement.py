@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from botchat.boards.judge_agreement import Findings, judges_table
 from botchat.boards.tables import Table, labels
 from botchat.interfaces import Row
-from botchat.report.figures import Chart, charts, leaders
-from botchat.report.figures.health import Measure, health
+from botchat.report.figures import Chart, charts, curves
+from botchat.report.figures.charts import Measure, health
 from botchat.report.figures.style import GREY, ORANGE, SHADES, Heading, bare, sheet, styled
 
 _WIDTH, _LEAST_HEIGHT = 5.2, 2.8
@@ -67,10 +67,10 @@ def cost_against_agreement(
     """
     ordered = sorted(prices, key=lambda price: (-price.value, price.judge))
     shown = labels([price.judge for price in ordered])
-    height = max(_LEAST_HEIGHT, leaders.ROW * len(ordered))
+    height = max(_LEAST_HEIGHT, curves.ROW * len(ordered))
     with styled():
         figure, (axes,) = sheet(
-            heading, [(_WIDTH, height)], left=0.75, right=leaders.room(shown), above=0.42
+            heading, [(_WIDTH, height)], left=0.75, right=curves.room(shown), above=0.42
         )
         bare(axes, grid="both")
         place = _costs(axes, [price.cost for price in ordered])
@@ -90,7 +90,7 @@ def cost_against_agreement(
                 x, y, s=42, zorder=3, linewidth=1.4, edgecolor=SHADES[0],
                 color="white" if price.beside else SHADES[0],
             )  # fmt: skip
-        leaders.name(axes, [at[price.judge] for price in ordered], shown)
+        curves.name_points(axes, [at[price.judge] for price in ordered], shown)
         axes.set_xlabel(cost)
         axes.set_ylabel(agreement)
         charts.legend(axes, _marks(ordered))

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from matplotlib.patches import Patch
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from botchat.boards.tables import labels
+from botchat.boards.tables import Table, labels
 from botchat.records import HUMAN, MIN_HUMAN
 from botchat.report.figures.style import (
     BLUE,
@@ -48,163 +49,142 @@ _MARKERS = "oosD^v"
 _HOLLOW = "#e4eef8"
 _DASHED = (0, (4, 3))
 
-_COLUMN = 0.68
-"""Width of a column of numbers right of a plot, in inches."""
+_PLOT, _COLUMN = 5.6, 0.68
+"""Width of a plot beside its model names, and of a column of numbers right of it, in inches."""
 
-_PLOT = 5.6
-"""Width of a plot beside its model names, in inches."""
+_PANEL, _NUMBER = 1.22, 0.42
+"""Width of a panel of the judge's health, and of the room for the number right of it, in inches."""
 
-_MOST_KERNELS = 1000
-"""Of a violin's density."""
-
-_MOST_WRITTEN = 40
-"""Most models at which a square shows its value as a number."""
+_MOST_KERNELS, _MOST_WRITTEN = 1000, 40
+"""Of a violin's density; most models at which a square shows its value as a number."""
 
 _HEAT = LinearSegmentedColormap.from_list(
     "heat", ["#f2f6fa", "#c6dbef", "#6baed6", "#2f7ebc", "#0b3d78"]
 ).with_extremes(bad=GRID)
 
 
+@styled()
 def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Heading) -> Figure:
     """Elo of every model: one row a model, one mark a series; sorted by the first series.
 
     ``elo``: name of the series, such as ``N = 16`` -> model -> rating. A line marks ``init``, the
     rating that every model starts from.
     """
-    models = sorted({m for by in elo.values() for m in by}, key=lambda m: _descending(elo, m))
-    faces = [SHADES[0], *[_HOLLOW] * len(elo)]
-    with styled():
-        right = _COLUMN * len(elo) + 0.15
-        figure, axes = _rows(models, heading, per_row=0.3, right=right, above=0.42)
-        axes.axvline(init, color=MUTED, linewidth=0.8, linestyle=_DASHED)
-        found = [[by[model] for by in elo.values() if model in by] for model in models]
-        rows = range(len(models))
-        axes.hlines(rows, [*map(min, found)], [*map(max, found)], color=GREY, linewidth=1.4)
-        for i, (name, by) in reversed(list(enumerate(elo.items()))):
-            values = [by.get(model, math.nan) for model in models]
-            axes.scatter(
-                values, rows, s=42, linewidth=1.4, zorder=3, color=faces[i],
-                edgecolor=SHADES[0], marker=_MARKERS[i % len(_MARKERS)],
-            )  # fmt: skip
-            _numbers(axes, i, name, values, "{:.0f}", bold=i == 0)
-        axes.set_xlabel("Bootstrap Elo (points)")
-        axes.margins(x=0.06)
-        marks = [
-            mark(face, name, _MARKERS[i % len(_MARKERS)])
-            for i, (name, face) in enumerate(zip(elo, faces, strict=False))
-        ]
-        said = f"start ({init:g})"
-        start = Line2D([], [], color=MUTED, linewidth=0.8, linestyle=_DASHED, label=said)
-        legend(axes, [*marks, start])
+    table = pd.DataFrame(elo).sort_index()
+    table = table.sort_values(list(elo), ascending=False, kind="stable")
+    rows = range(len(table))
+    right = _COLUMN * len(elo) + 0.15
+    figure, axes = _rows(list(table.index), heading, per_row=0.3, right=right, above=0.42)
+    start: dict[str, Any] = {"color": MUTED, "linewidth": 0.8, "linestyle": _DASHED}
+    axes.axvline(init, **start)
+    axes.hlines(rows, table.min(axis=1), table.max(axis=1), color=GREY, linewidth=1.4)
+    marks = [Line2D([], [], label=f"start ({init:g})", **start)]
+    for i, name in reversed(list(enumerate(elo))):
+        face, marker = _HOLLOW if i else SHADES[0], _MARKERS[i % len(_MARKERS)]
+        axes.scatter(
+            table[name], rows, s=42, linewidth=1.4, zorder=3, color=face, edgecolor=SHADES[0],
+            marker=marker,
+        )  # fmt: skip
+        _numbers(axes, i, name, table[name], "{:.0f}")
+        marks.insert(0, mark(face, name, marker))
+    axes.set_xlabel("Bootstrap Elo (points)")
+    axes.margins(x=0.06)
+    legend(axes, marks)
     return figure
 
 
-def rating_intervals(fitted: pd.DataFrame, heading: Heading) -> Figure:
-    """Ratings with their intervals, best first, and the rank group of each.
+@styled()
+def intervals(values: pd.DataFrame, label: str, form: str, heading: Heading) -> Figure:
+    """Numbers with their intervals, best first.
 
-    ``fitted``: index model; columns ``bt``, ``bt_low``, ``bt_high`` and ``bt_group``.
+    ``values``: index model; columns the number, ``low``, ``high`` and, for ratings, ``group``. The
+    number's column is named beside the plot, ``label`` stands at the axis, ``form`` writes numbers.
     """
-    fitted = fitted.sort_values("bt", ascending=False, kind="stable")
-    with styled():
-        right = 2 * _COLUMN + 0.15
-        figure, axes = _rows(list(fitted.index), heading, per_row=0.3, right=right, above=0.42)
-        rows = range(len(fitted))
-        axes.hlines(rows, fitted["bt_low"], fitted["bt_high"], color=BLUE, linewidth=2.2)
-        axes.scatter(fitted["bt"], rows, s=36, color=SHADES[0], zorder=3)
-        _numbers(axes, 0, "rating", fitted["bt"].tolist(), "{:.0f}", bold=True)
-        _numbers(axes, 1, "group", fitted["bt_group"].tolist(), "{:.0f}", bold=False)
-        axes.set_xlabel("Bradley–Terry rating (points)")
-        axes.margins(x=0.06)
+    name, low, high, *group = values.columns
+    values = values.sort_values(name, ascending=False, kind="stable")
+    beside = [name, *group]
+    right, above = _COLUMN * len(beside) + 0.15, 0.42 if group else 0.1
+    figure, axes = _rows(list(values.index), heading, per_row=0.3, right=right, above=above)
+    rows = range(len(values))
+    axes.hlines(rows, values[low], values[high], color=BLUE, linewidth=2.2)
+    # Nobody sets people beside models in an Arena, so ratings have one colour.
+    each = [ORANGE if model == HUMAN else SHADES[0] for model in values.index]
+    axes.scatter(values[name], rows, s=36, color=SHADES[0] if group else each, zorder=3)
+    for i, column in enumerate(beside):
+        _numbers(axes, i, column, values[column], form)
+    axes.set_xlabel(label)
+    axes.margins(x=0.06)
+    if group:
         dot = Line2D([], [], color=BLUE, linewidth=2.2, marker="o", markersize=6)
         dot.set(markerfacecolor=SHADES[0], markeredgecolor="none", label="rating, 95 % interval")
         legend(axes, [dot])
     return figure
 
 
-def score_intervals(means: pd.DataFrame, heading: Heading) -> Figure:
-    """Mean scores with their intervals, best first.
-
-    Args:
-        means: index model; columns ``mean``, ``low`` and ``high``.
-        heading: what stands above and below.
-    """
-    means = means.sort_values("mean", ascending=False, kind="stable")
-    with styled():
-        figure, axes = _rows(list(means.index), heading, per_row=0.3, right=_COLUMN + 0.15)
-        rows = range(len(means))
-        axes.hlines(rows, means["low"], means["high"], color=BLUE, linewidth=2.2)
-        colors = [ORANGE if model == HUMAN else SHADES[0] for model in means.index]
-        axes.scatter(means["mean"], rows, s=36, color=colors, zorder=3)
-        _numbers(axes, 0, "mean", means["mean"].tolist(), "{:.2f}", bold=True)
-        axes.set_xlabel("Mean score")
-        axes.margins(x=0.06)
-    return figure
-
-
+@styled()
 def human_lengths(utterances: Sequence[int], heading: Heading) -> Figure:
     """How many human dialogues have how many utterances (BotChat Figure 2)."""
     found = Counter(utterances)
     xs = range(min(found), max(found) + 1)
-    with styled():
-        figure, (axes,) = sheet(heading, [(7.6, 2.9)], left=0.75, above=0.45)
-        bare(axes, grid="y")
-        colors = [BLUE if x >= MIN_HUMAN else GREY for x in xs]
-        axes.bar(xs, [found[x] for x in xs], width=0.8, color=colors)
-        if len(xs) <= 24:
-            for x in xs:
-                if found[x]:
-                    axes.annotate(
-                        str(found[x]), (x, found[x]), (0, 3), textcoords="offset points",
-                        ha="center", size=8,
-                    )  # fmt: skip
-            axes.set_xticks(list(xs))
-        axes.set_xlabel("Utterances in the human dialogue")
-        axes.set_ylabel("Dialogues")
-        axes.margins(x=0.02, y=0.12)
-        fewer = Patch(color=GREY, label=f"below {MIN_HUMAN}: UniEval only")
-        more = Patch(color=BLUE, label=f"{MIN_HUMAN} and more: Arena and GTEval too")
-        legend(axes, [fewer, more])
+    figure, (axes,) = sheet(heading, [(7.6, 2.9)], left=0.75, above=0.45)
+    bare(axes, grid="y")
+    colors = [BLUE if x >= MIN_HUMAN else GREY for x in xs]
+    axes.bar(xs, [found[x] for x in xs], width=0.8, color=colors)
+    if len(xs) <= 24:
+        for x in xs:
+            if found[x]:
+                axes.annotate(
+                    str(found[x]), (x, found[x]), (0, 3), textcoords="offset points",
+                    ha="center", size=8,
+                )  # fmt: skip
+        axes.set_xticks(list(xs))
+    axes.set_xlabel("Utterances in the human dialogue")
+    axes.set_ylabel("Dialogues")
+    axes.margins(x=0.02, y=0.12)
+    fewer = Patch(color=GREY, label=f"below {MIN_HUMAN}: UniEval only")
+    more = Patch(color=BLUE, label=f"{MIN_HUMAN} and more: Arena and GTEval too")
+    legend(axes, [fewer, more])
     return figure
 
 
+@styled()
 def utterance_lengths(
     lengths: Mapping[str, NDArray[np.int64]], unit: str, heading: Heading
 ) -> Figure:
     """Violins of utterance lengths, shortest mean first, with quartiles (BotChat Figure 3)."""
     spoken = {model: values for model, values in lengths.items() if len(values)}
     models = sorted(spoken, key=lambda model: (float(spoken[model].mean()), model))
-    with styled():
-        figure, axes = _rows(models, heading, per_row=0.42, right=_COLUMN + 0.15, above=0.42)
-        logs = [np.log10(np.maximum(spoken[model], 1)) for model in models]
-        drawn = axes.violinplot(
-            [_thinned(values) for values in logs],
-            positions=range(len(models)),
-            orientation="horizontal",
-            widths=0.86,
-            showextrema=False,
-        )
-        bodies = cast("list[PolyCollection]", drawn["bodies"])
-        for body, model in zip(bodies, models, strict=True):
-            body.set(facecolor=ORANGE if model == HUMAN else BLUE, alpha=0.55, edgecolor="none")
-        quartiles = [np.percentile(values, (25, 50, 75)) for values in logs]
-        low, middle, high = np.transpose(quartiles)
-        axes.hlines(range(len(models)), low, high, color=INK, linewidth=2.2)
-        axes.scatter(
-            middle, range(len(models)), s=4.5**2, linewidth=1, zorder=3, color="white",
-            edgecolor=INK,
-        )  # fmt: skip
-        means = [float(spoken[model].mean()) for model in models]
-        _numbers(axes, 0, "mean", means, "{:,.1f}", bold=True)
-        top = max(float(values.max()) for values in logs)
-        ticks = [v * 10**e for e in range(6) for v in (1, 2, 5) if math.log10(v * 10**e) <= top]
-        axes.set_xticks([math.log10(tick) for tick in ticks], [f"{tick:,}" for tick in ticks])
-        axes.set_xlabel(f"{unit.capitalize()} in an utterance (logarithmic scale)")
-        dot = Line2D([], [], color="none", marker="o", markerfacecolor="white", markeredgecolor=INK)
-        dot.set(markersize=4.5, label="median")
-        legend(axes, [dot, Line2D([], [], color=INK, linewidth=2.2, label="middle half")])
+    figure, axes = _rows(models, heading, per_row=0.42, right=_COLUMN + 0.15, above=0.42)
+    logs = [np.log10(np.maximum(spoken[model], 1)) for model in models]
+    drawn = axes.violinplot(
+        [_thinned(values) for values in logs],
+        positions=range(len(models)),
+        orientation="horizontal",
+        widths=0.86,
+        showextrema=False,
+    )
+    bodies = cast("list[PolyCollection]", drawn["bodies"])
+    for body, model in zip(bodies, models, strict=True):
+        body.set(facecolor=ORANGE if model == HUMAN else BLUE, alpha=0.55, edgecolor="none")
+    quartiles = [np.percentile(values, (25, 50, 75)) for values in logs]
+    low, middle, high = np.transpose(quartiles)
+    axes.hlines(range(len(models)), low, high, color=INK, linewidth=2.2)
+    axes.scatter(
+        middle, range(len(models)), s=4.5**2, linewidth=1, zorder=3, color="white",
+        edgecolor=INK,
+    )  # fmt: skip
+    _numbers(axes, 0, "mean", [spoken[model].mean() for model in models], "{:,.1f}")
+    top = max(float(values.max()) for values in logs)
+    ticks = [v * 10**e for e in range(6) for v in (1, 2, 5) if math.log10(v * 10**e) <= top]
+    axes.set_xticks([math.log10(tick) for tick in ticks], [f"{tick:,}" for tick in ticks])
+    axes.set_xlabel(f"{unit.capitalize()} in an utterance (logarithmic scale)")
+    dot = Line2D([], [], color="none", marker="o", markerfacecolor="white", markeredgecolor=INK)
+    dot.set(markersize=4.5, label="median")
+    legend(axes, [dot, Line2D([], [], color=INK, linewidth=2.2, label="middle half")])
     return figure
 
 
+@styled()
 def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
     """UniEval success rate at each N as grouped bars, best at the largest N first (Figure 4).
 
@@ -213,23 +193,25 @@ def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
     turns = sorted(rates.columns, reverse=True)
     rates = rates.sort_values(turns, ascending=False, kind="stable")
     models = list(rates.index)
-    per_bar = 0.13 if len(models) <= 16 else 0.095
-    with styled():
-        per_row = per_bar * len(turns) + 0.16
-        figure, axes = _rows(models, heading, per_row=per_row, right=0.6, above=0.42)
-        group = per_bar * len(turns) / per_row
-        each = group / len(turns)
-        for i, n in enumerate(turns):
-            y = np.arange(len(models)) - group / 2 + (i + 0.5) * each
-            values = rates[n].to_numpy(dtype=float)
-            bars(axes, y, 0, 100 * values, height=each * 0.9, color=_shade(i, len(turns)))
-            _beside(axes, y, 100 * values, 100 * values, 7 if per_bar > 0.1 else 5.5, bold=i == 0)
-        _percent(axes, "Success rate (% of dialogues)")
-        named = [(_shade(i, len(turns)), f"N = {n}") for i, n in enumerate(turns)]
-        legend(axes, [Patch(color=color, label=label) for color, label in named])
+    per_bar, size = (0.13, 7) if len(models) <= 16 else (0.095, 5.5)
+    per_row = per_bar * len(turns) + 0.16
+    figure, axes = _rows(models, heading, per_row=per_row, right=0.6, above=0.42)
+    group = per_bar * len(turns) / per_row
+    each = group / len(turns)
+    marks = []
+    for i, n in enumerate(turns):
+        color = SHADES[min(i, len(SHADES) - 1)] if len(turns) > 1 else BLUE
+        marks.append(Patch(color=color, label=f"N = {n}"))
+        y = np.arange(len(models)) - group / 2 + (i + 0.5) * each
+        values = 100 * rates[n].to_numpy(dtype=float)
+        bars(axes, y, 0, values, height=each * 0.9, color=color)
+        _beside(axes, y, values, values, size, "normal" if i else "bold")
+    _percent(axes, "Success rate (% of dialogues)")
+    legend(axes, marks)
     return figure
 
 
+@styled()
 def success_at_human_length(rates: pd.DataFrame, heading: Heading) -> Figure:
     """UniEval success rate at the length of the human dialogue (BotChat Figure 7).
 
@@ -237,29 +219,20 @@ def success_at_human_length(rates: pd.DataFrame, heading: Heading) -> Figure:
     """
     rates = rates.sort_values("success", ascending=False, kind="stable")
     models = list(rates.index)
-    with styled():
-        figure, axes = _rows(models, heading, per_row=0.3, right=0.6)
-        colors = [ORANGE if model == HUMAN else BLUE for model in models]
-        values, low, high = 100 * rates[["success", "low", "high"]].to_numpy(dtype=float).T
-        bars(axes, range(len(models)), 0, values, height=0.68, color=colors)
-        wide = high - low >= 0.5
-        axes.hlines(np.flatnonzero(wide), low[wide], high[wide], color=INK, linewidth=1.2)
-        _beside(axes, range(len(models)), values, np.where(wide, high, values), 8.5)
-        _percent(axes, "Success rate (% of dialogues)")
+    figure, axes = _rows(models, heading, per_row=0.3, right=0.6)
+    colors = [ORANGE if model == HUMAN else BLUE for model in models]
+    values, low, high = 100 * rates[["success", "low", "high"]].to_numpy(dtype=float).T
+    bars(axes, range(len(models)), 0, values, height=0.68, color=colors)
+    wide = high - low >= 0.5
+    axes.hlines(np.flatnonzero(wide), low[wide], high[wide], color=INK, linewidth=1.2)
+    _beside(axes, range(len(models)), values, np.where(wide, high, values), 8.5)
+    _percent(axes, "Success rate (% of dialogues)")
     return figure
 
 
-def win_rates(win: pd.DataFrame, win_or_tie: pd.DataFrame, heading: Heading) -> Figure:
-    """Win and win + tie rates of the row against the column, in percent (BotChat Figure 5).
-
-    Both 0 to 1, index and columns the models in the order to show; NaN: not compared.
-    """
-    parts = {"Win rate (%)": win, "Win + tie rate (%)": win_or_tie}
-    return squares(parts, "row against column", heading)
-
-
+@styled()
 def squares(parts: Mapping[str, pd.DataFrame], below: str, heading: Heading) -> Figure:
-    """Square tables in percent side by side, each under its title.
+    """Square tables in percent side by side, each under its title (BotChat Figure 5).
 
     ``parts``: title -> values up to 1, index and columns the same names in each; NaN: not known.
     ``below`` is the label of the horizontal axes: how to read a cell.
@@ -271,62 +244,116 @@ def squares(parts: Mapping[str, pd.DataFrame], below: str, heading: Heading) -> 
     shown = labels(models)
     name = label_inches(shown, size)
     stacked = n > 16
-    with styled():
-        figure, panels = sheet(
-            heading,
-            [(n * cell, n * cell)] * len(parts),
-            left=name + 0.35,
-            above=name + 0.55,
-            below=0.3,
-            stacked=stacked,
-            gap=0.45,
-        )
-        for i, (axes, (title, rates)) in enumerate(zip(panels, parts.items(), strict=True)):
-            values = 100 * rates.to_numpy(dtype=float)
-            bare(axes)
-            axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
-            _cells(axes, values, size - 1)
-            name_columns(axes, shown, size)
-            name_rows(axes, shown if stacked or i == 0 else [], size)
-            axes.annotate(
-                title, (0, 1), (0, (name + 0.25) * 72), xycoords="axes fraction",
-                textcoords="offset points", weight="bold", size=10,
-            )  # fmt: skip
-            axes.set_xlabel(below, color=MUTED, size=8)
+    figure, panels = sheet(
+        heading,
+        [(n * cell, n * cell)] * len(parts),
+        left=name + 0.35,
+        above=name + 0.55,
+        below=0.3,
+        stacked=stacked,
+        gap=0.45,
+    )
+    for i, (axes, (title, rates)) in enumerate(zip(panels, parts.items(), strict=True)):
+        values = 100 * rates.to_numpy(dtype=float)
+        bare(axes)
+        axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
+        _cells(axes, values, size - 1)
+        name_columns(axes, shown, size)
+        name_rows(axes, shown if stacked or i == 0 else [], size)
+        axes.annotate(
+            title, (0, 1), (0, (name + 0.25) * 72), xycoords="axes fraction",
+            textcoords="offset points", weight="bold", size=10,
+        )  # fmt: skip
+        axes.set_xlabel(below, color=MUTED, size=8)
     return figure
 
 
+@styled()
 def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
     """GTEval as stacked win, tie and lose bars, best win + tie rate first (BotChat Figure 6).
 
     ``rates``: index model; columns ``win``, ``tie`` and ``lose``, 0 to 1.
     """
-    total = (rates["win"] + rates["tie"]).rename("win_or_tie")
-    rates = rates.assign(win_or_tie=total).sort_values(
-        ["win_or_tie", "win"], ascending=False, kind="stable"
-    )
+    rates = rates.assign(total=rates["win"] + rates["tie"])
+    rates = rates.sort_values(["total", "win"], ascending=False, kind="stable")
     models = list(rates.index)
     parts = (
         ("win", "model wins", BLUE, "white"),
         ("tie", "tie", GREY, "#111111"),
         ("lose", "model loses", ORANGE, "#111111"),
     )
-    with styled():
-        figure, axes = _rows(models, heading, per_row=0.31, right=_COLUMN + 0.15, above=0.42)
-        y = np.arange(len(models))
-        start = np.zeros(len(models))
-        for key, _, color, ink in parts:
-            values = 100 * rates[key].to_numpy(dtype=float)
-            bars(axes, y, start, start + values, height=0.74, color=color)
-            for row, value in enumerate(values):
-                if value >= 5:
-                    x = start[row] + value / 2
-                    axes.text(x, row, f"{value:.1f}", color=ink, size=7.5, ha="center", va="center")
-            start = start + np.nan_to_num(values)
-        totals = (100 * rates["win_or_tie"]).tolist()
-        _numbers(axes, 0, "win + tie", totals, "{:.1f}", bold=True)
-        _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
-        legend(axes, [Patch(color=color, label=label) for _, label, color, _ in parts])
+    figure, axes = _rows(models, heading, per_row=0.31, right=_COLUMN + 0.15, above=0.42)
+    y = np.arange(len(models))
+    start = np.zeros(len(models))
+    for key, _, color, ink in parts:
+        values = 100 * rates[key].to_numpy(dtype=float)
+        bars(axes, y, start, start + values, height=0.74, color=color)
+        for row, value in enumerate(values):
+            if value >= 5:
+                x = start[row] + value / 2
+                axes.text(x, row, f"{value:.1f}", color=ink, size=7.5, ha="center", va="center")
+        start = start + np.nan_to_num(values)
+    _numbers(axes, 0, "win + tie", 100 * rates["total"], "{:.1f}")
+    _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
+    legend(axes, [Patch(color=color, label=label) for _, label, color, _ in parts])
+    return figure
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One column of the figure."""
+
+    key: str
+    title: str
+    """In one line that is not much wider than the panel."""
+    of: str
+    """What the bar is a share of."""
+    neutral: float = 0.0
+    """What bars begin at: 0.5 where that is no preference."""
+    low: float = 0.0
+    high: float = 1.0
+
+
+@styled()
+def health(judges: Table, measures: Sequence[Measure], heading: Heading) -> Figure:
+    """Bars for every measure, side by side; a dash where it is not known.
+
+    ``judges``: one row a protocol or judge, named by its first column. Measures that no row has are
+    left out; those with an interval have a line.
+    """
+    rows = judges.frame
+    there = [one for one in measures if one.key in rows and rows[one.key].notna().any()]
+    shown = labels(rows[judges.columns[0].key].tolist())
+    figure, panels = sheet(
+        heading,
+        [(_PANEL, 0.3 * len(rows))] * len(there),
+        left=label_inches(shown, 9) + 0.3,
+        right=_NUMBER + 0.1,
+        above=0.36,
+        gap=_NUMBER + 0.12,
+        below=0.42,
+    )
+    for i, (axes, measure) in enumerate(zip(panels, there, strict=True)):
+        bare(axes, grid="x")
+        name_rows(axes, shown if i == 0 else [], 9)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(100 * measure.low, 100 * measure.high)
+        middle = (measure.low + measure.high) / 2
+        ticks = [100 * at for at in (measure.low, middle, measure.high)]
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], size=7.5)
+        axes.set_title(measure.title, loc="left", size=8.5, weight="bold", pad=6)
+        axes.set_xlabel(measure.of, size=7.5, color=MUTED)
+        if measure.low < measure.neutral:
+            axes.axvline(100 * measure.neutral, color=MUTED, linewidth=0.9)
+        values = 100 * rows[measure.key].to_numpy(dtype=float)
+        bars(axes, range(len(rows)), 100 * measure.neutral, values, height=0.6, color=BLUE)
+        if ends := judges.ends(measure.key):
+            low, high = (100 * rows[end.key].to_numpy(dtype=float) for end in ends)
+            known = np.flatnonzero(~np.isnan(values + low + high))
+            axes.hlines(known, low[known], high[known], color=INK, linewidth=1.1)
+        place = right_of(axes, axes.get_yaxis_transform(), 4)
+        for row, value in enumerate(values):
+            _number(axes, 1, row, value, transform=place, size=8.5)
     return figure
 
 
@@ -345,14 +372,6 @@ def _rows(
     return figure, axes
 
 
-def _descending(elo: Mapping[str, Mapping[str, float]], model: str) -> tuple[float | str, ...]:
-    return (*(-by.get(model, -math.inf) for by in elo.values()), model)
-
-
-def _shade(i: int, n: int) -> str:
-    return SHADES[min(i, len(SHADES) - 1)] if n > 1 else BLUE
-
-
 def _percent(axes: Axes, label: str, room: float = 1.06) -> None:
     axes.set_xlim(0, 100 * room)
     axes.set_xticks(range(0, 101, 20))
@@ -360,40 +379,33 @@ def _percent(axes: Axes, label: str, room: float = 1.06) -> None:
 
 
 def _beside(
-    axes: Axes,
-    rows: Iterable[float],
-    values: Iterable[float],
-    ends: Iterable[float],
-    size: float,
-    *,
-    bold: bool = False,
+    axes: Axes, rows: Any, values: Any, ends: Any, size: float, weight: str = "normal"
 ) -> None:
-    """Values right of where their bars end."""
+    """Values right of where their bars end; nothing where one is not known."""
     place = right_of(axes, axes.transData, 3)
     for row, value, end in zip(rows, values, ends, strict=True):
         if not math.isnan(value):
-            axes.text(
-                end, row, f"{value:.1f}", size=size, va="center_baseline", transform=place,
-                weight="bold" if bold else "normal",
-            )  # fmt: skip
+            _number(axes, end, row, value, size=size, transform=place, weight=weight)
 
 
-def _numbers(
-    axes: Axes, column: int, name: str, values: Sequence[float], form: str, *, bold: bool
-) -> None:
-    """A column of numbers right of the plot, one a row."""
+def _numbers(axes: Axes, column: int, name: str, values: Iterable[float], form: str) -> None:
+    """A column of numbers right of the plot, one a row; the first column is bold."""
     x = 1 + (_COLUMN * (column + 1) - 0.06) / _PLOT
-    place = axes.get_yaxis_transform()
+    place, weight = axes.get_yaxis_transform(), "normal" if column else "bold"
     for row, value in enumerate(values):
-        axes.text(
-            x, row, "–" if math.isnan(value) else form.format(value), size=8.5, ha="right",
-            va="center_baseline", weight="bold" if bold else "normal",
-            transform=place,
-        )  # fmt: skip
+        _number(axes, x, row, value, form, size=8.5, ha="right", transform=place, weight=weight)
     axes.annotate(
         name, (x, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", ha="right",
         size=8, color=MUTED,
     )  # fmt: skip
+
+
+def _number(
+    axes: Axes, x: float, y: float, value: float, form: str = "{:.1f}", **style: Any
+) -> None:
+    """A number at a place, a dash where it is not known."""
+    said = "–" if math.isnan(value) else form.format(value)
+    axes.text(x, y, said, va="center_baseline", **style)
 
 
 def mark(face: str, label: str, marker: str = "o") -> Line2D:
@@ -433,10 +445,8 @@ def _cells(axes: Axes, values: NDArray[np.float64], size: float) -> None:
     paths = [Path(same.reshape(-1, 2), np.tile(outline, len(same))) for same in squares]
     drawn = PathCollection(paths, facecolors=_HEAT(found / 100), edgecolors="none", snap=True)
     axes.add_collection(drawn, autolim=False)
-    if len(values) > _MOST_WRITTEN:
-        return
-    for (row, column), value in zip(pairs, shown, strict=True):
-        # White is easier to read on dark squares.
-        ink = "white" if value >= 72 else "#111111"
-        text = "–" if math.isnan(value) else f"{value:.0f}"
-        axes.text(column, row, text, color=ink, size=size, ha="center", va="center_baseline")
+    if len(values) <= _MOST_WRITTEN:
+        for (row, column), value in zip(pairs, shown, strict=True):
+            # White is easier to read on dark squares.
+            ink = "white" if value >= 72 else "#111111"
+            _number(axes, column, row, value, "{:.0f}", color=ink, size=size, ha="center")

@@ -1,14 +1,12 @@
-"""Survival of dialogues until the first accused utterance, a curve a contestant.
-
-Points are joined by straight lines, not by steps, because the steps of many contestants overlap.
-"""
+"""Survival curves, and names beside a plot, each with a line to its point, none over another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -17,12 +15,29 @@ from matplotlib.patches import Patch
 from botchat.boards.survival import Curve
 from botchat.boards.tables import labels
 from botchat.records import HUMAN, N_SEED
-from botchat.report.figures import leaders
 from botchat.report.figures.charts import legend
-from botchat.report.figures.style import BLUE, GRID, MUTED, ORANGE, Heading, bare, sheet, styled
+from botchat.report.figures.style import (
+    BLUE,
+    GREY,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    Heading,
+    bare,
+    label_inches,
+    sheet,
+    styled,
+)
 
 _WIDTH, _LEAST_HEIGHT = 5.4, 3.2
 """Of the plot, in inches."""
+
+ROW, _LINES = 0.22, 0.45
+"""Least height of a name beside a plot, and room for the lines that lead there, in inches."""
+
+_SIZE = 8.5
+"""Of the names, in points."""
 
 Dashes = str | tuple[int, tuple[float, ...]]
 """A line's style as matplotlib names it."""
@@ -37,37 +52,41 @@ _MOST_BANDS = 6
 """Curves with intervals that can be told apart."""
 
 
+@styled()
 def survival(curves: Mapping[str, Curve], heading: Heading) -> Figure:
     """Share of dialogues not accused yet, after each utterance.
 
-    ``curves``: contestant -> curve, all of one length; the longest survival first.
+    ``curves``: contestant -> curve, all of one length; the longest survival first. Points are
+    joined by straight lines, not by steps, because the steps of many contestants overlap.
     """
     names = list(curves)
-    shown = labels(names)
-    height = max(_LEAST_HEIGHT, leaders.ROW * len(names))
-    with styled():
-        figure, (axes,) = sheet(
-            heading, [(_WIDTH, height)], left=0.75, right=leaders.room(shown), above=0.42
-        )
-        bare(axes, grid="y")
-        last = max(len(curve.surviving) for curve in curves.values())
-        axes.set_xlim(1, last + 0.3)
-        axes.set_ylim(-3, 103)
-        axes.axvspan(1, N_SEED, color=GRID, alpha=0.45, linewidth=0)
-        ends, colors = [], []
-        for i, (name, curve) in enumerate(curves.items()):
-            color, dashes = _look(name, i, len(names))
-            ends.append(_curve(axes, curve, color, dashes, band=len(names) <= _MOST_BANDS))
-            colors.append(color)
-        order = sorted(range(len(names)), key=lambda i: (-ends[i][1], i))
-        leaders.name(
-            axes, [ends[i] for i in order], [shown[i] for i in order], [colors[i] for i in order]
-        )
-        axes.set_xticks(range(2, last + 1, 2 * (1 + last // 24)))
-        axes.set_yticks(range(0, 101, 20))
-        axes.set_xlabel("Utterance")
-        axes.set_ylabel("Not accused so far (%)")
-        legend(axes, _marks(len(names)))
+    shown, banded = labels(names), len(names) <= _MOST_BANDS
+    height = max(_LEAST_HEIGHT, ROW * len(names))
+    figure, (axes,) = sheet(heading, [(_WIDTH, height)], left=0.75, right=room(shown), above=0.42)
+    bare(axes, grid="y")
+    last = max(len(curve.surviving) for curve in curves.values())
+    axes.set_xlim(1, last + 0.3)
+    axes.set_ylim(-3, 103)
+    axes.axvspan(1, N_SEED, color=GRID, alpha=0.45, linewidth=0)
+    ends, colors = [], []
+    for i, (name, curve) in enumerate(curves.items()):
+        color, dashes = _look(name, i, len(names))
+        ends.append(_curve(axes, curve, color, dashes, band=banded))
+        colors.append(color)
+    order = sorted(range(len(names)), key=lambda i: (-ends[i][1], i))
+    name_points(
+        axes, [ends[i] for i in order], [shown[i] for i in order], [colors[i] for i in order]
+    )
+    axes.set_xticks(range(2, last + 1, 2 * (1 + last // 24)))
+    axes.set_yticks(range(0, 101, 20))
+    axes.set_xlabel("Utterance")
+    axes.set_ylabel("Not accused so far (%)")
+    tick = Line2D([], [], color="none", marker="|", markersize=6, markeredgecolor=MUTED)
+    tick.set_label("dialogues end here unaccused")
+    marks: list[Patch | Line2D] = [Patch(color=GRID, label="human start"), tick]
+    if banded:
+        marks.append(Patch(color=BLUE, alpha=0.3, label="95 % interval"))
+    legend(axes, marks)
     return figure
 
 
@@ -101,10 +120,48 @@ def _look(name: str, i: int, n: int) -> tuple[str, Dashes]:
     return _COLORS[i % len(_COLORS)], _DASHES[i // len(_COLORS)]
 
 
-def _marks(n: int) -> list[Patch | Line2D]:
-    said = "dialogues end here unaccused"
-    tick = Line2D([], [], color="none", marker="|", markersize=6, markeredgecolor=MUTED, label=said)
-    marks: list[Patch | Line2D] = [Patch(color=GRID, label="human start"), tick]
-    if n <= _MOST_BANDS:
-        marks.append(Patch(color=BLUE, alpha=0.3, label="95 % interval"))
-    return marks
+def room(names: Sequence[str]) -> float:
+    """Inches that the names and their lines need right of the plot."""
+    return _LINES + label_inches(names, _SIZE) + 0.15
+
+
+def name_points(
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    colors: Sequence[str] | None = None,
+) -> None:
+    """Write names right of a plot that has its final limits; points are from the top down."""
+    figure = axes.figure
+    assert figure is not None
+    size = np.asarray(axes.get_position().size) * np.asarray(figure.get_size_inches())  # type: ignore[union-attr]
+    width, height = size.tolist()
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    levels = [(y - low) / (high - low) for _, y in points]
+    places = apart(levels, ROW / height)
+    lines = [
+        [((x - left) / (right - left), level), (1, level), (1 + (_LINES - 0.06) / width, place)]
+        for (x, _), level, place in zip(points, levels, places, strict=True)
+    ]
+    drawn = LineCollection(
+        lines, colors=colors or GREY, linewidths=0.8, linestyles=(0, (1, 2)),
+        transform=axes.transAxes, clip_on=False, zorder=1,
+    )  # fmt: skip
+    axes.add_collection(drawn, autolim=False)
+    for place, said in zip(places, names, strict=True):
+        axes.text(
+            1 + _LINES / width, place, said, size=_SIZE, va="center_baseline",
+            transform=axes.transAxes, color=INK,
+        )  # fmt: skip
+
+
+def apart(heights: Sequence[float], distance: float) -> list[float]:
+    """Places from the top down, at least ``distance`` apart, near to ``heights``."""
+    places: list[float] = []
+    for height in heights:
+        places.append(min(height, places[-1] - distance if places else 1 - distance / 2))
+    least = distance / 2
+    for i in reversed(range(len(places))):
+        places[i] = max(places[i], least)
+        least = places[i] + distance
+    return places

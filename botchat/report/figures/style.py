@@ -11,9 +11,9 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -28,9 +28,10 @@ from numpy.typing import ArrayLike
 
 from botchat.boards.tables import LABEL_COLUMNS, elided
 
-INK = "#1f2328"
-MUTED = "#59636e"
-GRID = "#d8dee4"
+_RC: Any = mpl.rc_params_from_file(
+    Path(__file__).with_name("figures.mplstyle"), use_default_template=False
+)
+INK, MUTED, GRID = _RC["text.color"], _RC["xtick.color"], _RC["grid.color"]
 """The page recolours these three for dark screens, so nothing else may have these colours."""
 
 BLUE, ORANGE, GREY = "#2f7ebc", "#e08214", "#b4bcc4"
@@ -38,38 +39,12 @@ BLUE, ORANGE, GREY = "#2f7ebc", "#e08214", "#b4bcc4"
 SHADES = ("#2166ac", "#4393c3", "#92c5de", "#c9ddeb", "#dfe7ec", "#e9edf0")
 """Strong to weak, for ordered series."""
 
-FONT = "DejaVu Sans"
-"""Comes with matplotlib, so that text is as wide everywhere."""
+FONT = _RC["font.sans-serif"][0]
 _FALLBACKS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC",
     "WenQuanYi Micro Hei", "PingFang SC", "Hiragino Sans", "Microsoft YaHei", "SimHei",
     "Malgun Gothic", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Thai", "Arial Unicode MS",
 )  # fmt: skip
-_RC: Any = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "figure.dpi": 100,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "font.family": "sans-serif",
-    "font.sans-serif": [FONT],
-    "font.size": 9,
-    "legend.fontsize": 9,
-    "savefig.facecolor": "none",
-    "svg.fonttype": "none",
-    "svg.hashsalt": "botchat",
-    "text.color": INK,
-    # Not needed at 160 dots an inch, and drawing takes a third less time without.
-    "text.hinting": "none",
-    "text.parse_math": False,
-    "xtick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.color": MUTED,
-    "ytick.labelcolor": INK,
-}
-
 _DPI = 160
 _MOST_DOTS = 4_000_000
 """Most pixels of a PNG: a larger figure has fewer pixels an inch."""
@@ -82,8 +57,7 @@ _LINE = 1.35
 """Height of a line of text, in sizes of its font."""
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(NamedTuple):
     """The text above and below a figure."""
 
     title: str
@@ -92,11 +66,8 @@ class Heading:
     signatures: Sequence[str]
 
 
-@contextmanager
-def styled() -> Iterator[None]:
-    """Use the settings of figures within the block."""
-    with mpl.rc_context(_RC):
-        yield
+styled = partial(mpl.rc_context, _RC)
+"""The settings of figures, within a block or as the decorator ``@styled()``."""
 
 
 def sheet(
@@ -118,13 +89,10 @@ def sheet(
     widths = [width for width, _ in panels]
     inner = max(widths) if stacked else sum(widths) + gap * (len(panels) - 1)
     width = left + inner + right
-    title = wrapped(heading.title, 13, width - 2 * _EDGE, bold=True)
-    subtitle = wrapped(heading.subtitle, 9, width - 2 * _EDGE)
-    signature = [
-        line
-        for said in heading.signatures
-        for line in wrapped(said, 6.5, width - 2 * _EDGE, at="|")
-    ]
+    room = width - 2 * _EDGE
+    title = wrapped(heading.title, 13, room, bold=True)
+    subtitle = wrapped(heading.subtitle, 9, room)
+    signature = [line for one in heading.signatures for line in wrapped(one, 6.5, room, at="|")]
     head = _EDGE + _height(title, 13) + 0.04 + _height(subtitle, 9)
     foot = _EDGE + _height(signature, 6.5)
     tallest = max(height for _, height in panels)
@@ -145,11 +113,8 @@ def sheet(
     x, y = left, height - head
     for panel_width, panel_height in panels:
         bottom = y - above - panel_height
-        axes.append(
-            figure.add_axes(
-                (x / width, bottom / height, panel_width / width, panel_height / height)
-            )
-        )
+        place = (x / width, bottom / height, panel_width / width, panel_height / height)
+        axes.append(figure.add_axes(place))
         if stacked:
             y = bottom - below
         else:
@@ -271,26 +236,23 @@ def _drawable(figure: Figure, fonts: Sequence[str]) -> Iterator[None]:
     """Replace what none of the fonts can draw, for as long as it lasts."""
     texts = {text: text.get_text() for text in figure.findobj(Text)}
     spelling = _spelling("".join(texts.values()), fonts)
-    spelled = {text: said.translate(spelling) for text, said in texts.items()}
-    changed = [text for text, said in texts.items() if said != spelled[text]]
-    for text in changed:
+    changed = {text: said for text, said in texts.items() if said != said.translate(spelling)}
+    for text, said in changed.items():
+        spelled = said.translate(spelling)
         # A plot has room for a label; the lines of the heading are broken to fit already.
-        beside = text.axes is not None
-        text.set_text(elided(spelled[text], LABEL_COLUMNS) if beside else spelled[text])
+        text.set_text(elided(spelled, LABEL_COLUMNS) if text.axes is not None else spelled)
     yield
-    for text in changed:
-        text.set_text(texts[text])
+    for text, said in changed.items():
+        text.set_text(said)
 
 
 def _spelling(chars: Iterable[str], fonts: Sequence[str]) -> dict[int, str]:
     """What stands for the characters that none of the fonts has, as `str.translate` takes it."""
     faces = [get_font(findfont(FontProperties(family=name))) for name in fonts]
-    codes = {ord(char) for char in chars}
-    return {
-        code: f"\\u{code:04x}"
-        for code in codes
-        if not any(face.get_char_index(code) for face in faces)
-    }
+    lacking = (
+        code for code in map(ord, set(chars)) if not any(f.get_char_index(code) for f in faces)
+    )
+    return {code: f"\\u{code:04x}" for code in lacking}
 
 
 @cache
