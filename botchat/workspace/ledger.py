@@ -24,7 +24,8 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from importlib import resources
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,45 +38,7 @@ from botchat.workspace.files import make_folder
 
 SCHEMA = 1
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS calls (
-    key TEXT PRIMARY KEY,
-    model TEXT NOT NULL,
-    stage TEXT NOT NULL,
-    outcome TEXT NOT NULL,
-    text TEXT NOT NULL,
-    finish_reason TEXT,
-    prompt_tokens INTEGER,
-    completion_tokens INTEGER,
-    cached_tokens INTEGER,
-    cost_usd REAL,
-    latency_s REAL NOT NULL,
-    at REAL NOT NULL,
-    detail TEXT NOT NULL,
-    sent TEXT NOT NULL,
-    request BLOB NOT NULL,
-    raw BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS attempts (
-    key TEXT NOT NULL,
-    model TEXT NOT NULL,
-    at REAL NOT NULL,
-    outcome TEXT NOT NULL,
-    status INTEGER,
-    detail TEXT NOT NULL,
-    latency_s REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS quirks (identity TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS batches (
-    tag TEXT PRIMARY KEY,
-    id TEXT,
-    model TEXT NOT NULL,
-    at REAL NOT NULL,
-    sent TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS batched (key TEXT PRIMARY KEY, tag TEXT NOT NULL) WITHOUT ROWID;
-"""
+_TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
 
 class StoredCall(msgspec.Struct, frozen=True):
@@ -101,24 +64,19 @@ class StoredCall(msgspec.Struct, frozen=True):
 
     def reply(self) -> Reply:
         """The answer, as it was when it was stored."""
+        told = msgspec.structs.asdict(self)
         return Reply(
-            self.outcome,
-            text=self.text,
-            finish_reason=self.finish_reason,
-            usage=Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens),
-            latency_s=self.latency_s,
-            cost_usd=self.cost_usd,
-            detail=self.detail,
-            raw=self.raw,
-            sent=self.sent,
-            key=self.key,
+            usage=Usage(*(told[name] for name in _COUNTS)),
+            **{name: told[name] for name in _REPLY},
         )
 
 
 _FIELDS = StoredCall.__struct_fields__
+_COUNTS = [field.name for field in fields(Usage)]
+_REPLY = [field.name for field in fields(Reply) if field.name in _FIELDS]
 _INSERT = (
     f"INSERT OR IGNORE INTO calls ({', '.join(_FIELDS)}) "
-    f"VALUES ({', '.join(f':{field}' for field in _FIELDS)})"
+    f"VALUES ({', '.join(f':{name}' for name in _FIELDS)})"
 )
 
 
@@ -197,22 +155,12 @@ class Ledger:
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
         call = StoredCall(
-            key=key,
             model=model,
             stage=stage,
             at=time.time(),
             request=msgspec.Raw(request),
-            outcome=reply.outcome,
-            text=reply.text,
-            finish_reason=reply.finish_reason,
-            prompt_tokens=reply.usage.prompt_tokens,
-            completion_tokens=reply.usage.completion_tokens,
-            cached_tokens=reply.usage.cached_tokens,
-            latency_s=reply.latency_s,
-            cost_usd=reply.cost_usd,
-            detail=reply.detail,
-            raw=reply.raw,
-            sent=dict(reply.sent),
+            **vars(reply.usage),
+            **{name: getattr(reply, name) for name in _REPLY} | {"key": key},
         )
         self._write(_INSERT, _row(call))
 
