@@ -16,7 +16,7 @@ import asyncio
 import secrets
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from botchat.errors import FatalModelError
@@ -269,8 +269,7 @@ class BatchModel:
 
 def discounted(prices: Prices) -> Prices:
     """Prices of tokens in a batch."""
-    full = (prices.input, prices.output, prices.cached)
-    return Prices(*(None if price is None else price * PRICE_FACTOR for price in full))
+    return Prices(*(price and price * PRICE_FACTOR for price in astuple(prices)))
 
 
 @dataclass(frozen=True, eq=False)
