@@ -266,10 +266,8 @@ class Ledger:
         return sum(new), len(new) - sum(new)
 
     def _write(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> None:
-        try:
+        with self._transaction():
             self._db.execute(sql, values)
-        except sqlite3.Error as error:
-            raise self._failed(error) from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -278,12 +276,13 @@ class Ledger:
             self._db.execute("BEGIN IMMEDIATE")
             yield
             self._db.execute("COMMIT")
-        except BaseException as error:
+        except sqlite3.Error as error:
+            raise BotChatError(
+                f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
+            ) from None
+        finally:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
-                raise self._failed(error) from None
-            raise
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -295,11 +294,6 @@ class Ledger:
                 f"cannot read the ledger {self.path}: {error}; if it is damaged, move it away and "
                 "bring back what was exported, with: botchat ledger import FILE"
             ) from None
-
-    def _failed(self, error: sqlite3.Error) -> BotChatError:
-        return BotChatError(
-            f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
-        )
 
 
 def _row(call: StoredCall) -> dict[str, Any]:
@@ -348,18 +342,16 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
     rows = ledger.select(
-        "SELECT key, outcome IN ('ok', 'truncated'), prompt_tokens, completion_tokens,"
-        " cost_usd, latency_s FROM calls WHERE key IN (SELECT value FROM json_each(?))",
+        "SELECT key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
+        " coalesce(prompt_tokens, completion_tokens) IS NULL"
+        " AND outcome NOT IN ('ok', 'truncated')"
+        " FROM calls WHERE key IN (SELECT value FROM json_each(?))",
         json.dumps(list(keys)),
     )
-    found = {}
-    for key, usable, prompt, completion, cost, latency in rows:
-        if prompt is None and completion is None and not usable:
-            found[key] = Bill(0, 0.0, latency)
-        else:
-            known = prompt is not None and completion is not None
-            found[key] = Bill(prompt + completion if known else None, cost, latency)
-    return found
+    return {
+        key: Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
+        for key, tokens, cost, latency, free in rows
+    }
 
 
 def stats(ledger: Ledger) -> list[ModelStats]:
@@ -403,13 +395,10 @@ def export(ledger: Ledger, path: Path) -> int:
 
 
 def import_(ledger: Ledger, path: Path) -> tuple[int, int]:
-    """Add the calls of an exported ledger: (added, already here).
+    """Add the calls of an exported ledger, all or none: (added, already here).
 
     Every key is checked against its request, so a damaged or edited request cannot answer for
-    another. All or nothing.
-
-    Raises:
-        DataError: a line that is not an exported call; names file and line.
+    another. Raises `DataError`, with file and line.
     """
     try:
         with _open(path, "rb") as file:
