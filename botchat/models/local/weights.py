@@ -9,6 +9,7 @@ Code that comes with a model is never run, and pickled weights are never read.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import hashlib
 import random
@@ -32,8 +33,19 @@ _PROBES = (history(_MARKS[0], _MARKS[1:3]), history(_MARKS[0], _MARKS[1:4]))
 
 
 @dataclass(frozen=True)
+class Said:
+    """Tokens of a reply, without the end token."""
+
+    ids: list[int]
+    ended: bool
+    """The model ended it, not `Ask.room`."""
+    rows: int
+    """Of its batch."""
+
+
+@dataclass(frozen=True, eq=False)
 class Ask:
-    """One row of a batch."""
+    """A call that waits: one row of a batch."""
 
     ids: list[int]
     """Token ids of the prompt, at least one."""
@@ -43,17 +55,8 @@ class Ask:
     """0: greedy."""
     seed: str
     """Of the draws, above temperature 0."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """Tokens of a reply, without the end token."""
-
-    ids: list[int]
-    ended: bool
-    """The model ended it, not `Ask.room`."""
-    rows: int
-    """Of its batch."""
+    said: asyncio.Future[Said | None]
+    """``None``: the memory is too small for it alone."""
 
 
 def load(name: str, place: Place, device: str, dtype: str) -> Weights:
