@@ -147,16 +147,11 @@ def _check_access(uri: str, name: str) -> None:
 
     try:
         HfApi().auth_check(name, repo_type="dataset")
-    except GatedRepoError:
-        raise ConfigError(
-            f"{uri}: the dataset is gated; accept its terms on its page on the hub, "
-            "then log in with: hf auth login"
-        ) from None
-    except RepositoryNotFoundError:
-        raise ConfigError(
-            f"{uri}: no dataset {name!r} on the hub, or a private one; check the name, "
-            "or log in with: hf auth login"
-        ) from None
+    except (GatedRepoError, RepositoryNotFoundError) as error:
+        fault = f"no dataset {name!r} on the hub, or a private one; check the name, or"
+        if isinstance(error, GatedRepoError):
+            fault = "the dataset is gated; accept its terms on its page on the hub, then"
+        raise ConfigError(f"{uri}: {fault} log in with: hf auth login") from None
     except HFValidationError as error:
         raise ConfigError(f"{uri}: not a dataset's name: {_one_line(error)}") from None
     except Exception as error:  # the http client's errors have no public root here

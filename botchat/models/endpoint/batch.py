@@ -19,6 +19,8 @@ from contextlib import nullcontext
 from dataclasses import astuple, dataclass
 from typing import Any
 
+import httpx2
+
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Progress
@@ -31,7 +33,7 @@ from botchat.models.endpoint.batch_endpoint import (
     Problem,
     input_line,
 )
-from botchat.models.endpoint.openai_api import HttpResponse, OpenAIModel
+from botchat.models.endpoint.openai_api import OpenAIModel
 from botchat.models.limits import Prices, Retry
 from botchat.parallel import until_quiet
 from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_key
@@ -238,7 +240,8 @@ class BatchModel:
             if line is not None and line.error is not None:
                 why = self._model.clean(f"{why}: {line.error}")[:500]
             return Reply("transport", detail=why, retry_after_s=0.0, sent=sent)
-        response = HttpResponse(line.response.status_code, {}, bytes(line.response.body))
+        content = bytes(line.response.body)
+        response = httpx2.Response(line.response.status_code, content=content)
         try:
             return self._model.read(response, sent)
         except FatalModelError as error:

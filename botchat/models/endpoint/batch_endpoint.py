@@ -19,7 +19,7 @@ import openai
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Reply
-from botchat.models.endpoint.openai_api import HttpResponse, OpenAIModel
+from botchat.models.endpoint.openai_api import OpenAIModel
 from botchat.models.limits import Retry
 
 URL: Final = "/v1/chat/completions"
@@ -216,11 +216,11 @@ class BatchEndpoint:
             found = await self._model.exchange(response, longer_s)
             if isinstance(found, Reply):
                 failure = found
-            elif found.status >= 300:
+            elif found.status_code >= 300:
                 failure = self._failure(what, found)
             else:
                 try:
-                    return read(found.body)
+                    return read(found.content)
                 except (msgspec.MsgspecError, RecursionError):
                     failure = Reply("malformed", detail="unreadable answer", retry_after_s=0.0)
             failures += 1
@@ -233,7 +233,7 @@ class BatchEndpoint:
             if done_already is not None and (result := await done_already()) is not None:
                 return result
 
-    def _failure(self, what: str, response: HttpResponse) -> Reply:
+    def _failure(self, what: str, response: httpx2.Response) -> Reply:
         """The error that a response is; raises `FatalModelError` if no further attempt can help."""
         without = f"while BotChat tried to {what}; without --batch it need not"
         try:

@@ -29,7 +29,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx2
 import msgspec
@@ -52,14 +52,6 @@ _PARAMETERS = {name: re.compile(said, re.I) for name, said in _REFUSALS["paramet
 
 Send = Callable[[openai.AsyncOpenAI], Awaitable[httpx2.Response]]
 """Makes one request through the client."""
-
-
-class HttpResponse(NamedTuple):
-    """What came back, whole."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 @dataclass(eq=False)
@@ -155,17 +147,17 @@ class OpenAIModel:
         reply = response if isinstance(response, Reply) else self.read(response, quirks)
         return replace(reply, latency_s=time.monotonic() - started, sent=reply.sent or quirks)
 
-    async def exchange(self, send: Send, longer_s: float = 0.0) -> HttpResponse | Reply:
+    async def exchange(self, send: Send, longer_s: float = 0.0) -> httpx2.Response | Reply:
         """One HTTP exchange, or how it failed; ``longer_s`` is added to a call's ``timeout_s``."""
         client = self._connection.client()
         deadline_s = self._settings.timeout_s + longer_s
         try:
             async with asyncio.timeout(deadline_s):
-                response = await send(client)
+                return await send(client)
         except TimeoutError:
             return Reply("transport", detail=f"no reply within {deadline_s:g} s", retry_after_s=0.0)
         except openai.APIStatusError as error:
-            response = error.response
+            return error.response
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             # The transport's text is the kind of failure; the client's own may hold the URL.
             cause = error.__cause__ or error
@@ -175,9 +167,8 @@ class OpenAIModel:
         except BodyTooLargeError:
             detail = f"the body is larger than {self._connection.max_body} bytes"
             return Reply("malformed", detail=detail, retry_after_s=0.0)
-        return HttpResponse(response.status_code, response.headers, response.content)
 
-    def read(self, response: HttpResponse, sent: Mapping[str, Any]) -> Reply:
+    def read(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Reply:
         """What the response to a request sent with the quirks ``sent`` is, as the table above says.
 
         Raises:
@@ -225,8 +216,8 @@ class OpenAIModel:
             body.pop("top_logprobs", None)
         return body | settings.extra
 
-    def _read(self, response: HttpResponse, sent: Mapping[str, Any]) -> Reply:
-        status, _, data = response
+    def _read(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Reply:
+        status, data = response.status_code, response.content
         try:
             parsed = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -240,9 +231,9 @@ class OpenAIModel:
         return self._read_error(response, parsed, raw, sent)
 
     def _read_error(
-        self, response: HttpResponse, parsed: Any, raw: str, sent: Mapping[str, Any]
+        self, response: httpx2.Response, parsed: Any, raw: str, sent: Mapping[str, Any]
     ) -> Reply:
-        status = response.status
+        status = response.status_code
         code, message, parameter = error_parts(parsed, raw)
         if status == 200:  # an error object in disguise
             status = int(code) if code.isdigit() and 400 <= int(code) < 600 else 500
@@ -258,26 +249,20 @@ class OpenAIModel:
         if status in (400, 403, 413, 422, 500) and _TOLD["filtered"].search(told):
             return failed("filtered")
         if status == 413 or (status in (400, 422, 500) and _TOLD["overflow"].search(told)):
-            if self._learn_window(message, sent):
-                return failed("overflow", retry_after_s=0.0, adapted=True)
-            return failed("overflow")
+            window = _TOLD["window"].search(message)
+            if not window or self._settings.context_window or sent.get("context_window"):
+                return failed("overflow")
+            self._quirks["context_window"] = int(window[1])
+            return failed("overflow", retry_after_s=0.0, adapted=True)
         if status in (400, 403, 422, 500) and self._adapt(status, told, parameter, sent):
             return failed("transport", retry_after_s=0.0, adapted=True)
         if status in (401, 402, 403, 404) or (status == 429 and _TOLD["quota"].search(told)):
             reason = {401: "check its key", 402: "check its account", 404: "check model and URL"}
             hint = reason.get(status, "check its key and account")
             raise FatalModelError(f"{self.where} cannot be used: {self.clean(said)}; {hint}")
-        if status in (408, 409, 425, 429) or status >= 500:
-            return failed("transport", retry_after_s=retry_after_s(response.headers))
-        return failed("transport")
-
-    def _learn_window(self, message: str, sent: Mapping[str, Any]) -> bool:
-        """Learn the context window from a refusal, unless it is known; whether it was learnt."""
-        window = _TOLD["window"].search(message)
-        if not window or self._settings.context_window or sent.get("context_window"):
-            return False
-        self._quirks["context_window"] = int(window[1])
-        return True
+        passing = status in (408, 409, 425, 429) or status >= 500
+        pause_s = retry_after_s(response.headers) if passing else None
+        return failed("transport", retry_after_s=pause_s)
 
     def _adapt(self, status: int, told: str, parameter: str, sent: Mapping[str, Any]) -> bool:
         """Leave out, rename or rearrange what is refused; whether there is something new to try.

@@ -53,14 +53,14 @@ def read_completion(parsed: dict[str, Any], raw: str) -> Reply:
 def token_logprobs(raw: str) -> TokenLogprobs:
     """Tokens of a completion's first choice; empty: the body ``raw`` holds no log-probabilities."""
     try:
-        told = msgspec.json.decode(raw, type=_Completion)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        listed = msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"]
+        tokens = msgspec.convert(listed, list[_Token])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, LookupError, TypeError):
         return ()
-    listed = told.choices[0].logprobs if told.choices else None
+    # A token may be part of a character; then only its bytes are exact.
     return tuple(
-        # A token may be part of a character; then only its bytes are exact.
         (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
-        for token in (listed.content or () if listed else ())
+        for token in tokens
     )
 
 
@@ -68,18 +68,6 @@ class _Token(msgspec.Struct):
     token: str
     logprob: float
     bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
-
-
-class _Logprobs(msgspec.Struct):
-    content: list[_Token] | None = None
-
-
-class _Choice(msgspec.Struct):
-    logprobs: _Logprobs | None = None
-
-
-class _Completion(msgspec.Struct):
-    choices: list[_Choice]
 
 
 def _content(value: Any) -> str:
