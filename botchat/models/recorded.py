@@ -129,13 +129,12 @@ class RecordedModel:
 
     def _note_given_up(self, reply: Reply) -> None:
         """Count calls given up until one is answered; a model that never answers is stopped."""
-        if self._given_up is None:
-            return
-        self._given_up += 1
-        if self._given_up >= HOPELESS:
-            raise FatalModelError(
-                f"{self.name} has not answered once: {reply.detail}; run again when it does"
-            )
+        if self._given_up is not None:
+            self._given_up += 1
+            if self._given_up >= HOPELESS:
+                raise FatalModelError(
+                    f"{self.name} has not answered once: {reply.detail}; run again when it does"
+                )
 
     @property
     def under_way(self) -> int:

@@ -205,14 +205,14 @@ class Ledger:
 
     def batches_of(self, keys: Iterable[str]) -> list[NotedBatch]:
         """The noted batches that may still answer some of the calls ``keys``."""
-        by_tag: dict[str, set[str]] = {}
-        for key in keys:
-            for (tag,) in self.select("SELECT tag FROM batched WHERE key=?", key):
-                by_tag.setdefault(tag, set()).add(key)
+        rows = self.select(
+            "SELECT tag, id, sent, json_group_array(key) FROM batched JOIN batches USING (tag)"
+            " WHERE key IN (SELECT value FROM json_each(?)) GROUP BY tag ORDER BY at",
+            json.dumps(list(keys)),
+        )
         return [
-            NotedBatch(tag, id, json.loads(sent), frozenset(by_tag[tag]))
-            for tag, id, sent in self.select("SELECT tag, id, sent FROM batches ORDER BY at")
-            if tag in by_tag
+            NotedBatch(tag, id, json.loads(sent), frozenset(json.loads(found)))
+            for tag, id, sent, found in rows
         ]
 
     def unbatch(self, keys: Sequence[str]) -> None:

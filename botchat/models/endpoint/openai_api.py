@@ -174,7 +174,19 @@ class OpenAIModel:
         Raises:
             FatalModelError: no retry can make this model answer.
         """
-        reply = self._read(response, sent)
+        status, data = response.status_code, response.content
+        try:
+            parsed = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            parsed = None
+        raw = data.decode("utf-8", "replace")
+        if status == 200 and not isinstance(parsed, dict):
+            detail = f"the reply is not JSON: {' '.join(raw[:80].split())!r}"
+            reply = Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
+        elif status == 200 and not parsed.get("error"):
+            reply = read_completion(parsed, raw)
+        else:
+            reply = self._read_error(response, parsed, raw, sent)
         return replace(
             reply,
             text=self.clean(reply.text),
@@ -215,20 +227,6 @@ class OpenAIModel:
         if "logprobs" not in body:
             body.pop("top_logprobs", None)
         return body | settings.extra
-
-    def _read(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Reply:
-        status, data = response.status_code, response.content
-        try:
-            parsed = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            parsed = None
-        raw = data.decode("utf-8", "replace")
-        if status == 200 and not isinstance(parsed, dict):
-            detail = f"the reply is not JSON: {' '.join(raw[:80].split())!r}"
-            return Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
-        if status == 200 and not parsed.get("error"):
-            return read_completion(parsed, raw)
-        return self._read_error(response, parsed, raw, sent)
 
     def _read_error(
         self, response: httpx2.Response, parsed: Any, raw: str, sent: Mapping[str, Any]

@@ -95,10 +95,8 @@ def _count(parsed: dict[str, Any], *path: str) -> int | None:
 def error_parts(parsed: Any, raw: str) -> tuple[str, str, str]:
     """Code, one-line message and parameter of an error body of any shape."""
     error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
-    if isinstance(error, str):
-        return "", " ".join(error.split()), ""
     if not isinstance(error, dict):
-        return "", " ".join(raw[:200].split()), ""
+        error = {"message": error if isinstance(error, str) else raw[:200]}
     message = error.get("message") or error.get("detail") or ""
     if not isinstance(message, str):
         message = msgspec.json.encode(message).decode()
