@@ -89,7 +89,7 @@ class BatchModel:
 
         Raises `FatalModelError`: the endpoint has no Batch API, or none for this model or key.
         """
-        if self._endpoint.stopped:
+        if self._endpoint.stopped.is_set():
             raise asyncio.CancelledError
         key = request_key(request_json(self.identity, messages, decoding))
         request = self._waiting.get(key)
@@ -104,7 +104,7 @@ class BatchModel:
 
     async def stop(self) -> None:
         """Wait for no batch any more; those under way stay noted for the next run."""
-        self._endpoint.stop()
+        self._endpoint.stopped.set()
         await asyncio.gather(*self._tasks)
 
     # --- from requests to batches ----------------------------------------------------------------
@@ -113,7 +113,7 @@ class BatchModel:
         """Wait until no task asks more, then collect what was sent and send the rest."""
         # If this is too early, it costs one more batch, nothing else.
         await until_quiet(lambda: len(self._queue))
-        if self._endpoint.stopped:
+        if self._endpoint.stopped.is_set():
             raise asyncio.CancelledError
         requests = {request.key: request for request in self._queue}
         self._queue = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -103,31 +104,23 @@ class Line(msgspec.Struct):
     error: Problem | None = None
 
 
+@dataclass(frozen=True, eq=False)
 class BatchEndpoint:
     """The Batch API of one model's endpoint.
 
     Every exchange may raise `FatalModelError` (no attempt can help), `GivenUpError` (all attempts
-    failed) and, after `stop`, ``CancelledError``.
+    failed) and, once it is stopped, ``CancelledError``.
     """
 
-    def __init__(self, model: OpenAIModel) -> None:
-        """``model`` makes the exchanges and reads errors."""
-        self._model = model
-        self._stopped = asyncio.Event()
-
-    @property
-    def stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return self._stopped.is_set()
-
-    def stop(self) -> None:
-        """Begin no other exchange and end every `pause`; an exchange under way is not cut."""
-        self._stopped.set()
+    model: OpenAIModel
+    """Makes the exchanges and reads errors."""
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    """Once set, no exchange begins and every `pause` ends; an exchange under way is not cut."""
 
     async def pause(self, seconds: float) -> None:
         """Wait, unless stopped."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), seconds)
+            await asyncio.wait_for(self.stopped.wait(), seconds)
 
     async def upload(self, name: str, data: bytes) -> str:
         """Id of a new input file."""
@@ -211,9 +204,9 @@ class BatchEndpoint:
 
         failures, waited_s = 0, 0.0
         while True:
-            if self.stopped:
+            if self.stopped.is_set():
                 raise asyncio.CancelledError
-            found = await self._model.exchange(response, longer_s)
+            found = await self.model.exchange(response, longer_s)
             if isinstance(found, Reply):
                 failure = found
             elif found.status_code >= 300:
@@ -237,11 +230,11 @@ class BatchEndpoint:
         """The error that a response is; raises `FatalModelError` if no further attempt can help."""
         without = f"while BotChat tried to {what}; without --batch it need not"
         try:
-            failure = self._model.read(response, self._model.quirks)
+            failure = self.model.read(response, self.model.quirks)
         except FatalModelError as error:
             raise FatalModelError(f"{error} ({without})") from None
         if failure.retry_after_s is None:
-            raise FatalModelError(f"{self._model.where}: {failure.detail} ({without})")
+            raise FatalModelError(f"{self.model.where}: {failure.detail} ({without})")
         return failure
 
 
