@@ -1,14 +1,6 @@
 """Every error BotChat raises on purpose.
 
-    BotChatError                expected: one line on stderr, exit code 1
-    ├── ConfigError             botchat.toml, a flag or a name that cannot be used
-    ├── DataError               a seeds, generations or judgments file that cannot be read
-    ├── MissingError            something an earlier stage must make first is not there
-    ├── LockedError             another process is writing to this workspace
-    ├── FatalModelError         this model cannot answer at all (key, quota, unknown name)
-    └── LimitReached            --max-usd, --max-calls or --max-tokens; exit code 3, resumable
-
-A message says in one line what is wrong, which value, where, and what to do.
+A message says in one line what is wrong, which value, where, and what to do; it goes to stderr.
 A model's bad answer (refusal, empty text, overflow, ...) is no exception: it is the ``outcome`` of
 a `botchat.interfaces.Reply` and is recorded.
 """
@@ -43,6 +35,6 @@ class FatalModelError(BotChatError):
 
 
 class LimitReached(BotChatError):
-    """A limit on money, calls or tokens was reached; everything so far is stored."""
+    """--max-usd, --max-calls or --max-tokens is used up; everything so far is stored."""
 
     exit_code = 3

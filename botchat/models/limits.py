@@ -33,16 +33,13 @@ class Prices:
         """USD of one call, or ``None`` where a price or a count is unknown."""
         if self.input == 0 and self.output == 0:
             return 0.0
-        if None in (self.input, self.output, usage.prompt_tokens, usage.completion_tokens):
+        prompt, completion = usage.prompt_tokens, usage.completion_tokens
+        if self.input is None or self.output is None or prompt is None or completion is None:
             return None
         cached = usage.cached_tokens or 0
-        fresh = (usage.prompt_tokens or 0) - cached
         cached_price = self.input if self.cached is None else self.cached
-        return (
-            fresh * (self.input or 0.0)
-            + cached * (cached_price or 0.0)
-            + (usage.completion_tokens or 0) * (self.output or 0.0)
-        ) / 1e6
+        fresh = prompt - cached
+        return (fresh * self.input + cached * cached_price + completion * self.output) / 1e6
 
 
 FREE = Prices(0.0, 0.0)
@@ -154,8 +151,8 @@ class Endpoint:
     ) -> None:
         """At most ``most`` calls in flight, ``start`` at first; a rate of ``None`` is no limit."""
         self.most = most
-        self._requests = Rate(requests_per_minute) if requests_per_minute else None
-        self._tokens = Rate(tokens_per_minute) if tokens_per_minute else None
+        self._requests = Rate(requests_per_minute or math.inf)
+        self._tokens = Rate(tokens_per_minute or math.inf)
         self.limit = float(min(start, most))
         self.in_flight = 0
         self._free_at = 0.0
@@ -169,30 +166,33 @@ class Endpoint:
 
         ``tokens``: an estimate for prompt and reply. Raises ``CancelledError`` after `stop`.
         """
-        await self._acquire()
+        turn = asyncio.get_running_loop().create_future()
+        if self._stopped.is_set():
+            turn.cancel()
+        self._waiting.append(turn)
+        self._wake()
         try:
+            await turn
             now = time.monotonic()
-            ready = now + max(
-                self._requests.wait_s(1, now) if self._requests else 0.0,
-                self._tokens.wait_s(tokens, now) if self._tokens else 0.0,
-            )
+            wait_s = max(self._requests.wait_s(1, now), self._tokens.wait_s(tokens, now))
             while True:
                 if self._stopped.is_set():
                     raise asyncio.CancelledError
-                pause = max(self._free_at, ready) - time.monotonic()
+                pause = max(self._free_at, now + wait_s) - time.monotonic()
                 if pause <= 0:
                     break
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopped.wait(), pause)
             yield
         finally:
-            self.in_flight -= 1
-            self._wake()
+            if not turn.cancelled():  # it has a place, even if its caller went before using it
+                self.in_flight -= 1
+                self._wake()
 
     def learn(self, reply: Reply, tokens: float = 0.0) -> None:
         """Adapt to how a call ended whose `slot` was taken with ``tokens``."""
         usage = reply.usage
-        if self._tokens and usage.prompt_tokens is not None:
+        if usage.prompt_tokens is not None:
             self._tokens.correct(usage.prompt_tokens + (usage.completion_tokens or 0) - tokens)
         if reply.status in OVERLOADED:
             self.overloaded(reply.retry_after_s or 0.0)
@@ -217,25 +217,6 @@ class Endpoint:
             self.limit = max(1.0, self.limit / 2)
             self._shrunk_at = now
         self._free_at = max(self._free_at, now + pause_s)
-
-    async def _acquire(self) -> None:
-        if self._stopped.is_set():
-            raise asyncio.CancelledError
-        if not self._waiting and self.in_flight < int(self.limit):
-            self.in_flight += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                with contextlib.suppress(ValueError):
-                    self._waiting.remove(turn)
-            else:  # this caller had just been given a place: the next one gets it
-                self.in_flight -= 1
-                self._wake()
-            raise
 
     def _wake(self) -> None:
         """Give free places to those who have waited longest; new callers queue behind them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, field, replace
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprobs
@@ -25,75 +25,65 @@ HOPELESS = 8
 """A model is given up after so many calls in a row if it has answered none in this run."""
 
 
+@dataclass(eq=False)
 class RecordedModel:
     """A `ChatModel` whose every reply is kept in the ledger."""
 
-    def __init__(
-        self,
-        model: ChatModel,
-        ledger: Ledger,
-        *,
-        stage: str,
-        endpoint: Endpoint | None = None,
-        prices: Prices | None = None,
-        budget: Budget | None = None,
-        retry: Retry | None = None,
-        on_reply: Callable[[Reply, bool], None] | None = None,
-        token_logprobs: Callable[[str], TokenLogprobs] | None = None,
-    ) -> None:
-        """Keep the replies of ``model`` in ``ledger``, under the label ``stage`` in its accounts.
+    model: ChatModel
+    ledger: Ledger
+    stage: str = field(kw_only=True)
+    """Label of its calls in the ledger's accounts."""
+    endpoint: Endpoint | None = None
+    """Capacity of its server; ``None``: no limit."""
+    prices: InitVar[Prices | None] = None
+    budget: InitVar[Budget | None] = None
+    retry: InitVar[Retry | None] = None
+    on_reply: Callable[[Reply, bool], None] = lambda *_: None
+    """Called with each reply and whether it came from the ledger."""
+    token_logprobs: Callable[[str], TokenLogprobs] | None = None
+    """Finds them in the raw body of a reply that was asked for them."""
 
-        ``endpoint``: capacity of its server, ``None``: it has none. ``on_reply`` is called with
-        each reply and whether it came from the ledger. ``token_logprobs`` finds them in the raw
-        body of a reply that was asked for them.
-        """
-        self.model = model
-        self.name = model.name
-        self.identity = model.identity
-        self.context_window = model.context_window
-        self.parallel = model.parallel
-        self._ledger = ledger
-        self._stage = stage
-        self._endpoint = endpoint
+    def __post_init__(
+        self, prices: Prices | None, budget: Budget | None, retry: Retry | None
+    ) -> None:
+        """Take over what the ledger knows about ``model``."""
         self._prices = prices or Prices()
         self._budget = budget or Budget()
         self._retry = retry or Retry()
-        self._on_reply = on_reply or (lambda *_: None)
-        self._token_logprobs = token_logprobs
+        self.name = self.model.name
+        self.identity = self.model.identity
+        self.context_window = self.model.context_window
+        self.parallel = self.model.parallel
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._ending = False
         self._given_up: int | None = 0
-        self._quirks = ledger.quirks(model.identity)
+        self._quirks = self.ledger.quirks(self.identity)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
         request = request_json(self.identity, messages, decoding)
         key = request_key(request)
-        stored = self._ledger.get(key)
+        stored = self.ledger.get(key)
         if stored is not None:
             stored = self._as_asked(stored, decoding)
-            self._on_reply(stored, True)
+            self.on_reply(stored, True)
             return stored
         running = self._in_flight.get(key)
         if running is None:
             running = asyncio.create_task(self._ask(key, request, messages, decoding))
             self._in_flight[key] = running
-            running.add_done_callback(lambda task: self._landed(key, task))
+            running.add_done_callback(lambda _: self._in_flight.pop(key, None))
+            # The caller may be gone; asyncio prints an exception that nobody retrieves.
+            running.add_done_callback(lambda task: task.cancelled() or task.exception())
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.
         return await asyncio.shield(running)
 
-    def _landed(self, key: str, task: asyncio.Task[Reply]) -> None:
-        self._in_flight.pop(key, None)
-        if not task.cancelled():
-            # The caller may be gone; asyncio prints an exception that nobody retrieves.
-            task.exception()
-
     async def drain(self) -> None:
         """Wait until every call in flight is stored; none is tried again, no other is sent."""
         self._ending = True
-        if self._endpoint:
-            self._endpoint.stop()
+        if self.endpoint:
+            self.endpoint.stop()
         under_way = set(self._in_flight.values())
         if under_way:
             _, late = await asyncio.wait(under_way, timeout=DRAIN_S)
@@ -107,21 +97,21 @@ class RecordedModel:
         # Four bytes a token; the endpoint's own count corrects it afterwards.
         tokens = len(request) / 4
         while True:
-            async with self._endpoint.slot(tokens) if self._endpoint else nullcontext():
+            async with self.endpoint.slot(tokens) if self.endpoint else nullcontext():
                 # Only now: other calls may have used up the limit while this one waited.
                 self._budget.admit(self.name, self._prices.known)
                 reply = await self.model.chat(messages, decoding)
                 reply = replace(reply, key=key, cost_usd=self._prices.cost(reply.usage))
                 self._budget.spend(reply)
-            if self._endpoint:
-                self._endpoint.learn(reply, tokens)
+            if self.endpoint:
+                self.endpoint.learn(reply, tokens)
             self._learn(reply)
             if reply.final:
                 self._given_up = None
-                self._ledger.put(key, request, reply, model=self.name, stage=self._stage)
+                self.ledger.put(key, request, reply, model=self.name, stage=self.stage)
                 reply = self._as_asked(reply, decoding)
                 break
-            self._ledger.add_attempt(key, reply, model=self.name)
+            self.ledger.add_attempt(key, reply, model=self.name)
             if reply.retry_after_s is None or self._ending:
                 break
             if reply.adapted:
@@ -134,18 +124,17 @@ class RecordedModel:
                 break
             waited_s += wait_s
             await asyncio.sleep(wait_s)
-        self._on_reply(reply, False)
+        self.on_reply(reply, False)
         return reply
 
     def _note_given_up(self, reply: Reply) -> None:
         """Count calls given up until one is answered; a model that never answers is stopped."""
-        if self._given_up is None:
-            return
-        self._given_up += 1
-        if self._given_up >= HOPELESS:
-            raise FatalModelError(
-                f"{self.name} has not answered once: {reply.detail}; run again when it does"
-            )
+        if self._given_up is not None:
+            self._given_up += 1
+            if self._given_up >= HOPELESS:
+                raise FatalModelError(
+                    f"{self.name} has not answered once: {reply.detail}; run again when it does"
+                )
 
     @property
     def under_way(self) -> int:
@@ -155,12 +144,12 @@ class RecordedModel:
     def _learn(self, reply: Reply) -> None:
         if reply.sent and dict(reply.sent) != self._quirks:
             self._quirks = dict(reply.sent)
-            self._ledger.set_quirks(self.identity, self._quirks)
+            self.ledger.set_quirks(self.identity, self._quirks)
 
     def _as_asked(self, reply: Reply, decoding: Decoding) -> Reply:
         """A stored reply as its caller gets it."""
-        if decoding.logprobs is not None and self._token_logprobs:
-            reply = replace(reply, tokens=self._token_logprobs(reply.raw))
+        if decoding.logprobs is not None and self.token_logprobs:
+            reply = replace(reply, tokens=self.token_logprobs(reply.raw))
         return spoken(reply)
 
 

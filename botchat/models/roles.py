@@ -20,12 +20,9 @@ PLACEHOLDER = "..."
 """What the other speaker says first in the layout ``placeholder-user``."""
 
 ARRANGEMENTS = [
-    ("natural", "system"),
-    ("natural", "system-in-user"),
-    ("merge-leading", "system"),
-    ("merge-leading", "system-in-user"),
-    ("placeholder-user", "system"),
-    ("placeholder-user", "system-in-user"),
+    (layout, system)
+    for layout in ("natural", "merge-leading", "placeholder-user")
+    for system in ("system", "system-in-user")
 ]
 """Layout and place of the system prompt, in the order in which they are tried."""
 
@@ -48,11 +45,9 @@ def history(system: str, utterances: Sequence[str]) -> list[Message]:
 def arrange(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
     """``messages``, which are in the natural layout, in the layout that an endpoint takes.
 
-    Args:
-        messages: at most one system message, first; then alternating roles.
-        layout: ``natural``; ``merge-leading`` puts a leading assistant message at the beginning of
-            the user message after it; ``placeholder-user`` has the user say ``...`` before it.
-        system: ``system``; ``system-in-user`` puts the system prompt before the first user message.
+    ``layout``: ``natural``; ``merge-leading`` puts a leading assistant message at the beginning of
+    the user message after it; ``placeholder-user`` has the user say ``...`` before it. ``system``:
+    ``system``; ``system-in-user`` puts the system prompt before the first user message.
     """
     result = [Message(role=m["role"], content=m["content"]) for m in messages]
     head = 1 if result and result[0]["role"] == "system" else 0
@@ -65,12 +60,12 @@ def arrange(messages: Sequence[Message], layout: str, system: str) -> list[Messa
             result.insert(head, Message(role="user", content=PLACEHOLDER))
     if head and system == "system-in-user":
         prompt = result.pop(0)["content"]
-        target = next((i for i, m in enumerate(result) if m["role"] == "user"), None)
-        if target is None:
-            result.insert(0, Message(role="user", content=prompt))
+        for message in result:
+            if message["role"] == "user":
+                message["content"] = f"{prompt}\n\n{message['content']}"
+                break
         else:
-            joined = f"{prompt}\n\n{result[target]['content']}"
-            result[target] = Message(role="user", content=joined)
+            result.insert(0, Message(role="user", content=prompt))
     return result
 
 

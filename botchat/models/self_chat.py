@@ -34,15 +34,10 @@ class Length:
 async def extend(
     seed: Seed, speakers: Sequence[Speaker], turns: int, length: Length, signature: str
 ) -> Dialogue:
-    """Extend the ChatSEED of ``seed`` to a dialogue of ``turns`` utterances, ChatSEED included.
+    """Extend the ChatSEED of ``seed``, its first two utterances, to a dialogue of ``turns``.
 
-    Args:
-        seed: only its first two utterances are used.
-        speakers: one model (self-chat), or two that alternate (cross-play); the first one speaks
-            the third utterance.
-        turns: utterances of the complete dialogue.
-        length: for the record and to fit prompts.
-        signature: of the settings, stored in the dialogue.
+    One speaker is self-chat; two alternate (cross-play), and the first one speaks the third
+    utterance. ``signature``: of the settings, stored in the dialogue.
 
     Returns:
         A complete dialogue, or one stopped at the first utterance that got no usable reply.

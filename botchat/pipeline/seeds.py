@@ -6,10 +6,11 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from botchat import seeds
 from botchat.errors import ConfigError, DataError
 from botchat.records import Seed
 from botchat.seeds import hub
+from botchat.seeds.mutual import from_mutual, is_mutual_item
+from botchat.seeds.spreadsheets import from_csv, from_json, from_jsonl, from_rows, from_xlsx
 from botchat.workspace.folder import SAMPLE, Workspace
 
 ACCEPTED = (
@@ -21,11 +22,11 @@ ACCEPTED = (
 MAX_TABLE_BYTES = 2**30
 
 _TABLES = {
-    ".csv": seeds.from_csv,
-    ".json": seeds.from_json,
-    ".jsonl": seeds.from_jsonl,
-    ".tsv": seeds.from_csv,
-    ".xlsx": seeds.from_xlsx,
+    ".csv": from_csv,
+    ".json": from_json,
+    ".jsonl": from_jsonl,
+    ".tsv": from_csv,
+    ".xlsx": from_xlsx,
 }
 
 
@@ -63,10 +64,10 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
     if source == "mutual":
         return _from_zip(hub.fetch_mutual(cache_dir))
     if source.startswith("hf://"):
-        return seeds.from_rows(hub.load_rows(source), source)
+        return from_rows(hub.load_rows(source), source)
     path = Path(source).expanduser()
     if path.is_dir():
-        return seeds.from_mutual(_folder_items(path), str(path))
+        return from_mutual(_folder_items(path), str(path))
     kind = path.suffix.lower()
     if kind not in {".zip", *_TABLES}:
         fault = "is none of these" if path.exists() else "does not exist and is none of these"
@@ -81,13 +82,13 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
 def _from_zip(path: Path) -> list[Seed]:
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [m for m in archive.infolist() if seeds.is_mutual_item(m.filename)]
+            members = [m for m in archive.infolist() if is_mutual_item(m.filename)]
             items = {m.filename: _member(archive, m, path) for m in members}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: not a readable zip archive ({error}); get it again") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-    return seeds.from_mutual(items, str(path))
+    return from_mutual(items, str(path))
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> bytes:
@@ -100,7 +101,7 @@ def _folder_items(folder: Path) -> dict[str, bytes]:
     return {
         name: _bytes(file, hub.MAX_ITEM_BYTES)
         for name, file in files.items()
-        if seeds.is_mutual_item(name)
+        if is_mutual_item(name)
     }
 
 

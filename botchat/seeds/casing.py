@@ -62,42 +62,10 @@ def true_case(text: str) -> str:
 
 # ------------------------------------------------------------------------------------ spacing
 
-_FULL_WIDTH = {
-    0xFF0C: ", ",
-    0x3002: ". ",
-    0xFF0E: ". ",
-    0xFF1F: "? ",
-    0xFF01: "! ",
-    0xFF1A: ": ",
-    0xFF1B: "; ",
-    0x2018: "'",
-    0x2019: "'",
-}
+_DATA = tomllib.loads(resources.files(__package__).joinpath("casing.toml").read_text("utf-8"))
+_FULL_WIDTH = str.maketrans(_DATA["full_width"])
+_SPACING = [(re.compile(pattern), replacement) for pattern, replacement in _DATA["spacing"]]
 _MISREAD = re.compile("[\u00c3-\u00ef][\u0080-\u00bf]{1,2}")
-
-_SPACING = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"\s+", " "),
-        (r'" ([^"]*?) ?"', r'"\1"'),
-        (r" (\.\.\.|\.(?!\d)|[,?!;:%)\]])", r"\1"),
-        (r"([(\[$£€#]) ", r"\1"),
-        (r"(\w) @ (?=\w+\.\w)", r"\1@"),
-        (r"(\w) ('|n') ?(s|m|d|re|ve|ll|t)\b", r"\1\2\3"),
-        (r"s '(?=[ .,?!]|$)", "s'"),
-        (r"\bcan not\b", "cannot"),
-        (r"\b(gon|wan) na\b", r"\1na"),
-        (r"\b(got) ta\b", r"\1ta"),
-        (r"\b(gim|lem) me\b", r"\1me"),
-        # A sentence end or comma glued to the next word; not in ``shop.com`` or ``p.m.``.
-        (
-            r"([a-z]{2}[.?!]|[a-z],|\.\.\.)(?!(?:\w+\.)*(?:com|org|net|edu|gov|cn|uk)\b)"
-            r"(?=[a-z]{2}|i\b)",
-            r"\1 ",
-        ),
-        (r" {2,}", " "),
-    )
-)
 
 
 def _reread(match: re.Match[str]) -> str:
@@ -120,50 +88,25 @@ _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$")
 _CODE = re.compile(r"[a-z]{1,2}\d[a-z0-9]*")
 
-_DATA = tomllib.loads(resources.files(__package__).joinpath("casing.toml").read_text("utf-8"))
-
-
-def _words(*names: str) -> frozenset[str]:
-    """Words of these lists of ``casing.toml``."""
-    return frozenset(word for name in names for word in _DATA[name].split())
-
-
-_SURNAMES = _words("surnames")
-_PLACES = _words("places")
-_AMBIGUOUS_GIVEN_NAMES = _words("ambiguous_given_names")
-_AMBIGUOUS_SURNAMES = _words("ambiguous_surnames")
-_STREETS = _words("streets")
-_INSTITUTIONS = _words("institutions")
+_LISTS = {name: frozenset(text.split()) for name, text in _DATA.items() if isinstance(text, str)}
 _PHRASES = [phrase.strip() for phrase in _DATA["phrases"].split(",")]
 _SPELLINGS: dict[str, str] = {
-    **{word: word.upper() for word in _words("initialisms")},
+    **{word: word.upper() for word in _LISTS["initialisms"]},
     **_DATA["spellings"],
 }
-_NAMES = _words("given_names", "surnames")
-_PROPER = _words("peoples", "calendar", "miscellaneous") | {"i"}
-_PROPER_PARTS = _words("peoples", "calendar", "places")
-_AFTER_RANKS = _NAMES | _AMBIGUOUS_SURNAMES
-
+_NAMES = _LISTS["given_names"] | _LISTS["surnames"]
+_RANKED = _NAMES | _LISTS["ambiguous_surnames"]
+_PROPER = _LISTS["peoples"] | _LISTS["calendar"] | _LISTS["miscellaneous"] | {"i"}
+_PROPER_PARTS = _LISTS["peoples"] | _LISTS["calendar"] | _LISTS["places"]
 _PHRASE = re.compile(
     r"\b(?:"
     + "|".join(map(re.escape, sorted(_PHRASES, key=len, reverse=True)))
     + r"|(?:bank|university) of (?:"
-    + "|".join(sorted(_PLACES))
+    + "|".join(sorted(_LISTS["places"]))
     + r"))\b"
 )
 _SMALL = frozenset({"and", "de", "of", "the"})
 
-_TITLES = _words("titles")
-_RANKS = _words("ranks")
-_ABBREVIATED = _TITLES | {"st"}
-_GREETINGS = _words("greetings")
-_INTRODUCED = _words("introduced")
-_BEFORE_NAME = _words("before_name")
-_DETERMINERS = _words("determiners")
-_BEFORE_VERB_MISS = _words("before_verb_miss")
-_AFTER_VERB_MISS = _words("after_verb_miss")
-_BEFORE_MONTH = _words("before_month")
-_BEFORE_COUNTRY = _words("before_country")
 _ORDINAL = re.compile(
     r"\d.*|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth"
     r"|\w+teenth|twentieth|twenty|thirtieth|thirty"
@@ -192,7 +135,7 @@ class _Word:
         if not self.previous:
             return True
         initial = len(self.previous) == 1 and self.previous.isalpha() and self.previous not in "ai"
-        if initial or self.previous in _ABBREVIATED:
+        if initial or self.previous in _LISTS["titles"] | {"st"}:
             return False
         return re.search(r"[.?!][\"']?\s", self.before) is not None
 
@@ -225,11 +168,11 @@ def _kind(word: _Word) -> _Kind:
         return "plain"
     if word.base in _SPELLINGS:
         return "spelt"
-    if word.base in _TITLES or _is_rank_or_miss(word):
+    if word.base in _LISTS["titles"] or _is_rank_or_miss(word):
         return "title"
     if _is_name(word):
         return "name"
-    if word.base in _PLACES or _is_named_place(word):
+    if word.base in _LISTS["places"] or _is_named_place(word):
         return "place"
     parts = word.base.split("-")
     if (
@@ -257,11 +200,11 @@ def _is_rank_or_miss(word: _Word) -> bool:
     """``professor smith``, ``miss green``; not ``the doctor`` or ``miss the boat``."""
     if word.after != " ":
         return False
-    known = _CLITIC.sub("", word.following) in _AFTER_RANKS
+    known = _CLITIC.sub("", word.following) in _RANKED
     if word.text == "miss":
-        is_verb = word.previous in _BEFORE_VERB_MISS and word.before == " "
-        return known or not (is_verb or word.following in _AFTER_VERB_MISS)
-    return word.text in _RANKS and known and word.previous not in _DETERMINERS
+        is_verb = word.previous in _LISTS["before_verb_miss"] and word.before == " "
+        return known or not (is_verb or word.following in _LISTS["after_verb_miss"])
+    return word.text in _LISTS["ranks"] and known and word.previous not in _LISTS["determiners"]
 
 
 def _is_name(word: _Word) -> bool:
@@ -269,37 +212,47 @@ def _is_name(word: _Word) -> bool:
         return True
     if word.previous_kind == "title" and word.base.isalpha():
         return True
-    if word.base in _AMBIGUOUS_SURNAMES and word.before == " ":
+    if word.base in _LISTS["ambiguous_surnames"] and word.before == " ":
         return word.previous_kind == "name" and not word.previous.endswith("'s")
-    return word.base in _AMBIGUOUS_GIVEN_NAMES and _is_addressed_or_introduced(word)
+    return word.base in _LISTS["ambiguous_given_names"] and _is_addressed_or_introduced(word)
 
 
 def _is_addressed_or_introduced(word: _Word) -> bool:
     """Whether an everyday word stands where a speaker puts a name."""
-    if word.before == " " and (word.previous_kind == "joint" or word.previous in _BEFORE_NAME):
+    if word.before == " " and (
+        word.previous_kind == "joint" or word.previous in _LISTS["before_name"]
+    ):
         return True
-    if word.after == " " and word.following in _SURNAMES:
+    if word.after == " " and word.following in _LISTS["surnames"]:
         return True
     if not word.pauses:
         return False
-    greeted = word.previous in _GREETINGS and word.before in (" ", ", ")
-    introduced = word.previous in _INTRODUCED and word.before == " "
+    greeted = word.previous in _LISTS["greetings"] and word.before in (" ", ", ")
+    introduced = word.previous in _LISTS["introduced"] and word.before == " "
     return greeted or introduced or (word.before == ", " and word.after[:1] != ",")
 
 
 def _is_named_place(word: _Word) -> bool:
     """``brown university``, ``green street`` (both words), ``heathrow airport``."""
-    if word.base in _AMBIGUOUS_SURNAMES and word.after == " " and word.following in _STREETS:
+    if (
+        word.base in _LISTS["ambiguous_surnames"]
+        and word.after == " "
+        and word.following in _LISTS["streets"]
+    ):
         return True
     follows_name = word.before == " " and word.previous_kind in ("name", "place", "phrase")
     return (
-        word.base in _INSTITUTIONS | _STREETS and follows_name and not word.previous.endswith("'s")
+        word.base in _LISTS["institutions"] | _LISTS["streets"]
+        and follows_name
+        and not word.previous.endswith("'s")
     )
 
 
 def _is_month_or_country(word: _Word) -> bool:
     """``may`` and ``march`` in dates; ``turkey`` where one can be or go."""
     if word.text in ("may", "march"):
-        dated = word.before == " " and word.previous in _BEFORE_MONTH
+        dated = word.before == " " and word.previous in _LISTS["before_month"]
         return dated or (word.after == " " and _ORDINAL.fullmatch(word.following) is not None)
-    return word.base == "turkey" and word.before == " " and word.previous in _BEFORE_COUNTRY
+    return (
+        word.base == "turkey" and word.before == " " and word.previous in _LISTS["before_country"]
+    )

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import ipaddress
+import io
 import logging
-import os
 import re
-import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from botchat.errors import BotChatError, ConfigError, DataError
+from botchat.workspace.files import write_atomic
 
 log = logging.getLogger("botchat")
 
@@ -38,13 +37,7 @@ _REMOTE = re.compile(
     r"(?:datasets/)?(?P<name>[^/@]+/[^/@]+)(?:/(?P<config>[^/@]+))?(?:@(?P<split>[^/@]+))?"
 )
 _LOCAL = re.compile(r"(?P<path>[./~].*?)(?:@(?P<split>[^/@]+))?")
-_LOADERS = {
-    ".arrow": "arrow",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".parquet": "parquet",
-}
+_SUFFIXES = (".arrow", ".csv", ".json", ".jsonl", ".parquet")
 
 
 def load_rows(uri: str) -> Iterator[dict[str, Any]]:
@@ -105,28 +98,23 @@ def fetch_mutual(
     _check_scheme(url)
     try:
         cache_dir.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=cache_dir, prefix="mutual-", suffix=".part")
     except OSError as error:
         raise DataError(f"cannot write to {cache_dir}: {error.strerror}") from None
-    partial = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            _download(url, file, max_bytes, timeout_s)
-        if not _matches(partial, digest):
-            raise DataError(
-                f"{url}: its data/mutual/test is not the 886 items expected "
-                f"(digest {digest[:12]}...); {by_hand}"
-            )
-        partial.replace(target)
+        archive = _download(url, max_bytes, timeout_s)
     except (OSError, http.client.HTTPException) as error:
         raise DataError(f"cannot download {url}: {_reason(error)}; {by_hand}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    if not _matches(io.BytesIO(archive), digest):
+        raise DataError(
+            f"{url}: its data/mutual/test is not the 886 items expected "
+            f"(digest {digest[:12]}...); {by_hand}"
+        )
+    write_atomic(target, archive)
     log.info("%s: downloaded from %s", target, url)
     return target
 
 
-def mutual_digest(archive: Path) -> str:
+def mutual_digest(archive: Path | IO[bytes]) -> str:
     """SHA-256 over the lines ``<name> <SHA-256 of the content>`` of the test split, sorted.
 
     Names are without the archive's top folder, ``data/mutual/test/test_<n>.txt``.
@@ -159,16 +147,11 @@ def _check_access(uri: str, name: str) -> None:
 
     try:
         HfApi().auth_check(name, repo_type="dataset")
-    except GatedRepoError:
-        raise ConfigError(
-            f"{uri}: the dataset is gated; accept its terms on its page on the hub, "
-            "then log in with: hf auth login"
-        ) from None
-    except RepositoryNotFoundError:
-        raise ConfigError(
-            f"{uri}: no dataset {name!r} on the hub, or a private one; check the name, "
-            "or log in with: hf auth login"
-        ) from None
+    except (GatedRepoError, RepositoryNotFoundError) as error:
+        fault = f"no dataset {name!r} on the hub, or a private one; check the name, or"
+        if isinstance(error, GatedRepoError):
+            fault = "the dataset is gated; accept its terms on its page on the hub, then"
+        raise ConfigError(f"{uri}: {fault} log in with: hf auth login") from None
     except HFValidationError as error:
         raise ConfigError(f"{uri}: not a dataset's name: {_one_line(error)}") from None
     except Exception as error:  # the http client's errors have no public root here
@@ -196,9 +179,10 @@ def _open_local(path: Path) -> Mapping[str, Iterable[Any]]:
 
     splits: Mapping[str, Iterable[Any]]
     if path.is_file():
-        if path.suffix.lower() not in _LOADERS:
-            raise ConfigError(f"{path}: not one of {', '.join(_LOADERS)}; convert it")
-        loader = _LOADERS[path.suffix.lower()]
+        suffix = path.suffix.lower()
+        if suffix not in _SUFFIXES:
+            raise ConfigError(f"{path}: not one of {', '.join(_SUFFIXES)}; convert it")
+        loader = suffix[1:].replace("jsonl", "json")
         splits = load_dataset(loader, data_files=str(path), streaming=True)
         return splits
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
@@ -222,7 +206,7 @@ def _split(
 # ------------------------------------------------------------------------------------- download
 
 
-def _matches(archive: Path, digest: str) -> bool:
+def _matches(archive: Path | IO[bytes], digest: str) -> bool:
     try:
         return mutual_digest(archive) == digest
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
@@ -231,52 +215,37 @@ def _matches(archive: Path, digest: str) -> bool:
 
 def _check_scheme(url: str) -> None:
     parts = urllib.parse.urlsplit(url)
-    if parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
-        return
-    raise ConfigError(f"{url}: only https is fetched (http only from this machine)")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme != "https" and not (parts.scheme == "http" and here):
+        raise ConfigError(f"{url}: only https is fetched (http only from this machine)")
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Redirects that stay where `_check_scheme` allows."""
 
     def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
+        self, req: urllib.request.Request, fp: IO[bytes], *response: Any
     ) -> urllib.request.Request | None:
-        """Follow, or refuse as an error of the download."""
+        """Follow, or refuse as an error of the download; the new address is the last argument."""
         try:
-            _check_scheme(newurl)
+            _check_scheme(response[-1])
         except ConfigError as error:
             fp.close()
             raise urllib.error.URLError(f"redirected to {error}") from None
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        return super().redirect_request(req, fp, *response)
 
 
-def _download(url: str, file: IO[bytes], max_bytes: int, timeout_s: float) -> None:
+def _download(url: str, max_bytes: int, timeout_s: float) -> bytes:
     opener = urllib.request.build_opener(_SafeRedirects())
     request = urllib.request.Request(url, headers={"User-Agent": "botchat"})
     with opener.open(request, timeout=timeout_s) as response:
-        promised = int(response.headers.get("Content-Length") or 0)
-        received = 0
-        while chunk := response.read(2**16):
-            received += len(chunk)
-            if received > max_bytes:
-                raise urllib.error.URLError(f"longer than {max_bytes:,} bytes")
-            file.write(chunk)
-        if received < promised:
-            raise urllib.error.URLError(f"broke off after {received:,} of {promised:,} bytes")
+        content: bytes = response.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise urllib.error.URLError(f"longer than {max_bytes:,} bytes")
+    promised = int(response.headers.get("Content-Length") or 0)
+    if len(content) < promised:
+        raise urllib.error.URLError(f"broke off after {len(content):,} of {promised:,} bytes")
+    return content
 
 
 def _reason(error: Exception) -> str:

@@ -29,7 +29,7 @@ from botchat.errors import DataError
 from botchat.records import N_SEED, Seed
 from botchat.seeds.casing import readable
 
-_ITEM = re.compile(r"(?:(?:.*/)?test/)?test_([0-9]+)\.txt")
+_ITEM = re.compile(r"(?:(?:.*/)?test/)?test_[0-9]+\.txt")
 _MARK = re.compile(r"(?:^|\s)(?:([mf]) )?:(?=\s|$)")
 
 _KEPT = frozenset({"d83cfd7a4908957d"})
@@ -62,19 +62,14 @@ def from_mutual(files: Mapping[str, bytes], where: str) -> list[Seed]:
     is the folder or archive, for messages. Raises `DataError` for an item that is not MuTual's
     layout, two items with one number, or no seed.
     """
-    items: dict[int, _Item] = {}
     names: dict[int, str] = {}
-    for name, content in files.items():
-        match = _ITEM.fullmatch(name)
-        if match is None or not is_mutual_item(name):
-            continue
-        number = int(match.group(1))
-        if number in items:
+    for name in filter(is_mutual_item, files):
+        number = int(name.rpartition("_")[2].removesuffix(".txt"))
+        if (other := names.setdefault(number, name)) != name:
             raise DataError(
-                f"{where}: MuTual item {number} is there twice ({names[number]}, {name}); "
-                "remove one"
+                f"{where}: MuTual item {number} is there twice ({other}, {name}); remove one"
             )
-        items[number], names[number] = _read(content, f"{where}: {name}"), name
+    items = {number: _read(files[name], f"{where}: {name}") for number, name in names.items()}
     seeds = [
         Seed(f"MT-{number}", tuple(readable(turn.text) for turn in turns))
         for number, turns in sorted(_distinct(items).items())

@@ -84,7 +84,14 @@ def from_csv(data: bytes, where: str) -> list[Seed]:
 
 def from_xlsx(data: bytes, where: str) -> list[Seed]:
     """Read the first sheet, columns under a header in its first row (BotChat: index, conv-GT)."""
-    return _seeds(_sheet_rows(_sheet(data, where), where), where)
+    header, *rows = _sheet(data, where) or [()]
+    names = ["" if name is None else str(name) for name in header]
+    filled = (
+        _Row(f"{where} row {n}", dict(zip(names, cells, strict=False)))
+        for n, cells in enumerate(rows, 2)
+        if any(cell not in (None, "") for cell in cells)
+    )
+    return _seeds(filled, where)
 
 
 # ------------------------------------------------------------------------------- rows of a file
@@ -145,13 +152,6 @@ def _sheet(data: bytes, where: str) -> list[Sequence[object]]:
         raise DataError(
             f"{where}: not a readable xlsx workbook ({type(error).__name__}); {advice}"
         ) from error
-
-
-def _sheet_rows(rows: Sequence[Sequence[object]], where: str) -> Iterator[_Row]:
-    names = ["" if name is None else str(name) for name in rows[0]] if rows else []
-    for n, cells in enumerate(rows[1:], 2):
-        if any(cell not in (None, "") for cell in cells):
-            yield _Row(f"{where} row {n}", dict(zip(names, cells, strict=False)))
 
 
 def _text(data: bytes, where: str) -> str:

@@ -24,7 +24,8 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from importlib import resources
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,45 +38,7 @@ from botchat.workspace.files import make_folder
 
 SCHEMA = 1
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS calls (
-    key TEXT PRIMARY KEY,
-    model TEXT NOT NULL,
-    stage TEXT NOT NULL,
-    outcome TEXT NOT NULL,
-    text TEXT NOT NULL,
-    finish_reason TEXT,
-    prompt_tokens INTEGER,
-    completion_tokens INTEGER,
-    cached_tokens INTEGER,
-    cost_usd REAL,
-    latency_s REAL NOT NULL,
-    at REAL NOT NULL,
-    detail TEXT NOT NULL,
-    sent TEXT NOT NULL,
-    request BLOB NOT NULL,
-    raw BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS attempts (
-    key TEXT NOT NULL,
-    model TEXT NOT NULL,
-    at REAL NOT NULL,
-    outcome TEXT NOT NULL,
-    status INTEGER,
-    detail TEXT NOT NULL,
-    latency_s REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS quirks (identity TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS batches (
-    tag TEXT PRIMARY KEY,
-    id TEXT,
-    model TEXT NOT NULL,
-    at REAL NOT NULL,
-    sent TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS batched (key TEXT PRIMARY KEY, tag TEXT NOT NULL) WITHOUT ROWID;
-"""
+_TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
 
 class StoredCall(msgspec.Struct, frozen=True):
@@ -101,24 +64,19 @@ class StoredCall(msgspec.Struct, frozen=True):
 
     def reply(self) -> Reply:
         """The answer, as it was when it was stored."""
+        told = msgspec.structs.asdict(self)
         return Reply(
-            self.outcome,
-            text=self.text,
-            finish_reason=self.finish_reason,
-            usage=Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens),
-            latency_s=self.latency_s,
-            cost_usd=self.cost_usd,
-            detail=self.detail,
-            raw=self.raw,
-            sent=self.sent,
-            key=self.key,
+            usage=Usage(*(told[name] for name in _COUNTS)),
+            **{name: told[name] for name in _REPLY},
         )
 
 
 _FIELDS = StoredCall.__struct_fields__
+_COUNTS = [field.name for field in fields(Usage)]
+_REPLY = [field.name for field in fields(Reply) if field.name in _FIELDS]
 _INSERT = (
     f"INSERT OR IGNORE INTO calls ({', '.join(_FIELDS)}) "
-    f"VALUES ({', '.join(f':{field}' for field in _FIELDS)})"
+    f"VALUES ({', '.join(f':{name}' for name in _FIELDS)})"
 )
 
 
@@ -197,22 +155,12 @@ class Ledger:
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
         call = StoredCall(
-            key=key,
             model=model,
             stage=stage,
             at=time.time(),
             request=msgspec.Raw(request),
-            outcome=reply.outcome,
-            text=reply.text,
-            finish_reason=reply.finish_reason,
-            prompt_tokens=reply.usage.prompt_tokens,
-            completion_tokens=reply.usage.completion_tokens,
-            cached_tokens=reply.usage.cached_tokens,
-            latency_s=reply.latency_s,
-            cost_usd=reply.cost_usd,
-            detail=reply.detail,
-            raw=reply.raw,
-            sent=dict(reply.sent),
+            **vars(reply.usage),
+            **{name: getattr(reply, name) for name in _REPLY} | {"key": key},
         )
         self._write(_INSERT, _row(call))
 
@@ -257,14 +205,14 @@ class Ledger:
 
     def batches_of(self, keys: Iterable[str]) -> list[NotedBatch]:
         """The noted batches that may still answer some of the calls ``keys``."""
-        by_tag: dict[str, set[str]] = {}
-        for key in keys:
-            for (tag,) in self.select("SELECT tag FROM batched WHERE key=?", key):
-                by_tag.setdefault(tag, set()).add(key)
+        rows = self.select(
+            "SELECT tag, id, sent, json_group_array(key) FROM batched JOIN batches USING (tag)"
+            " WHERE key IN (SELECT value FROM json_each(?)) GROUP BY tag ORDER BY at",
+            json.dumps(list(keys)),
+        )
         return [
-            NotedBatch(tag, id, json.loads(sent), frozenset(by_tag[tag]))
-            for tag, id, sent in self.select("SELECT tag, id, sent FROM batches ORDER BY at")
-            if tag in by_tag
+            NotedBatch(tag, id, json.loads(sent), frozenset(json.loads(found)))
+            for tag, id, sent, found in rows
         ]
 
     def unbatch(self, keys: Sequence[str]) -> None:
@@ -318,10 +266,8 @@ class Ledger:
         return sum(new), len(new) - sum(new)
 
     def _write(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> None:
-        try:
+        with self._transaction():
             self._db.execute(sql, values)
-        except sqlite3.Error as error:
-            raise self._failed(error) from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -330,12 +276,13 @@ class Ledger:
             self._db.execute("BEGIN IMMEDIATE")
             yield
             self._db.execute("COMMIT")
-        except BaseException as error:
+        except sqlite3.Error as error:
+            raise BotChatError(
+                f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
+            ) from None
+        finally:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
-                raise self._failed(error) from None
-            raise
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -347,11 +294,6 @@ class Ledger:
                 f"cannot read the ledger {self.path}: {error}; if it is damaged, move it away and "
                 "bring back what was exported, with: botchat ledger import FILE"
             ) from None
-
-    def _failed(self, error: sqlite3.Error) -> BotChatError:
-        return BotChatError(
-            f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
-        )
 
 
 def _row(call: StoredCall) -> dict[str, Any]:
@@ -400,18 +342,16 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
     rows = ledger.select(
-        "SELECT key, outcome IN ('ok', 'truncated'), prompt_tokens, completion_tokens,"
-        " cost_usd, latency_s FROM calls WHERE key IN (SELECT value FROM json_each(?))",
+        "SELECT key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
+        " coalesce(prompt_tokens, completion_tokens) IS NULL"
+        " AND outcome NOT IN ('ok', 'truncated')"
+        " FROM calls WHERE key IN (SELECT value FROM json_each(?))",
         json.dumps(list(keys)),
     )
-    found = {}
-    for key, usable, prompt, completion, cost, latency in rows:
-        if prompt is None and completion is None and not usable:
-            found[key] = Bill(0, 0.0, latency)
-        else:
-            known = prompt is not None and completion is not None
-            found[key] = Bill(prompt + completion if known else None, cost, latency)
-    return found
+    return {
+        key: Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
+        for key, tokens, cost, latency, free in rows
+    }
 
 
 def stats(ledger: Ledger) -> list[ModelStats]:
@@ -455,13 +395,10 @@ def export(ledger: Ledger, path: Path) -> int:
 
 
 def import_(ledger: Ledger, path: Path) -> tuple[int, int]:
-    """Add the calls of an exported ledger: (added, already here).
+    """Add the calls of an exported ledger, all or none: (added, already here).
 
     Every key is checked against its request, so a damaged or edited request cannot answer for
-    another. All or nothing.
-
-    Raises:
-        DataError: a line that is not an exported call; names file and line.
+    another. Raises `DataError`, with file and line.
     """
     try:
         with _open(path, "rb") as file:

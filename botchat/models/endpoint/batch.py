@@ -16,8 +16,10 @@ import asyncio
 import secrets
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
+
+import httpx2
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
@@ -31,7 +33,7 @@ from botchat.models.endpoint.batch_endpoint import (
     Problem,
     input_line,
 )
-from botchat.models.endpoint.openai_api import HttpResponse, OpenAIModel
+from botchat.models.endpoint.openai_api import OpenAIModel
 from botchat.models.limits import Prices, Retry
 from botchat.parallel import until_quiet
 from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_key
@@ -87,7 +89,7 @@ class BatchModel:
 
         Raises `FatalModelError`: the endpoint has no Batch API, or none for this model or key.
         """
-        if self._endpoint.stopped:
+        if self._endpoint.stopped.is_set():
             raise asyncio.CancelledError
         key = request_key(request_json(self.identity, messages, decoding))
         request = self._waiting.get(key)
@@ -102,7 +104,7 @@ class BatchModel:
 
     async def stop(self) -> None:
         """Wait for no batch any more; those under way stay noted for the next run."""
-        self._endpoint.stop()
+        self._endpoint.stopped.set()
         await asyncio.gather(*self._tasks)
 
     # --- from requests to batches ----------------------------------------------------------------
@@ -111,7 +113,7 @@ class BatchModel:
         """Wait until no task asks more, then collect what was sent and send the rest."""
         # If this is too early, it costs one more batch, nothing else.
         await until_quiet(lambda: len(self._queue))
-        if self._endpoint.stopped:
+        if self._endpoint.stopped.is_set():
             raise asyncio.CancelledError
         requests = {request.key: request for request in self._queue}
         self._queue = []
@@ -238,7 +240,8 @@ class BatchModel:
             if line is not None and line.error is not None:
                 why = self._model.clean(f"{why}: {line.error}")[:500]
             return Reply("transport", detail=why, retry_after_s=0.0, sent=sent)
-        response = HttpResponse(line.response.status_code, {}, bytes(line.response.body))
+        content = bytes(line.response.body)
+        response = httpx2.Response(line.response.status_code, content=content)
         try:
             return self._model.read(response, sent)
         except FatalModelError as error:
@@ -269,8 +272,7 @@ class BatchModel:
 
 def discounted(prices: Prices) -> Prices:
     """Prices of tokens in a batch."""
-    full = (prices.input, prices.output, prices.cached)
-    return Prices(*(None if price is None else price * PRICE_FACTOR for price in full))
+    return Prices(*(price and price * PRICE_FACTOR for price in astuple(prices)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
@@ -18,7 +20,7 @@ import openai
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Reply
-from botchat.models.endpoint.openai_api import HttpResponse, OpenAIModel
+from botchat.models.endpoint.openai_api import OpenAIModel
 from botchat.models.limits import Retry
 
 URL: Final = "/v1/chat/completions"
@@ -102,31 +104,23 @@ class Line(msgspec.Struct):
     error: Problem | None = None
 
 
+@dataclass(frozen=True, eq=False)
 class BatchEndpoint:
     """The Batch API of one model's endpoint.
 
     Every exchange may raise `FatalModelError` (no attempt can help), `GivenUpError` (all attempts
-    failed) and, after `stop`, ``CancelledError``.
+    failed) and, once it is stopped, ``CancelledError``.
     """
 
-    def __init__(self, model: OpenAIModel) -> None:
-        """``model`` makes the exchanges and reads errors."""
-        self._model = model
-        self._stopped = asyncio.Event()
-
-    @property
-    def stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return self._stopped.is_set()
-
-    def stop(self) -> None:
-        """Begin no other exchange and end every `pause`; an exchange under way is not cut."""
-        self._stopped.set()
+    model: OpenAIModel
+    """Makes the exchanges and reads errors."""
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    """Once set, no exchange begins and every `pause` ends; an exchange under way is not cut."""
 
     async def pause(self, seconds: float) -> None:
         """Wait, unless stopped."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), seconds)
+            await asyncio.wait_for(self.stopped.wait(), seconds)
 
     async def upload(self, name: str, data: bytes) -> str:
         """Id of a new input file."""
@@ -135,7 +129,7 @@ class BatchEndpoint:
             lambda client: client.files.with_raw_response.create(
                 file=(f"{name}.jsonl", data), purpose="batch"
             ),
-            _read_id,
+            lambda body: _NAMED.decode(body).id,
             longer_s=TRANSFER_S,
         )
 
@@ -149,22 +143,22 @@ class BatchEndpoint:
                 completion_window="24h",
                 metadata={_TAG: tag},
             ),
-            _read_id,
+            lambda body: _NAMED.decode(body).id,
             # An attempt whose response was lost may have made it.
             done_already=lambda: self.find(tag),
         )
 
     async def find(self, tag: str) -> str | None:
         """Id of the batch with ``tag`` in its metadata, if there is one."""
-        page = await self._page(openai.omit)
-        while page.data:
+        after: str | openai.Omit = openai.omit
+        while True:
+            page = await self._ask("list its batches", partial(_list, after=after), _PAGE.decode)
             for batch in page.data:
                 if (batch.metadata or {}).get(_TAG) == tag:
                     return batch.id
-            if not page.has_more:
-                break
-            page = await self._page(page.data[-1].id)
-        return None
+            if not page.data or not page.has_more:
+                return None
+            after = page.data[-1].id
 
     async def look(self, id: str) -> Batch:
         """The batch as it is now."""
@@ -172,7 +166,7 @@ class BatchEndpoint:
             f"look at batch {id}",
             lambda client: client.batches.with_raw_response.retrieve(id),
             _BATCH.decode,
-            retry=PATIENT,
+            patient=True,
         )
 
     async def lines(self, file: str) -> list[Line]:
@@ -183,16 +177,9 @@ class BatchEndpoint:
         return await self._ask(
             "fetch the output of a batch",
             lambda client: client.files.with_raw_response.content(file),
-            _read_lines,
-            retry=PATIENT,
+            lambda body: _LINE.decode_lines(body.decode("utf-8", "replace")),
+            patient=True,
             longer_s=TRANSFER_S,
-        )
-
-    async def _page(self, after: str | openai.Omit) -> _Page:
-        return await self._ask(
-            "list its batches",
-            lambda client: client.batches.with_raw_response.list(after=after, limit=100),
-            _PAGE.decode,
         )
 
     async def _ask(
@@ -201,19 +188,15 @@ class BatchEndpoint:
         send: Callable[[openai.AsyncOpenAI], Awaitable[_RawResponse]],
         read: Callable[[bytes], T],
         *,
-        retry: Retry | None = None,
+        patient: bool = False,
         longer_s: float = 0.0,
         done_already: Callable[[], Awaitable[T | None]] | None = None,
     ) -> T:
-        """One exchange, tried again if that may help.
+        """One exchange, to do ``what``, tried again if that may help.
 
-        Args:
-            what: for messages.
-            send: makes the request.
-            read: finds the result in the body; raises what msgspec raises.
-            retry: when it is tried again; ``None``: `RETRY`.
-            longer_s: added to the ``timeout_s`` of a call.
-            done_already: called before another attempt; its result, if any, is the result.
+        ``read`` finds the result in the body, and raises what msgspec raises. ``longer_s`` is added
+        to the ``timeout_s`` of a call. ``done_already`` is called before another attempt; its
+        result, if any, is the result.
         """
 
         async def response(client: openai.AsyncOpenAI) -> httpx2.Response:
@@ -221,20 +204,21 @@ class BatchEndpoint:
 
         failures, waited_s = 0, 0.0
         while True:
-            if self.stopped:
+            if self.stopped.is_set():
                 raise asyncio.CancelledError
-            found = await self._model.exchange(response, longer_s)
+            found = await self.model.exchange(response, longer_s)
             if isinstance(found, Reply):
                 failure = found
-            elif found.status >= 300:
+            elif found.status_code >= 300:
                 failure = self._failure(what, found)
             else:
                 try:
-                    return read(found.body)
+                    return read(found.content)
                 except (msgspec.MsgspecError, RecursionError):
                     failure = Reply("malformed", detail="unreadable answer", retry_after_s=0.0)
             failures += 1
-            wait_s = (retry or RETRY).wait_s(failures, failure.retry_after_s or 0.0, waited_s)
+            retry = PATIENT if patient else RETRY
+            wait_s = retry.wait_s(failures, failure.retry_after_s or 0.0, waited_s)
             if wait_s is None:
                 raise GivenUpError(f"cannot {what}: {failure.detail} (tried {failures} times)")
             waited_s += wait_s
@@ -242,15 +226,15 @@ class BatchEndpoint:
             if done_already is not None and (result := await done_already()) is not None:
                 return result
 
-    def _failure(self, what: str, response: HttpResponse) -> Reply:
+    def _failure(self, what: str, response: httpx2.Response) -> Reply:
         """The error that a response is; raises `FatalModelError` if no further attempt can help."""
         without = f"while BotChat tried to {what}; without --batch it need not"
         try:
-            failure = self._model.read(response, self._model.quirks)
+            failure = self.model.read(response, self.model.quirks)
         except FatalModelError as error:
             raise FatalModelError(f"{error} ({without})") from None
         if failure.retry_after_s is None:
-            raise FatalModelError(f"{self._model.where}: {failure.detail} ({without})")
+            raise FatalModelError(f"{self.model.where}: {failure.detail} ({without})")
         return failure
 
 
@@ -280,10 +264,5 @@ def input_line(key: str, body: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def _read_id(data: bytes) -> str:
-    return _NAMED.decode(data).id
-
-
-def _read_lines(data: bytes) -> list[Line]:
-    lines = data.decode("utf-8", "replace").split("\n")
-    return [_LINE.decode(line) for line in lines if line.strip()]
+def _list(client: openai.AsyncOpenAI, after: str | openai.Omit) -> Awaitable[_RawResponse]:
+    return client.batches.with_raw_response.list(after=after, limit=100)

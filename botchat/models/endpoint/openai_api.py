@@ -23,11 +23,13 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+import tomllib
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from importlib import resources
+from typing import Any
 
 import httpx2
 import msgspec
@@ -43,66 +45,32 @@ from botchat.workspace.config import ModelSettings, public_url
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_-]{12,}")
 """A key of somebody else."""
 
-_OVERFLOW = re.compile(
-    r"context.?length|context.?window|maximum context|too many (?:input )?tokens|prompt is too long"
-    r"|input is too long|reduce the length|exceeds? the (?:available )?context"
-    r"|larger than the maximum|longer than the (?:model|maximum)",
-    re.IGNORECASE,
-)
-_WINDOW = re.compile(r"(?:context (?:length|window|size)|maximum)\D{0,40}?(\d{3,8})", re.IGNORECASE)
-_ALTERNATE = re.compile(r"altern|(?:first|start\w*)[^.]{0,40}(?:message|role|user)", re.IGNORECASE)
-_NO_SYSTEM = re.compile(
-    r"system (?:role|message|prompt|instruction)s? (?:is |are )?not"
-    r"|(?:developer|system) instruction|only user and assistant|role.{0,20}system",
-    re.IGNORECASE,
-)
-_FILTERED = re.compile(
-    r"content.?(?:filter|policy|management)|moderation|flagged|safety", re.IGNORECASE
-)
-_QUOTA = re.compile(
-    r"insufficient.?(?:quota|balance|credit|funds)|billing|credit balance", re.IGNORECASE
-)
-
-
-_PARAMETERS = {
-    **{
-        name: re.compile(rf"\b{name}\b", re.IGNORECASE)
-        for name in ("max_tokens", "temperature", "seed", "logprobs", "top_logprobs")
-    },
-    "response_format": re.compile(r"response.?format|json.?schema|structured.?output", re.I),
-}
+_REFUSALS = tomllib.loads(resources.files(__package__).joinpath("refusals.toml").read_text("utf-8"))
+_TOLD = {name: re.compile(said, re.IGNORECASE) for name, said in _REFUSALS["wording"].items()}
+_PARAMETERS = {name: re.compile(said, re.I) for name, said in _REFUSALS["parameters"].items()}
 """Optional parameter -> how endpoints name it when they refuse it."""
 
 Send = Callable[[openai.AsyncOpenAI], Awaitable[httpx2.Response]]
 """Makes one request through the client."""
 
 
-class HttpResponse(NamedTuple):
-    """What came back, whole."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
+@dataclass(eq=False)
 class Connection:
     """One server with one key: a client, shared by all its models."""
 
-    def __init__(
-        self, base_url: str, key: Callable[[], str | None], max_body: int = MAX_BODY
-    ) -> None:
-        """``key`` is called at the first request; ``max_body``: bytes read of a response's body."""
-        self.base_url = base_url
-        self.max_body = max_body
-        self._key = key
-        self._client: openai.AsyncOpenAI | None = None
-        self._secrets: tuple[str, ...] = ()
+    base_url: str
+    key: Callable[[], str | None] = field(repr=False)
+    """Called at the first request."""
+    max_body: int = MAX_BODY
+    """Bytes read of a response's body."""
+    _client: openai.AsyncOpenAI | None = field(default=None, init=False)
+    _secrets: tuple[str, ...] = field(default=(), init=False, repr=False)
 
     def client(self) -> openai.AsyncOpenAI:
         """The client, made at the first request: a ledger replays without a key."""
         if self._client is None:
             try:
-                key = self._key()
+                key = self.key()
             except ConfigError as error:
                 raise FatalModelError(str(error)) from None
             url = httpx2.URL(self.base_url)
@@ -155,6 +123,11 @@ class OpenAIModel:
         self._settings = settings
         self._connection = connection
         self._quirks: dict[str, Any] = dict(quirks)
+        self._allowed = [
+            (layout, system)
+            for layout, system in ARRANGEMENTS
+            if settings.layout in ("auto", layout) and settings.system in ("auto", system)
+        ]
 
     @property
     def quirks(self) -> dict[str, Any]:
@@ -174,17 +147,17 @@ class OpenAIModel:
         reply = response if isinstance(response, Reply) else self.read(response, quirks)
         return replace(reply, latency_s=time.monotonic() - started, sent=reply.sent or quirks)
 
-    async def exchange(self, send: Send, longer_s: float = 0.0) -> HttpResponse | Reply:
+    async def exchange(self, send: Send, longer_s: float = 0.0) -> httpx2.Response | Reply:
         """One HTTP exchange, or how it failed; ``longer_s`` is added to a call's ``timeout_s``."""
         client = self._connection.client()
         deadline_s = self._settings.timeout_s + longer_s
         try:
             async with asyncio.timeout(deadline_s):
-                response = await send(client)
+                return await send(client)
         except TimeoutError:
             return Reply("transport", detail=f"no reply within {deadline_s:g} s", retry_after_s=0.0)
         except openai.APIStatusError as error:
-            response = error.response
+            return error.response
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             # The transport's text is the kind of failure; the client's own may hold the URL.
             cause = error.__cause__ or error
@@ -194,15 +167,26 @@ class OpenAIModel:
         except BodyTooLargeError:
             detail = f"the body is larger than {self._connection.max_body} bytes"
             return Reply("malformed", detail=detail, retry_after_s=0.0)
-        return HttpResponse(response.status_code, response.headers, response.content)
 
-    def read(self, response: HttpResponse, sent: Mapping[str, Any]) -> Reply:
+    def read(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Reply:
         """What the response to a request sent with the quirks ``sent`` is, as the table above says.
 
         Raises:
             FatalModelError: no retry can make this model answer.
         """
-        reply = self._read(response, sent)
+        status, data = response.status_code, response.content
+        try:
+            parsed = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            parsed = None
+        raw = data.decode("utf-8", "replace")
+        if status == 200 and not isinstance(parsed, dict):
+            detail = f"the reply is not JSON: {' '.join(raw[:80].split())!r}"
+            reply = Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
+        elif status == 200 and not parsed.get("error"):
+            reply = read_completion(parsed, raw)
+        else:
+            reply = self._read_error(response, parsed, raw, sent)
         return replace(
             reply,
             text=self.clean(reply.text),
@@ -244,24 +228,10 @@ class OpenAIModel:
             body.pop("top_logprobs", None)
         return body | settings.extra
 
-    def _read(self, response: HttpResponse, sent: Mapping[str, Any]) -> Reply:
-        status, _, data = response
-        try:
-            parsed = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            parsed = None
-        raw = data.decode("utf-8", "replace")
-        if status == 200 and not isinstance(parsed, dict):
-            detail = f"the reply is not JSON: {' '.join(raw[:80].split())!r}"
-            return Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
-        if status == 200 and not parsed.get("error"):
-            return read_completion(parsed, raw)
-        return self._read_error(response, parsed, raw, sent)
-
     def _read_error(
-        self, response: HttpResponse, parsed: Any, raw: str, sent: Mapping[str, Any]
+        self, response: httpx2.Response, parsed: Any, raw: str, sent: Mapping[str, Any]
     ) -> Reply:
-        status = response.status
+        status = response.status_code
         code, message, parameter = error_parts(parsed, raw)
         if status == 200:  # an error object in disguise
             status = int(code) if code.isdigit() and 400 <= int(code) < 600 else 500
@@ -274,75 +244,55 @@ class OpenAIModel:
                 f"{self.where} redirects to {target or 'elsewhere'}: not followed; "
                 "correct its base_url"
             )
-        if status in (400, 403, 413, 422, 500) and _FILTERED.search(told):
+        if status in (400, 403, 413, 422, 500) and _TOLD["filtered"].search(told):
             return failed("filtered")
-        if status == 413 or (status in (400, 422, 500) and _OVERFLOW.search(told)):
-            if self._learn_window(message, sent):
-                return failed("overflow", retry_after_s=0.0, adapted=True)
-            return failed("overflow")
+        if status == 413 or (status in (400, 422, 500) and _TOLD["overflow"].search(told)):
+            window = _TOLD["window"].search(message)
+            if not window or self._settings.context_window or sent.get("context_window"):
+                return failed("overflow")
+            self._quirks["context_window"] = int(window[1])
+            return failed("overflow", retry_after_s=0.0, adapted=True)
         if status in (400, 403, 422, 500) and self._adapt(status, told, parameter, sent):
             return failed("transport", retry_after_s=0.0, adapted=True)
-        if status in (401, 402, 403, 404) or (status == 429 and _QUOTA.search(told)):
+        if status in (401, 402, 403, 404) or (status == 429 and _TOLD["quota"].search(told)):
             reason = {401: "check its key", 402: "check its account", 404: "check model and URL"}
             hint = reason.get(status, "check its key and account")
             raise FatalModelError(f"{self.where} cannot be used: {self.clean(said)}; {hint}")
-        if status in (408, 409, 425, 429) or status >= 500:
-            return failed("transport", retry_after_s=retry_after_s(response.headers))
-        return failed("transport")
-
-    def _learn_window(self, message: str, sent: Mapping[str, Any]) -> bool:
-        """Learn the context window from a refusal, unless it is known; whether it was learnt."""
-        window = _WINDOW.search(message)
-        if not window or self._settings.context_window or sent.get("context_window"):
-            return False
-        self._quirks["context_window"] = int(window[1])
-        return True
+        passing = status in (408, 409, 425, 429) or status >= 500
+        pause_s = retry_after_s(response.headers) if passing else None
+        return failed("transport", retry_after_s=pause_s)
 
     def _adapt(self, status: int, told: str, parameter: str, sent: Mapping[str, Any]) -> bool:
-        """Leave out or rearrange what the endpoint refuses; whether there is something new to try.
+        """Leave out, rename or rearrange what is refused; whether there is something new to try.
 
         It is enough that another call has learnt since the request went out with the quirks
         ``sent``.
         """
         if dict(sent) != self._quirks:
             return True
-        if self._leave_out(told, parameter):
-            return True
+        known: dict[str, str | None] = self._quirks.get("parameters", {})
+        for name, naming in _PARAMETERS.items():
+            if name not in known and (parameter == name or naming.search(told)):
+                better = name == "max_tokens" and "max_completion_tokens" in told
+                new = "max_completion_tokens" if better else None
+                self._quirks["parameters"] = known | {name: new}
+                return True
         if status == 403:  # OpenAI refuses log-probabilities so; no endpoint refuses a layout so
             return False
-        if _NO_SYSTEM.search(told) and self._arrange(need_system_in_user=True):
+        no_system = _TOLD["no_system"].search(told)
+        if no_system and self._arrange(need_system_in_user=True):
             return True
-        return bool(_ALTERNATE.search(told) or _NO_SYSTEM.search(told)) and self._arrange()
-
-    def _leave_out(self, told: str, parameter: str) -> bool:
-        """Leave out or rename a refused parameter; whether there is one that still was sent."""
-        known: dict[str, str | None] = dict(self._quirks.get("parameters", {}))
-        for name, naming in _PARAMETERS.items():
-            if name in known or not (parameter == name or naming.search(told)):
-                continue
-            better = name == "max_tokens" and "max_completion_tokens" in told
-            self._quirks["parameters"] = known | {name: "max_completion_tokens" if better else None}
-            return True
-        return False
+        return bool(no_system or _TOLD["alternate"].search(told)) and self._arrange()
 
     def _arrangement(self, quirks: Mapping[str, Any]) -> tuple[str, str]:
-        """Layout and place of the system prompt: as learnt, as set, or the natural ones."""
-        layout, system = self._settings.layout, self._settings.system
-        return (
-            quirks.get("layout") or ("natural" if layout == "auto" else layout),
-            quirks.get("system") or ("system" if system == "auto" else system),
-        )
+        """Layout and place of the system prompt: as learnt, or the first allowed."""
+        layout, system = self._allowed[0]
+        return quirks.get("layout") or layout, quirks.get("system") or system
 
     def _arrange(self, *, need_system_in_user: bool = False) -> bool:
         """Take the next arrangement of roles that the settings allow; whether there is one."""
-        settings = self._settings
-        allowed = [
-            (layout, system)
-            for layout, system in ARRANGEMENTS
-            if settings.layout in ("auto", layout) and settings.system in ("auto", system)
-        ]
         now = self._arrangement(self._quirks)
-        later = allowed[allowed.index(now) + 1 :] if now in allowed else allowed
+        later = self._allowed[self._allowed.index(now) + 1 :]
         if need_system_in_user:
             later = [a for a in later if a[1] == "system-in-user" and now[1] == "system"]
         if not later:

@@ -5,9 +5,10 @@ Any field may be missing, ``null`` or of another type.
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -23,11 +24,11 @@ def read_completion(parsed: dict[str, Any], raw: str) -> Reply:
     """A chat completion (``raw``, and the same parsed) as a typed reply."""
     choices = parsed.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
+    message = _at(choice, "message")
+    if not isinstance(message, dict):
         detail = "the reply holds no choice with a message"
         return Reply("malformed", detail=detail, raw=raw, status=200, retry_after_s=0.0)
-    finish = choice.get("finish_reason")
+    finish = _at(choice, "finish_reason")
     finish = finish if isinstance(finish, str) else None
     text = _content(message.get("content"))
     refusal = message.get("refusal")
@@ -41,21 +42,25 @@ def read_completion(parsed: dict[str, Any], raw: str) -> Reply:
         outcome, detail = "empty", f"no text (finish_reason {finish})"
     elif finish == "length":
         outcome, detail = "truncated", "finish_reason length"
-    usage = _usage(parsed.get("usage"))
+    usage = Usage(
+        _count(parsed, "prompt_tokens"),
+        _count(parsed, "completion_tokens"),
+        _count(parsed, "prompt_tokens_details", "cached_tokens"),
+    )
     return Reply(outcome, text, finish, usage=usage, detail=detail, raw=raw, status=200)
 
 
 def token_logprobs(raw: str) -> TokenLogprobs:
     """Tokens of a completion's first choice; empty: the body ``raw`` holds no log-probabilities."""
     try:
-        told = msgspec.json.decode(raw, type=_Completion)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        listed = msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"]
+        tokens = msgspec.convert(listed, list[_Token])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, LookupError, TypeError):
         return ()
-    listed = told.choices[0].logprobs if told.choices else None
+    # A token may be part of a character; then only its bytes are exact.
     return tuple(
-        # A token may be part of a character; then only its bytes are exact.
         (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
-        for token in (listed.content or () if listed else ())
+        for token in tokens
     )
 
 
@@ -63,18 +68,6 @@ class _Token(msgspec.Struct):
     token: str
     logprob: float
     bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
-
-
-class _Logprobs(msgspec.Struct):
-    content: list[_Token] | None = None
-
-
-class _Choice(msgspec.Struct):
-    logprobs: _Logprobs | None = None
-
-
-class _Completion(msgspec.Struct):
-    choices: list[_Choice]
 
 
 def _content(value: Any) -> str:
@@ -87,27 +80,23 @@ def _content(value: Any) -> str:
     return ""
 
 
-def _usage(value: Any) -> Usage:
-    if not isinstance(value, dict):
-        return Usage()
-    details = value.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return Usage(
-        _count(value.get("prompt_tokens")), _count(value.get("completion_tokens")), _count(cached)
-    )
+def _at(value: Any, *path: str) -> Any:
+    """What is at this place of parsed JSON; ``None``: nothing."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
-def _count(value: Any) -> int | None:
+def _count(parsed: dict[str, Any], *path: str) -> int | None:
+    value = _at(parsed, "usage", *path)
     return value if isinstance(value, int) and value >= 0 else None
 
 
 def error_parts(parsed: Any, raw: str) -> tuple[str, str, str]:
     """Code, one-line message and parameter of an error body of any shape."""
     error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
-    if isinstance(error, str):
-        return "", " ".join(error.split()), ""
     if not isinstance(error, dict):
-        return "", " ".join(raw[:200].split()), ""
+        error = {"message": error if isinstance(error, str) else raw[:200]}
     message = error.get("message") or error.get("detail") or ""
     if not isinstance(message, str):
         message = msgspec.json.encode(message).decode()
@@ -124,19 +113,15 @@ def error_parts(parsed: Any, raw: str) -> tuple[str, str, str]:
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
     """Seconds in ``retry-after-ms`` or ``retry-after`` (number or date); 0 if there are none."""
-    try:
-        return _bounded(float(headers["retry-after-ms"]) / 1000)
-    except (KeyError, ValueError):
-        pass
-    value = headers.get("retry-after", "").strip()
-    try:
-        return _bounded(float(value))
-    except ValueError:
-        pass
-    try:
-        return _bounded(email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
+    ways: tuple[tuple[str, Callable[[str], float]], ...] = (
+        ("retry-after-ms", lambda value: float(value) / 1000),
+        ("retry-after", float),
+        ("retry-after", lambda v: email.utils.parsedate_to_datetime(v).timestamp() - time.time()),
+    )
+    for name, read in ways:
+        with contextlib.suppress(KeyError, ValueError, TypeError, OverflowError):
+            return _bounded(read(headers[name].strip()))
+    return 0.0
 
 
 def _bounded(seconds: float) -> float:

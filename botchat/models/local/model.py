@@ -15,8 +15,8 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from botchat.interfaces import Decoding, Message, Reply, Usage
 from botchat.models.local.weights import Ask, Said, Weights, folder_digest, load, locate, one_line
 from botchat.models.roles import reply_tokens
 from botchat.parallel import until_quiet
+from botchat.records import Outcome
 
 BATCH_SIZE = 32
 """Most dialogues answered by one forward pass."""
@@ -41,35 +42,32 @@ LONGEST_REPLY = 2048
 """Tokens, if no ``max_tokens`` is given: the default for endpoints, `ModelSettings.max_tokens`."""
 
 
+@dataclass(eq=False)
 class LocalModel:
-    """One model in this process, as a `botchat.interfaces.ChatModel`."""
+    """One model in this process, as a `botchat.interfaces.ChatModel`.
 
-    def __init__(
-        self,
-        name: str,
-        target: str,
-        *,
-        batch_size: int = BATCH_SIZE,
-        device: str = "auto",
-        dtype: str = "auto",
-    ) -> None:
-        """``target``: a folder, or ``ORG/NAME`` on the hub with an optional ``@REVISION``.
+    Nothing is read before the first call. Raises `ConfigError` as `locate`.
+    """
 
-        Nothing is read before the first call. ``device`` as torch names it, ``auto``: the GPU if
-        there is one. ``dtype``: ``float32``, ``bfloat16`` or ``float16``; ``auto``: float32 on the
-        CPU, on a GPU bfloat16 (float16 if it has none). Raises `ConfigError` as `locate`.
-        """
-        self.name = name
-        self.parallel = WAVE_BATCHES * batch_size
-        self._place = locate(name, target)
-        self._batch_size = batch_size
+    name: str
+    target: str
+    """A folder, or ``ORG/NAME`` on the hub with an optional ``@REVISION``."""
+    _: KW_ONLY
+    batch_size: int = BATCH_SIZE
+    device: str = "auto"
+    """As torch names it; ``auto``: the GPU if there is one."""
+    dtype: str = "auto"
+    """``float32``, ``bfloat16`` or ``float16``; ``auto``: float32 on the CPU, on a GPU bfloat16
+    (float16 if it has none)."""
+
+    def __post_init__(self) -> None:
+        """Find the weights."""
+        self.parallel = WAVE_BATCHES * self.batch_size
+        self._place = locate(self.name, self.target)
         self._batch_tokens = BATCH_TOKENS
-        self._device = device
-        self._dtype = dtype
-        self._loaded: Weights | FatalModelError | None = None
         self._loading: asyncio.Task[Weights] | None = None
         self._calls = 0
-        self._waiting: list[_Call] = []
+        self._waiting: list[Ask] = []
         self._serving: asyncio.Task[None] | None = None
 
     context_window = None
@@ -89,7 +87,7 @@ class LocalModel:
             weights = f"sha256:{folder_digest(self._place)}"
         else:
             weights = "hf:" + "@".join(self._place)
-        return {"weights": weights, "dtype": self._dtype, "max_tokens": LONGEST_REPLY}
+        return {"weights": weights, "dtype": self.dtype, "max_tokens": LONGEST_REPLY}
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """One reply, made in a batch with those to the other calls that wait.
@@ -112,48 +110,35 @@ class LocalModel:
                 sent=weights.sent,
             )
         temperature = 1.0 if decoding.temperature is None else decoding.temperature
-        ask = Ask(ids, room, temperature, seed=f"{decoding.sample} {ids}")
-        call = _Call(ask, asyncio.get_running_loop().create_future())
-        self._waiting.append(call)
+        said = asyncio.get_running_loop().create_future()
+        ask = Ask(ids, room, temperature, f"{decoding.sample} {ids}", said)
+        self._waiting.append(ask)
         if self._serving is None or self._serving.done():
             self._serving = asyncio.create_task(self._serve(weights))
-        said = await call.said
-        return _reply(weights, ask, said, time.monotonic() - asked)
+        return _reply(weights, ask, await said, time.monotonic() - asked)
 
     async def _ready(self) -> Weights:
         """The weights, loaded in a thread at the first call."""
-        if isinstance(self._loaded, FatalModelError):
-            raise self._loaded
-        if self._loaded is None:
-            if self._loading is None or self._loading.done():
-                self._loading = asyncio.create_task(self._load())
-            return await asyncio.shield(self._loading)
-        return self._loaded
-
-    async def _load(self) -> Weights:
-        try:
-            weights = await asyncio.to_thread(
-                load, self.name, self._place, self._device, self._dtype
+        if self._loading is None or self._loading.cancelled():
+            self._loading = asyncio.create_task(
+                asyncio.to_thread(load, self.name, self._place, self.device, self.dtype)
             )
-        except FatalModelError as error:
-            self._loaded = error
-            raise
-        self._loaded = weights
-        return weights
+        return await asyncio.shield(self._loading)
 
     async def _serve(self, weights: Weights) -> None:
         """Answer wave after wave until no call waits."""
         halt = threading.Event()
-        wave: list[_Call] = []
+        wave: list[Ask] = []
         try:
             while self._waiting:
                 # Calls that got an overflow count too: their caller asks again at once.
                 await until_quiet(lambda: self._calls)
                 # Longest first: if a batch does not fit into memory, it shows at once.
-                wave = sorted(self._waiting, key=lambda call: -len(call.ask.ids))
+                wave = sorted(self._waiting, key=lambda call: -len(call.ids))
                 self._waiting = []
                 while wave:
-                    batch = wave[: self._fitting(wave)]
+                    fitting = self._batch_tokens // len(wave[0].ids)
+                    batch = wave[: max(1, min(self.batch_size, fitting))]
                     if await self._answer(weights, batch, halt):
                         del wave[: len(batch)]
         except asyncio.CancelledError:
@@ -170,18 +155,12 @@ class LocalModel:
                     call.said.set_exception(failure)
             self._waiting = []
 
-    def _fitting(self, wave: Sequence[_Call]) -> int:
-        """Size of the next batch of a wave, longest prompts first."""
-        return max(1, min(self._batch_size, self._batch_tokens // len(wave[0].ask.ids)))
-
-    async def _answer(
-        self, weights: Weights, batch: Sequence[_Call], halt: threading.Event
-    ) -> bool:
+    async def _answer(self, weights: Weights, batch: Sequence[Ask], halt: threading.Event) -> bool:
         """Answer a batch; ``False``: it is too large for the memory, later ones will be smaller."""
-        said = await asyncio.to_thread(weights.generate, [call.ask for call in batch], halt)
+        said = await asyncio.to_thread(weights.generate, batch, halt)
         if said is None and len(batch) > 1:
             # A limit in tokens, not rows: one very long prompt must not split all other batches.
-            self._batch_tokens = len(batch) * len(batch[0].ask.ids) // 2
+            self._batch_tokens = len(batch) * len(batch[0].ids) // 2
             return False
         for n, call in enumerate(batch):
             if not call.said.done():
@@ -199,35 +178,23 @@ def local_model(name: str, target: str) -> LocalModel:
 _MODELS: weakref.WeakValueDictionary[str, LocalModel] = weakref.WeakValueDictionary()
 
 
-@dataclass(frozen=True, eq=False)
-class _Call:
-    """A call that waits; ``said`` becomes ``None`` if the memory is too small for it alone."""
-
-    ask: Ask
-    said: asyncio.Future[Said | None]
-
-
 def _reply(weights: Weights, ask: Ask, said: Said | None, latency_s: float) -> Reply:
+    reply = partial(Reply, latency_s=latency_s, sent=weights.sent)
     if said is None:
-        return Reply(
-            "transport",
-            latency_s=latency_s,
-            detail=f"out of memory with a single prompt of {len(ask.ids)} tokens",
-            sent=weights.sent,
-        )
+        detail = f"out of memory with a single prompt of {len(ask.ids)} tokens"
+        return reply("transport", detail=detail)
     text = weights.decode(said.ids, special=False)
     whole = weights.decode(said.ids, special=True)
     finish = "stop" if said.ended else "length"
-    detail = f"no text (finish_reason {finish})"
-    if text.strip():
-        detail = "" if said.ended else "finish_reason length"
-    return Reply(
-        "empty" if not text.strip() else "ok" if said.ended else "truncated",
+    outcome: Outcome = "ok" if said.ended else "truncated"
+    detail = "" if said.ended else "finish_reason length"
+    if not text.strip():
+        outcome, detail = "empty", f"no text (finish_reason {finish})"
+    return reply(
+        outcome,
         text=text,
         finish_reason=finish,
         usage=Usage(len(ask.ids), len(said.ids) + said.ended),
-        latency_s=latency_s,
         detail=detail,
         raw=msgspec.json.encode({"text": whole, **weights.facts, "batch": said.rows}).decode(),
-        sent=weights.sent,
     )

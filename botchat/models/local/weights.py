@@ -9,6 +9,7 @@ Code that comes with a model is never run, and pickled weights are never read.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import hashlib
 import random
@@ -32,8 +33,19 @@ _PROBES = (history(_MARKS[0], _MARKS[1:3]), history(_MARKS[0], _MARKS[1:4]))
 
 
 @dataclass(frozen=True)
+class Said:
+    """Tokens of a reply, without the end token."""
+
+    ids: list[int]
+    ended: bool
+    """The model ended it, not `Ask.room`."""
+    rows: int
+    """Of its batch."""
+
+
+@dataclass(frozen=True, eq=False)
 class Ask:
-    """One row of a batch."""
+    """A call that waits: one row of a batch."""
 
     ids: list[int]
     """Token ids of the prompt, at least one."""
@@ -43,17 +55,8 @@ class Ask:
     """0: greedy."""
     seed: str
     """Of the draws, above temperature 0."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """Tokens of a reply, without the end token."""
-
-    ids: list[int]
-    ended: bool
-    """The model ended it, not `Ask.room`."""
-    rows: int
-    """Of its batch."""
+    said: asyncio.Future[Said | None]
+    """``None``: the memory is too small for it alone."""
 
 
 def load(name: str, place: Place, device: str, dtype: str) -> Weights:
@@ -191,12 +194,11 @@ class Weights:
         import transformers
 
         start = max(len(ask.ids) for ask in batch)
-        ids = torch.full((len(batch), start), self._pad)
-        mask = torch.zeros_like(ids)
-        for row, ask in enumerate(batch):
-            ids[row, start - len(ask.ids) :] = torch.tensor(ask.ids)
-            mask[row, start - len(ask.ids) :] = 1
+        gaps = [start - len(ask.ids) for ask in batch]
+        ids = torch.tensor([[self._pad] * n + a.ids for n, a in zip(gaps, batch, strict=True)])
+        mask = torch.tensor([[0] * n + [1] * (start - n) for n in gaps])
         device = self._model.device
+        ends = torch.tensor([start + ask.room for ask in batch], device=device)
         with torch.inference_mode():
             made = self._model.generate(
                 input_ids=ids.to(device),
@@ -208,14 +210,17 @@ class Weights:
                     pad_token_id=self._pad,
                 ),
                 logits_processor=[_Draw(batch, device)],
-                stopping_criteria=[_Full(batch, start, device, halt)],
+                # Each row ends at its own `Ask.room`, and all rows when `halt` is set.
+                stopping_criteria=[
+                    lambda ids, _scores, **_: (ends <= ids.shape[1]) | halt.is_set(),
+                ],
             )
-        rows = made[:, start:].tolist()
-        return [self._said(ids, r.room, len(batch)) for ids, r in zip(rows, batch, strict=True)]
-
-    def _said(self, ids: list[int], room: int, rows: int) -> Said:
-        end = next((n for n, token in enumerate(ids[:room]) if token in self._ends), None)
-        return Said(ids[: room if end is None else end], end is not None, rows)
+        replies = []
+        for ask, ids in zip(batch, made[:, start:].tolist(), strict=True):
+            end = next((n for n, token in enumerate(ids[: ask.room]) if token in self._ends), None)
+            said = ids[: ask.room if end is None else end]
+            replies.append(Said(said, end is not None, len(batch)))
+        return replies
 
     def _render(self, messages: Sequence[Message]) -> str:
         text: str = self._tokenizer.apply_chat_template(
@@ -277,22 +282,6 @@ class _Draw:
         scores = scores.clone()
         scores[self._rows] = left.to(scores.dtype)
         return scores
-
-
-class _Full:
-    """Ends each row at its own `Ask.room`, and all rows when ``halt`` is set."""
-
-    def __init__(
-        self, batch: Sequence[Ask], start: int, device: Any, halt: threading.Event
-    ) -> None:
-        import torch
-
-        self._ends = torch.tensor([start + ask.room for ask in batch], device=device)
-        self._halt = halt
-
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        del scores
-        return (self._ends <= input_ids.shape[1]) | self._halt.is_set()
 
 
 def _ends(*holders: Any) -> set[int]:

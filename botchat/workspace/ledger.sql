@@ -1,0 +1,37 @@
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS calls (
+    key TEXT PRIMARY KEY,
+    model TEXT NOT NULL,
+    stage TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    text TEXT NOT NULL,
+    finish_reason TEXT,
+    prompt_tokens INTEGER,
+    completion_tokens INTEGER,
+    cached_tokens INTEGER,
+    cost_usd REAL,
+    latency_s REAL NOT NULL,
+    at REAL NOT NULL,
+    detail TEXT NOT NULL,
+    sent TEXT NOT NULL,
+    request BLOB NOT NULL,
+    raw BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS attempts (
+    key TEXT NOT NULL,
+    model TEXT NOT NULL,
+    at REAL NOT NULL,
+    outcome TEXT NOT NULL,
+    status INTEGER,
+    detail TEXT NOT NULL,
+    latency_s REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS quirks (identity TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (
+    tag TEXT PRIMARY KEY,
+    id TEXT,
+    model TEXT NOT NULL,
+    at REAL NOT NULL,
+    sent TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batched (key TEXT PRIMARY KEY, tag TEXT NOT NULL) WITHOUT ROWID;
