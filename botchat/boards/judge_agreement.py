@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
+from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Codes, Grid
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols.answers import ASPECTS
@@ -17,44 +18,27 @@ from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 
 
-@dataclass(frozen=True)
-class Findings:
-    """The results of a comparison of judges, JSON-ready."""
+@dataclass(frozen=True, kw_only=True)
+class Findings(Agreement):
+    """A comparison of judges with its title and signature; rows have the price of verdicts too."""
 
     subject: str
     """What was judged, for titles."""
     truth: str
     """What judges are compared with, in a few words; empty: only with each other."""
-    rows: tuple[Row, ...]
-    """One a judge (`botchat.measures.agreement.Agreement.rows`), with the price of its verdicts."""
-    annotators: tuple[Row, ...]
-    pairs: tuple[Row, ...]
-    groups: tuple[Row, ...]
-    rankings: tuple[Row, ...]
-    controls: tuple[Row, ...]
-    """See `controls`."""
     signature: str
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     """What a reader must know, a sentence each."""
 
-
-def controls(pairs: Iterable[Row]) -> list[Row]:
-    """What talk, or a panel instead of one judge asked as often, changed.
-
-    Args:
-        pairs: of `botchat.measures.agreement.Agreement`.
-
-    Returns:
-        Rows ``judge``, ``control``, ``n`` cases with a verdict of both, ``changed`` share of them,
-        ``wrong_to_right`` and ``right_to_wrong`` from the control to the judge (``None`` where the
-        truth is not known), ``accuracy_difference`` and ``kappa_difference``, judge minus control,
-        ``mcnemar_p``.
-    """
-    return [
-        record(_CONTROLS, pair)
-        for pair in pairs
-        if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in (BEFORE_TALK, CALL_MATCHED))
-    ]
+    @property
+    def controls(self) -> list[Row]:
+        """What talk, or a panel instead of one judge asked as often, changed; see `_CONTROLS`."""
+        ends = (BEFORE_TALK, CALL_MATCHED)
+        return [
+            record(_CONTROLS, pair)
+            for pair in self.pairs
+            if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in ends)
+        ]
 
 
 def ratings(
@@ -321,49 +305,13 @@ def chateval_1(rows: Sequence[Row], signature: str) -> Table:
     ).filled()
 
 
-def chateval_2(rows: Sequence[Row], signature: str) -> Table:
-    """ChatEval Table 2: rank correlations with people on Topical-Chat, remark by remark.
+def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
+    """Rank correlations with people on ``topicalchat`` or ``mateval``, in the paper's layout.
 
-    ``rows`` are of `botchat.measures.scores.ScoreAgreement`, with ``aspect``.
+    ``rows``: ``judge`` or ``strategy``, ``aspect`` or ``error_type``, and what
+    `botchat.measures.scores.compare_scores` says of both.
     """
-    return _correlations(
-        "chateval-table-2",
-        "Topical-Chat: correlation with people (layout of ChatEval, Table 2)",
-        Column("judge", "Metrics", "name"),
-        ("aspect", {aspect: aspect.capitalize() for aspect in ASPECTS}),
-        rows,
-        signature,
-    )
-
-
-def mateval_1(rows: Sequence[Row], by: str, signature: str) -> Table:
-    """MATEval Tables 1 and 2: rank correlations with people for each kind of error.
-
-    ``rows`` are of `botchat.measures.mateval_records.mateval`, of what is compared under ``by``.
-    """
-    return _correlations(
-        "mateval-table-1",
-        "Stories: correlation with people (layout of MATEval, Table 1)",
-        Column(by, "Strategy", "name"),
-        ("error_type", {code: code for code in ERROR_TYPES}),
-        rows,
-        signature,
-    )
-
-
-def _correlations(
-    name: str,
-    title: str,
-    first: Column,
-    parts: tuple[str, dict[str, str]],
-    rows: Sequence[Row],
-    signature: str,
-) -> Table:
-    """One row for each value of ``first``; two columns for each part, then their means.
-
-    ``parts``: the key of the parts in ``rows``, and their headings.
-    """
-    key, headings = parts
+    name, title, first, key, headings = _SCORED[benchmark]
     wide: dict[str, dict[str, Row]] = {}
     for row in rows:
         wide.setdefault(row[first.key], {})[row[key]] = row
@@ -406,3 +354,23 @@ def _correlations(
         "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores "
         "are counted and left out.",
     ).filled()
+
+
+_SCORED: Mapping[str, tuple[str, str, Column, str, Mapping[str, str]]] = {
+    "topicalchat": (
+        "chateval-table-2",
+        "Topical-Chat: correlation with people (layout of ChatEval, Table 2)",
+        Column("judge", "Metrics", "name"),
+        "aspect",
+        {aspect: aspect.capitalize() for aspect in ASPECTS},
+    ),
+    "mateval": (
+        "mateval-table-1",
+        "Stories: correlation with people (layout of MATEval, Table 1)",
+        Column("strategy", "Strategy", "name"),
+        "error_type",
+        {code: code for code in ERROR_TYPES},
+    ),
+}
+"""Benchmark -> name and title of its table, column of a row's name, key of the parts in the rows
+that make two columns each, and their headings."""

@@ -12,7 +12,7 @@ measured on the same resamples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -55,33 +55,33 @@ FIGURES = (
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The comparison of judges, with its settings."""
+    """The comparison of judges: rows of tables, JSON-ready.
 
-    rows: tuple[Row, ...]
+    Every measured figure has the ends of its interval under ``<figure>_low``, ``<figure>_high``.
+    """
+
+    rows: Sequence[Row] = ()
     """One a judge: ``judge``; ``n`` readable verdicts where people have one too; ``verdicts``
     readable and ``unreadable`` of all; `FIGURES`; ``accuracy_worst`` and ``accuracy_best``, with
     every unreadable verdict taken as wrong or as right; where a judge's probabilities are known,
     their mean ``confidence``, and ``overconfidence``, confidence less the share of the same
     verdicts that is right."""
-    annotators: tuple[Row, ...]
-    """The same for each person, against the majority of the others."""
-    pairs: tuple[Row, ...]
+    pairs: Sequence[Row] = ()
     """One a pair of judges, on what both have a readable verdict on: ``judge_a``, ``judge_b``,
     ``n``; ``agreement``, ``agreement_kappa`` and ``ranking_kendall`` between them; every figure's
     ``<figure>_difference``, a less b (``unreadable_rate`` over all verdicts of each);
     ``only_a_right``, ``only_b_right`` and ``mcnemar_p``, where people have a verdict."""
-    groups: tuple[Row, ...]
+    groups: Sequence[Row] = ()
     """``group`` (``judges``, ``annotators``), ``raters``, ``units`` that at least two rated,
     ``fleiss_kappa``, ``krippendorff_alpha``; for judges ``error_correlation`` (mean over pairs) and
     ``effective_votes``, how many independent judges they are worth together."""
-    rankings: tuple[Row, ...]
+    annotators: Sequence[Row] = ()
+    """Rows of people, each against the majority of the others."""
+    rankings: Sequence[Row] = ()
     """``judge``, ``contestant``, ``n`` comparisons, ``rank``, ``score`` (mean result), best first;
     people together under the truth prefix."""
-    truth_prefix: str | None
-    resamples: int
-    seed: int
 
 
 def compare(
@@ -135,9 +135,6 @@ def compare(
             *([tables.annotators_together()] if len(grid.people) > 1 else []),
         ),
         rankings=tuple(row for name, said in ranked for row in tables.ranking(name, said)),
-        truth_prefix=truth_prefix,
-        resamples=resamples,
-        seed=seed,
     )
 
 

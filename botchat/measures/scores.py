@@ -12,6 +12,7 @@ import numpy as np
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
+from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import is_person
 from botchat.measures.statistics import Flags, Floats, differences, figures
 from botchat.records import natural_key
@@ -29,27 +30,18 @@ class Rating:
     """``None``: unreadable."""
 
 
-@dataclass(frozen=True)
-class ScoreAgreement:
-    """Judges' scores against people's."""
-
-    rows: tuple[Row, ...]
-    """``judge``; ``n`` readable and ``unreadable`` scores of texts that people scored too;
-    ``spearman``, ``kendall`` (tau-b)."""
-    pairs: tuple[Row, ...]
-    """``judge_a``, ``judge_b``, ``n`` scored by both, and the differences, a less b."""
-
-
 def compare_scores(
     ratings: Iterable[Rating],
     truth_prefix: str = "human",
     *,
     resamples: int = 1000,
     seed: int = 0,
-) -> ScoreAgreement:
+) -> Agreement:
     """Correlate judges' scores with people's: the mean of the readable scores of a text.
 
-    ``truth_prefix``: what people's names start with. The bootstrap is over items.
+    ``truth_prefix``: what people's names start with. The bootstrap is over items. Each row has the
+    readable (``n``) and ``unreadable`` scores of texts that people scored too, and ``spearman`` and
+    ``kendall`` (tau-b); each pair their differences on the ``n`` texts that both scored.
 
     Raises:
         MissingError: no judge or no person.
@@ -96,7 +88,7 @@ def compare_scores(
         both = np.isfinite(given[a]) & np.isfinite(given[b])
         row = {"judge_a": a, "judge_b": b, "n": int(both.sum())}
         pairs.append(row | differences(correlations(a, both), correlations(b, both)))
-    return ScoreAgreement(tuple(rows), tuple(pairs))
+    return Agreement(rows=rows, pairs=pairs)
 
 
 def _means(people: Sequence[Mapping[tuple[str, str], float]]) -> dict[tuple[str, str], float]:

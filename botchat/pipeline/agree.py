@@ -7,8 +7,9 @@ dialogue, is human.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,18 +26,12 @@ from botchat.judges.samples import asked_once
 from botchat.measures import agreement as accusations
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement, compare
-from botchat.measures.annotations import (
-    NOBODY,
-    Annotation,
-    decoded,
-    is_person,
-    read_csv,
-)
+from botchat.measures.annotations import NOBODY, Annotation, decoded, is_person, read_csv
 from botchat.pipeline.judge import full_name
 from botchat.pipeline.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
-from botchat.records import HUMAN, Dialogues, Judgment, Verdict
+from botchat.records import HUMAN, Dialogues, Judgment
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Bill, Ledger, bills
@@ -56,17 +51,12 @@ def agree(
 ) -> Compared:
     """Compare judges with people, with what is known anyway, and with each other.
 
-    Args:
-        workspace: where stage files and ledger are.
-        files: CSV files ``item,first,second,judge,verdict``; beside a set, their items are seeds.
-        seed_set: name of a set whose stage files take part.
-        protocol: of these: ``arena-n16`` (any N), ``gteval`` or ``unieval``.
-        judges: only these, and their controls; empty: all.
-        truth: what the names of people begin with. By default GTEval and UniEval know the truth
-            themselves; else it is ``human`` where there is such a name.
-        out: folder to write to; default ``leaderboards/<set>/agreement-<protocol>``, and none for
-            CSV files alone.
-        options: of the bootstrap.
+    Verdicts are those of CSV files (``item,first,second,judge,verdict``; beside a set, their items
+    are seeds) and of a set's stage files of one ``protocol``: ``arena-n16`` (any N), ``gteval`` or
+    ``unieval``. ``judges``: only these, and their controls. ``truth``: what the names of people
+    begin with; by default GTEval and UniEval know the truth themselves, else it is ``human`` where
+    there is such a name. ``out``: folder to write to, by default
+    ``leaderboards/<set>/agreement-<protocol>``, and none for CSV files alone.
 
     Raises:
         ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
@@ -89,7 +79,7 @@ def agree(
     )
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
-    return publish(found, judge_agreement.tables(found), judge_agreement.as_json(found), out)
+    return publish(found, judge_agreement.tables(found), out)
 
 
 def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
@@ -129,22 +119,14 @@ def _findings(
     truth: str | None = None,
     options: Options | None = None,
 ) -> Findings:
-    """Judges compared; the rest as of `agree`.
+    """Judges compared, by stage files and by ``annotations``; the rest as of `agree`.
 
-    Args:
-        workspace: has the ledger and the settings of panels.
-        stage: what those who take part said in stage files.
-        annotations: what they said elsewhere.
-        known: everybody who said something, also those who do not take part.
-        seed_set: what they are from.
-        files: likewise.
-        truth: what the names of people begin with.
-        options: of the bootstrap.
+    ``known``: everybody who said something, also those who do not take part.
     """
     options = options or Options()
     protocol, judged, said = stage.protocol, dict(stage.judged), list(annotations)
     if protocol is not None:
-        judged = with_controls(workspace, stage.judged, protocol.reading().choices)
+        judged = with_controls(workspace, stage.judged, protocol)
         said += preferences((j for made in judged.values() for j in made), protocol)
     prefix = truth
     if prefix is None and protocol is not None and protocol.knows_truth:
@@ -165,18 +147,21 @@ def _findings(
         compared = _with_accusations(compared, judged, stage.dialogues, options)
     costs = expenses(workspace, judged)
     name = None if protocol is None else protocol.name
+    subject = [f"{name} on {seed_set}"] if seed_set else []
+    rated = judge_agreement.ratings(said, prefix)
     return Findings(
-        subject=_subject(files, seed_set, name),
+        subject=", ".join([*subject, *(path.name for path in files)]),
         truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
-        rows=tuple(
+        rows=[
             {**sureness(judged.get(row["judge"], ())), **row, **costs.get(row["judge"], {})}
             for row in compared.rows
-        ),
+        ],
         annotators=compared.annotators,
         pairs=compared.pairs,
         groups=compared.groups,
-        rankings=_rated(compared, said),
-        controls=tuple(judge_agreement.controls(compared.pairs)),
+        rankings=[
+            row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
+        ],
         signature=signature(
             "agree",
             {"set": seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
@@ -184,7 +169,7 @@ def _findings(
             prefix,
             options,
         ),
-        notes=tuple(_notes(stage, judged, compared, prefix)),
+        notes=list(_notes(stage, judged, compared, prefix)),
     )
 
 
@@ -329,19 +314,6 @@ def _lengths(
     return found
 
 
-def _rated(compared: Agreement, annotations: Sequence[Annotation]) -> tuple[Row, ...]:
-    """Rankings with the Bradley-Terry rating of each judge's leaderboard."""
-    rated = judge_agreement.ratings(annotations, compared.truth_prefix)
-    return tuple(
-        row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
-    )
-
-
-def _subject(files: Sequence[Path], seed_set: str | None, protocol: str | None) -> str:
-    parts = [f"{protocol} on {seed_set}"] if seed_set else []
-    return ", ".join([*parts, *(path.name for path in files)])
-
-
 def _notes(
     stage: _Stage,
     judged: Mapping[str, Sequence[Judgment]],
@@ -403,10 +375,10 @@ class Options:
 
 
 def publish(
-    found: Findings, tables: Sequence[Table], whole: Mapping[str, Any], out: Path | None
+    found: Findings, tables: Sequence[Table], out: Path | None, whole: Row | None = None
 ) -> Compared:
-    """Write csv, md, json and figures to ``out``, if there is one."""
-    whole = {**whole, "out": None if out is None else str(out)}
+    """Write csv, md, json (by default all of ``found``) and figures to ``out``, if there is one."""
+    whole = {**(whole or judge_agreement.as_json(found)), "out": None if out is None else str(out)}
     lines = [*found.notes, found.signature]
     if out is not None:
         from botchat.report.figures import agreement as figures
@@ -433,17 +405,14 @@ def compare_judges(
     selves: Mapping[str, str] | None = None,
 ) -> Agreement:
     """`compare`, with groups that leave out votes before a talk: they are no other judges."""
-
-    def compared(of: Iterable[Annotation]) -> Agreement:
-        return compare(
-            of,
-            truth_prefix,
-            resamples=options.resamples,
-            seed=options.seed,
-            lengths=lengths,
-            selves=selves,
-        )
-
+    compared = partial(
+        compare,
+        truth_prefix=truth_prefix,
+        resamples=options.resamples,
+        seed=options.seed,
+        lengths=lengths,
+        selves=selves,
+    )
     whole = compared(annotations)
     judges = [a for a in annotations if not a.judge.endswith(BEFORE_TALK)]
     if len(judges) == len(annotations):
@@ -452,11 +421,10 @@ def compare_judges(
 
 
 def with_controls(
-    workspace: Workspace,
-    judged: Mapping[str, Sequence[Judgment]],
-    choices: Collection[Verdict],
+    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]], protocol: Protocol
 ) -> dict[str, Sequence[Judgment]]:
     """Judges by name, each panel that talks followed by its own votes before the talk."""
+    choices = protocol.reading().choices
     found: dict[str, Sequence[Judgment]] = {}
     for name in sorted(judged):
         found[name] = judged[name]
@@ -485,7 +453,21 @@ def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> 
             paid = bills(ledger, set().union(*by_judge.values()))
         finally:
             ledger.close()
-    return {name: _expense(by_judge[name], paid, len(judged[name])) for name in judged}
+
+    def mean(judge: str, figure: str) -> float | None:
+        known = [getattr(paid[call], figure) for call in by_judge[judge] if call in paid]
+        whole = None not in known and len(known) == len(by_judge[judge])
+        return sum(known) / len(judged[judge]) if whole else None
+
+    return {
+        name: {
+            "calls": len(calls) / len(judged[name]),
+            "tokens": mean(name, "tokens"),
+            "usd": mean(name, "cost_usd"),
+            "seconds": mean(name, "latency_s"),
+        }
+        for name, calls in by_judge.items()
+    }
 
 
 def signature(
@@ -532,22 +514,6 @@ def own_name(workspace: Workspace, judge: str) -> str:
 def _bare(judge: str) -> str:
     """The judge itself, of a name that says in what other way it was asked."""
     return asked_once(judge.removesuffix(BEFORE_TALK).removesuffix(CALL_MATCHED))
-
-
-def _expense(calls: Collection[str], paid: Mapping[str, Bill], verdicts: int) -> Row:
-    found = [paid[call] for call in calls if call in paid]
-    whole = len(found) == len(calls)
-
-    def mean(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return sum(known) / verdicts if whole and len(known) == len(values) else None
-
-    return {
-        "calls": len(calls) / verdicts,
-        "tokens": mean([bill.tokens for bill in found]),
-        "usd": mean([bill.cost_usd for bill in found]),
-        "seconds": mean([bill.latency_s for bill in found]),
-    }
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:

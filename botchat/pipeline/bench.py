@@ -14,6 +14,7 @@ from typing import Any
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.tables import Table
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import lengths, mateval_records
@@ -35,6 +36,7 @@ from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
 from botchat.protocols import answers, stories
+from botchat.protocols.kinds import Protocol
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 
@@ -92,7 +94,25 @@ class Benching:
         judged = {c.protocol.name: _judged(workspace, made.name, c) for c in made.cases}
         if not any(judged.values()):
             raise MissingError(f"nobody has judged {made.name} yet; name a judge with --judge")
-        return made.compared(workspace, judged, self.options, self.out or workspace.out(made.name))
+        answered = _Answered(workspace, judged, self.options, self.out or workspace.out(made.name))
+        return made.compared(answered)
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """What judges have said about a benchmark."""
+
+    workspace: Workspace
+    judged: Mapping[str, Judgments]
+    """By name of the protocol; with controls."""
+    options: Options
+    out: Path
+
+    def all(self, protocol: Protocol) -> list[Judgment]:
+        return [judgment for each in self.judged[protocol.name].values() for judgment in each]
+
+    def costs(self, protocol: Protocol) -> dict[str, Row]:
+        return expenses(self.workspace, self.judged[protocol.name])
 
 
 @dataclass(frozen=True)
@@ -100,23 +120,17 @@ class _Benchmark:
     name: str
     """Of its judgments' folder."""
     cases: Sequence[Cases]
-    compared: Callable[[Workspace, Mapping[str, Judgments], Options, Path], Compared]
+    compared: Callable[[_Answered], Compared]
 
 
 def _faireval(files: Files) -> _Benchmark:
     pairs = answers.faireval(files)
-    made = list(answers.cases(pairs))
-    asked = Cases(answers.ANSWERS, made)
 
-    def compared(
-        workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
-    ) -> Compared:
-        shown = with_controls(
-            workspace, judged[answers.ANSWERS.name], answers.ANSWERS.reading().choices
-        )
-        everything = [judgment for each in shown.values() for judgment in each]
+    def compared(answered: _Answered) -> Compared:
+        workspace, options = answered.workspace, answered.options
+        everything = answered.all(answers.ANSWERS)
         people = answers.labels(pairs, PEOPLE)
-        selves = {judge: own_name(workspace, judge) for judge in shown}
+        selves = {name: own_name(workspace, name) for name in answered.judged[answers.ANSWERS.name]}
         calibrated = [*people, *answers.calibrated(everything)]
         found = compare_judges(calibrated, PEOPLE, options, selves=selves)
         in_order = compare_judges(
@@ -130,7 +144,7 @@ def _faireval(files: Files) -> _Benchmark:
             },
             selves=selves,
         )
-        costs = expenses(workspace, shown)
+        costs = answered.costs(answers.ANSWERS)
         rows = []
         for row, one_order in zip(found.rows, in_order.rows, strict=True):
             evaluator, how = method(workspace, row["judge"])
@@ -146,74 +160,57 @@ def _faireval(files: Files) -> _Benchmark:
         findings = Findings(
             subject="FairEval",
             truth="people's majority",
-            rows=tuple(rows),
-            annotators=(),
+            signature=_signature("faireval", data, options),
+            rows=rows,
             pairs=found.pairs,
             groups=found.groups,
             rankings=found.rankings,
-            controls=tuple(judge_agreement.controls(found.pairs)),
-            signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE, options),
         )
         first = judge_agreement.chateval_1(rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
-        return publish(findings, [first, *others], judge_agreement.as_json(findings), out)
+        return publish(findings, [first, *others], answered.out)
 
-    return _Benchmark("bench-faireval", [asked], compared)
+    cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
+    return _Benchmark("bench-faireval", [cases], compared)
 
 
 def _topicalchat(files: Files) -> _Benchmark:
     responses = answers.topical_chat(files)
-    asked = [
+
+    def compared(answered: _Answered) -> Compared:
+        ratings, costs = {}, {}
+        for aspect, protocol in answers.ASPECTS.items():
+            people = answers.aspect_labels(responses, aspect, PEOPLE)
+            ratings[aspect] = [*people, *answers.ratings(answered.all(protocol))]
+            costs[aspect] = answered.costs(protocol)
+        rows, pairs = _by_part(ratings, "aspect", answered.options)
+        rows = [row | costs[row["aspect"]][row["judge"]] for row in rows]
+        return _correlated("topicalchat", ratings, rows, pairs, answered)
+
+    cases = [
         Cases(protocol, list(answers.aspect_cases(responses, aspect)))
         for aspect, protocol in answers.ASPECTS.items()
     ]
-
-    def compared(
-        workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
-    ) -> Compared:
-        ratings, costs = {}, {}
-        for aspect, protocol in answers.ASPECTS.items():
-            choices = protocol.reading().choices
-            shown = with_controls(workspace, judged[protocol.name], choices)
-            costs[aspect] = expenses(workspace, shown)
-            ratings[aspect] = [
-                *answers.aspect_labels(responses, aspect, PEOPLE),
-                *answers.ratings(judgment for each in shown.values() for judgment in each),
-            ]
-        found = _Scored.of(ratings, "aspect", options)
-        rows = [row | costs[row["aspect"]][row["judge"]] for row in found.rows]
-        made = signature("bench", {"benchmark": "topicalchat"}, found.data, PEOPLE, options)
-        return found.published(rows, judge_agreement.chateval_2(rows, made), made, out)
-
-    return _Benchmark("bench-topicalchat", asked, compared)
+    return _Benchmark("bench-topicalchat", cases, compared)
 
 
 def _mateval(files: Files) -> _Benchmark:
     told = stories.stories(files)
-    made = list(stories.cases(told))
-    asked = Cases(stories.STORIES, made)
 
-    def compared(
-        workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
-    ) -> Compared:
-        shown = with_controls(
-            workspace, judged[stories.STORIES.name], stories.STORIES.reading().choices
-        )
-        everything = [judgment for each in shown.values() for judgment in each]
+    def compared(answered: _Answered) -> Compared:
+        everything = answered.all(stories.STORIES)
         ratings = {
             code: [*stories.labels(told, code, PEOPLE), *stories.ratings(everything, code)]
             for code in ERROR_TYPES
         }
-        found = _Scored.of(ratings, "error_type", options)
-        costs = expenses(workspace, shown)
-        rows = [{"strategy": row["judge"], **row, **costs[row["judge"]]} for row in found.rows]
-        rows.sort(key=lambda row: list(shown).index(row["judge"]))
-        made_by = signature("bench", {"benchmark": "mateval"}, found.data, PEOPLE, options)
-        return found.published(
-            rows, judge_agreement.mateval_1(rows, "strategy", made_by), made_by, out
-        )
+        rows, pairs = _by_part(ratings, "error_type", answered.options)
+        costs = answered.costs(stories.STORIES)
+        rows = [{"strategy": row["judge"], **row, **costs[row["judge"]]} for row in rows]
+        rows.sort(key=lambda row: list(costs).index(row["judge"]))
+        return _correlated("mateval", ratings, rows, pairs, answered)
 
-    return _Benchmark("bench-mateval", [asked], compared)
+    cases = Cases(stories.STORIES, list(stories.cases(told)))
+    return _Benchmark("bench-mateval", [cases], compared)
 
 
 BENCHMARKS: Mapping[str, Callable[[Files], _Benchmark]] = {
@@ -227,36 +224,45 @@ _IN_ORDER = ("consistency", "position_preference", "length_preference", "self_pr
 """Figures of FairEval that only verdicts in one order have, or that need both orders."""
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """Scores of texts compared with people's, for each part of a benchmark."""
+Ratings = Mapping[str, Sequence[Rating]]
+"""Part of a benchmark -> scores of its texts by people and judges."""
 
-    rows: Sequence[Row]
-    pairs: Sequence[Row]
-    data: Sequence[Any]
 
-    @classmethod
-    def of(cls, ratings: Mapping[str, Sequence[Rating]], key: str, options: Options) -> _Scored:
-        rows: list[Row] = []
-        pairs: list[Row] = []
-        for part, given in ratings.items():
-            found = compare_scores(given, PEOPLE, resamples=options.resamples, seed=options.seed)
-            rows += [{key: part, **row} for row in found.rows]
-            pairs += [{key: part, **row} for row in found.pairs]
-        return cls(rows, pairs, [[part, asdict(r)] for part in ratings for r in ratings[part]])
+def _by_part(ratings: Ratings, key: str, options: Options) -> tuple[list[Row], list[Row]]:
+    """Rows and pairs of `compare_scores` of every part, its name under ``key``."""
+    rows: list[Row] = []
+    pairs: list[Row] = []
+    for part, given in ratings.items():
+        found = compare_scores(given, PEOPLE, resamples=options.resamples, seed=options.seed)
+        rows += [{key: part, **row} for row in found.rows]
+        pairs += [{key: part, **row} for row in found.pairs]
+    return rows, pairs
 
-    def published(self, rows: Sequence[Row], shown: Any, made_by: str, out: Path) -> Compared:
-        findings = Findings(shown.title, PEOPLE, (), (), (), (), (), (), made_by)
-        whole = {"rows": list(rows), "pairs": list(self.pairs), "signature": made_by}
-        return publish(findings, [shown], whole, out)
+
+def _correlated(
+    benchmark: str, ratings: Ratings, rows: list[Row], pairs: list[Row], answered: _Answered
+) -> Compared:
+    data = [[part, asdict(rating)] for part, given in ratings.items() for rating in given]
+    signed = _signature(benchmark, data, answered.options)
+    whole = {"rows": rows, "pairs": pairs, "signature": signed}
+    return _published(judge_agreement.scored(benchmark, rows, signed), whole, answered.out)
 
 
 def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
     rows = mateval_records.mateval(files, resamples=options.resamples, seed=options.seed)
-    made_by = signature("bench", {"benchmark": "mateval-recorded"}, rows, PEOPLE, options)
-    shown = judge_agreement.mateval_1(rows, "strategy", made_by)
-    findings = Findings(shown.title, PEOPLE, (), (), (), (), (), (), made_by)
-    return publish(findings, [shown], {"rows": rows, "signature": made_by}, out)
+    signed = _signature("mateval-recorded", rows, options)
+    shown = judge_agreement.scored("mateval", rows, signed)
+    return _published(shown, {"rows": rows, "signature": signed}, out)
+
+
+def _published(shown: Table, whole: Row, out: Path | None) -> Compared:
+    """Publish one table of correlations, which has no figures."""
+    findings = Findings(subject=shown.title, truth=PEOPLE, signature=shown.signature)
+    return publish(findings, [shown], out, whole)
+
+
+def _signature(benchmark: str, data: Any, options: Options) -> str:
+    return signature("bench", {"benchmark": benchmark}, data, PEOPLE, options)
 
 
 def _made(benchmark: str, data: Path) -> _Benchmark:
@@ -279,8 +285,8 @@ def _files(data: Path) -> dict[str, bytes]:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
-def _judged(workspace: Workspace, name: str, cases: Cases) -> dict[str, list[Judgment]]:
-    """Judgments of what the files hold, by judge; those of other files are passed over."""
+def _judged(workspace: Workspace, name: str, cases: Cases) -> Judgments:
+    """Judgments of what the files hold, with controls; those of other files are passed over."""
     wanted = {
         (case.seed_id, case.contestants): case.digest for case in (make() for make in cases.make)
     }
@@ -294,4 +300,4 @@ def _judged(workspace: Workspace, name: str, cases: Cases) -> dict[str, list[Jud
         ]
         if kept:
             found[kept[0].judge] = kept
-    return found
+    return with_controls(workspace, found, cases.protocol)

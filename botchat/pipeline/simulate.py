@@ -92,22 +92,12 @@ def simulate(
 ) -> Simulated:
     """Run designs on a rate table or a finished Arena, and compare them with all of it.
 
-    Args:
-        workspace: where the finished Arena is.
-        rates: a table of rates instead, as of ``leaderboard --pairwise-rates``.
-        per_pair: comparisons each of its pairs stands for; default: the paper's 444.
-        seed_set: set of the finished Arena.
-        judge: whose verdicts; may be left out where only one has judged.
-        turns: N; may be left out where there is only one.
-        target: what is to hold, and when runs without a budget stop.
-        budgets: comparisons at which to stop instead; each design with each.
-        add: a model to place on the full board of the others, or ``all`` in turn; stops at
-            ``budgets``, by default after 400 comparisons.
-        runs: of each design.
-        seed: of all of them.
-        elo: of the full board, beside Bradley-Terry; default: the paper's way.
-        n_jobs: runs at a time; default: what `botchat.parallel.workers` says.
-        meter: told of the progress.
+    The board is either the Arena of ``seed_set`` in the workspace, by ``judge`` at N = ``turns``
+    (both may be left out where there is only one), or the table ``rates`` of
+    ``leaderboard --pairwise-rates``, each pair of which stands for ``per_pair`` comparisons
+    (default: the paper's 444). Each design runs ``runs`` times until ``target``, and to each of
+    ``budgets`` comparisons. With ``add`` a model, or with ``all`` each in turn, is placed on the
+    board of the others instead, to ``budgets`` (default 400).
 
     Raises:
         ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
@@ -140,11 +130,10 @@ def simulate(
             done.append(made)
             meter.advance()
     rows = [] if add else [_full(len(comparisons), truths, target)]
-    by_trial = [done[i : i + runs] for i in range(0, len(done), runs)]
-    rows += [
-        _row(trial, made, population.models, truths, target)
-        for trial, made in zip(trials, by_trial, strict=True)
-    ]
+    for i, trial in enumerate(trials):
+        settings, those = trial.settings, done[i * runs : (i + 1) * runs]
+        added = None if trial.added is None else population.models[trial.added]
+        rows.append(_row(settings.design, settings.budget, added, those, truths, target))
     if add == ALL:
         rows += _over_models(rows)
     dealt = " Seeds are not recorded: each run deals a pair's outcomes anew." * population.dealt
@@ -192,9 +181,10 @@ def _trials(
 
 
 def _row(
-    trial: _Trial,
+    design: str,
+    budget: int | None,
+    added: str | None,
     made: Sequence[Run],
-    models: Sequence[str],
     truths: tuple[Floats, Floats],
     target: Target,
 ) -> Row:
@@ -205,9 +195,9 @@ def _row(
     hits = int((swaps <= target.swaps).sum())
     low, high = wilson(hits, len(made))
     return {
-        "design": trial.settings.design,
-        "budget": trial.settings.budget,
-        "added": None if trial.added is None else models[trial.added],
+        "design": design,
+        "budget": budget,
+        "added": added,
         "runs": len(made),
         "calls_mean": float(calls.mean()),
         "calls_std": float(calls.std()),
@@ -224,24 +214,9 @@ def _row(
 
 def _full(calls: int, truths: tuple[Floats, Floats], target: Target) -> Row:
     """All comparisons: Bradley-Terry is the truth, Elo may differ from it."""
-    truth, elo = truths
-    by_elo = simulation.swaps(truth[None], elo, target.gap)[0]
-    return {
-        "design": "full",
-        "budget": None,
-        "added": None,
-        "runs": 1,
-        "calls_mean": float(calls),
-        "calls_std": 0.0,
-        "share": 1.0,
-        "success": 1.0,
-        "success_low": 1.0,
-        "success_high": 1.0,
-        "success_elo": float(by_elo <= target.swaps),
-        "stated": 1.0,
-        "swaps_mean": 0.0,
-        "kendall_mean": 1.0,
-    }
+    whole = Run(calls, calls, truths[0], stated=1.0)
+    certain = {"success_low": 1.0, "kendall_mean": 1.0}
+    return _row("full", None, None, [whole], truths, target) | certain
 
 
 def _over_models(rows: Sequence[Row]) -> list[Row]:
