@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
 from botchat.measures.agreement import Agreement
-from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Codes, Grid
+from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Grid
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
@@ -58,26 +60,16 @@ def ratings(
         said[truth_prefix] = once
     found = {}
     for judge, codes in said.items():
-        compared = Comparisons.of(*_compared(grid, codes))
-        if len(compared):
-            rated = fit(compared)
+        rows, seeds = [], []
+        for i, order in np.argwhere(codes < UNREADABLE).tolist():
+            first, second = (grid.contestants[side] for side in grid.sides[i, :: 1 - 2 * order])
+            rows.append((first, second, (1 + int(codes[i, order])) / 2))
+            seeds.append(grid.items[grid.item[i]])
+        if rows:
+            rated = fit(Comparisons.of(rows, seeds))
             for model, rating in zip(rated.models, rated.rating.tolist(), strict=True):
                 found[judge, model] = rating
     return found
-
-
-def _compared(grid: Grid, said: Codes) -> tuple[list[tuple[str, str, float]], list[str]]:
-    """Readable verdicts as (first, second, result of the first), and the seed of each."""
-    rows, seeds = [], []
-    for i, (first, second) in enumerate(grid.sides.tolist()):
-        for order in (0, 1):
-            code = int(said[i, order])
-            if code < UNREADABLE:
-                sides = (first, second) if order == 0 else (second, first)
-                names = [grid.contestants[side] for side in sides]
-                rows.append((names[0], names[1], (1 + code) / 2))
-                seeds.append(grid.items[int(grid.item[i])])
-    return rows, seeds
 
 
 def judges_table(found: Findings) -> Table:

@@ -12,7 +12,7 @@ measured on the same resamples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -124,17 +124,14 @@ def compare(
         # The majority is one verdict, held by both columns: count it once.
         ranked.insert(0, (truth_prefix, np.where([True, False], truth, ABSENT).astype(np.int8)))
     return Agreement(
-        rows=tuple(tables.row(judge, truth) for judge in grid.judges),
-        annotators=tuple(
+        rows=[tables.row(judge, truth) for judge in grid.judges],
+        annotators=[
             tables.row(person, grid.majority([p for p in grid.people if p != person]))
             for person in grid.people
-        ),
-        pairs=tuple(tables.pair(a, b, truth) for a, b in combinations(grid.judges, 2)),
-        groups=(
-            *([tables.judges_together(truth)] if len(grid.judges) > 1 else []),
-            *([tables.annotators_together()] if len(grid.people) > 1 else []),
-        ),
-        rankings=tuple(row for name, said in ranked for row in tables.ranking(name, said)),
+        ],
+        pairs=[tables.pair(a, b, truth) for a, b in combinations(grid.judges, 2)],
+        groups=list(tables.groups(truth)),
+        rankings=[row for name, said in ranked for row in tables.ranking(name, said)],
     )
 
 
@@ -203,9 +200,10 @@ class _Tables:
         all_a, all_b = self._grid.said[a], self._grid.said[b]
         common = (all_a < UNREADABLE) & (all_b < UNREADABLE)
         said_a, said_b = (np.where(common, said, ABSENT).astype(np.int8) for said in (all_a, all_b))
-        of_a, of_b = self._figures(a, said_a, truth), self._figures(b, said_b, truth)
-        of_a["unreadable_rate"] = self._unreadable_rate(all_a)
-        of_b["unreadable_rate"] = self._unreadable_rate(all_b)
+        of_a, of_b = (
+            self._figures(judge, said, truth) | {"unreadable_rate": self._unreadable_rate(all_)}
+            for judge, said, all_ in ((a, said_a, all_a), (b, said_b, all_b))
+        )
         confusion = self._confusion(said_a, said_b, common)
         between = {
             "agreement": statistics.accuracy(confusion),
@@ -226,23 +224,22 @@ class _Tables:
             "mcnemar_p": statistics.mcnemar_exact(only_a, only_b) if known.any() else None,
         }
 
-    def judges_together(self, truth: Codes) -> Row:
-        """Agreement of all judges, and how many votes the correlation of their errors leaves."""
-        said = np.stack([self._grid.said[judge] for judge in self._grid.judges])
-        errors: Floats = np.stack(
-            [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
-        ).mean(0)
-        votes = statistics.effective_votes(len(said), errors)
-        return {
-            "group": "judges",
-            **self._group(said, self._item),
-            **figures({"error_correlation": errors, "effective_votes": votes}),
-        }
+    def groups(self, truth: Codes) -> Iterator[Row]:
+        """Agreement of all judges, and of all people, whichever order each of them saw.
 
-    def annotators_together(self) -> Row:
-        """Agreement of all people, whichever order each of them saw."""
-        said = np.stack([self._grid.seen_by(person) for person in self._grid.people])
-        return {"group": "annotators", **self._group(said, self._grid.item)}
+        For judges also how many votes the correlation of their errors leaves.
+        """
+        grid = self._grid
+        if len(grid.judges) > 1:
+            said = np.stack([grid.said[judge] for judge in grid.judges])
+            correlations = [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
+            errors: Floats = np.stack(correlations).mean(0)
+            votes = statistics.effective_votes(len(said), errors)
+            worth = figures({"error_correlation": errors, "effective_votes": votes})
+            yield {"group": "judges", **self._group(said, self._item), **worth}
+        if len(grid.people) > 1:
+            said = np.stack([grid.seen_by(person) for person in grid.people])
+            yield {"group": "annotators", **self._group(said, grid.item)}
 
     def ranking(self, name: str, said: Codes) -> list[Row]:
         """Contestants by their mean score with one judge, best first."""
@@ -375,12 +372,11 @@ def detection(
     resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
-    """`DETECTION_FIGURES` of every judge, and differences on what both of two judges answered.
+    """(judge -> `DETECTION_FIGURES`, two judges -> differences on what both of them answered).
 
     ``judgments``: of UniEval, at most one a judge, seed and contestant. ``first_ai``: index of the
     first AI utterance of a judged dialogue, from 1; ``None`` for a human dialogue. The bootstrap is
-    over seeds. Returns judge -> `DETECTION_FIGURES` and (judge, judge) -> ``<figure>_difference``.
-    Raises `DataError` for a verdict that UniEval does not offer.
+    over seeds. Raises `DataError` for a verdict that UniEval does not offer.
     """
     rows = list(judgments)
     seeds = sorted({row.seed_id for row in rows}, key=natural_key)
@@ -413,10 +409,8 @@ def detection(
 
 def _index(judgment: Judgment) -> int:
     verdict = judgment.verdict
-    if verdict is None:
-        return _UNKNOWN
-    if verdict == "No":
-        return 0
+    if verdict is None or verdict == "No":
+        return _UNKNOWN if verdict is None else 0
     if verdict.isascii() and verdict.isdigit() and int(verdict) > 0:
         return int(verdict)
     raise DataError(

@@ -23,9 +23,8 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
-from botchat.measures import agreement as accusations
 from botchat.measures import lengths
-from botchat.measures.agreement import Agreement, compare
+from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, decoded, is_person, read_csv
 from botchat.pipeline.judge import full_name
 from botchat.pipeline.read_set import Read, read
@@ -252,16 +251,21 @@ def _built_in(annotations: Iterable[Annotation]) -> list[Annotation]:
 
 def _without_people(compared: Agreement) -> Agreement:
     """Truth that nobody was asked for ranks nobody, and is no group of people."""
+    hidden = {
+        f"{name}{of}{end}"
+        for name in ("spearman", "kendall")
+        for of in ("", "_difference")
+        for end in ("", "_low", "_high")
+    }
 
-    def unranked(row: Row, form: str) -> Row:
-        keys = [form.format(name) for name in ("spearman", "kendall")]
-        return row | {f"{key}{end}": None for key in keys for end in ("", "_low", "_high")}
+    def unranked(rows: Iterable[Row]) -> list[Row]:
+        return [{key: None if key in hidden else row[key] for key in row} for row in rows]
 
     return replace(
         compared,
-        rows=tuple(unranked(row, "{}") for row in compared.rows),
-        pairs=tuple(unranked(row, "{}_difference") for row in compared.pairs),
-        rankings=tuple(row for row in compared.rankings if row["judge"] != BUILT_IN),
+        rows=unranked(compared.rows),
+        pairs=unranked(compared.pairs),
+        rankings=[row for row in compared.rankings if row["judge"] != BUILT_IN],
         annotators=(),
     )
 
@@ -278,7 +282,7 @@ def _with_accusations(
         (name,) = judgment.contestants
         return None if name == HUMAN else dialogues[name][judgment.seed_id].n_seed + 1
 
-    rows, pairs = accusations.detection(
+    rows, pairs = detection(
         (judgment for made in judged.values() for judgment in made),
         first_ai,
         resamples=options.resamples,
@@ -286,10 +290,8 @@ def _with_accusations(
     )
     return replace(
         compared,
-        rows=tuple(row | rows.get(row["judge"], {}) for row in compared.rows),
-        pairs=tuple(
-            row | pairs.get((row["judge_a"], row["judge_b"]), {}) for row in compared.pairs
-        ),
+        rows=[row | rows.get(row["judge"], {}) for row in compared.rows],
+        pairs=[row | pairs.get((row["judge_a"], row["judge_b"]), {}) for row in compared.pairs],
     )
 
 

@@ -121,8 +121,8 @@ def simulate(
     meter.begin("simulate", len(trials) * runs)
     done: list[Run] = []
     tasks = [
-        partial(simulation.simulate, population, trial.settings, run, trial.added)
-        for trial in trials
+        partial(simulation.simulate, population, settings, run, place)
+        for settings, place in trials
         for run in range(runs)
     ]
     with parallel.workers(n_jobs) as working:
@@ -130,9 +130,9 @@ def simulate(
             done.append(made)
             meter.advance()
     rows = [] if add else [_full(len(comparisons), truths, target)]
-    for i, trial in enumerate(trials):
-        settings, those = trial.settings, done[i * runs : (i + 1) * runs]
-        added = None if trial.added is None else population.models[trial.added]
+    for i, (settings, place) in enumerate(trials):
+        those = done[i * runs : (i + 1) * runs]
+        added = None if place is None else population.models[place]
         rows.append(_row(settings.design, settings.budget, added, those, truths, target))
     if add == ALL:
         rows += _over_models(rows)
@@ -146,26 +146,19 @@ def simulate(
     )
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A design to run. ``added``: index of the model to be placed."""
-
-    settings: AdaptiveSettings
-    added: int | None
-
-
 def _trials(
     models: Sequence[str],
     target: Target,
     budgets: Sequence[int],
     add: str | None,
     seed: int,
-) -> list[_Trial]:
+) -> list[tuple[AdaptiveSettings, int | None]]:
+    """Each design to run, and the index of the model to be placed."""
     if add is not None:
         if add not in (ALL, *models):
             raise ConfigError(f"--add {add}: not on this board; it has {', '.join(models)}")
         return [
-            _Trial(AdaptiveSettings(None, budget, seed=seed), i)
+            (AdaptiveSettings(None, budget, seed=seed), i)
             for budget in budgets or [ADD_BUDGET]
             for i, model in enumerate(models)
             if add in (ALL, model)
@@ -174,7 +167,7 @@ def _trials(
     stops: list[tuple[Target | None, int | None]] = [(target, None)]
     stops += [(None, budget) for budget in budgets]
     return [
-        _Trial(AdaptiveSettings(until, budget, design, seed), None)
+        (AdaptiveSettings(until, budget, design, seed), None)
         for until, budget in stops
         for design in designs
     ]
