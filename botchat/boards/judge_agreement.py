@@ -301,7 +301,7 @@ def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
     """Rank correlations with people on ``topicalchat`` or ``mateval``, in the paper's layout.
 
     ``rows``: ``judge`` or ``strategy``, ``aspect`` or ``error_type``, and what
-    `botchat.measures.scores.compare_scores` says of both.
+    `botchat.measures.agreement.compare_scores` says of both.
     """
     name, title, first, key, headings = _SCORED[benchmark]
     wide: dict[str, dict[str, Row]] = {}

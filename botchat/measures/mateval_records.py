@@ -17,8 +17,8 @@ from typing import Any
 
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
+from botchat.measures.agreement import Rating, compare_scores
 from botchat.measures.annotations import decoded
-from botchat.measures.scores import Rating, compare_scores
 
 ERROR_TYPES: Mapping[str, tuple[str, str]] = {
     "REP": ("Repetition", "重复问题"),

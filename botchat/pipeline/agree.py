@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -71,10 +72,9 @@ def agree(
         replace(stage, judged={name: stage.judged[name] for name in stage.judged if name in kept}),
         [a for a in annotations if a.judge in kept],
         known,
-        seed_set=seed_set,
-        files=files,
-        truth=truth,
-        options=options,
+        files,
+        truth,
+        options,
     )
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
@@ -87,12 +87,12 @@ def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
     Protocols that fewer than two have judged, or people alone, are left out.
     """
     compared = {}
-    for name, protocol in _protocols(found).items():
-        stage = _of_protocol(found, protocol)
+    for name, stage in _stages(found).items():
         names = list(stage.judged)
         judges = [name for name in names if not is_person(name, HUMAN)]
-        if len(names) > 1 and (judges or protocol.knows_truth):
-            compared[name] = _findings(workspace, stage, [], names, seed_set=found.seed_set)
+        truth_known = stage.protocol is not None and stage.protocol.knows_truth
+        if len(names) > 1 and (judges or truth_known):
+            compared[name] = _findings(workspace, stage, [], names)
     return compared
 
 
@@ -100,6 +100,7 @@ def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
 class _Stage:
     """What the stage files of one protocol say."""
 
+    seed_set: str | None = None
     protocol: Protocol | None = None
     """``None``: nothing of stage files takes part."""
     judged: Mapping[str, Sequence[Judgment]] = field(default_factory=dict)
@@ -112,8 +113,6 @@ def _findings(
     stage: _Stage,
     annotations: Sequence[Annotation],
     known: Sequence[str],
-    *,
-    seed_set: str | None,
     files: Sequence[Path] = (),
     truth: str | None = None,
     options: Options | None = None,
@@ -144,10 +143,9 @@ def _findings(
         compared = _without_people(compared)
     if protocol is not None and protocol.kind == "place" and protocol.about_ai:
         compared = _with_accusations(compared, judged, stage.dialogues, options)
-    costs = expenses(workspace, judged)
+    costs, rated = expenses(workspace, judged), judge_agreement.ratings(said, prefix)
     name = None if protocol is None else protocol.name
-    subject = [f"{name} on {seed_set}"] if seed_set else []
-    rated = judge_agreement.ratings(said, prefix)
+    subject = [f"{name} on {stage.seed_set}"] if stage.seed_set else []
     return Findings(
         subject=", ".join([*subject, *(path.name for path in files)]),
         truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
@@ -163,7 +161,7 @@ def _findings(
         ],
         signature=signature(
             "agree",
-            {"set": seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
+            {"set": stage.seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
             sorted(map(_stated, said)),
             prefix,
             options,
@@ -195,27 +193,24 @@ def _stage(workspace: Workspace, seed_set: str | None, protocol: str | None) -> 
         if protocol is not None:
             raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
         return _Stage()
-    found = read(workspace, seed_set)
-    there = _protocols(found)
-    if protocol not in there or protocol is None:
+    stages = _stages(read(workspace, seed_set))
+    if protocol is None or protocol not in stages:
         raise ConfigError(
             f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
-            f"{', '.join(there) or 'nothing that judges can be compared on'}"
+            f"{', '.join(stages) or 'nothing that judges can be compared on'}"
         )
-    return _of_protocol(found, there[protocol])
+    return stages[protocol]
 
 
-def _protocols(found: Read) -> dict[str, Protocol]:
-    """What judges can be compared on, by name."""
-    filed = sorted({name for by in found.judged.values() for name in by})
-    return {name: p for name in filed if (p := found.catalogue.find(name)) is not None}
-
-
-def _of_protocol(found: Read, protocol: Protocol) -> _Stage:
-    name = protocol.name
-    judged = {judge: by[name] for judge, by in found.judged.items() if by.get(name)}
-    stale = {judge: found.stale[judge] for judge in judged}
-    return _Stage(protocol, judged, found.dialogues, stale)
+def _stages(found: Read) -> dict[str, _Stage]:
+    """What judges can be compared on, by name of the protocol."""
+    stages = {}
+    for name in sorted({name for by in found.judged.values() for name in by}):
+        if (protocol := found.catalogue.find(name)) is not None:
+            judged = {judge: by[name] for judge, by in found.judged.items() if by.get(name)}
+            stale = {judge: found.stale[judge] for judge in judged}
+            stages[name] = _Stage(found.seed_set, protocol, judged, found.dialogues, stale)
+    return stages
 
 
 def _chosen(
@@ -251,15 +246,10 @@ def _built_in(annotations: Iterable[Annotation]) -> list[Annotation]:
 
 def _without_people(compared: Agreement) -> Agreement:
     """Truth that nobody was asked for ranks nobody, and is no group of people."""
-    hidden = {
-        f"{name}{of}{end}"
-        for name in ("spearman", "kendall")
-        for of in ("", "_difference")
-        for end in ("", "_low", "_high")
-    }
 
     def unranked(rows: Iterable[Row]) -> list[Row]:
-        return [{key: None if key in hidden else row[key] for key in row} for row in rows]
+        ranks = ("spearman", "kendall")
+        return [{key: None if key.startswith(ranks) else row[key] for key in row} for row in rows]
 
     return replace(
         compared,
@@ -450,11 +440,8 @@ def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> 
     }
     paid: dict[str, Bill] = {}
     if workspace.ledger_path.exists():
-        ledger = Ledger(workspace.ledger_path, readonly=True)
-        try:
+        with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
             paid = bills(ledger, set().union(*by_judge.values()))
-        finally:
-            ledger.close()
 
     def mean(judge: str, figure: str) -> float | None:
         known = [getattr(paid[call], figure) for call in by_judge[judge] if call in paid]

@@ -18,8 +18,8 @@ from botchat.boards.tables import Table
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import lengths, mateval_records
+from botchat.measures.agreement import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
-from botchat.measures.scores import Rating, compare_scores
 from botchat.pipeline import plan
 from botchat.pipeline.agree import (
     Compared,
@@ -74,7 +74,8 @@ class Benching:
         if self.judge is None:
             raise ConfigError("--plan needs a judge; name one with --judge")
         made = _made(self.benchmark, self.data)
-        return Asked(made.name, (), self.judge, made.cases, self.control).plan(workspace)
+        name = f"bench-{self.benchmark}"
+        return Asked(name, (), self.judge, made.cases, self.control).plan(workspace)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -87,15 +88,15 @@ class Benching:
                     "botchat bench mateval --data DIR --recorded"
                 )
             return _recorded(_files(self.data), self.options, self.out)
-        made = _made(self.benchmark, self.data)
+        made, name = _made(self.benchmark, self.data), f"bench-{self.benchmark}"
         if self.judge is not None:
-            asked = Asked(made.name, (), self.judge, made.cases, self.control)
+            asked = Asked(name, (), self.judge, made.cases, self.control)
             asked.run(workspace, spending, meter)
-        judged = {c.protocol.name: _judged(workspace, made.name, c) for c in made.cases}
+        judged = {c.protocol.name: _judged(workspace, name, c) for c in made.cases}
         if not any(judged.values()):
-            raise MissingError(f"nobody has judged {made.name} yet; name a judge with --judge")
-        answered = _Answered(workspace, judged, self.options, self.out or workspace.out(made.name))
-        return made.compared(answered)
+            raise MissingError(f"nobody has judged {name} yet; name a judge with --judge")
+        out = self.out or workspace.out(name)
+        return made.compared(_Answered(workspace, judged, self.options, out))
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,6 @@ class _Answered:
 
 @dataclass(frozen=True)
 class _Benchmark:
-    name: str
-    """Of its judgments' folder."""
     cases: Sequence[Cases]
     compared: Callable[[_Answered], Compared]
 
@@ -171,7 +170,7 @@ def _faireval(files: Files) -> _Benchmark:
         return publish(findings, [first, *others], answered.out)
 
     cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
-    return _Benchmark("bench-faireval", [cases], compared)
+    return _Benchmark([cases], compared)
 
 
 def _topicalchat(files: Files) -> _Benchmark:
@@ -191,7 +190,7 @@ def _topicalchat(files: Files) -> _Benchmark:
         Cases(protocol, list(answers.aspect_cases(responses, aspect)))
         for aspect, protocol in answers.ASPECTS.items()
     ]
-    return _Benchmark("bench-topicalchat", cases, compared)
+    return _Benchmark(cases, compared)
 
 
 def _mateval(files: Files) -> _Benchmark:
@@ -210,7 +209,7 @@ def _mateval(files: Files) -> _Benchmark:
         return _correlated("mateval", ratings, rows, pairs, answered)
 
     cases = Cases(stories.STORIES, list(stories.cases(told)))
-    return _Benchmark("bench-mateval", [cases], compared)
+    return _Benchmark([cases], compared)
 
 
 BENCHMARKS: Mapping[str, Callable[[Files], _Benchmark]] = {
