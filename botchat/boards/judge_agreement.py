@@ -12,12 +12,14 @@ from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
+from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Grid
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
+from botchat.records import Dialogues, Judgment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,27 @@ def ratings(
             rated = fit(Comparisons.of(rows, seeds))
             for model, rating in zip(rated.models, rated.rating.tolist(), strict=True):
                 found[judge, model] = rating
+    return found
+
+
+def shown_lengths(
+    dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
+) -> dict[tuple[str, str], float]:
+    """(seed, contestant) -> words an utterance of what was shown.
+
+    Both sides of a comparison show the same number of utterances, so this orders them as their
+    whole length does.
+    """
+    shown: dict[tuple[str, str], int] = {}
+    for made in judged.values():
+        for judgment in made:
+            for name in judgment.contestants if len(judgment.contestants) > 1 else ():
+                key = (judgment.seed_id, name)
+                shown[key] = max(judgment.shown, shown.get(key, 0))
+    found = {}
+    for (seed_id, name), n in shown.items():
+        said = dialogues[name][seed_id].utterances[:n]
+        found[seed_id, name] = sum(map(lengths.words, said)) / max(1, len(said))
     return found
 
 

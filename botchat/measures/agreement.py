@@ -473,7 +473,16 @@ def compare_scores(
     by_text = weights[:, [items[item] for item, _ in truth]]
 
     def correlations(judge: str, kept: Flags) -> dict[str, Floats]:
-        return _correlations(given[judge][kept], gold[kept], by_text[:, kept])
+        # The work grows with the square of the entries: texts with equal scores are one entry.
+        x_y = np.stack([given[judge][kept], gold[kept]])
+        (x, y), group = np.unique(x_y, axis=1, return_inverse=True)
+        members = np.zeros((x_y.shape[1], len(x)))
+        members[np.arange(len(members)), group.reshape(-1)] = 1
+        counts = by_text[:, kept] @ members
+        return {
+            "spearman": statistics.spearman(x, y, counts),
+            "kendall": statistics.kendall(x, y, counts),
+        }
 
     rows: list[Row] = []
     for judge in judges:
@@ -487,15 +496,3 @@ def compare_scores(
         apart = differences(correlations(a, both), correlations(b, both))
         pairs.append({"judge_a": a, "judge_b": b, "n": int(both.sum()), **apart})
     return Agreement(rows=rows, pairs=pairs)
-
-
-def _correlations(x: Floats, y: Floats, weights: Floats) -> dict[str, Floats]:
-    # The work grows with the square of the entries: texts with equal scores are one entry.
-    distinct, group = np.unique(np.stack([x, y]), axis=1, return_inverse=True)
-    members = np.zeros((len(x), distinct.shape[1]))
-    members[np.arange(len(x)), group.reshape(-1)] = 1
-    counts = weights @ members
-    return {
-        "spearman": statistics.spearman(distinct[0], distinct[1], counts),
-        "kendall": statistics.kendall(distinct[0], distinct[1], counts),
-    }

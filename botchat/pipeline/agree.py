@@ -24,7 +24,6 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
-from botchat.measures import lengths
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, decoded, is_person, read_csv
 from botchat.pipeline.judge import full_name
@@ -136,7 +135,7 @@ def _findings(
         said,
         prefix,
         options,
-        lengths=_lengths(stage.dialogues, judged),
+        lengths=judge_agreement.shown_lengths(stage.dialogues, judged),
         selves={name: own_name(workspace, name) for name in (*known, *judged)},
     )
     if prefix == BUILT_IN:
@@ -146,19 +145,17 @@ def _findings(
     costs, rated = expenses(workspace, judged), judge_agreement.ratings(said, prefix)
     name = None if protocol is None else protocol.name
     subject = [f"{name} on {stage.seed_set}"] if stage.seed_set else []
+    rows = [
+        {**sureness(judged.get(row["judge"], ())), **row, **costs.get(row["judge"], {})}
+        for row in compared.rows
+    ]
+    rankings = [
+        row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
+    ]
     return Findings(
+        **vars(replace(compared, rows=rows, rankings=rankings)),
         subject=", ".join([*subject, *(path.name for path in files)]),
         truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
-        rows=[
-            {**sureness(judged.get(row["judge"], ())), **row, **costs.get(row["judge"], {})}
-            for row in compared.rows
-        ],
-        annotators=compared.annotators,
-        pairs=compared.pairs,
-        groups=compared.groups,
-        rankings=[
-            row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
-        ],
         signature=signature(
             "agree",
             {"set": stage.seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
@@ -283,27 +280,6 @@ def _with_accusations(
         rows=[row | rows.get(row["judge"], {}) for row in compared.rows],
         pairs=[row | pairs.get((row["judge_a"], row["judge_b"]), {}) for row in compared.pairs],
     )
-
-
-def _lengths(
-    dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
-) -> dict[tuple[str, str], float]:
-    """(seed, contestant) -> words an utterance of what was shown.
-
-    Both sides of a comparison show the same number of utterances, so this orders them as their
-    whole length does.
-    """
-    shown: dict[tuple[str, str], int] = {}
-    for made in judged.values():
-        for judgment in made:
-            for name in judgment.contestants if len(judgment.contestants) > 1 else ():
-                key = (judgment.seed_id, name)
-                shown[key] = max(judgment.shown, shown.get(key, 0))
-    found = {}
-    for (seed_id, name), n in shown.items():
-        said = dialogues[name][seed_id].utterances[:n]
-        found[seed_id, name] = sum(map(lengths.words, said)) / max(1, len(said))
-    return found
 
 
 def _notes(

@@ -8,7 +8,7 @@ tables show every judge that has judged what is in the files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -157,13 +157,10 @@ def _faireval(files: Files) -> _Benchmark:
             rows.append({**head, **row, **taken, **apart, **costs[row["judge"]]})
         data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in calibrated]
         findings = Findings(
+            **vars(replace(found, rows=rows, annotators=())),
             subject="FairEval",
             truth="people's majority",
             signature=_signature("faireval", data, options),
-            rows=rows,
-            pairs=found.pairs,
-            groups=found.groups,
-            rankings=found.rankings,
         )
         first = judge_agreement.chateval_1(rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]

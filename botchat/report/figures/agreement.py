@@ -47,7 +47,7 @@ NAMES = ("cost-against-agreement", "judges-against-each-other", "judges-health")
 def draw(found: Findings) -> list[Chart]:
     """The figures that the findings have the numbers for."""
     drawn = []
-    costs = [key for key in ("usd", "tokens", "calls") if _known(found.rows, key)]
+    costs = [key for key in _COSTS if _known(found.rows, key)]
     if costs:
         drawn.append(_cost(found, costs[0]))
     if found.pairs:
