@@ -328,10 +328,8 @@ class AdaptiveResult:
     def progress(self) -> str:
         """How it stands, in one line."""
         state, target = self.state, self.target
-        top = ", ".join(
-            f"{row['model']} {row['rating']:.0f} ± {_WIDE * row['error']:.0f}"
-            for row in self.rows[:_TOP]
-        )
+        best = self.shown[:_TOP]
+        top = ", ".join(f"{row['model']} {row['rating']} ± {row['± 95 %']}" for row in best)
         more = ", …" if len(self.models) > _TOP else ""
         return (
             f"N = {self.turns}: {state.made:,} of {state.population:,} "

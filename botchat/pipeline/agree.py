@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -272,8 +272,7 @@ def _with_accusations(
     rows, pairs = detection(
         (judgment for made in judged.values() for judgment in made),
         first_ai,
-        resamples=options.resamples,
-        seed=options.seed,
+        **asdict(options),
     )
     return replace(
         compared,

@@ -14,7 +14,6 @@ from typing import Any
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.boards.tables import Table
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import lengths, mateval_records
@@ -87,7 +86,8 @@ class Benching:
                     "--recorded reads MATEval's recorded discussions and asks nobody: "
                     "botchat bench mateval --data DIR --recorded"
                 )
-            return _recorded(_files(self.data), self.options, self.out)
+            rows = mateval_records.mateval(_files(self.data), **asdict(self.options))
+            return _correlated("mateval-recorded", rows, rows, self.options, self.out)
         made, name = _made(self.benchmark, self.data), f"bench-{self.benchmark}"
         if self.judge is not None:
             asked = Asked(name, (), self.judge, made.cases, self.control)
@@ -160,7 +160,7 @@ def _faireval(files: Files) -> _Benchmark:
             **vars(replace(found, rows=rows, annotators=())),
             subject="FairEval",
             truth="people's majority",
-            signature=_signature("faireval", data, options),
+            signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE, options),
         )
         first = judge_agreement.chateval_1(rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
@@ -181,7 +181,8 @@ def _topicalchat(files: Files) -> _Benchmark:
             costs[aspect] = answered.costs(protocol)
         rows, pairs = _by_part(ratings, "aspect", answered.options)
         rows = [row | costs[row["aspect"]][row["judge"]] for row in rows]
-        return _correlated("topicalchat", ratings, rows, pairs, answered)
+        data = [[part, asdict(rating)] for part in ratings for rating in ratings[part]]
+        return _correlated("topicalchat", data, rows, answered.options, answered.out, pairs=pairs)
 
     cases = [
         Cases(protocol, list(answers.aspect_cases(responses, aspect)))
@@ -203,7 +204,8 @@ def _mateval(files: Files) -> _Benchmark:
         costs = answered.costs(stories.STORIES)
         rows = [{"strategy": row["judge"], **row, **costs[row["judge"]]} for row in rows]
         rows.sort(key=lambda row: list(costs).index(row["judge"]))
-        return _correlated("mateval", ratings, rows, pairs, answered)
+        data = [[part, asdict(rating)] for part in ratings for rating in ratings[part]]
+        return _correlated("mateval", data, rows, answered.options, answered.out, pairs=pairs)
 
     cases = Cases(stories.STORIES, list(stories.cases(told)))
     return _Benchmark([cases], compared)
@@ -220,45 +222,27 @@ _IN_ORDER = ("consistency", "position_preference", "length_preference", "self_pr
 """Figures of FairEval that only verdicts in one order have, or that need both orders."""
 
 
-Ratings = Mapping[str, Sequence[Rating]]
-"""Part of a benchmark -> scores of its texts by people and judges."""
-
-
-def _by_part(ratings: Ratings, key: str, options: Options) -> tuple[list[Row], list[Row]]:
-    """Rows and pairs of `compare_scores` of every part, its name under ``key``."""
+def _by_part(
+    ratings: Mapping[str, Sequence[Rating]], key: str, options: Options
+) -> tuple[list[Row], list[Row]]:
+    """Rows and pairs of `compare_scores` of every part of a benchmark, its name under ``key``."""
     rows: list[Row] = []
     pairs: list[Row] = []
     for part, given in ratings.items():
-        found = compare_scores(given, PEOPLE, resamples=options.resamples, seed=options.seed)
+        found = compare_scores(given, PEOPLE, **asdict(options))
         rows += [{key: part, **row} for row in found.rows]
         pairs += [{key: part, **row} for row in found.pairs]
     return rows, pairs
 
 
 def _correlated(
-    benchmark: str, ratings: Ratings, rows: list[Row], pairs: list[Row], answered: _Answered
+    benchmark: str, data: Any, rows: list[Row], options: Options, out: Path | None, **more: Any
 ) -> Compared:
-    data = [[part, asdict(rating)] for part, given in ratings.items() for rating in given]
-    signed = _signature(benchmark, data, answered.options)
-    whole = {"rows": rows, "pairs": pairs, "signature": signed}
-    return _published(judge_agreement.scored(benchmark, rows, signed), whole, answered.out)
-
-
-def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
-    rows = mateval_records.mateval(files, resamples=options.resamples, seed=options.seed)
-    signed = _signature("mateval-recorded", rows, options)
-    shown = judge_agreement.scored("mateval", rows, signed)
-    return _published(shown, {"rows": rows, "signature": signed}, out)
-
-
-def _published(shown: Table, whole: Row, out: Path | None) -> Compared:
-    """Publish one table of correlations, which has no figures."""
-    findings = Findings(subject=shown.title, truth=PEOPLE, signature=shown.signature)
-    return publish(findings, [shown], out, whole)
-
-
-def _signature(benchmark: str, data: Any, options: Options) -> str:
-    return signature("bench", {"benchmark": benchmark}, data, PEOPLE, options)
+    """One table of correlations, which has no figures; ``more`` goes to the JSON."""
+    signed = signature("bench", {"benchmark": benchmark}, data, PEOPLE, options)
+    shown = judge_agreement.scored(benchmark.removesuffix("-recorded"), rows, signed)
+    findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
+    return publish(findings, [shown], out, {"rows": rows, **more, "signature": signed})
 
 
 def _made(benchmark: str, data: Path) -> _Benchmark:
