@@ -2,59 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
-from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Codes, Grid
+from botchat.measures import lengths
+from botchat.measures.agreement import Agreement
+from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Grid
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
+from botchat.records import Dialogues, Judgment
 
 
-@dataclass(frozen=True)
-class Findings:
-    """The results of a comparison of judges, JSON-ready."""
+@dataclass(frozen=True, kw_only=True)
+class Findings(Agreement):
+    """A comparison of judges with its title and signature; rows have the price of verdicts too."""
 
     subject: str
     """What was judged, for titles."""
     truth: str
     """What judges are compared with, in a few words; empty: only with each other."""
-    rows: tuple[Row, ...]
-    """One a judge (`botchat.measures.agreement.Agreement.rows`), with the price of its verdicts."""
-    annotators: tuple[Row, ...]
-    pairs: tuple[Row, ...]
-    groups: tuple[Row, ...]
-    rankings: tuple[Row, ...]
-    controls: tuple[Row, ...]
-    """See `controls`."""
     signature: str
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     """What a reader must know, a sentence each."""
 
-
-def controls(pairs: Iterable[Row]) -> list[Row]:
-    """What talk, or a panel instead of one judge asked as often, changed.
-
-    Args:
-        pairs: of `botchat.measures.agreement.Agreement`.
-
-    Returns:
-        Rows ``judge``, ``control``, ``n`` cases with a verdict of both, ``changed`` share of them,
-        ``wrong_to_right`` and ``right_to_wrong`` from the control to the judge (``None`` where the
-        truth is not known), ``accuracy_difference`` and ``kappa_difference``, judge minus control,
-        ``mcnemar_p``.
-    """
-    return [
-        record(_CONTROLS, pair)
-        for pair in pairs
-        if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in (BEFORE_TALK, CALL_MATCHED))
-    ]
+    @property
+    def controls(self) -> list[Row]:
+        """What talk, or a panel instead of one judge asked as often, changed; see `_CONTROLS`."""
+        ends = (BEFORE_TALK, CALL_MATCHED)
+        return [
+            record(_CONTROLS, pair)
+            for pair in self.pairs
+            if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in ends)
+        ]
 
 
 def ratings(
@@ -74,26 +62,37 @@ def ratings(
         said[truth_prefix] = once
     found = {}
     for judge, codes in said.items():
-        compared = Comparisons.of(*_compared(grid, codes))
-        if len(compared):
-            rated = fit(compared)
+        rows, seeds = [], []
+        for i, order in np.argwhere(codes < UNREADABLE).tolist():
+            first, second = (grid.contestants[side] for side in grid.sides[i, :: 1 - 2 * order])
+            rows.append((first, second, (1 + int(codes[i, order])) / 2))
+            seeds.append(grid.items[grid.item[i]])
+        if rows:
+            rated = fit(Comparisons.of(rows, seeds))
             for model, rating in zip(rated.models, rated.rating.tolist(), strict=True):
                 found[judge, model] = rating
     return found
 
 
-def _compared(grid: Grid, said: Codes) -> tuple[list[tuple[str, str, float]], list[str]]:
-    """Readable verdicts as (first, second, result of the first), and the seed of each."""
-    rows, seeds = [], []
-    for i, (first, second) in enumerate(grid.sides.tolist()):
-        for order in (0, 1):
-            code = int(said[i, order])
-            if code < UNREADABLE:
-                sides = (first, second) if order == 0 else (second, first)
-                names = [grid.contestants[side] for side in sides]
-                rows.append((names[0], names[1], (1 + code) / 2))
-                seeds.append(grid.items[int(grid.item[i])])
-    return rows, seeds
+def shown_lengths(
+    dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
+) -> dict[tuple[str, str], float]:
+    """(seed, contestant) -> words an utterance of what was shown.
+
+    Both sides of a comparison show the same number of utterances, so this orders them as their
+    whole length does.
+    """
+    shown: dict[tuple[str, str], int] = {}
+    for made in judged.values():
+        for judgment in made:
+            for name in judgment.contestants if len(judgment.contestants) > 1 else ():
+                key = (judgment.seed_id, name)
+                shown[key] = max(judgment.shown, shown.get(key, 0))
+    found = {}
+    for (seed_id, name), n in shown.items():
+        said = dialogues[name][seed_id].utterances[:n]
+        found[seed_id, name] = sum(map(lengths.words, said)) / max(1, len(said))
+    return found
 
 
 def judges_table(found: Findings) -> Table:
@@ -321,49 +320,13 @@ def chateval_1(rows: Sequence[Row], signature: str) -> Table:
     ).filled()
 
 
-def chateval_2(rows: Sequence[Row], signature: str) -> Table:
-    """ChatEval Table 2: rank correlations with people on Topical-Chat, remark by remark.
+def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
+    """Rank correlations with people on ``topicalchat`` or ``mateval``, in the paper's layout.
 
-    ``rows`` are of `botchat.measures.scores.ScoreAgreement`, with ``aspect``.
+    ``rows``: ``judge`` or ``strategy``, ``aspect`` or ``error_type``, and what
+    `botchat.measures.agreement.compare_scores` says of both.
     """
-    return _correlations(
-        "chateval-table-2",
-        "Topical-Chat: correlation with people (layout of ChatEval, Table 2)",
-        Column("judge", "Metrics", "name"),
-        ("aspect", {aspect: aspect.capitalize() for aspect in ASPECTS}),
-        rows,
-        signature,
-    )
-
-
-def mateval_1(rows: Sequence[Row], by: str, signature: str) -> Table:
-    """MATEval Tables 1 and 2: rank correlations with people for each kind of error.
-
-    ``rows`` are of `botchat.measures.mateval_records.mateval`, of what is compared under ``by``.
-    """
-    return _correlations(
-        "mateval-table-1",
-        "Stories: correlation with people (layout of MATEval, Table 1)",
-        Column(by, "Strategy", "name"),
-        ("error_type", {code: code for code in ERROR_TYPES}),
-        rows,
-        signature,
-    )
-
-
-def _correlations(
-    name: str,
-    title: str,
-    first: Column,
-    parts: tuple[str, dict[str, str]],
-    rows: Sequence[Row],
-    signature: str,
-) -> Table:
-    """One row for each value of ``first``; two columns for each part, then their means.
-
-    ``parts``: the key of the parts in ``rows``, and their headings.
-    """
-    key, headings = parts
+    name, title, first, key, headings = _SCORED[benchmark]
     wide: dict[str, dict[str, Row]] = {}
     for row in rows:
         wide.setdefault(row[first.key], {})[row[key]] = row
@@ -406,3 +369,23 @@ def _correlations(
         "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores "
         "are counted and left out.",
     ).filled()
+
+
+_SCORED: Mapping[str, tuple[str, str, Column, str, Mapping[str, str]]] = {
+    "topicalchat": (
+        "chateval-table-2",
+        "Topical-Chat: correlation with people (layout of ChatEval, Table 2)",
+        Column("judge", "Metrics", "name"),
+        "aspect",
+        {aspect: aspect.capitalize() for aspect in ASPECTS},
+    ),
+    "mateval": (
+        "mateval-table-1",
+        "Stories: correlation with people (layout of MATEval, Table 1)",
+        Column("strategy", "Strategy", "name"),
+        "error_type",
+        {code: code for code in ERROR_TYPES},
+    ),
+}
+"""Benchmark -> name and title of its table, column of a row's name, key of the parts in the rows
+that make two columns each, and their headings."""

@@ -1,4 +1,4 @@
-"""Agreement of judges with people and with each other.
+"""Agreement of judges with people and with each other, on comparisons and on scores.
 
 Judges whose name starts with the truth prefix are people (annotators). Their common verdict is the
 sign of the mean vote, as PRD's gold label (Li et al. 2023): the side that more of them prefer, a
@@ -12,7 +12,8 @@ measured on the same resamples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -21,67 +22,61 @@ import numpy as np
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
-from botchat.measures.annotations import ABSENT, NOBODY, TIE, UNREADABLE, Annotation, Codes, Grid
+from botchat.measures.annotations import (
+    ABSENT,
+    NOBODY,
+    TIE,
+    UNREADABLE,
+    Annotation,
+    Codes,
+    Grid,
+    is_person,
+)
 from botchat.measures.statistics import Flags, Floats, Indices, differences, figure, figures, ratio
 from botchat.records import Judgment, natural_key
 
-FIGURES = (
-    "accuracy",
-    "kappa",
-    "fleiss_kappa",
-    "consistency",
-    "position_preference",
-    "tie_rate",
-    "unreadable_rate",
-    "spearman",
-    "kendall",
-    "length_preference",
-    "self_preference",
-)
-"""What `compare` measures of a judge.
 
-- ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (of two raters): against people.
-- ``consistency``: share of the comparisons with a readable verdict in both orders in which both
-  verdicts name the same side.
-- ``position_preference``: share of the verdicts on those comparisons, ties left out, that name the
-  side shown first; ½ is no preference, because each side is shown first once.
-- ``tie_rate``: share of the readable verdicts. ``unreadable_rate``: share of all verdicts.
-- ``spearman``, ``kendall``: between the contestants' mean results (win 1, tie ½, loss 0) by the
-  judge and by people on the same comparisons.
-- ``length_preference``: mean result of the longer text by the judge, less that by people on the
-  same comparisons; -1 to 1, 0 is no preference.
-- ``self_preference``: the same for the judge's own texts, on comparisons with a readable verdict in
-  both orders, so that position has no effect.
-"""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The comparison of judges, with its settings."""
+    """The comparison of judges: rows of tables, JSON-ready.
 
-    rows: tuple[Row, ...]
+    Every measured figure has the ends of its interval under ``<figure>_low``, ``<figure>_high``.
+    """
+
+    rows: Sequence[Row] = ()
     """One a judge: ``judge``; ``n`` readable verdicts where people have one too; ``verdicts``
-    readable and ``unreadable`` of all; `FIGURES`; ``accuracy_worst`` and ``accuracy_best``, with
-    every unreadable verdict taken as wrong or as right; where a judge's probabilities are known,
-    their mean ``confidence``, and ``overconfidence``, confidence less the share of the same
-    verdicts that is right."""
-    annotators: tuple[Row, ...]
-    """The same for each person, against the majority of the others."""
-    pairs: tuple[Row, ...]
+    readable and ``unreadable`` of all; the figures below; ``accuracy_worst`` and
+    ``accuracy_best``, with every unreadable verdict taken as wrong or as right; where a judge's
+    probabilities are known, their mean ``confidence``, and ``overconfidence``, confidence less the
+    share of the same verdicts that is right.
+
+    - ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (of two raters): against people.
+    - ``consistency``: share of the comparisons with a readable verdict in both orders in which both
+      verdicts name the same side.
+    - ``position_preference``: share of the verdicts on those comparisons, ties left out, that name
+      the side shown first; ½ is no preference, because each side is shown first once.
+    - ``tie_rate``: share of the readable verdicts. ``unreadable_rate``: share of all verdicts.
+    - ``spearman``, ``kendall``: between the contestants' mean results (win 1, tie ½, loss 0) by the
+      judge and by people on the same comparisons.
+    - ``length_preference``: mean result of the longer text by the judge, less that by people on the
+      same comparisons; -1 to 1, 0 is no preference.
+    - ``self_preference``: the same for the judge's own texts, on comparisons with a readable
+      verdict in both orders, so that position has no effect.
+    """
+    pairs: Sequence[Row] = ()
     """One a pair of judges, on what both have a readable verdict on: ``judge_a``, ``judge_b``,
     ``n``; ``agreement``, ``agreement_kappa`` and ``ranking_kendall`` between them; every figure's
     ``<figure>_difference``, a less b (``unreadable_rate`` over all verdicts of each);
     ``only_a_right``, ``only_b_right`` and ``mcnemar_p``, where people have a verdict."""
-    groups: tuple[Row, ...]
+    groups: Sequence[Row] = ()
     """``group`` (``judges``, ``annotators``), ``raters``, ``units`` that at least two rated,
     ``fleiss_kappa``, ``krippendorff_alpha``; for judges ``error_correlation`` (mean over pairs) and
     ``effective_votes``, how many independent judges they are worth together."""
-    rankings: tuple[Row, ...]
+    annotators: Sequence[Row] = ()
+    """Rows of people, each against the majority of the others."""
+    rankings: Sequence[Row] = ()
     """``judge``, ``contestant``, ``n`` comparisons, ``rank``, ``score`` (mean result), best first;
     people together under the truth prefix."""
-    truth_prefix: str | None
-    resamples: int
-    seed: int
 
 
 def compare(
@@ -124,20 +119,14 @@ def compare(
         # The majority is one verdict, held by both columns: count it once.
         ranked.insert(0, (truth_prefix, np.where([True, False], truth, ABSENT).astype(np.int8)))
     return Agreement(
-        rows=tuple(tables.row(judge, truth) for judge in grid.judges),
-        annotators=tuple(
+        rows=[tables.row(judge, truth) for judge in grid.judges],
+        annotators=[
             tables.row(person, grid.majority([p for p in grid.people if p != person]))
             for person in grid.people
-        ),
-        pairs=tuple(tables.pair(a, b, truth) for a, b in combinations(grid.judges, 2)),
-        groups=(
-            *([tables.judges_together(truth)] if len(grid.judges) > 1 else []),
-            *([tables.annotators_together()] if len(grid.people) > 1 else []),
-        ),
-        rankings=tuple(row for name, said in ranked for row in tables.ranking(name, said)),
-        truth_prefix=truth_prefix,
-        resamples=resamples,
-        seed=seed,
+        ],
+        pairs=[tables.pair(a, b, truth) for a, b in combinations(grid.judges, 2)],
+        groups=list(tables.groups(truth)),
+        rankings=[row for name, said in ranked for row in tables.ranking(name, said)],
     )
 
 
@@ -173,10 +162,9 @@ class _Tables:
         self._item = np.repeat(grid.item[:, None], 2, axis=1)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
         self._longer = np.zeros(len(grid.item))
-        for i, (item, sides) in enumerate(
-            zip(grid.item.tolist(), grid.sides.tolist(), strict=True)
-        ):
-            one, two = (lengths.get((grid.items[item], grid.contestants[j])) for j in sides)
+        for i, sides in enumerate(grid.sides):
+            item = grid.items[grid.item[i]]
+            one, two = (lengths.get((item, grid.contestants[side])) for side in sides)
             if one is not None and two is not None:
                 self._longer[i] = np.sign(one - two)
 
@@ -184,19 +172,18 @@ class _Tables:
         """One judge against the truth."""
         said = self._grid.said[judge]
         known = truth < UNREADABLE
-        n = int((known & (said < UNREADABLE)).sum())
-        unreadable = int((known & (said == UNREADABLE)).sum())
+        readable, unreadable = said < UNREADABLE, said == UNREADABLE
+        asked = int((known & (readable | unreadable)).sum())
         right = int((known & (said == truth)).sum())
-        asked = n + unreadable
         row: Row = {
             "judge": judge,
-            "n": n,
-            "verdicts": int((said < UNREADABLE).sum()),
-            "unreadable": int((said == UNREADABLE).sum()),
+            "n": int((known & readable).sum()),
+            "verdicts": int(readable.sum()),
+            "unreadable": int(unreadable.sum()),
             "accuracy_worst": right / asked if asked else None,
-            "accuracy_best": (right + unreadable) / asked if asked else None,
+            "accuracy_best": int((known & unreadable).sum() + right) / asked if asked else None,
+            **figures(self._figures(judge, said, truth)),
         }
-        row |= figures(self._figures(judge, said, truth))
         if judge in self._grid.confidence:
             row |= figures(self._calibration(self._grid.confidence[judge], said, truth))
         return row
@@ -206,9 +193,10 @@ class _Tables:
         all_a, all_b = self._grid.said[a], self._grid.said[b]
         common = (all_a < UNREADABLE) & (all_b < UNREADABLE)
         said_a, said_b = (np.where(common, said, ABSENT).astype(np.int8) for said in (all_a, all_b))
-        of_a, of_b = self._figures(a, said_a, truth), self._figures(b, said_b, truth)
-        of_a["unreadable_rate"] = self._unreadable_rate(all_a)
-        of_b["unreadable_rate"] = self._unreadable_rate(all_b)
+        of_a, of_b = (
+            self._figures(judge, said, truth) | {"unreadable_rate": self._unreadable_rate(all_)}
+            for judge, said, all_ in ((a, said_a, all_a), (b, said_b, all_b))
+        )
         confusion = self._confusion(said_a, said_b, common)
         between = {
             "agreement": statistics.accuracy(confusion),
@@ -229,23 +217,22 @@ class _Tables:
             "mcnemar_p": statistics.mcnemar_exact(only_a, only_b) if known.any() else None,
         }
 
-    def judges_together(self, truth: Codes) -> Row:
-        """Agreement of all judges, and how many votes the correlation of their errors leaves."""
-        said = np.stack([self._grid.said[judge] for judge in self._grid.judges])
-        errors: Floats = np.stack(
-            [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
-        ).mean(0)
-        votes = statistics.effective_votes(len(said), errors)
-        return {
-            "group": "judges",
-            **self._group(said, self._item),
-            **figures({"error_correlation": errors, "effective_votes": votes}),
-        }
+    def groups(self, truth: Codes) -> Iterator[Row]:
+        """Agreement of all judges, and of all people, whichever order each of them saw.
 
-    def annotators_together(self) -> Row:
-        """Agreement of all people, whichever order each of them saw."""
-        said = np.stack([self._grid.seen_by(person) for person in self._grid.people])
-        return {"group": "annotators", **self._group(said, self._grid.item)}
+        For judges also how many votes the correlation of their errors leaves.
+        """
+        grid = self._grid
+        if len(grid.judges) > 1:
+            said = np.stack([grid.said[judge] for judge in grid.judges])
+            correlations = [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
+            errors: Floats = np.stack(correlations).mean(0)
+            votes = statistics.effective_votes(len(said), errors)
+            worth = figures({"error_correlation": errors, "effective_votes": votes})
+            yield {"group": "judges", **self._group(said, self._item), **worth}
+        if len(grid.people) > 1:
+            said = np.stack([grid.seen_by(person) for person in grid.people])
+            yield {"group": "annotators", **self._group(said, grid.item)}
 
     def ranking(self, name: str, said: Codes) -> list[Row]:
         """Contestants by their mean score with one judge, best first."""
@@ -281,7 +268,7 @@ class _Tables:
         }
 
     def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Floats]:
-        """`FIGURES` of one judge's verdicts."""
+        """The figures of `Agreement.rows` of one judge's verdicts."""
         readable = said < UNREADABLE
         judged = readable & (truth < UNREADABLE)
         both = readable & readable[:, ::-1]
@@ -363,10 +350,6 @@ class _Tables:
         return _share(self._weights, self._item, hit, of)
 
 
-DETECTION_FIGURES = ("detection_rate", "exact_index_rate", "false_alarm_rate")
-"""Shares of a judge's readable verdicts: generated dialogues accused, generated dialogues accused
-at exactly their first AI utterance, human dialogues accused."""
-
 _UNKNOWN = -1
 """No readable verdict; otherwise 0 for No, or the index accused."""
 
@@ -378,19 +361,20 @@ def detection(
     resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
-    """`DETECTION_FIGURES` of every judge, and differences on what both of two judges answered.
+    """Judge -> figures, and two judges -> their differences on what both of them answered.
 
-    ``judgments``: of UniEval, at most one a judge, seed and contestant. ``first_ai``: index of the
-    first AI utterance of a judged dialogue, from 1; ``None`` for a human dialogue. The bootstrap is
-    over seeds. Returns judge -> `DETECTION_FIGURES` and (judge, judge) -> ``<figure>_difference``.
+    Shares of readable verdicts: ``detection_rate``, generated dialogues accused;
+    ``exact_index_rate``, generated dialogues accused at exactly their first AI utterance;
+    ``false_alarm_rate``, human dialogues accused. ``judgments``: of UniEval, at most one a judge,
+    seed and contestant. ``first_ai``: index of the first AI utterance of a judged dialogue, from 1;
+    ``None`` for a human dialogue. The bootstrap is over seeds.
     Raises `DataError` for a verdict that UniEval does not offer.
     """
     rows = list(judgments)
-    seeds = sorted({row.seed_id for row in rows}, key=natural_key)
-    items = {seed_id: i for i, seed_id in enumerate(seeds)}
-    cases: dict[tuple[str, str], int] = {}
-    for row in rows:
-        cases.setdefault((row.seed_id, row.contestants[0]), len(cases))
+    ordered = sorted({row.seed_id for row in rows}, key=natural_key)
+    seeds = {seed_id: i for i, seed_id in enumerate(ordered)}
+    asked = dict.fromkeys((row.seed_id, row.contestants[0]) for row in rows)
+    cases = {case: i for i, case in enumerate(asked)}
     judges = list(dict.fromkeys(row.judge for row in rows))
     said = {judge: np.full(len(cases), _UNKNOWN, np.intp) for judge in judges}
     true = np.zeros(len(cases), np.intp)
@@ -398,14 +382,16 @@ def detection(
         place = cases[row.seed_id, row.contestants[0]]
         true[place] = first_ai(row) or 0
         said[row.judge][place] = _index(row)
-    item = np.array([items[seed_id] for seed_id, _ in cases], np.intp)
-    weights = statistics.item_weights(len(items), resamples, seed)
+    item = np.array([seeds[seed_id] for seed_id, _ in cases], np.intp)
+    weights = statistics.item_weights(len(seeds), resamples, seed)
 
     def measured(judge: str, on: Flags) -> dict[str, Floats]:
         accused, generated, human = said[judge] > 0, on & (true > 0), on & (true == 0)
-        hits = ((accused, generated), (said[judge] == true, generated), (accused, human))
-        shares = (_share(weights, item, hit, of) for hit, of in hits)
-        return dict(zip(DETECTION_FIGURES, shares, strict=True))
+        return {
+            "detection_rate": _share(weights, item, accused, generated),
+            "exact_index_rate": _share(weights, item, said[judge] == true, generated),
+            "false_alarm_rate": _share(weights, item, accused, human),
+        }
 
     pairs = {}
     for a, b in combinations(judges, 2):
@@ -416,13 +402,97 @@ def detection(
 
 def _index(judgment: Judgment) -> int:
     verdict = judgment.verdict
-    if verdict is None:
-        return _UNKNOWN
-    if verdict == "No":
-        return 0
+    if verdict is None or verdict == "No":
+        return _UNKNOWN if verdict is None else 0
     if verdict.isascii() and verdict.isdigit() and int(verdict) > 0:
         return int(verdict)
     raise DataError(
         f"verdict {verdict!r} of {judgment.judge} on seed {judgment.seed_id} is neither No nor an "
         "index from 1; delete that line and judge again"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One score that one judge gave to one text."""
+
+    item: str
+    """What the text belongs to (a story, a conversation); an item may have many texts."""
+    contestant: str
+    judge: str
+    score: float | None
+    """``None``: unreadable."""
+
+
+def compare_scores(
+    ratings: Iterable[Rating],
+    truth_prefix: str = "human",
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Agreement:
+    """Correlate judges' scores with people's: the mean of the readable scores of a text.
+
+    ``truth_prefix``: what people's names start with. The bootstrap is over items. Each row has the
+    readable (``n``) and ``unreadable`` scores of texts that people scored too, and ``spearman`` and
+    ``kendall`` (tau-b); each pair their differences on the ``n`` texts that both scored.
+
+    Raises:
+        MissingError: no judge or no person.
+        DataError: two scores of one judge for one text.
+    """
+    scores: dict[str, dict[tuple[str, str], float]] = {}
+    for rating in ratings:
+        of_judge = scores.setdefault(rating.judge, {})
+        key = (rating.item, rating.contestant)
+        if key in of_judge:
+            raise DataError(
+                f"{rating.judge} has scored {rating.contestant or 'the text'} on item "
+                f"{rating.item} twice; keep one of the two"
+            )
+        of_judge[key] = math.nan if rating.score is None else rating.score
+    judges = [name for name in scores if not is_person(name, truth_prefix)]
+    votes: dict[tuple[str, str], list[float]] = {}
+    for person in [name for name in scores if name not in judges]:
+        for key, score in scores[person].items():
+            if not math.isnan(score):
+                votes.setdefault(key, []).append(score)
+    truth = {key: math.fsum(given) / len(given) for key, given in votes.items()}
+    if not judges or not truth:
+        raise MissingError(
+            f"scores need judges and people (names that start with {truth_prefix!r}) with readable "
+            f"scores; found {', '.join(scores) or 'none'}"
+        )
+    gold = np.array(list(truth.values()))
+    given = {
+        judge: np.array([scores[judge].get(key, math.nan) for key in truth]) for judge in judges
+    }
+    ordered = sorted({item for item, _ in truth}, key=natural_key)
+    items = {item: i for i, item in enumerate(ordered)}
+    weights = statistics.item_weights(len(items), resamples, seed)
+    by_text = weights[:, [items[item] for item, _ in truth]]
+
+    def correlations(judge: str, kept: Flags) -> dict[str, Floats]:
+        # The work grows with the square of the entries: texts with equal scores are one entry.
+        x_y = np.stack([given[judge][kept], gold[kept]])
+        (x, y), group = np.unique(x_y, axis=1, return_inverse=True)
+        members = np.zeros((x_y.shape[1], len(x)))
+        members[np.arange(len(members)), group.reshape(-1)] = 1
+        counts = by_text[:, kept] @ members
+        return {
+            "spearman": statistics.spearman(x, y, counts),
+            "kendall": statistics.kendall(x, y, counts),
+        }
+
+    rows: list[Row] = []
+    for judge in judges:
+        readable = np.isfinite(given[judge])
+        n = int(readable.sum())
+        counts = {"n": n, "unreadable": sum(key in scores[judge] for key in truth) - n}
+        rows.append({"judge": judge, **counts, **figures(correlations(judge, readable))})
+    pairs: list[Row] = []
+    for a, b in combinations(judges, 2):
+        both = np.isfinite(given[a]) & np.isfinite(given[b])
+        apart = differences(correlations(a, both), correlations(b, both))
+        pairs.append({"judge_a": a, "judge_b": b, "n": int(both.sum()), **apart})
+    return Agreement(rows=rows, pairs=pairs)

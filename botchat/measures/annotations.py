@@ -14,11 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import UnsetType
 
 from botchat.errors import DataError
 from botchat.measures.statistics import Floats, Indices
-from botchat.records import Judgment, natural_key
+from botchat.records import natural_key
 
 Codes: TypeAlias = npt.NDArray[np.int8]
 
@@ -32,7 +31,6 @@ TIE, UNREADABLE, ABSENT = 0, 2, 3
 """Codes of a verdict in a `Grid`, beside 1 (the side shown first) and -1 (the second)."""
 
 _CODE = {"1": 1, "2": -1, "tie": TIE, None: UNREADABLE}
-_AI_SIDE = {"1": "2", "2": "1", "both": "tie", "neither": "tie"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,36 +56,47 @@ def read_csv(text: str, where: str) -> list[Annotation]:
     judge on one order.
     """
     rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-    found: dict[tuple[str, str, str, str], int] = {}
+    found: dict[tuple[str, ...], int] = {}
     annotations: list[Annotation] = []
     line = 1
+
+    def wrong(what: str) -> DataError:
+        return DataError(f"{where}:{line}: {what}")
+
     try:
         header = [name.strip().lower() for name in next(rows, [])]
         if missing := [name for name in COLUMNS if name not in header]:
-            raise DataError(
-                f"{where}:1: no column {', '.join(missing)}; the first line must name the columns "
+            raise wrong(
+                f"no column {', '.join(missing)}; the first line must name the columns "
                 f"{','.join(COLUMNS)}"
             )
-        at = [header.index(name) for name in COLUMNS]
         line = rows.line_num + 1
         for row in rows:
             if any(field.strip() for field in row):
                 if len(row) != len(header):
-                    raise DataError(
-                        f"{where}:{line}: {len(row)} fields where the first line names "
-                        f"{len(header)}; quote a field that contains a comma"
+                    raise wrong(
+                        f"{len(row)} fields where the first line names {len(header)}; quote a "
+                        "field that contains a comma"
                     )
-                one = _annotation([row[i].strip() for i in at], f"{where}:{line}")
-                earlier = found.setdefault((one.item, one.first, one.second, one.judge), line)
+                named = {name: row[header.index(name)].strip() for name in COLUMNS}
+                verdict = named.pop("verdict").lower()
+                item, first, second, judge = named.values()
+                if empty := [name for name, value in named.items() if not value]:
+                    raise wrong(f"{empty[0]} is empty; every line needs one")
+                if first == second:
+                    raise wrong(f"{first} is compared with itself; first and second must differ")
+                if verdict not in ("1", "2", "tie", ""):
+                    raise wrong(f"verdict {verdict!r} is none of 1, 2, tie or empty (unreadable)")
+                earlier = found.setdefault((item, first, second, judge), line)
                 if earlier != line:
-                    raise DataError(
-                        f"{where}:{line}: {one.judge} has judged item {one.item}, {one.first} "
-                        f"before {one.second}, on line {earlier} already; keep one of the two"
+                    raise wrong(
+                        f"{judge} has judged item {item}, {first} before {second}, on line "
+                        f"{earlier} already; keep one of the two"
                     )
-                annotations.append(one)
+                annotations.append(Annotation(item, first, second, judge, verdict or None))
             line = rows.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{where}:{line}: not readable as CSV: {error}") from None
+        raise wrong(f"not readable as CSV: {error}") from None
     return annotations
 
 
@@ -101,27 +110,6 @@ def decoded(content: bytes, where: str) -> str:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise DataError(f"{where}:{line}: not UTF-8 text; save the file as UTF-8") from None
-
-
-def from_judgments(judgments: Iterable[Judgment]) -> list[Annotation]:
-    """Annotations of stage records of one protocol: Arena, GTEval or UniEval.
-
-    There a verdict names the AI-involved side, so the *other* side is better; Both and Neither are
-    ties. A UniEval dialogue has `NOBODY` as its second contestant: it is better (``"1"``) where
-    nothing was accused, worse (``"2"``) where any utterance was.
-    Raises `DataError` for a verdict that the protocol does not offer.
-    """
-    return [
-        Annotation(
-            judgment.seed_id,
-            judgment.contestants[0],
-            judgment.contestants[1] if len(judgment.contestants) > 1 else NOBODY,
-            judgment.judge,
-            _better(judgment),
-            None if isinstance(judgment.confidence, UnsetType) else judgment.confidence,
-        )
-        for judgment in judgments
-    ]
 
 
 def is_person(judge: str, truth_prefix: str | None) -> bool:
@@ -218,30 +206,3 @@ class Grid:
             voters += readable.sum(1)
         mirrored = np.sign(lead)[:, None] * np.array([1, -1])
         return np.where((voters > 0)[:, None], mirrored, ABSENT).astype(np.int8)
-
-
-def _annotation(fields: list[str], where: str) -> Annotation:
-    item, first, second, judge, verdict = fields
-    for name, value in zip(COLUMNS[:4], fields, strict=False):
-        if not value:
-            raise DataError(f"{where}: {name} is empty; every line needs one")
-    if first == second:
-        raise DataError(f"{where}: {first} is compared with itself; first and second must differ")
-    verdict = verdict.lower()
-    if verdict not in ("1", "2", "tie", ""):
-        raise DataError(f"{where}: verdict {verdict!r} is none of 1, 2, tie or empty (unreadable)")
-    return Annotation(item, first, second, judge, verdict or None)
-
-
-def _better(judgment: Judgment) -> str | None:
-    verdict = judgment.verdict
-    if verdict is None:
-        return None
-    if len(judgment.contestants) == 1 and (verdict == "No" or verdict.isdecimal()):
-        return "1" if verdict == "No" else "2"
-    if len(judgment.contestants) == 2 and verdict in _AI_SIDE:
-        return _AI_SIDE[verdict]
-    raise DataError(
-        f"verdict {verdict!r} of {judgment.judge} on seed {judgment.seed_id} ({judgment.protocol}) "
-        "names no better side; judges are compared on arena, gteval or unieval judgments"
-    )

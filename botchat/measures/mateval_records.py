@@ -17,8 +17,8 @@ from typing import Any
 
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
+from botchat.measures.agreement import Rating, compare_scores
 from botchat.measures.annotations import decoded
-from botchat.measures.scores import Rating, compare_scores
 
 ERROR_TYPES: Mapping[str, tuple[str, str]] = {
     "REP": ("Repetition", "重复问题"),
@@ -150,7 +150,9 @@ def _reports(
             records = json.loads(decoded(files[name], name))
         except json.JSONDecodeError as error:
             raise DataError(f"{name}:{error.lineno}: not readable as JSON: {error.msg}") from None
-        key = _report_key(records)
+        first = records[0] if isinstance(records, list) and records else None
+        keys = [*first] if isinstance(first, dict) else []
+        key = next((k for k in keys if k in STRATEGIES or k.endswith("_agent_summary")), None)
         if key is None:
             continue
         strategy = STRATEGIES.get(key, key.removesuffix("_agent_summary"))
@@ -163,13 +165,6 @@ def _reports(
             f"(records with one of the keys {', '.join(STRATEGIES)})"
         )
     return reports
-
-
-def _report_key(records: Any) -> str | None:
-    if not isinstance(records, list) or not records or not isinstance(records[0], dict):
-        return None
-    keys = [key for key in records[0] if key in STRATEGIES or key.endswith("_agent_summary")]
-    return keys[0] if keys else None
 
 
 def _read_records(

@@ -17,19 +17,8 @@ from botchat.interfaces import Judge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
-from botchat.pipeline.adaptive_run import (
-    AdaptiveArena,
-    AdaptiveResult,
-    known_comparisons,
-    on_board,
-)
-from botchat.pipeline.judge import (
-    Cases,
-    pairwise_contestants,
-    pairwise_turns,
-    pick,
-    too_short,
-)
+from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons, on_board
+from botchat.pipeline.judge import Cases, pairwise_contestants, pairwise_turns, pick, too_short
 from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.pipeline.session import JudgeName, Spending, catalogue_of, open_session
 from botchat.pipeline.stage_file import Filing
@@ -94,9 +83,8 @@ class Adaptive:
     ) -> list[AdaptiveResult]:
         """Judge as much as the ranking takes; one result for each N.
 
-        Raises:
-            MissingError: no dialogues, or no board to add to.
-            LimitReached: a limit of the run; the same request goes on from there.
+        Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: a limit of the
+        run, from which the same request goes on.
         """
         wanted = _Wanted.of(self, workspace)
         spending, meter = spending or Spending(), meter or Meter()
@@ -127,8 +115,7 @@ def adaptive_settings(
 ) -> AdaptiveSettings | None:
     """Settings from the flags of ``botchat judge``; ``None`` where nothing adaptive is asked.
 
-    Raises:
-        ConfigError: flags that do not go together, or a target that is none.
+    Raises `ConfigError` for flags that do not go together, or a target that is none.
     """
     given = {"--target": target, "--budget": budget, "--seed": seed}
     named = [flag for flag, value in given.items() if value is not None]
@@ -159,13 +146,12 @@ def adaptive_settings(
 def read_target(text: str | None) -> Target:
     """``gap=10,swaps=2,confidence=0.95``, or a part of that, as a target; ``None``: the default.
 
-    Raises:
-        ConfigError: anything else; names what.
+    Raises `ConfigError`, which names what, for anything else.
     """
     found: dict[str, float | int] = {}
-    for part in (text or "").split(",") if text is not None else ():
+    where = f"--target {text!r}"
+    for part in () if text is None else text.split(","):
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        where = f"--target {text!r}"
         if key not in _TARGET or not equals or key in found:
             what = "is given twice" if key in found else "is not known"
             raise ConfigError(
@@ -179,7 +165,7 @@ def read_target(text: str | None) -> Target:
     try:
         return Target(**found)  # type: ignore[arg-type]
     except ConfigError as error:
-        raise ConfigError(f"--target {text!r}: {error}") from None
+        raise ConfigError(f"{where}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -222,30 +208,19 @@ class _Wanted:
         return cls(request, workspace, reached, seeds, contestants, settings, added, named)
 
     def arenas(self, answering: Judge) -> list[AdaptiveArena]:
-        """One for each N.
-
-        Raises:
-            MissingError: no board to add to.
-            ConfigError: contestants that nothing connects.
-        """
+        """One for each N; `MissingError` if there is no board to add to."""
         made = (self._arena(answering, protocol) for protocol in self.protocols)
-        found = [one for one in made if one is not None]
-        if not found:
-            raise self._no_board(answering, self.protocols[-1])
-        return found
+        if found := [one for one in made if one is not None]:
+            return found
+        raise self._no_board(answering, self.protocols[-1])
 
     def _arena(self, answering: Judge, protocol: Protocol) -> AdaptiveArena | None:
         """``None``: there is no board to add to, and none was asked for by its N."""
         contestants = _taking_part(protocol, self.seeds, self.contestants)
         added, n = self.added, protocol.n
-        filing = Filing(
-            self.workspace,
-            self.request.seed_set,
-            protocol.name,
-            answering,
-            Cases(protocol, ()).signature(self.request.seed_set, answering),
-            "adaptive",
-        )
+        seed_set = self.request.seed_set
+        signature = Cases(protocol, ()).signature(seed_set, answering)
+        filing = Filing(self.workspace, seed_set, protocol.name, answering, signature, "adaptive")
         field = Field(protocol, self.seeds, contestants)
         if added is None:
             return AdaptiveArena(field, filing, self.settings, None, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
 
@@ -155,7 +155,7 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
     """What the stage file says of the contestants, dialogues as they are now; not of ``added``."""
     place = {name: i for i, name in enumerate(field.contestants) if name != added}
     number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
-    first, second, results, seeds = [], [], [], []
+    rows = []
     for judgment in filing.judgments:
         one, two = (place.get(name) for name in judgment.contestants)
         seed, said = number.get(judgment.seed_id), field.protocol.result(judgment.verdict)
@@ -166,17 +166,10 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
         a, b, n = shown
         digest = case_digest(filing.protocol, a.utterances[:n], b.utterances[:n])
         if filing.holds(judgment, digest):
-            first.append(one)
-            second.append(two)
-            results.append(said)
-            seeds.append(seed)
-    return Comparisons(
-        field.contestants,
-        np.array(first, dtype=np.intp),
-        np.array(second, dtype=np.intp),
-        np.array(results, dtype=np.float64),
-        np.array(seeds, dtype=np.intp),
-    )
+            rows.append((one, two, seed, said))
+    *places, results = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    first, second, seeds = (each.astype(np.intp) for each in places)
+    return Comparisons(field.contestants, first, second, results, seeds)
 
 
 def on_board(known: Comparisons) -> set[str]:
@@ -261,21 +254,16 @@ class AdaptiveResult:
 
         ``None`` where none was added.
         """
-        rows = self.rows
-        names = [row["model"] for row in rows]
         if self.added is None:
             return None
+        names = [None, *(row["model"] for row in self.rows), None]
         i = names.index(self.added)
-        return {
-            **rows[i],
-            "of": len(rows),
-            "above": names[i - 1] if i else None,
-            "below": names[i + 1] if i + 1 < len(names) else None,
-        }
+        beside = {"above": names[i - 1], "below": names[i + 1]}
+        return {**self.rows[i - 1], "of": len(self.models), **beside}
 
     @property
     def json(self) -> Row:
-        """All of it, JSON-ready."""
+        """All of it but what a cascade did and how steady samples were, JSON-ready."""
         state, judged = self.state, self.judged
         return {
             "protocol": judged.protocol,
@@ -295,8 +283,6 @@ class AdaptiveResult:
             "warning": state.warning,
             "ratings": self.rows,
             "placed": self.placed,
-            **({"escalations": asdict(judged.escalations)} if judged.escalations else {}),
-            **({"stability": asdict(judged.stability)} if judged.stability else {}),
         }
 
     @property
@@ -304,45 +290,46 @@ class AdaptiveResult:
         """What it comes to, a sentence each."""
         state, target = self.state, self.target
         scope = f" with {self.added}" if self.added else ""
+        wrong = ("no pair", "at most 1 pair", f"at most {state.swaps} pairs")[min(state.swaps, 2)]
         said = [
             f"Arena at N = {self.turns}: {state.made:,} of {state.population:,} comparisons{scope} "
             f"made, {100 * self.saved:.1f} % saved; {state.finished or 'not finished'}",
-            f"With {100 * target.confidence:g} % confidence, {_pairs(state.swaps)}{scope} more "
+            f"With {100 * target.confidence:g} % confidence, {wrong}{scope} more "
             f"than {target.gap:g} Elo apart on the whole Arena "
             f"{'are' if state.swaps > 1 else 'is'} in the wrong order "
             f"(at most {target.swaps}: {_percent(state.probability)})",
         ]
-        placed = self.placed
-        if placed is not None:
-            beside = [
-                f"{where} {placed[key]}"
-                for key, where in (("above", "below"), ("below", "above"))
-                if placed[key]
-            ]
+        if (placed := self.placed) is not None:
+            between = {"below": placed["above"], "above": placed["below"]}
+            beside = [f"{where} {name}" for where, name in between.items() if name]
             said.append(
                 f"{self.added}: {placed['rating']:.0f} ± {_WIDE * placed['error']:.0f} (95 %), "
                 f"place {placed['place']} of {placed['of']}, {' and '.join(beside)}"
             )
-            said += [_beyond(placed)] if len(beside) == 1 else []
-        said += (
-            [f"{self.judged.protocol}: {self.judged.stability}"] if self.judged.stability else []
-        )
+            if len(beside) == 1:
+                end = "worst" if placed["above"] else "best"
+                said.append(
+                    f"Warning: {self.added} is the {end} of all: nobody beyond it tells how far it "
+                    "is from the others, so its rating may be further out than its error says"
+                )
+        if self.judged.stability:
+            said.append(f"{self.judged.protocol}: {self.judged.stability}")
         n_pairs = pairs(len(self.models), self.added)
         if target.swaps > _MANY * n_pairs and state.finished == "target reached":
             said.append(
                 f"Warning: the target allows {target.swaps} of {n_pairs} pairs in the wrong order; "
                 "so few models need --target swaps=0"
             )
-        return [*said, *([f"Warning: {state.warning}"] if state.warning else [])]
+        if state.warning:
+            said.append(f"Warning: {state.warning}")
+        return said
 
     @property
     def progress(self) -> str:
         """How it stands, in one line."""
         state, target = self.state, self.target
-        top = ", ".join(
-            f"{row['model']} {row['rating']:.0f} ± {_WIDE * row['error']:.0f}"
-            for row in self.rows[:_TOP]
-        )
+        best = self.shown[:_TOP]
+        top = ", ".join(f"{row['model']} {row['rating']} ± {row['± 95 %']}" for row in best)
         more = ", …" if len(self.models) > _TOP else ""
         return (
             f"N = {self.turns}: {state.made:,} of {state.population:,} "
@@ -356,18 +343,6 @@ def pairs(n_models: int, added: str | None) -> int:
     return n_models * (n_models - 1) // 2 if added is None else n_models - 1
 
 
-def _pairs(n: int) -> str:
-    return {0: "no pair", 1: "at most 1 pair"}.get(n, f"at most {n} pairs")
-
-
 def _percent(probability: float) -> str:
     """Nothing is certain: draws end at a few in a thousand."""
     return "over 99 %" if probability > 0.99 else f"{100 * probability:.0f} %"
-
-
-def _beyond(placed: Row) -> str:
-    end = "best" if placed["above"] is None else "worst"
-    return (
-        f"Warning: {placed['model']} is the {end} of all: nobody beyond it tells how far it is "
-        "from the others, so its rating may be further out than its error says"
-    )

@@ -7,8 +7,10 @@ dialogue, is human.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,21 +24,13 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
-from botchat.measures import agreement as accusations
-from botchat.measures import lengths
-from botchat.measures.agreement import Agreement, compare
-from botchat.measures.annotations import (
-    NOBODY,
-    Annotation,
-    decoded,
-    is_person,
-    read_csv,
-)
+from botchat.measures.agreement import Agreement, compare, detection
+from botchat.measures.annotations import NOBODY, Annotation, decoded, is_person, read_csv
 from botchat.pipeline.judge import full_name
 from botchat.pipeline.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
-from botchat.records import HUMAN, Dialogues, Judgment, Verdict
+from botchat.records import HUMAN, Dialogues, Judgment
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Bill, Ledger, bills
@@ -56,17 +50,12 @@ def agree(
 ) -> Compared:
     """Compare judges with people, with what is known anyway, and with each other.
 
-    Args:
-        workspace: where stage files and ledger are.
-        files: CSV files ``item,first,second,judge,verdict``; beside a set, their items are seeds.
-        seed_set: name of a set whose stage files take part.
-        protocol: of these: ``arena-n16`` (any N), ``gteval`` or ``unieval``.
-        judges: only these, and their controls; empty: all.
-        truth: what the names of people begin with. By default GTEval and UniEval know the truth
-            themselves; else it is ``human`` where there is such a name.
-        out: folder to write to; default ``leaderboards/<set>/agreement-<protocol>``, and none for
-            CSV files alone.
-        options: of the bootstrap.
+    Verdicts are those of CSV files (``item,first,second,judge,verdict``; beside a set, their items
+    are seeds) and of a set's stage files of one ``protocol``: ``arena-n16`` (any N), ``gteval`` or
+    ``unieval``. ``judges``: only these, and their controls. ``truth``: what the names of people
+    begin with; by default GTEval and UniEval know the truth themselves, else it is ``human`` where
+    there is such a name. ``out``: folder to write to, by default
+    ``leaderboards/<set>/agreement-<protocol>``, and none for CSV files alone.
 
     Raises:
         ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
@@ -82,14 +71,13 @@ def agree(
         replace(stage, judged={name: stage.judged[name] for name in stage.judged if name in kept}),
         [a for a in annotations if a.judge in kept],
         known,
-        seed_set=seed_set,
-        files=files,
-        truth=truth,
-        options=options,
+        files,
+        truth,
+        options,
     )
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
-    return publish(found, judge_agreement.tables(found), judge_agreement.as_json(found), out)
+    return publish(found, judge_agreement.tables(found), out)
 
 
 def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
@@ -98,12 +86,12 @@ def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
     Protocols that fewer than two have judged, or people alone, are left out.
     """
     compared = {}
-    for name, protocol in _protocols(found).items():
-        stage = _of_protocol(found, protocol)
+    for name, stage in _stages(found).items():
         names = list(stage.judged)
         judges = [name for name in names if not is_person(name, HUMAN)]
-        if len(names) > 1 and (judges or protocol.knows_truth):
-            compared[name] = _findings(workspace, stage, [], names, seed_set=found.seed_set)
+        truth_known = stage.protocol is not None and stage.protocol.knows_truth
+        if len(names) > 1 and (judges or truth_known):
+            compared[name] = _findings(workspace, stage, [], names)
     return compared
 
 
@@ -111,6 +99,7 @@ def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
 class _Stage:
     """What the stage files of one protocol say."""
 
+    seed_set: str | None = None
     protocol: Protocol | None = None
     """``None``: nothing of stage files takes part."""
     judged: Mapping[str, Sequence[Judgment]] = field(default_factory=dict)
@@ -123,28 +112,18 @@ def _findings(
     stage: _Stage,
     annotations: Sequence[Annotation],
     known: Sequence[str],
-    *,
-    seed_set: str | None,
     files: Sequence[Path] = (),
     truth: str | None = None,
     options: Options | None = None,
 ) -> Findings:
-    """Judges compared; the rest as of `agree`.
+    """Judges compared, by stage files and by ``annotations``; the rest as of `agree`.
 
-    Args:
-        workspace: has the ledger and the settings of panels.
-        stage: what those who take part said in stage files.
-        annotations: what they said elsewhere.
-        known: everybody who said something, also those who do not take part.
-        seed_set: what they are from.
-        files: likewise.
-        truth: what the names of people begin with.
-        options: of the bootstrap.
+    ``known``: everybody who said something, also those who do not take part.
     """
     options = options or Options()
     protocol, judged, said = stage.protocol, dict(stage.judged), list(annotations)
     if protocol is not None:
-        judged = with_controls(workspace, stage.judged, protocol.reading().choices)
+        judged = with_controls(workspace, stage.judged, protocol)
         said += preferences((j for made in judged.values() for j in made), protocol)
     prefix = truth
     if prefix is None and protocol is not None and protocol.knows_truth:
@@ -156,35 +135,35 @@ def _findings(
         said,
         prefix,
         options,
-        lengths=_lengths(stage.dialogues, judged),
+        lengths=judge_agreement.shown_lengths(stage.dialogues, judged),
         selves={name: own_name(workspace, name) for name in (*known, *judged)},
     )
     if prefix == BUILT_IN:
         compared = _without_people(compared)
     if protocol is not None and protocol.kind == "place" and protocol.about_ai:
         compared = _with_accusations(compared, judged, stage.dialogues, options)
-    costs = expenses(workspace, judged)
+    costs, rated = expenses(workspace, judged), judge_agreement.ratings(said, prefix)
     name = None if protocol is None else protocol.name
+    subject = [f"{name} on {stage.seed_set}"] if stage.seed_set else []
+    rows = [
+        {**sureness(judged.get(row["judge"], ())), **row, **costs.get(row["judge"], {})}
+        for row in compared.rows
+    ]
+    rankings = [
+        row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
+    ]
     return Findings(
-        subject=_subject(files, seed_set, name),
+        **vars(replace(compared, rows=rows, rankings=rankings)),
+        subject=", ".join([*subject, *(path.name for path in files)]),
         truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
-        rows=tuple(
-            {**sureness(judged.get(row["judge"], ())), **row, **costs.get(row["judge"], {})}
-            for row in compared.rows
-        ),
-        annotators=compared.annotators,
-        pairs=compared.pairs,
-        groups=compared.groups,
-        rankings=_rated(compared, said),
-        controls=tuple(judge_agreement.controls(compared.pairs)),
         signature=signature(
             "agree",
-            {"set": seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
+            {"set": stage.seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
             sorted(map(_stated, said)),
             prefix,
             options,
         ),
-        notes=tuple(_notes(stage, judged, compared, prefix)),
+        notes=list(_notes(stage, judged, compared, prefix)),
     )
 
 
@@ -211,27 +190,24 @@ def _stage(workspace: Workspace, seed_set: str | None, protocol: str | None) -> 
         if protocol is not None:
             raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
         return _Stage()
-    found = read(workspace, seed_set)
-    there = _protocols(found)
-    if protocol not in there or protocol is None:
+    stages = _stages(read(workspace, seed_set))
+    if protocol is None or protocol not in stages:
         raise ConfigError(
             f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
-            f"{', '.join(there) or 'nothing that judges can be compared on'}"
+            f"{', '.join(stages) or 'nothing that judges can be compared on'}"
         )
-    return _of_protocol(found, there[protocol])
+    return stages[protocol]
 
 
-def _protocols(found: Read) -> dict[str, Protocol]:
-    """What judges can be compared on, by name."""
-    filed = sorted({name for by in found.judged.values() for name in by})
-    return {name: p for name in filed if (p := found.catalogue.find(name)) is not None}
-
-
-def _of_protocol(found: Read, protocol: Protocol) -> _Stage:
-    name = protocol.name
-    judged = {judge: by[name] for judge, by in found.judged.items() if by.get(name)}
-    stale = {judge: found.stale[judge] for judge in judged}
-    return _Stage(protocol, judged, found.dialogues, stale)
+def _stages(found: Read) -> dict[str, _Stage]:
+    """What judges can be compared on, by name of the protocol."""
+    stages = {}
+    for name in sorted({name for by in found.judged.values() for name in by}):
+        if (protocol := found.catalogue.find(name)) is not None:
+            judged = {judge: by[name] for judge, by in found.judged.items() if by.get(name)}
+            stale = {judge: found.stale[judge] for judge in judged}
+            stages[name] = _Stage(found.seed_set, protocol, judged, found.dialogues, stale)
+    return stages
 
 
 def _chosen(
@@ -268,15 +244,15 @@ def _built_in(annotations: Iterable[Annotation]) -> list[Annotation]:
 def _without_people(compared: Agreement) -> Agreement:
     """Truth that nobody was asked for ranks nobody, and is no group of people."""
 
-    def unranked(row: Row, form: str) -> Row:
-        keys = [form.format(name) for name in ("spearman", "kendall")]
-        return row | {f"{key}{end}": None for key in keys for end in ("", "_low", "_high")}
+    def unranked(rows: Iterable[Row]) -> list[Row]:
+        ranks = ("spearman", "kendall")
+        return [{key: None if key.startswith(ranks) else row[key] for key in row} for row in rows]
 
     return replace(
         compared,
-        rows=tuple(unranked(row, "{}") for row in compared.rows),
-        pairs=tuple(unranked(row, "{}_difference") for row in compared.pairs),
-        rankings=tuple(row for row in compared.rankings if row["judge"] != BUILT_IN),
+        rows=unranked(compared.rows),
+        pairs=unranked(compared.pairs),
+        rankings=[row for row in compared.rankings if row["judge"] != BUILT_IN],
         annotators=(),
     )
 
@@ -293,53 +269,16 @@ def _with_accusations(
         (name,) = judgment.contestants
         return None if name == HUMAN else dialogues[name][judgment.seed_id].n_seed + 1
 
-    rows, pairs = accusations.detection(
+    rows, pairs = detection(
         (judgment for made in judged.values() for judgment in made),
         first_ai,
-        resamples=options.resamples,
-        seed=options.seed,
+        **asdict(options),
     )
     return replace(
         compared,
-        rows=tuple(row | rows.get(row["judge"], {}) for row in compared.rows),
-        pairs=tuple(
-            row | pairs.get((row["judge_a"], row["judge_b"]), {}) for row in compared.pairs
-        ),
+        rows=[row | rows.get(row["judge"], {}) for row in compared.rows],
+        pairs=[row | pairs.get((row["judge_a"], row["judge_b"]), {}) for row in compared.pairs],
     )
-
-
-def _lengths(
-    dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
-) -> dict[tuple[str, str], float]:
-    """(seed, contestant) -> words an utterance of what was shown.
-
-    Both sides of a comparison show the same number of utterances, so this orders them as their
-    whole length does.
-    """
-    shown: dict[tuple[str, str], int] = {}
-    for made in judged.values():
-        for judgment in made:
-            for name in judgment.contestants if len(judgment.contestants) > 1 else ():
-                key = (judgment.seed_id, name)
-                shown[key] = max(judgment.shown, shown.get(key, 0))
-    found = {}
-    for (seed_id, name), n in shown.items():
-        said = dialogues[name][seed_id].utterances[:n]
-        found[seed_id, name] = sum(map(lengths.words, said)) / max(1, len(said))
-    return found
-
-
-def _rated(compared: Agreement, annotations: Sequence[Annotation]) -> tuple[Row, ...]:
-    """Rankings with the Bradley-Terry rating of each judge's leaderboard."""
-    rated = judge_agreement.ratings(annotations, compared.truth_prefix)
-    return tuple(
-        row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
-    )
-
-
-def _subject(files: Sequence[Path], seed_set: str | None, protocol: str | None) -> str:
-    parts = [f"{protocol} on {seed_set}"] if seed_set else []
-    return ", ".join([*parts, *(path.name for path in files)])
 
 
 def _notes(
@@ -403,10 +342,10 @@ class Options:
 
 
 def publish(
-    found: Findings, tables: Sequence[Table], whole: Mapping[str, Any], out: Path | None
+    found: Findings, tables: Sequence[Table], out: Path | None, whole: Row | None = None
 ) -> Compared:
-    """Write csv, md, json and figures to ``out``, if there is one."""
-    whole = {**whole, "out": None if out is None else str(out)}
+    """Write csv, md, json (by default all of ``found``) and figures to ``out``, if there is one."""
+    whole = {**(whole or judge_agreement.as_json(found)), "out": None if out is None else str(out)}
     lines = [*found.notes, found.signature]
     if out is not None:
         from botchat.report.figures import agreement as figures
@@ -433,17 +372,14 @@ def compare_judges(
     selves: Mapping[str, str] | None = None,
 ) -> Agreement:
     """`compare`, with groups that leave out votes before a talk: they are no other judges."""
-
-    def compared(of: Iterable[Annotation]) -> Agreement:
-        return compare(
-            of,
-            truth_prefix,
-            resamples=options.resamples,
-            seed=options.seed,
-            lengths=lengths,
-            selves=selves,
-        )
-
+    compared = partial(
+        compare,
+        truth_prefix=truth_prefix,
+        resamples=options.resamples,
+        seed=options.seed,
+        lengths=lengths,
+        selves=selves,
+    )
     whole = compared(annotations)
     judges = [a for a in annotations if not a.judge.endswith(BEFORE_TALK)]
     if len(judges) == len(annotations):
@@ -452,11 +388,10 @@ def compare_judges(
 
 
 def with_controls(
-    workspace: Workspace,
-    judged: Mapping[str, Sequence[Judgment]],
-    choices: Collection[Verdict],
+    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]], protocol: Protocol
 ) -> dict[str, Sequence[Judgment]]:
     """Judges by name, each panel that talks followed by its own votes before the talk."""
+    choices = protocol.reading().choices
     found: dict[str, Sequence[Judgment]] = {}
     for name in sorted(judged):
         found[name] = judged[name]
@@ -480,12 +415,23 @@ def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> 
     }
     paid: dict[str, Bill] = {}
     if workspace.ledger_path.exists():
-        ledger = Ledger(workspace.ledger_path, readonly=True)
-        try:
+        with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
             paid = bills(ledger, set().union(*by_judge.values()))
-        finally:
-            ledger.close()
-    return {name: _expense(by_judge[name], paid, len(judged[name])) for name in judged}
+
+    def mean(judge: str, figure: str) -> float | None:
+        known = [getattr(paid[call], figure) for call in by_judge[judge] if call in paid]
+        whole = None not in known and len(known) == len(by_judge[judge])
+        return sum(known) / len(judged[judge]) if whole else None
+
+    return {
+        name: {
+            "calls": len(calls) / len(judged[name]),
+            "tokens": mean(name, "tokens"),
+            "usd": mean(name, "cost_usd"),
+            "seconds": mean(name, "latency_s"),
+        }
+        for name, calls in by_judge.items()
+    }
 
 
 def signature(
@@ -532,22 +478,6 @@ def own_name(workspace: Workspace, judge: str) -> str:
 def _bare(judge: str) -> str:
     """The judge itself, of a name that says in what other way it was asked."""
     return asked_once(judge.removesuffix(BEFORE_TALK).removesuffix(CALL_MATCHED))
-
-
-def _expense(calls: Collection[str], paid: Mapping[str, Bill], verdicts: int) -> Row:
-    found = [paid[call] for call in calls if call in paid]
-    whole = len(found) == len(calls)
-
-    def mean(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return sum(known) / verdicts if whole and len(known) == len(values) else None
-
-    return {
-        "calls": len(calls) / verdicts,
-        "tokens": mean([bill.tokens for bill in found]),
-        "usd": mean([bill.cost_usd for bill in found]),
-        "seconds": mean([bill.latency_s for bill in found]),
-    }
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:

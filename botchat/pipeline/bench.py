@@ -8,7 +8,7 @@ tables show every judge that has judged what is in the files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from botchat.boards.judge_agreement import Findings
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import lengths, mateval_records
+from botchat.measures.agreement import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
-from botchat.measures.scores import Rating, compare_scores
 from botchat.pipeline import plan
 from botchat.pipeline.agree import (
     Compared,
@@ -35,6 +35,7 @@ from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
 from botchat.protocols import answers, stories
+from botchat.protocols.kinds import Protocol
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 
@@ -72,7 +73,8 @@ class Benching:
         if self.judge is None:
             raise ConfigError("--plan needs a judge; name one with --judge")
         made = _made(self.benchmark, self.data)
-        return Asked(made.name, (), self.judge, made.cases, self.control).plan(workspace)
+        name = f"bench-{self.benchmark}"
+        return Asked(name, (), self.judge, made.cases, self.control).plan(workspace)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -84,39 +86,50 @@ class Benching:
                     "--recorded reads MATEval's recorded discussions and asks nobody: "
                     "botchat bench mateval --data DIR --recorded"
                 )
-            return _recorded(_files(self.data), self.options, self.out)
-        made = _made(self.benchmark, self.data)
+            rows = mateval_records.mateval(_files(self.data), **asdict(self.options))
+            return _correlated("mateval-recorded", rows, rows, self.options, self.out)
+        made, name = _made(self.benchmark, self.data), f"bench-{self.benchmark}"
         if self.judge is not None:
-            asked = Asked(made.name, (), self.judge, made.cases, self.control)
+            asked = Asked(name, (), self.judge, made.cases, self.control)
             asked.run(workspace, spending, meter)
-        judged = {c.protocol.name: _judged(workspace, made.name, c) for c in made.cases}
+        judged = {c.protocol.name: _judged(workspace, name, c) for c in made.cases}
         if not any(judged.values()):
-            raise MissingError(f"nobody has judged {made.name} yet; name a judge with --judge")
-        return made.compared(workspace, judged, self.options, self.out or workspace.out(made.name))
+            raise MissingError(f"nobody has judged {name} yet; name a judge with --judge")
+        out = self.out or workspace.out(name)
+        return made.compared(_Answered(workspace, judged, self.options, out))
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """What judges have said about a benchmark."""
+
+    workspace: Workspace
+    judged: Mapping[str, Judgments]
+    """By name of the protocol; with controls."""
+    options: Options
+    out: Path
+
+    def all(self, protocol: Protocol) -> list[Judgment]:
+        return [judgment for each in self.judged[protocol.name].values() for judgment in each]
+
+    def costs(self, protocol: Protocol) -> dict[str, Row]:
+        return expenses(self.workspace, self.judged[protocol.name])
 
 
 @dataclass(frozen=True)
 class _Benchmark:
-    name: str
-    """Of its judgments' folder."""
     cases: Sequence[Cases]
-    compared: Callable[[Workspace, Mapping[str, Judgments], Options, Path], Compared]
+    compared: Callable[[_Answered], Compared]
 
 
 def _faireval(files: Files) -> _Benchmark:
     pairs = answers.faireval(files)
-    made = list(answers.cases(pairs))
-    asked = Cases(answers.ANSWERS, made)
 
-    def compared(
-        workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
-    ) -> Compared:
-        shown = with_controls(
-            workspace, judged[answers.ANSWERS.name], answers.ANSWERS.reading().choices
-        )
-        everything = [judgment for each in shown.values() for judgment in each]
+    def compared(answered: _Answered) -> Compared:
+        workspace, options = answered.workspace, answered.options
+        everything = answered.all(answers.ANSWERS)
         people = answers.labels(pairs, PEOPLE)
-        selves = {judge: own_name(workspace, judge) for judge in shown}
+        selves = {name: own_name(workspace, name) for name in answered.judged[answers.ANSWERS.name]}
         calibrated = [*people, *answers.calibrated(everything)]
         found = compare_judges(calibrated, PEOPLE, options, selves=selves)
         in_order = compare_judges(
@@ -130,7 +143,7 @@ def _faireval(files: Files) -> _Benchmark:
             },
             selves=selves,
         )
-        costs = expenses(workspace, shown)
+        costs = answered.costs(answers.ANSWERS)
         rows = []
         for row, one_order in zip(found.rows, in_order.rows, strict=True):
             evaluator, how = method(workspace, row["judge"])
@@ -144,76 +157,58 @@ def _faireval(files: Files) -> _Benchmark:
             rows.append({**head, **row, **taken, **apart, **costs[row["judge"]]})
         data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in calibrated]
         findings = Findings(
+            **vars(replace(found, rows=rows, annotators=())),
             subject="FairEval",
             truth="people's majority",
-            rows=tuple(rows),
-            annotators=(),
-            pairs=found.pairs,
-            groups=found.groups,
-            rankings=found.rankings,
-            controls=tuple(judge_agreement.controls(found.pairs)),
             signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE, options),
         )
         first = judge_agreement.chateval_1(rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
-        return publish(findings, [first, *others], judge_agreement.as_json(findings), out)
+        return publish(findings, [first, *others], answered.out)
 
-    return _Benchmark("bench-faireval", [asked], compared)
+    cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
+    return _Benchmark([cases], compared)
 
 
 def _topicalchat(files: Files) -> _Benchmark:
     responses = answers.topical_chat(files)
-    asked = [
+
+    def compared(answered: _Answered) -> Compared:
+        ratings, costs = {}, {}
+        for aspect, protocol in answers.ASPECTS.items():
+            people = answers.aspect_labels(responses, aspect, PEOPLE)
+            ratings[aspect] = [*people, *answers.ratings(answered.all(protocol))]
+            costs[aspect] = answered.costs(protocol)
+        rows, pairs = _by_part(ratings, "aspect", answered.options)
+        rows = [row | costs[row["aspect"]][row["judge"]] for row in rows]
+        data = [[part, asdict(rating)] for part in ratings for rating in ratings[part]]
+        return _correlated("topicalchat", data, rows, answered.options, answered.out, pairs=pairs)
+
+    cases = [
         Cases(protocol, list(answers.aspect_cases(responses, aspect)))
         for aspect, protocol in answers.ASPECTS.items()
     ]
-
-    def compared(
-        workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
-    ) -> Compared:
-        ratings, costs = {}, {}
-        for aspect, protocol in answers.ASPECTS.items():
-            choices = protocol.reading().choices
-            shown = with_controls(workspace, judged[protocol.name], choices)
-            costs[aspect] = expenses(workspace, shown)
-            ratings[aspect] = [
-                *answers.aspect_labels(responses, aspect, PEOPLE),
-                *answers.ratings(judgment for each in shown.values() for judgment in each),
-            ]
-        found = _Scored.of(ratings, "aspect", options)
-        rows = [row | costs[row["aspect"]][row["judge"]] for row in found.rows]
-        made = signature("bench", {"benchmark": "topicalchat"}, found.data, PEOPLE, options)
-        return found.published(rows, judge_agreement.chateval_2(rows, made), made, out)
-
-    return _Benchmark("bench-topicalchat", asked, compared)
+    return _Benchmark(cases, compared)
 
 
 def _mateval(files: Files) -> _Benchmark:
     told = stories.stories(files)
-    made = list(stories.cases(told))
-    asked = Cases(stories.STORIES, made)
 
-    def compared(
-        workspace: Workspace, judged: Mapping[str, Judgments], options: Options, out: Path
-    ) -> Compared:
-        shown = with_controls(
-            workspace, judged[stories.STORIES.name], stories.STORIES.reading().choices
-        )
-        everything = [judgment for each in shown.values() for judgment in each]
+    def compared(answered: _Answered) -> Compared:
+        everything = answered.all(stories.STORIES)
         ratings = {
             code: [*stories.labels(told, code, PEOPLE), *stories.ratings(everything, code)]
             for code in ERROR_TYPES
         }
-        found = _Scored.of(ratings, "error_type", options)
-        costs = expenses(workspace, shown)
-        rows = [{"strategy": row["judge"], **row, **costs[row["judge"]]} for row in found.rows]
-        rows.sort(key=lambda row: list(shown).index(row["judge"]))
-        made_by = signature("bench", {"benchmark": "mateval"}, found.data, PEOPLE, options)
-        return found.published(
-            rows, judge_agreement.mateval_1(rows, "strategy", made_by), made_by, out
-        )
+        rows, pairs = _by_part(ratings, "error_type", answered.options)
+        costs = answered.costs(stories.STORIES)
+        rows = [{"strategy": row["judge"], **row, **costs[row["judge"]]} for row in rows]
+        rows.sort(key=lambda row: list(costs).index(row["judge"]))
+        data = [[part, asdict(rating)] for part in ratings for rating in ratings[part]]
+        return _correlated("mateval", data, rows, answered.options, answered.out, pairs=pairs)
 
-    return _Benchmark("bench-mateval", [asked], compared)
+    cases = Cases(stories.STORIES, list(stories.cases(told)))
+    return _Benchmark([cases], compared)
 
 
 BENCHMARKS: Mapping[str, Callable[[Files], _Benchmark]] = {
@@ -227,36 +222,27 @@ _IN_ORDER = ("consistency", "position_preference", "length_preference", "self_pr
 """Figures of FairEval that only verdicts in one order have, or that need both orders."""
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """Scores of texts compared with people's, for each part of a benchmark."""
-
-    rows: Sequence[Row]
-    pairs: Sequence[Row]
-    data: Sequence[Any]
-
-    @classmethod
-    def of(cls, ratings: Mapping[str, Sequence[Rating]], key: str, options: Options) -> _Scored:
-        rows: list[Row] = []
-        pairs: list[Row] = []
-        for part, given in ratings.items():
-            found = compare_scores(given, PEOPLE, resamples=options.resamples, seed=options.seed)
-            rows += [{key: part, **row} for row in found.rows]
-            pairs += [{key: part, **row} for row in found.pairs]
-        return cls(rows, pairs, [[part, asdict(r)] for part in ratings for r in ratings[part]])
-
-    def published(self, rows: Sequence[Row], shown: Any, made_by: str, out: Path) -> Compared:
-        findings = Findings(shown.title, PEOPLE, (), (), (), (), (), (), made_by)
-        whole = {"rows": list(rows), "pairs": list(self.pairs), "signature": made_by}
-        return publish(findings, [shown], whole, out)
+def _by_part(
+    ratings: Mapping[str, Sequence[Rating]], key: str, options: Options
+) -> tuple[list[Row], list[Row]]:
+    """Rows and pairs of `compare_scores` of every part of a benchmark, its name under ``key``."""
+    rows: list[Row] = []
+    pairs: list[Row] = []
+    for part, given in ratings.items():
+        found = compare_scores(given, PEOPLE, **asdict(options))
+        rows += [{key: part, **row} for row in found.rows]
+        pairs += [{key: part, **row} for row in found.pairs]
+    return rows, pairs
 
 
-def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
-    rows = mateval_records.mateval(files, resamples=options.resamples, seed=options.seed)
-    made_by = signature("bench", {"benchmark": "mateval-recorded"}, rows, PEOPLE, options)
-    shown = judge_agreement.mateval_1(rows, "strategy", made_by)
-    findings = Findings(shown.title, PEOPLE, (), (), (), (), (), (), made_by)
-    return publish(findings, [shown], {"rows": rows, "signature": made_by}, out)
+def _correlated(
+    benchmark: str, data: Any, rows: list[Row], options: Options, out: Path | None, **more: Any
+) -> Compared:
+    """One table of correlations, which has no figures; ``more`` goes to the JSON."""
+    signed = signature("bench", {"benchmark": benchmark}, data, PEOPLE, options)
+    shown = judge_agreement.scored(benchmark.removesuffix("-recorded"), rows, signed)
+    findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
+    return publish(findings, [shown], out, {"rows": rows, **more, "signature": signed})
 
 
 def _made(benchmark: str, data: Path) -> _Benchmark:
@@ -279,8 +265,8 @@ def _files(data: Path) -> dict[str, bytes]:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
-def _judged(workspace: Workspace, name: str, cases: Cases) -> dict[str, list[Judgment]]:
-    """Judgments of what the files hold, by judge; those of other files are passed over."""
+def _judged(workspace: Workspace, name: str, cases: Cases) -> Judgments:
+    """Judgments of what the files hold, with controls; those of other files are passed over."""
     wanted = {
         (case.seed_id, case.contestants): case.digest for case in (make() for make in cases.make)
     }
@@ -294,4 +280,4 @@ def _judged(workspace: Workspace, name: str, cases: Cases) -> dict[str, list[Jud
         ]
         if kept:
             found[kept[0].judge] = kept
-    return found
+    return with_controls(workspace, found, cases.protocol)

@@ -43,15 +43,10 @@ class Probed:
             {
                 "fault": row["fault"],
                 "probes": row["n"],
-                **{
-                    heading: _percent(row, key)
-                    for key, heading in (
-                        ("detected", "detected %"),
-                        ("localised", "at the utterance %"),
-                        ("within_1", "±1 %"),
-                        ("false_alarms", "accused without it %"),
-                    )
-                },
+                "detected %": _percent(row, "detected"),
+                "at the utterance %": _percent(row, "localised"),
+                "±1 %": _percent(row, "within_1"),
+                "accused without it %": _percent(row, "false_alarms"),
             }
             for row in self.rows
         ]

@@ -92,22 +92,12 @@ def simulate(
 ) -> Simulated:
     """Run designs on a rate table or a finished Arena, and compare them with all of it.
 
-    Args:
-        workspace: where the finished Arena is.
-        rates: a table of rates instead, as of ``leaderboard --pairwise-rates``.
-        per_pair: comparisons each of its pairs stands for; default: the paper's 444.
-        seed_set: set of the finished Arena.
-        judge: whose verdicts; may be left out where only one has judged.
-        turns: N; may be left out where there is only one.
-        target: what is to hold, and when runs without a budget stop.
-        budgets: comparisons at which to stop instead; each design with each.
-        add: a model to place on the full board of the others, or ``all`` in turn; stops at
-            ``budgets``, by default after 400 comparisons.
-        runs: of each design.
-        seed: of all of them.
-        elo: of the full board, beside Bradley-Terry; default: the paper's way.
-        n_jobs: runs at a time; default: what `botchat.parallel.workers` says.
-        meter: told of the progress.
+    The board is either the Arena of ``seed_set`` in the workspace, by ``judge`` at N = ``turns``
+    (both may be left out where there is only one), or the table ``rates`` of
+    ``leaderboard --pairwise-rates``, each pair of which stands for ``per_pair`` comparisons
+    (default: the paper's 444). Each design runs ``runs`` times until ``target``, and to each of
+    ``budgets`` comparisons. With ``add`` a model, or with ``all`` each in turn, is placed on the
+    board of the others instead, to ``budgets`` (default 400).
 
     Raises:
         ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
@@ -131,8 +121,8 @@ def simulate(
     meter.begin("simulate", len(trials) * runs)
     done: list[Run] = []
     tasks = [
-        partial(simulation.simulate, population, trial.settings, run, trial.added)
-        for trial in trials
+        partial(simulation.simulate, population, settings, run, place)
+        for settings, place in trials
         for run in range(runs)
     ]
     with parallel.workers(n_jobs) as working:
@@ -140,11 +130,10 @@ def simulate(
             done.append(made)
             meter.advance()
     rows = [] if add else [_full(len(comparisons), truths, target)]
-    by_trial = [done[i : i + runs] for i in range(0, len(done), runs)]
-    rows += [
-        _row(trial, made, population.models, truths, target)
-        for trial, made in zip(trials, by_trial, strict=True)
-    ]
+    for i, (settings, place) in enumerate(trials):
+        those = done[i * runs : (i + 1) * runs]
+        added = None if place is None else population.models[place]
+        rows.append(_row(settings.design, settings.budget, added, those, truths, target))
     if add == ALL:
         rows += _over_models(rows)
     dealt = " Seeds are not recorded: each run deals a pair's outcomes anew." * population.dealt
@@ -157,26 +146,19 @@ def simulate(
     )
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A design to run. ``added``: index of the model to be placed."""
-
-    settings: AdaptiveSettings
-    added: int | None
-
-
 def _trials(
     models: Sequence[str],
     target: Target,
     budgets: Sequence[int],
     add: str | None,
     seed: int,
-) -> list[_Trial]:
+) -> list[tuple[AdaptiveSettings, int | None]]:
+    """Each design to run, and the index of the model to be placed."""
     if add is not None:
         if add not in (ALL, *models):
             raise ConfigError(f"--add {add}: not on this board; it has {', '.join(models)}")
         return [
-            _Trial(AdaptiveSettings(None, budget, seed=seed), i)
+            (AdaptiveSettings(None, budget, seed=seed), i)
             for budget in budgets or [ADD_BUDGET]
             for i, model in enumerate(models)
             if add in (ALL, model)
@@ -185,16 +167,17 @@ def _trials(
     stops: list[tuple[Target | None, int | None]] = [(target, None)]
     stops += [(None, budget) for budget in budgets]
     return [
-        _Trial(AdaptiveSettings(until, budget, design, seed), None)
+        (AdaptiveSettings(until, budget, design, seed), None)
         for until, budget in stops
         for design in designs
     ]
 
 
 def _row(
-    trial: _Trial,
+    design: str,
+    budget: int | None,
+    added: str | None,
     made: Sequence[Run],
-    models: Sequence[str],
     truths: tuple[Floats, Floats],
     target: Target,
 ) -> Row:
@@ -205,9 +188,9 @@ def _row(
     hits = int((swaps <= target.swaps).sum())
     low, high = wilson(hits, len(made))
     return {
-        "design": trial.settings.design,
-        "budget": trial.settings.budget,
-        "added": None if trial.added is None else models[trial.added],
+        "design": design,
+        "budget": budget,
+        "added": added,
         "runs": len(made),
         "calls_mean": float(calls.mean()),
         "calls_std": float(calls.std()),
@@ -224,24 +207,9 @@ def _row(
 
 def _full(calls: int, truths: tuple[Floats, Floats], target: Target) -> Row:
     """All comparisons: Bradley-Terry is the truth, Elo may differ from it."""
-    truth, elo = truths
-    by_elo = simulation.swaps(truth[None], elo, target.gap)[0]
-    return {
-        "design": "full",
-        "budget": None,
-        "added": None,
-        "runs": 1,
-        "calls_mean": float(calls),
-        "calls_std": 0.0,
-        "share": 1.0,
-        "success": 1.0,
-        "success_low": 1.0,
-        "success_high": 1.0,
-        "success_elo": float(by_elo <= target.swaps),
-        "stated": 1.0,
-        "swaps_mean": 0.0,
-        "kendall_mean": 1.0,
-    }
+    whole = Run(calls, calls, truths[0], stated=1.0)
+    certain = {"success_low": 1.0, "kendall_mean": 1.0}
+    return _row("full", None, None, [whole], truths, target) | certain
 
 
 def _over_models(rows: Sequence[Row]) -> list[Row]:

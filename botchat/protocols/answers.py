@@ -22,8 +22,8 @@ from typing import Any
 from botchat import prompts
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Case, Shown
+from botchat.measures.agreement import Rating
 from botchat.measures.annotations import Annotation, decoded
-from botchat.measures.scores import Rating
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale, scores
 from botchat.protocols.wording import conversation, neutral

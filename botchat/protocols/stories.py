@@ -13,8 +13,8 @@ from hashlib import sha256
 
 from botchat import prompts
 from botchat.interfaces import Case, Shown
+from botchat.measures.agreement import Rating
 from botchat.measures.mateval_records import ERROR_TYPES, people
-from botchat.measures.scores import Rating
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale, harmless, scores
 from botchat.records import Judgment

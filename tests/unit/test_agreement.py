@@ -16,9 +16,8 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from botchat.errors import DataError, MissingError
 from botchat.measures import statistics
-from botchat.measures.agreement import FIGURES, compare
+from botchat.measures.agreement import Rating, compare, compare_scores
 from botchat.measures.annotations import NOBODY, Annotation, read_csv
-from botchat.measures.scores import Rating, compare_scores
 from botchat.protocols.arena import ARENA
 from botchat.protocols.preferences import preferences
 from botchat.protocols.unieval import UNIEVAL
@@ -342,8 +341,8 @@ def figures(found):
     return {
         (row["judge"], name): row[name]
         for row in found.rows
-        for name in FIGURES
-        if name != "position_preference"
+        for name in row
+        if f"{name}_low" in row and name != "position_preference"
     }
 
 

@@ -50,15 +50,14 @@ def findings(
         for n, row in enumerate(found.rows)
     ]
     return Findings(
-        "arena-n8 on a set",
-        "people" if prefix else "",
-        tuple(priced),
-        found.annotators,
-        found.pairs,
-        found.groups,
-        found.rankings,
-        (),
-        "botchat:0.1.0|agree|set:a-set",
+        subject="arena-n8 on a set",
+        truth="people" if prefix else "",
+        rows=priced,
+        annotators=found.annotators,
+        pairs=found.pairs,
+        groups=found.groups,
+        rankings=found.rankings,
+        signature="botchat:0.1.0|agree|set:a-set",
     )
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Decoding
 from botchat.judges.single import SingleJudge
-from botchat.measures.agreement import compare
-from botchat.measures.scores import compare_scores
+from botchat.measures.agreement import compare, compare_scores
 from botchat.protocols import answers
 from botchat.protocols.answers import AnswerPair, Response
 from botchat.records import Judgment

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from botchat.boards.judge_agreement import Findings, judges_table
-from botchat.boards.tables import Table, labels
+from botchat.boards.tables import labels
 from botchat.interfaces import Row
 from botchat.report.figures import Chart, charts, curves
 from botchat.report.figures.charts import Measure, health
@@ -47,14 +47,28 @@ NAMES = ("cost-against-agreement", "judges-against-each-other", "judges-health")
 def draw(found: Findings) -> list[Chart]:
     """The figures that the findings have the numbers for."""
     drawn = []
-    costs = [key for key in ("usd", "tokens", "calls") if _known(found.rows, key)]
+    costs = [key for key in _COSTS if _known(found.rows, key)]
     if costs:
         drawn.append(_cost(found, costs[0]))
     if found.pairs:
         drawn.append(_matrix(found))
     judges = judges_table(found)
     if judges.frame[[one.key for one in _MEASURES]].notna().any(axis=None):
-        drawn.append(_health(found, judges))
+        n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
+        drawn.append(
+            Chart.of(
+                NAMES[2],
+                "The judges themselves",
+                found.subject,
+                f"{n:,} verdicts",
+                "How steady and how readable each judge is, and what it prefers; lines are 95 % "
+                "intervals. First shown wins: 50 is no preference.",
+                [found.signature],
+                health,
+                judges,
+                _MEASURES,
+            )
+        )
     return drawn
 
 
@@ -99,10 +113,10 @@ def cost_against_agreement(
 
 def _cost(found: Findings, key: str) -> Chart:
     by_truth = any(row.get("accuracy") is not None for row in found.rows)
+    panels = {control["control"]: control["judge"] for control in found.controls}
+    scale = 1000 if key == "usd" else 1
     prices = [
-        Price(
-            row["judge"], 1000 * row[key] if key == "usd" else row[key], *ends, _panel(found, row)
-        )
+        Price(row["judge"], scale * row[key], *ends, panels.get(row["judge"]))
         for row in found.rows
         if row.get(key) is not None and (ends := _agreement(found, row, by_truth)) is not None
     ]
@@ -139,21 +153,6 @@ def _matrix(found: Findings) -> Chart:
         charts.squares,
         parts,
         "row and column",
-    )
-
-
-def _health(found: Findings, judges: Table) -> Chart:
-    return Chart.of(
-        NAMES[2],
-        "The judges themselves",
-        found.subject,
-        f"{sum(row['verdicts'] + row['unreadable'] for row in found.rows):,} verdicts",
-        "How steady and how readable each judge is, and what it prefers; lines are 95 % intervals. "
-        "First shown wins: 50 is no preference.",
-        [found.signature],
-        health,
-        judges,
-        _MEASURES,
     )
 
 
@@ -194,16 +193,12 @@ def _agreement(found: Findings, row: Row, by_truth: bool) -> tuple[float, float,
     return (sum(beside) / len(beside),) * 3 if beside else None
 
 
-def _panel(found: Findings, row: Row) -> str | None:
-    return next((c["judge"] for c in found.controls if c["control"] == row["judge"]), None)
-
-
 def _square(found: Findings, judges: Sequence[str], key: str) -> pd.DataFrame:
     values = pd.DataFrame(math.nan, index=list(judges), columns=list(judges))
     for pair in found.pairs:
         if pair[key] is not None:
-            values.loc[pair["judge_a"], pair["judge_b"]] = pair[key]
-            values.loc[pair["judge_b"], pair["judge_a"]] = pair[key]
+            a, b = pair["judge_a"], pair["judge_b"]
+            values.loc[a, b] = values.loc[b, a] = pair[key]
     return values
 
 
