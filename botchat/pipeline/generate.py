@@ -24,12 +24,12 @@ class Generated:
     """What `generate` made for one contestant."""
 
     model: str
-    path: Path
     complete: int
     stopped: dict[str, int]
     """Outcome -> dialogues that stopped with it."""
     new: int
     """Dialogues made in this run."""
+    path: Path
 
     @property
     def unanswered(self) -> int:

@@ -160,11 +160,6 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
     return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 
 
-def elo_settings(shuffles: int, runs: int, seed: int) -> EloSettings:
-    """Elo settings from flags; everything else as in the paper."""
-    return EloSettings(shuffles=shuffles, runs=runs, seed=seed)
-
-
 def _write_chart(folder: Path, chart: Chart) -> None:
     store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
     store.write_atomic(folder / f"{chart.name}.png", chart.png)
