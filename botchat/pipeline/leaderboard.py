@@ -1,4 +1,4 @@
-"""Stage 3 on a workspace: judgments -> tables, figures and a page, written side by side."""
+"""Stage 3 on a workspace: judgments -> tables, figures and a page."""
 
 from __future__ import annotations
 
@@ -60,13 +60,7 @@ def leaderboard(
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
-    Args:
-        workspace: where the judgments are.
-        seed_set: name of the set.
-        judge: whose verdicts; may be left out where only one has judged.
-        out: folder to write to; default ``leaderboards/<set>``.
-        elo: how the Arena is rated; default: the paper's way.
-        meter: told of the progress.
+    ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``.
     """
     meter = meter or Meter()
     chosen = read_set.only_judge(workspace, seed_set, judge)
@@ -112,13 +106,10 @@ def rank_rates(
     elo: EloSettings | None = None,
     out: Path | None = None,
 ) -> Published:
-    """Rank from a table of win and win-or-tie rates, such as a published heatmap.
+    """Rank from a csv ``model_a,model_b,win_rate,win_or_tie_rate``, such as a published heatmap.
 
-    Args:
-        path: csv with ``model_a,model_b,win_rate,win_or_tie_rate``.
-        per_pair: comparisons each pair's rates are of; default: the paper's 444.
-        elo: how it is rated; default: the paper's way.
-        out: folder to write tables and figures to; ``None`` writes nothing.
+    ``per_pair``: comparisons that each pair's rates are of (444). ``out``: folder to write tables
+    and figures to; ``None`` writes nothing.
     """
     from botchat.boards import arena
     from botchat.boards.tables import files, to_json
@@ -127,21 +118,20 @@ def rank_rates(
     comparisons = read_rates(path, per_pair)
     board = arena.from_comparisons(comparisons, path.stem, per_pair, elo)
     lines = [board.table.note, board.table.signature]
-    if out is not None:
-        from botchat.report import figures
-
-        for file, text in files([board.table, board.pairs], ["csv", "md"]).items():
-            store.write_atomic(out / file, text.encode())
-        for chart in figures.draw_arena(board, path.stem):
-            _write_chart(out, chart)
-        lines.append(f"written to: {out}")
     whole = {
         "rows": board.table.records,
         "signature": board.table.signature,
         "out": None if out is None else str(out),
     }
     if out is not None:
-        store.write_atomic(out / f"{board.table.name}.json", to_json(whole).encode())
+        from botchat.report import figures
+
+        texts = files([board.table, board.pairs], ["csv", "md"])
+        for file, text in {**texts, f"{board.table.name}.json": to_json(whole)}.items():
+            store.write_atomic(out / file, text.encode())
+        for chart in figures.draw_arena(board, path.stem):
+            _write_chart(out, chart)
+        lines.append(f"written to: {out}")
     return Published(board.table.rows_for_people, lines, whole, out)
 
 
