@@ -1,4 +1,4 @@
-"""Stage 2 on a workspace: which cases are not judged yet, asked at once, stored one by one."""
+"""Stage 2 on a workspace: cases without a judgment are asked side by side, stored one by one."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Cases:
 
 @dataclass(frozen=True)
 class Asked:
-    """Cases put to a judge; what every request that judges comes down to."""
+    """Cases put to a judge: a part of every request that judges."""
 
     seed_set: str
     seeds: Sequence[Seed]
@@ -154,14 +154,12 @@ def _cases(
 ) -> list[Cases]:
     """Everything a protocol asks about the dialogues there are; ``chosen``: named by the user.
 
-    Raises:
-        ConfigError: N too small, or too few contestants.
-        MissingError: there is nothing to ask.
+    `ConfigError` for an N too small or too few contestants, `MissingError` for nothing to ask.
     """
-    if turns and protocol.shows != "pair":
-        raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
     if protocol.shows == "pair":
         return _at_each_n(workspace, protocol, seeds, contestants, chosen, turns)
+    if turns:
+        raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
     if protocol.shows == "human":
         if set(contestants) <= {HUMAN}:
             raise ConfigError(
@@ -203,10 +201,9 @@ def _at_each_n(
 def pick(
     workspace: Workspace, seed_set: str, seeds: Sequence[Seed], models: Sequence[str]
 ) -> dict[str, dict[str, Dialogue]]:
-    """Dialogues of the contestants asked for, ``human`` among them; empty ``models``: of all.
+    """Dialogues of the contestants asked for; empty ``models``: of all, ``human`` among them.
 
-    Raises:
-        MissingError: a model without dialogues, or no dialogues at all.
+    `MissingError` for a model without dialogues, or no dialogues at all.
     """
     generated = workspace.all_dialogues(seed_set)
     human = {seed.id: human_dialogue(seed) for seed in seeds}
@@ -234,13 +231,7 @@ def pick(
 
 
 def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: bool) -> Dialogues:
-    """Who is compared in pairs; people only where they were named (``chosen``).
-
-    Their dialogues end where they end.
-
-    Raises:
-        ConfigError: fewer than two.
-    """
+    """Who is compared in pairs, people only if ``chosen``; `ConfigError` for fewer than two."""
     found = {name: d for name, d in contestants.items() if chosen or name != HUMAN}
     if len(found) < 2:
         title = "Arena" if protocol.about_ai else protocol.title
@@ -251,11 +242,7 @@ def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: boo
 
 
 def pairwise_turns(workspace: Workspace, turns: Collection[int]) -> list[int]:
-    """Each N of a pairwise protocol: those asked for, or botchat.toml's.
-
-    Raises:
-        ConfigError: one at which nothing is generated yet.
-    """
+    """Each N of a pairwise protocol, asked for or of botchat.toml; `ConfigError` if below 3."""
     found = list(dict.fromkeys(turns or workspace.config.arena.turns))
     for n in found:
         if n <= N_SEED:
