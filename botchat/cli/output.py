@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
@@ -187,7 +188,7 @@ def spent_line(meter: Meter) -> str:
 
 def print_json(value: object) -> None:
     """Print a value as JSON on one line; paths become texts."""
-    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str) + b"\n")
+    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=os.fspath) + b"\n")
     sys.stdout.flush()
 
 

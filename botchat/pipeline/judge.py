@@ -55,9 +55,48 @@ class Judging:
     def _asked(self, workspace: Workspace) -> Asked:
         protocol = catalogue_of(workspace).named(self.protocol)
         seeds = workspace.seeds(self.seed_set)
-        contestants = pick(workspace, self.seed_set, seeds, self.models)
-        cases = _cases(workspace, protocol, seeds, contestants, bool(self.models), self.turns)
+        cases = self._cases(workspace, protocol, seeds)
         return Asked(self.seed_set, seeds, self.judge, cases, self.control)
+
+    def _cases(
+        self, workspace: Workspace, protocol: Protocol, seeds: Sequence[Seed]
+    ) -> list[Cases]:
+        """Everything that the protocol asks about the dialogues there are.
+
+        Raises:
+            ConfigError: N too small, or too few contestants.
+            MissingError: there is nothing to ask.
+        """
+        contestants: Dialogues = pick(workspace, self.seed_set, seeds, self.models)
+        if protocol.shows == "pair":
+            compared = pairwise_contestants(protocol, contestants, bool(self.models))
+            asked = []
+            for n in pairwise_turns(workspace, self.turns):
+                at_n = protocol.at(n)
+                makers = list(at_n.cases(seeds, compared))
+                if makers:
+                    asked.append(Cases(at_n, makers))
+                elif self.turns:
+                    raise too_short(n)
+            if not asked:
+                raise too_short()
+            return asked
+        if self.turns:
+            raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
+        if protocol.shows == "human":
+            if set(contestants) <= {HUMAN}:
+                raise ConfigError(
+                    f"{protocol.title} compares models with human: name a model besides human"
+                )
+            human = {seed.id: human_dialogue(seed) for seed in seeds}
+            contestants = {**contestants, HUMAN: human}
+        makers = list(protocol.cases(seeds, contestants))
+        if not makers and protocol.shows == "human":
+            raise MissingError(
+                f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
+                "human one; generate with more --turns, or import seeds with 4 and more utterances"
+            )
+        return [Cases(protocol, makers)]
 
 
 @dataclass(frozen=True)
@@ -142,60 +181,6 @@ async def _settle(filing: Filing, cases: Cases, stops: Stops, meter: Meter) -> J
         if filing.n_asked == len(cases.make):
             filing.whole()
     return filing.judged()
-
-
-def _cases(
-    workspace: Workspace,
-    protocol: Protocol,
-    seeds: Sequence[Seed],
-    contestants: Dialogues,
-    chosen: bool,
-    turns: Sequence[int],
-) -> list[Cases]:
-    """Everything a protocol asks about the dialogues there are; ``chosen``: named by the user.
-
-    `ConfigError` for an N too small or too few contestants, `MissingError` for nothing to ask.
-    """
-    if protocol.shows == "pair":
-        return _at_each_n(workspace, protocol, seeds, contestants, chosen, turns)
-    if turns:
-        raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
-    if protocol.shows == "human":
-        if set(contestants) <= {HUMAN}:
-            raise ConfigError(
-                f"{protocol.title} compares models with human: name a model besides human"
-            )
-        human = {seed.id: human_dialogue(seed) for seed in seeds}
-        contestants = {**contestants, HUMAN: human}
-    makers = list(protocol.cases(seeds, contestants))
-    if not makers and protocol.shows == "human":
-        raise MissingError(
-            f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
-            "human one; generate with more --turns, or import seeds with 4 and more utterances"
-        )
-    return [Cases(protocol, makers)]
-
-
-def _at_each_n(
-    workspace: Workspace,
-    protocol: Protocol,
-    seeds: Sequence[Seed],
-    contestants: Dialogues,
-    chosen: bool,
-    turns: Sequence[int],
-) -> list[Cases]:
-    compared = pairwise_contestants(protocol, contestants, chosen)
-    asked = []
-    for n in pairwise_turns(workspace, turns):
-        at_n = protocol.at(n)
-        makers = list(at_n.cases(seeds, compared))
-        if makers:
-            asked.append(Cases(at_n, makers))
-        elif turns:
-            raise too_short(n)
-    if not asked:
-        raise too_short()
-    return asked
 
 
 def pick(
