@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from botchat.boards.board import Board
 
 MOST_TOLD_MB = 200
-"""Judgments that `botchat leaderboard` packs beside its page; `botchat report` packs any number.
-14 models in all protocols are 50 MB."""
+"""Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
+report` packs any number. 14 models in all protocols are 50 MB."""
 
 Judgments = Mapping[str, Sequence[Judgment]]
 """Protocol -> judgments."""
@@ -57,13 +57,13 @@ class Read:
     columns: dict[str, dict[str, Verdicts]]
     """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``."""
     stale: dict[str, int]
-    """Judge -> judgments that are about dialogues that have changed."""
+    """Judge -> number of judgments of dialogues that have changed."""
     catalogue: Catalogue
     """What can be asked in the workspace."""
     survey: Survey | None
     """What the dialogues show; None where no board was asked for."""
     small: bool
-    """Whether nothing so far was worth a process."""
+    """Whether the work so far was too little to start a process."""
 
     def drawing_s(self, n_charts: int) -> float:
         """About how long figures take; 0 where the set is so small that no process is wanted."""
@@ -155,7 +155,7 @@ def read(
             megabytes * _SECONDS_A_MB,
         )
         if for_boards and working.started:
-            # This takes a second, in which the workers read.
+            # These imports take a second, in which the workers read.
             for module in ("botchat.boards.board", "botchat.report.figures"):
                 import_module(module)
         dialogues = {

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass
 class Meter:
-    """What a long step has done so far; a display reads it whenever it likes."""
+    """What a long step has done so far, for a display."""
 
     label: str = ""
     total: int = 0

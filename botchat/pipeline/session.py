@@ -73,7 +73,7 @@ class Limits:
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would be no limit, or let nothing through."""
+        """Refuse limits of 0 and below, and NaN."""
         for name in ("max_usd", "max_calls", "max_tokens"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -299,7 +299,7 @@ class Session:
 async def open_session(
     workspace: Workspace, seeds: Sequence[Seed], spending: Spending, meter: Meter
 ) -> AsyncIterator[Session]:
-    """A session on a locked workspace. However it ends, replies in flight are stored first."""
+    """A session on a locked workspace. Replies in flight are stored before it ends."""
     batch = spending.batch
     ledger = workspace.ledger()
     session = Session(workspace, seeds, ledger, spending, meter)

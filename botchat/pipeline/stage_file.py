@@ -62,7 +62,7 @@ class Filing:
         self._file = files.Appender[Judgment](self.path)
 
     def __enter__(self) -> Self:
-        """Ready to store."""
+        """Open for new judgments."""
         self._file.__enter__()
         return self
 
@@ -74,11 +74,11 @@ class Filing:
 
     @property
     def judgments(self) -> Iterable[Judgment]:
-        """All that are stored, those of dialogues or settings that have changed among them."""
+        """All stored judgments, also of dialogues or settings that have changed."""
         return self._have.values()
 
     def stored(self, case: Case) -> Judgment | None:
-        """A judgment that answers this very question, and is final."""
+        """The stored judgment of this case, if it is final."""
         found = self._have.get((case.seed_id, case.contestants))
         return found if found is not None and self.holds(found, case.digest) else None
 
@@ -132,7 +132,7 @@ class Filing:
                 self._have[key] = msgspec.structs.replace(self._have[key], chosen="")
 
     def judged(self) -> Judged:
-        """The account of what was asked."""
+        """What was asked and answered."""
         found = [self._have[key] for key in self._asked]
         account = escalations(judgment.transcript for judgment in found)
         return Judged(
