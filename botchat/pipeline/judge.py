@@ -45,10 +45,7 @@ class Judging:
     ) -> list[Judged]:
         """Ask and store; one result a protocol and N, and all again for the control.
 
-        Raises:
-            ConfigError, MissingError, DataError: before anything is sent.
-            FatalModelError: a model could not answer at all; the others are done.
-            LimitReached: a limit was reached; the same request goes on where this one stopped.
+        Raises as `botchat.pipeline.generate.Generating.run`.
         """
         return self._asked(workspace).run(workspace, spending, meter)
 

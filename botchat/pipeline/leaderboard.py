@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
 from botchat.errors import DataError, MissingError
+from botchat.models.bots import BASELINES
 from botchat.pipeline import read_set
+from botchat.pipeline.generate import Generating
+from botchat.pipeline.judge import Judging
 from botchat.pipeline.run import Meter
+from botchat.pipeline.session import RULES, JudgeName
 from botchat.protocols.catalogue import RANKING
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import comparisons_from_rates
 from botchat.workspace import files as store
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:
     from botchat.report.figures import Chart
-
-from botchat.models.bots import BASELINES
-from botchat.pipeline.generate import Generating
-from botchat.pipeline.judge import Judging
-from botchat.pipeline.session import RULES, JudgeName
-from botchat.workspace.folder import SAMPLE
 
 _UNTOLD = (
     "The page has samples, not all {:,} MB of judgments; pack them with: botchat report --seeds {}"
