@@ -8,6 +8,7 @@ already paid for are all in the plan, whatever the settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,15 +161,12 @@ def plan(
     """
     length = text_length()
     path = workspace.ledger_path
-    ledger = Ledger(path, readonly=True) if path.exists() else Ledger(None)
-    try:
-        sessions = []
+    sessions = []
+    with closing(Ledger(path, readonly=True) if path.exists() else Ledger(None)) as ledger:
         for level in range(len(LEVELS)):
             session = PlanningSession(workspace, seeds, ledger, level, length.size)
             run_now(walk(session, length))
             sessions.append(session)
-    finally:
-        ledger.close()
     by_model = zip(*(session.planned.values() for session in sessions), strict=True)
     return [
         model.planned(level)
