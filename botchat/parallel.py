@@ -68,12 +68,9 @@ class Workers:
     def begin(self, tasks: Sequence[Callable[[], R]], seconds: float) -> Iterator[R]:
         """Begin tasks; their results come in order, each as soon as it is there.
 
-        Where the work is small, or there is one job, each task runs in this process when its result
-        is asked for. Results of earlier tasks that were not taken are dropped.
-
-        Args:
-            tasks: what to do.
-            seconds: about how much CPU time all tasks take together.
+        ``seconds``: CPU time of all tasks together, about. Where it is short, or there is one job,
+        each task runs in this process when its result is asked for. Results of earlier tasks that
+        were not taken are dropped.
         """
         if self.n_jobs == 1 or seconds < self._least_s:
             return (task() for task in tasks)
@@ -107,14 +104,9 @@ class Workers:
 def workers(n_jobs: int | None = None) -> Iterator[Workers]:
     """Something to run tasks with; processes start with the first tasks that are worth it.
 
-    Leaving the block stops what has not finished.
-
-    Args:
-        n_jobs: tasks at a time, as in joblib (-1: one a core); also where the work is small.
-            Default: what the caller's ``joblib.parallel_config`` says, else -1.
-
-    Raises:
-        BotChatError: a process was killed.
+    ``n_jobs``: tasks at a time, as in joblib (-1: one a core), also where the work is small; by
+    default as in the caller's ``joblib.parallel_config``, else -1. Leaving the block stops what has
+    not finished. Raises `BotChatError` if a process was killed.
     """
     if n_jobs == 0:
         raise ConfigError("0 workers: give at least 1, or -1 for one a core")
@@ -132,7 +124,7 @@ def workers(n_jobs: int | None = None) -> Iterator[Workers]:
 
 
 def _backend_and_jobs(n_jobs: int | None) -> tuple[Any, int]:
-    """The caller's choice, or ours where there is none."""
+    """The caller's choice, or our defaults."""
     backend, _ = get_active_backend()
     with joblib.parallel_config() as caller:  # changes nothing; tells what is set
         chosen = isinstance(caller["backend"], ParallelBackendBase) or any(
@@ -141,7 +133,7 @@ def _backend_and_jobs(n_jobs: int | None) -> tuple[Any, int]:
         if n_jobs is None and isinstance(caller["n_jobs"], int):
             n_jobs = caller["n_jobs"]
     if not chosen and _LINUX and threading.active_count() == 1:
-        # A thread could hold a lock while the process is forked, which nobody would release.
+        # A lock that another thread holds during the fork is never released in the new process.
         backend = ForkBackend(nesting_level=0)
     if n_jobs is None:
         n_jobs = 1 if backend.nesting_level or multiprocessing.parent_process() else -1
@@ -215,7 +207,7 @@ joblib.register_parallel_backend(FORK, ForkBackend)
 
 def _start_worker() -> None:
     """Leave Ctrl-C to the parent, and do not outlive it: an orphan would keep inherited locks."""
-    # A search for garbage in what was inherited would copy it, page by page.
+    # A collection that goes through inherited objects would copy their memory.
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -226,10 +218,10 @@ def _start_worker() -> None:
 
 
 def spend_memory() -> None:
-    """Take more memory for less time, in a process that reads much and soon ends.
+    """Use more memory and less time, in a process that reads much and soon ends.
 
-    Garbage that refers in circles is looked for seldom: there is little, and each look goes through
-    everything that was read. Memory that is freed is kept for what is needed next.
+    Cyclic garbage is collected seldom: there is little, and each collection goes through everything
+    that was read. Freed memory is kept.
     """
     gc.set_threshold(100_000, 20, 20)
     _keep_memory()

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from botchat.cli.output import (
-    counts,
     escalated,
     print_json,
     print_table,
@@ -70,18 +69,7 @@ def generate(arguments: argparse.Namespace) -> None:
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
-    rows = [
-        {
-            "model": one.model,
-            "complete": one.complete,
-            "stopped": one.stopped,
-            "new": one.new,
-            "path": str(one.path),
-        }
-        for one in made
-    ]
-    shown = [row | {"stopped": counts(one.stopped)} for row, one in zip(rows, made, strict=True)]
-    say(arguments, {"rows": rows, **spent(meter)}, shown, meter)
+    say(arguments, {"rows": [asdict(one) for one in made]}, meter=meter)
     unanswered(sum(one.unanswered for one in made), "dialogues", meter)
 
 
@@ -114,25 +102,14 @@ def judge(arguments: argparse.Namespace) -> None:
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
-    rows = [
-        {
-            "protocol": one.protocol,
-            "judge": one.judge,
-            "cases": one.cases,
-            "new": one.new,
-            "unreadable": one.unreadable,
-            "path": str(one.path),
-        }
-        for one in made
-    ]
+    shown = ("protocol", "judge", "cases", "new", "unreadable", "path")
+    rows = [{key: getattr(one, key) for key in shown} for one in made]
     whole = [row | about(one) for row, one in zip(rows, made, strict=True)]
-    say(arguments, {"rows": whole, **spent(meter)}, rows, meter)
-    if not arguments.json:
-        for one in made:
-            if one.escalations:
-                print(f"{one.protocol}: {escalated(one.escalations)}")
-            if one.stability:
-                print(f"{one.protocol}: {one.stability}")
+    lines = []
+    for one in made:
+        lines += [f"{one.protocol}: {escalated(one.escalations)}"] if one.escalations else []
+        lines += [f"{one.protocol}: {one.stability}"] if one.stability else []
+    say(arguments, {"rows": whole}, rows, meter, lines)
     _complete(made, meter)
 
 

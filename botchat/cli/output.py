@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +20,6 @@ from botchat.interfaces import Row
 if TYPE_CHECKING:
     from botchat.judges.cascade import Escalations
     from botchat.pipeline.agree import Compared
-    from botchat.pipeline.leaderboard import Published
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import Spending
@@ -42,11 +43,7 @@ def spending_of(arguments: argparse.Namespace) -> Spending:
 
 @contextmanager
 def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
-    """A meter for a long step, shown on stderr; see `show_progress`.
-
-    A run that a limit stops still says what it took (``--json``) or found so far; its rows are in
-    the files.
-    """
+    """`show_progress`; where a limit stops the run, print what it spent or found so far."""
     with show_progress(by_steps=by_steps) as meter:
         try:
             yield meter
@@ -69,11 +66,6 @@ def spent(meter: Meter) -> Row:
     }
 
 
-def counts(by_kind: dict[str, int]) -> str:
-    """Counts in words."""
-    return ", ".join(f"{n} {what}" for what, n in by_kind.items()) or "-"
-
-
 def escalated(account: Escalations) -> str:
     """What a cascade did, in words."""
     parts = [f"{account.accepted} of {account.n} verdicts are the cheap judge's"]
@@ -84,27 +76,13 @@ def escalated(account: Escalations) -> str:
 
 
 def say_plan(arguments: argparse.Namespace, planned: Sequence[Planned]) -> None:
-    """One row a model and level; a total of money where every price is known."""
-    from botchat.pipeline.plan import LEVELS
-
-    rows = [
-        {
-            "model": one.model,
-            "level": level,
-            "calls": one.calls[n],
-            "prompt_tokens": one.prompt_tokens[n],
-            "completion_tokens": one.completion_tokens[n],
-            "cost_usd": one.cost_usd[n],
-        }
-        for one in planned
-        for n, level in enumerate(LEVELS)
+    """Print one row for each model and level."""
+    rows = [asdict(one) for one in planned]
+    costs = [
+        "unknown price" if one.cost_usd is None else f"${one.cost_usd:,.4f}" for one in planned
     ]
-    shown = [row | {"cost_usd": _money(row["cost_usd"])} for row in rows]
+    shown = [row | {"cost_usd": cost} for row, cost in zip(rows, costs, strict=True)]
     say(arguments, {"rows": rows}, shown)
-
-
-def _money(usd: Any) -> str:
-    return "unknown price" if usd is None else f"${usd:,.4f}"
 
 
 def unanswered(n: int, what: str, meter: Meter) -> None:
@@ -118,24 +96,23 @@ def unanswered(n: int, what: str, meter: Meter) -> None:
 
 
 def say(
-    arguments: argparse.Namespace, whole: Row, rows: Sequence[Row], meter: Meter | None = None
+    arguments: argparse.Namespace,
+    whole: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]] | None = None,
+    meter: Meter | None = None,
+    lines: Iterable[str] = (),
 ) -> None:
-    """Print the result: one JSON object, or a table for people."""
+    """Print a result: one JSON object, or for people a table, what was spent, and lines.
+
+    The table is of ``rows``; by default of those in ``whole``, or of ``whole`` as its only row.
+    """
     if arguments.json:
-        print_json(whole)
+        print_json({**whole, **(spent(meter) if meter else {})})
         return
-    print_table(rows)
+    print_table(whole.get("rows", [whole]) if rows is None else rows)
     if meter is not None and (line := spent_line(meter)):
         print(line)
-
-
-def show_board(arguments: argparse.Namespace, board: Published) -> None:
-    """Print a leaderboard."""
-    if arguments.json:
-        print_json(board.whole)
-        return
-    print_table(board.rows)
-    for line in board.lines:
+    for line in lines:
         print(line)
 
 
@@ -143,9 +120,8 @@ def show_board(arguments: argparse.Namespace, board: Published) -> None:
 def show_progress(*, by_steps: bool = False) -> Iterator[Meter]:
     """A meter for a long step, shown as a line on stderr while that is a terminal.
 
-    Args:
-        by_steps: draw the line anew only when the meter is told of a step. Otherwise a thread does
-            it all the time, beside which no process is forked (`botchat.parallel`).
+    ``by_steps``: draw the line only when the meter is told of a step. Otherwise a thread draws it
+    all the time, beside which no process is forked (`botchat.parallel`).
     """
     from botchat.pipeline.run import Meter
 
@@ -191,7 +167,7 @@ def progress_line(meter: Meter, now: float | None = None) -> str:
     if spent := spent_line(meter):
         parts.append(spent)
     if meter.batches:
-        done, total = (sum(counts) for counts in zip(*meter.batches.values(), strict=True))
+        done, total = map(sum, zip(*meter.batches.values(), strict=True))
         parts.append(f"waiting for {len(meter.batches)} batches ({done}/{total} requests)")
     return " · ".join(parts)
 
@@ -211,8 +187,8 @@ def spent_line(meter: Meter) -> str:
 
 
 def print_json(value: object) -> None:
-    """One JSON object on one line."""
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    """Print a value as JSON on one line; paths become texts."""
+    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=os.fspath) + b"\n")
     sys.stdout.flush()
 
 
@@ -246,6 +222,8 @@ _NUMBER = re.compile(r"[-\u2013]|[-+]?[\d,]+(\.\d+)?(e[-+]?\d+)?")
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{n} {what}" for what, n in value.items()) or "-"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
     return str(value)

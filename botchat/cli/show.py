@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from botchat.cli.output import progress, say, say_compared, show_board, workspace_of
+from botchat.cli.output import progress, say, say_compared, workspace_of
 from botchat.errors import ConfigError
 
 
@@ -14,16 +14,17 @@ def demo(arguments: argparse.Namespace) -> None:
 
     with progress(arguments) as meter:
         board = everything.demo(workspace_of(arguments), meter)
-    show_board(arguments, board)
+    say(arguments, board.whole, board.rows, lines=board.lines)
 
 
 def leaderboard(arguments: argparse.Namespace) -> None:
     """Rank, from judgments or from a published rate table."""
     from botchat.parallel import spend_memory
     from botchat.pipeline import leaderboard as publishing
+    from botchat.ratings.elo import EloSettings
 
     spend_memory()
-    elo = publishing.elo_settings(arguments.shuffles, arguments.runs, arguments.seed)
+    elo = EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed)
     if arguments.pairwise_rates is not None:
         board = publishing.rank_rates(
             arguments.pairwise_rates, arguments.per_pair, elo, arguments.out
@@ -35,7 +36,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
             board = publishing.leaderboard(
                 workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
             )
-    show_board(arguments, board)
+    say(arguments, board.whole, board.rows, lines=board.lines)
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -73,7 +74,7 @@ def report(arguments: argparse.Namespace) -> None:
         page = reporting.report(
             workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, meter=meter
         )
-    say(arguments, {"page": str(page)}, [{"page": str(page)}])
+    say(arguments, {"page": page})
 
 
 def plot(arguments: argparse.Namespace) -> None:
@@ -83,7 +84,7 @@ def plot(arguments: argparse.Namespace) -> None:
     path = reporting.plot(
         workspace_of(arguments), arguments.seeds, arguments.name, arguments.out, arguments.judge
     )
-    say(arguments, {"path": str(path)}, [{"path": str(path)}])
+    say(arguments, {"path": path})
 
 
 def view(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.cli.output import counts, say, workspace_of
+from botchat.cli.output import say, workspace_of
 from botchat.interfaces import Row
 
 if TYPE_CHECKING:
@@ -19,15 +19,14 @@ def seeds_import(arguments: argparse.Namespace) -> None:
 
     workspace = workspace_of(arguments)
     path = import_seeds(workspace, arguments.source, arguments.name)
-    row = _set_row(workspace, arguments.name, path)
-    say(arguments, row, [row])
+    say(arguments, _set_row(workspace, arguments.name, path))
 
 
 def seeds_list(arguments: argparse.Namespace) -> None:
     """List the seed sets."""
     workspace = workspace_of(arguments)
     rows = [_set_row(workspace, name, path) for name, path in workspace.seed_sets().items()]
-    say(arguments, {"rows": rows}, rows)
+    say(arguments, {"rows": rows})
 
 
 def seeds_show(arguments: argparse.Namespace) -> None:
@@ -53,7 +52,7 @@ def seeds_show(arguments: argparse.Namespace) -> None:
         {"n": n, "speaker": "BA"[n % 2], "part": "seed" if n <= N_SEED else "human", "said": text}
         for n, text in enumerate(found.utterances, 1)
     ]
-    say(arguments, {"set": arguments.name, "id": found.id, "rows": rows}, rows)
+    say(arguments, {"set": arguments.name, "id": found.id, "rows": rows})
 
 
 def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
@@ -61,32 +60,29 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
 
     seeds = workspace.seeds(name)
     long = sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds)
-    return {"set": name, "n_seeds": len(seeds), "n_min4": long, "path": str(path)}
+    return {"set": name, "n_seeds": len(seeds), "n_min4": long, "path": path}
 
 
 def models(arguments: argparse.Namespace) -> None:
     """List what can be named."""
     from botchat.pipeline.session import model_rows
 
-    rows = model_rows(workspace_of(arguments), check=arguments.check)
-    say(arguments, {"rows": rows}, rows)
+    say(arguments, {"rows": model_rows(workspace_of(arguments), check=arguments.check)})
 
 
 def ledger_stats(arguments: argparse.Namespace) -> None:
     """Show the ledger's accounts."""
     from botchat.pipeline.ledger import stats_rows
 
-    rows = stats_rows(workspace_of(arguments))
-    shown = [row | {"outcomes": counts(row["outcomes"])} for row in rows]
-    say(arguments, {"rows": rows}, shown)
+    say(arguments, {"rows": stats_rows(workspace_of(arguments))})
 
 
 def ledger_export(arguments: argparse.Namespace) -> None:
     """Write the ledger to a file."""
     from botchat.pipeline.ledger import export
 
-    row = {"path": str(arguments.file), "calls": export(workspace_of(arguments), arguments.file)}
-    say(arguments, row, [row])
+    calls = export(workspace_of(arguments), arguments.file)
+    say(arguments, {"path": arguments.file, "calls": calls})
 
 
 def ledger_import(arguments: argparse.Namespace) -> None:
@@ -94,5 +90,4 @@ def ledger_import(arguments: argparse.Namespace) -> None:
     from botchat.pipeline.ledger import import_
 
     added, known = import_(workspace_of(arguments), arguments.file)
-    row = {"path": str(arguments.file), "added": added, "known": known}
-    say(arguments, row, [row])
+    say(arguments, {"path": arguments.file, "added": added, "known": known})

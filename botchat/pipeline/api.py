@@ -1,7 +1,4 @@
-"""The requests as functions: ``botchat.judge(workspace, "arena", "sample", "rules")``.
-
-A thin face; what each argument means is said where the request is defined.
-"""
+"""The requests as functions: ``botchat.judge(workspace, "arena", "sample", "rules")``."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def generate(
     """Extend every ChatSEED of a set by each model; see `Generating`."""
     names = tuple(dict.fromkeys([models] if isinstance(models, str) else models))
     request = Generating(seed_set, names, partner, turns, limit)
-    return request.run(workspace, _spending(limits, batch), meter)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 
 def judge(
@@ -58,7 +55,7 @@ def judge(
     """Judge the dialogues of a set in one protocol; see `Judging`."""
     named = JudgeName(judge_name, judge_model, samples)
     request = Judging(seed_set, protocol, named, tuple(models), tuple(turns), control)
-    return request.run(workspace, _spending(limits, batch), meter)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 
 def judge_adaptively(
@@ -79,7 +76,7 @@ def judge_adaptively(
     """Judge as much of the Arena as its ranking takes; see `Adaptive`."""
     named = JudgeName(judge_name, judge_model, samples)
     request = Adaptive(seed_set, named, settings, add, tuple(models), tuple(turns))
-    return request.run(workspace, _spending(limits, batch), meter)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 
 def probe(
@@ -98,7 +95,7 @@ def probe(
     """Plant every fault in every dialogue that it fits, see what is found; see `Probing`."""
     named = JudgeName(judge_name, judge_model, samples)
     request = Probing(seed_set, named, limit, rng_seed)
-    return request.run(workspace, _spending(limits, batch), meter)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 
 def bench(
@@ -120,8 +117,4 @@ def bench(
     """Let a judge answer a benchmark and compare it with people; see `Benching`."""
     named = None if judge_name is None else JudgeName(judge_name, judge_model, samples)
     request = Benching(benchmark, data, named, from_recorded, control, out, options or Options())
-    return request.run(workspace, _spending(limits, batch), meter)
-
-
-def _spending(limits: Limits | None, batch: bool) -> Spending:
-    return Spending(limits or Limits(), batch)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from botchat import __version__, prompts
@@ -24,12 +26,12 @@ class Generated:
     """What `generate` made for one contestant."""
 
     model: str
-    path: Path
     complete: int
     stopped: dict[str, int]
     """Outcome -> dialogues that stopped with it."""
     new: int
     """Dialogues made in this run."""
+    path: Path
 
     @property
     def unanswered(self) -> int:
@@ -53,8 +55,14 @@ class Generating:
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
-        run = _Run.of(self, workspace, Meter())
-        return plan.plan(workspace, run.all_seeds, run.walk)
+        turns, seeds = self._checked(workspace)
+
+        async def walk(session: Session, length: Length) -> None:
+            for job in self._jobs(workspace, session, turns, seeds):
+                for seed in job.pending:
+                    await job.make(seed, length)
+
+        return plan.plan(workspace, seeds, walk)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -66,113 +74,101 @@ class Generating:
             FatalModelError: a model could not answer at all; the others are done.
             LimitReached: a limit was reached; the same request goes on where this one stopped.
         """
-        run = _Run.of(self, workspace, meter or Meter())
+        turns, seeds = self._checked(workspace)
+        meter = meter or Meter()
+
+        async def ask() -> list[Generated]:
+            length, stops = plan.text_length(), Stops()
+            async with open_session(workspace, seeds, spending or Spending(), meter) as session:
+                jobs = self._jobs(workspace, session, turns, seeds)
+                meter.begin("generate", sum(len(job.pending) for job in jobs))
+                results = await together(job.run(length, stops, meter) for job in jobs)
+            stops.raise_first()
+            return results
+
         with workspace.locked():
-            return run_now(run.all(spending or Spending()))
+            return run_now(ask())
 
-
-@dataclass
-class _Run:
-    request: Generating
-    workspace: Workspace
-    turns: int
-    all_seeds: Sequence[Seed]
-    seeds: Sequence[Seed]
-    meter: Meter
-
-    @classmethod
-    def of(cls, request: Generating, workspace: Workspace, meter: Meter) -> _Run:
-        """A request with its settings checked and its seeds read."""
-        turns = workspace.config.generation.turns if request.turns is None else request.turns
+    def _checked(self, workspace: Workspace) -> tuple[int, list[Seed]]:
+        """Utterances of a finished dialogue, and the whole set, after a check of the settings."""
+        turns = workspace.config.generation.turns if self.turns is None else self.turns
         if turns <= N_SEED:
             raise ConfigError(
                 f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
                 f"{N_SEED + 1} are needed for anything to be generated"
             )
-        if request.limit is not None and request.limit < 1:
-            raise ConfigError(f"--limit {request.limit}: at least one seed is needed")
-        seeds = workspace.seeds(request.seed_set)
-        return cls(request, workspace, turns, seeds, seeds[: request.limit], meter)
+        if self.limit is not None and self.limit < 1:
+            raise ConfigError(f"--limit {self.limit}: at least one seed is needed")
+        return turns, workspace.seeds(self.seed_set)
 
-    async def all(self, spending: Spending) -> list[Generated]:
-        length = plan.text_length()
-        stops = Stops()
-        async with open_session(self.workspace, self.all_seeds, spending, self.meter) as session:
-            jobs = self._jobs(session)
-            self.meter.begin("generate", sum(len(job.pending) for job in jobs))
-            results = await together(self._one(job, length, stops) for job in jobs)
-        stops.raise_first()
-        return results
-
-    async def walk(self, session: Session, length: Length) -> None:
-        """Extend what is missing and store nothing."""
-        for job in self._jobs(session):
-            for seed in job.pending:
-                await extend(seed, job.speakers, self.turns, length, job.signature)
-
-    def _jobs(self, session: Session) -> list[_Job]:
+    def _jobs(
+        self, workspace: Workspace, session: Session, turns: int, seeds: Sequence[Seed]
+    ) -> list[_Job]:
         """One job a contestant. Every name is resolved before the first call is sent."""
-        found = [self._job(session, model) for model in self.request.models]
-        return list({job.contestant: job for job in found}.values())
-
-    def _job(self, session: Session, model: str) -> _Job:
-        speakers = [session.speaker(name) for name in (model, self.request.partner) if name]
-        names = [speaker.model.name for speaker in speakers]
-        signature = self._signature(speakers)
-        contestant = " + ".join(names)
-        path = self.workspace.dialogues_path(self.request.seed_set, contestant)
-        have = self.workspace.dialogues(self.request.seed_set, contestant)
-        pending = [seed for seed in self.seeds if not _done(have.get(seed.id), seed, signature)]
-        return _Job(contestant, speakers, signature, path, have, pending)
-
-    async def _one(self, job: _Job, length: Length, stops: Stops) -> Generated:
-        with files.Appender[Dialogue](job.path) as file:
-
-            async def do(seed: Seed) -> None:
-                made = await extend(seed, job.speakers, self.turns, length, job.signature)
-                file.append(made)
-                job.have[seed.id] = made
-                self.meter.done += 1
-
-            parallel = min(speaker.model.parallel for speaker in job.speakers)
-            await work_through(job.pending, do, parallel, stops, job.contestant)
-        if job.have:
-            files.finish(job.path, job.have.values(), dialogue_order)
-        statuses = [job.have[seed.id].status for seed in self.seeds if seed.id in job.have]
-        stopped = [status.removeprefix("stopped:") for status in statuses if status != "complete"]
-        return Generated(
-            model=job.contestant,
-            path=job.path,
-            complete=statuses.count("complete"),
-            stopped={status: stopped.count(status) for status in sorted(set(stopped))},
-            new=len(job.pending),
-        )
-
-    def _signature(self, speakers: Sequence[Speaker]) -> str:
-        settings = settings_digest(
-            *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
-        )
-        return (
-            f"botchat:{__version__}|generate|set:{self.request.seed_set}|n:{self.turns}"
-            f"|prompt:{prompts.digest(PROMPT)}|settings:{settings}"
-        )
+        jobs: dict[str, _Job] = {}
+        for model in self.models:
+            speakers = [session.speaker(name) for name in (model, self.partner) if name]
+            contestant = " + ".join(speaker.model.name for speaker in speakers)
+            settings = settings_digest(
+                *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
+            )
+            jobs[contestant] = _Job(
+                contestant,
+                speakers,
+                turns,
+                f"botchat:{__version__}|generate|set:{self.seed_set}|n:{turns}"
+                f"|prompt:{prompts.digest(PROMPT)}|settings:{settings}",
+                workspace.dialogues_path(self.seed_set, contestant),
+                workspace.dialogues(self.seed_set, contestant),
+                seeds[: self.limit],
+            )
+        return list(jobs.values())
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Job:
+    """The dialogues of one contestant."""
+
     contestant: str
     speakers: Sequence[Speaker]
+    turns: int
     signature: str
     path: Path
     have: dict[str, Dialogue]
-    pending: list[Seed]
+    seeds: Sequence[Seed]
 
+    @cached_property
+    def pending(self) -> list[Seed]:
+        """Seeds whose stored dialogue is not what this run would make, or is not final."""
+        return [seed for seed in self.seeds if not self._done(seed)]
 
-def _done(dialogue: Dialogue | None, seed: Seed, signature: str) -> bool:
-    """Whether a stored dialogue is what this run would make, and final."""
-    return (
-        dialogue is not None
-        and dialogue.signature == signature
-        and dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
-        and dialogue.status.removeprefix("stopped:") not in UNANSWERED
-    )
+    def _done(self, seed: Seed) -> bool:
+        dialogue = self.have.get(seed.id)
+        return (
+            dialogue is not None
+            and dialogue.signature == self.signature
+            and dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
+            and dialogue.status.removeprefix("stopped:") not in UNANSWERED
+        )
+
+    async def make(self, seed: Seed, length: Length) -> Dialogue:
+        return await extend(seed, self.speakers, self.turns, length, self.signature)
+
+    async def run(self, length: Length, stops: Stops, meter: Meter) -> Generated:
+        new = self.pending
+        with files.Appender[Dialogue](self.path) as file:
+
+            async def do(seed: Seed) -> None:
+                made = await self.make(seed, length)
+                file.append(made)
+                self.have[seed.id] = made
+                meter.done += 1
+
+            parallel = min(speaker.model.parallel for speaker in self.speakers)
+            await work_through(new, do, parallel, stops, self.contestant)
+        if self.have:
+            files.finish(self.path, self.have.values(), dialogue_order)
+        found = Counter(self.have[seed.id].status for seed in self.seeds if seed.id in self.have)
+        complete = found.pop("complete", 0)
+        stopped = {status.removeprefix("stopped:"): found[status] for status in sorted(found)}
+        return Generated(self.contestant, complete, stopped, len(new), self.path)

@@ -1,4 +1,4 @@
-"""Stage 2 on a workspace: which cases are not judged yet, asked at once, stored one by one."""
+"""Stage 2 on a workspace: cases without a judgment are asked side by side, stored one by one."""
 
 from __future__ import annotations
 
@@ -45,19 +45,55 @@ class Judging:
     ) -> list[Judged]:
         """Ask and store; one result a protocol and N, and all again for the control.
 
-        Raises:
-            ConfigError, MissingError, DataError: before anything is sent.
-            FatalModelError: a model could not answer at all; the others are done.
-            LimitReached: a limit was reached; the same request goes on where this one stopped.
+        Raises as `botchat.pipeline.generate.Generating.run`.
         """
         return self._asked(workspace).run(workspace, spending, meter)
 
     def _asked(self, workspace: Workspace) -> Asked:
         protocol = catalogue_of(workspace).named(self.protocol)
         seeds = workspace.seeds(self.seed_set)
-        contestants = pick(workspace, self.seed_set, seeds, self.models)
-        cases = _cases(workspace, protocol, seeds, contestants, bool(self.models), self.turns)
+        cases = self._cases(workspace, protocol, seeds)
         return Asked(self.seed_set, seeds, self.judge, cases, self.control)
+
+    def _cases(
+        self, workspace: Workspace, protocol: Protocol, seeds: Sequence[Seed]
+    ) -> list[Cases]:
+        """Everything that the protocol asks about the dialogues there are.
+
+        Raises:
+            ConfigError: N too small, or too few contestants.
+            MissingError: there is nothing to ask.
+        """
+        contestants: Dialogues = pick(workspace, self.seed_set, seeds, self.models)
+        if protocol.shows == "pair":
+            compared = pairwise_contestants(protocol, contestants, bool(self.models))
+            asked = []
+            for n in pairwise_turns(workspace, self.turns):
+                at_n = protocol.at(n)
+                makers = list(at_n.cases(seeds, compared))
+                if makers:
+                    asked.append(Cases(at_n, makers))
+                elif self.turns:
+                    raise too_short(n)
+            if not asked:
+                raise too_short()
+            return asked
+        if self.turns:
+            raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
+        if protocol.shows == "human":
+            if set(contestants) <= {HUMAN}:
+                raise ConfigError(
+                    f"{protocol.title} compares models with human: name a model besides human"
+                )
+            human = {seed.id: human_dialogue(seed) for seed in seeds}
+            contestants = {**contestants, HUMAN: human}
+        makers = list(protocol.cases(seeds, contestants))
+        if not makers and protocol.shows == "human":
+            raise MissingError(
+                f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
+                "human one; generate with more --turns, or import seeds with 4 and more utterances"
+            )
+        return [Cases(protocol, makers)]
 
 
 @dataclass(frozen=True)
@@ -81,7 +117,7 @@ class Cases:
 
 @dataclass(frozen=True)
 class Asked:
-    """Cases put to a judge; what every request that judges comes down to."""
+    """Cases put to a judge: a part of every request that judges."""
 
     seed_set: str
     seeds: Sequence[Seed]
@@ -144,69 +180,12 @@ async def _settle(filing: Filing, cases: Cases, stops: Stops, meter: Meter) -> J
     return filing.judged()
 
 
-def _cases(
-    workspace: Workspace,
-    protocol: Protocol,
-    seeds: Sequence[Seed],
-    contestants: Dialogues,
-    chosen: bool,
-    turns: Sequence[int],
-) -> list[Cases]:
-    """Everything a protocol asks about the dialogues there are; ``chosen``: named by the user.
-
-    Raises:
-        ConfigError: N too small, or too few contestants.
-        MissingError: there is nothing to ask.
-    """
-    if turns and protocol.shows != "pair":
-        raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
-    if protocol.shows == "pair":
-        return _at_each_n(workspace, protocol, seeds, contestants, chosen, turns)
-    if protocol.shows == "human":
-        if set(contestants) <= {HUMAN}:
-            raise ConfigError(
-                f"{protocol.title} compares models with human: name a model besides human"
-            )
-        human = {seed.id: human_dialogue(seed) for seed in seeds}
-        contestants = {**contestants, HUMAN: human}
-    makers = list(protocol.cases(seeds, contestants))
-    if not makers and protocol.shows == "human":
-        raise MissingError(
-            f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
-            "human one; generate with more --turns, or import seeds with 4 and more utterances"
-        )
-    return [Cases(protocol, makers)]
-
-
-def _at_each_n(
-    workspace: Workspace,
-    protocol: Protocol,
-    seeds: Sequence[Seed],
-    contestants: Dialogues,
-    chosen: bool,
-    turns: Sequence[int],
-) -> list[Cases]:
-    compared = pairwise_contestants(protocol, contestants, chosen)
-    asked = []
-    for n in pairwise_turns(workspace, turns):
-        at_n = protocol.at(n)
-        makers = list(at_n.cases(seeds, compared))
-        if makers:
-            asked.append(Cases(at_n, makers))
-        elif turns:
-            raise too_short(n)
-    if not asked:
-        raise too_short()
-    return asked
-
-
 def pick(
     workspace: Workspace, seed_set: str, seeds: Sequence[Seed], models: Sequence[str]
 ) -> dict[str, dict[str, Dialogue]]:
-    """Dialogues of the contestants asked for, ``human`` among them; empty ``models``: of all.
+    """Dialogues of the contestants asked for; empty ``models``: of all, ``human`` among them.
 
-    Raises:
-        MissingError: a model without dialogues, or no dialogues at all.
+    `MissingError` for a model without dialogues, or no dialogues at all.
     """
     generated = workspace.all_dialogues(seed_set)
     human = {seed.id: human_dialogue(seed) for seed in seeds}
@@ -234,13 +213,7 @@ def pick(
 
 
 def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: bool) -> Dialogues:
-    """Who is compared in pairs; people only where they were named (``chosen``).
-
-    Their dialogues end where they end.
-
-    Raises:
-        ConfigError: fewer than two.
-    """
+    """Who is compared in pairs, people only if ``chosen``; `ConfigError` for fewer than two."""
     found = {name: d for name, d in contestants.items() if chosen or name != HUMAN}
     if len(found) < 2:
         title = "Arena" if protocol.about_ai else protocol.title
@@ -251,11 +224,7 @@ def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: boo
 
 
 def pairwise_turns(workspace: Workspace, turns: Collection[int]) -> list[int]:
-    """Each N of a pairwise protocol: those asked for, or botchat.toml's.
-
-    Raises:
-        ConfigError: one at which nothing is generated yet.
-    """
+    """Each N of a pairwise protocol, asked for or of botchat.toml; `ConfigError` if below 3."""
     found = list(dict.fromkeys(turns or workspace.config.arena.turns))
     for n in found:
         if n <= N_SEED:

@@ -1,4 +1,4 @@
-"""Stage 3 on a workspace: judgments -> tables, figures and a page, written side by side."""
+"""Stage 3 on a workspace: judgments -> tables, figures and a page."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
 from botchat.errors import DataError, MissingError
+from botchat.models.bots import BASELINES
 from botchat.pipeline import read_set
+from botchat.pipeline.generate import Generating
+from botchat.pipeline.judge import Judging
 from botchat.pipeline.run import Meter
+from botchat.pipeline.session import RULES, JudgeName
 from botchat.protocols.catalogue import RANKING
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import comparisons_from_rates
 from botchat.workspace import files as store
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:
     from botchat.report.figures import Chart
-
-from botchat.models.bots import BASELINES
-from botchat.pipeline.generate import Generating
-from botchat.pipeline.judge import Judging
-from botchat.pipeline.session import RULES, JudgeName
-from botchat.workspace.folder import SAMPLE
 
 _UNTOLD = (
     "The page has samples, not all {:,} MB of judgments; pack them with: botchat report --seeds {}"
@@ -60,13 +58,7 @@ def leaderboard(
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
-    Args:
-        workspace: where the judgments are.
-        seed_set: name of the set.
-        judge: whose verdicts; may be left out where only one has judged.
-        out: folder to write to; default ``leaderboards/<set>``.
-        elo: how the Arena is rated; default: the paper's way.
-        meter: told of the progress.
+    ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``.
     """
     meter = meter or Meter()
     chosen = read_set.only_judge(workspace, seed_set, judge)
@@ -112,13 +104,10 @@ def rank_rates(
     elo: EloSettings | None = None,
     out: Path | None = None,
 ) -> Published:
-    """Rank from a table of win and win-or-tie rates, such as a published heatmap.
+    """Rank from a csv ``model_a,model_b,win_rate,win_or_tie_rate``, such as a published heatmap.
 
-    Args:
-        path: csv with ``model_a,model_b,win_rate,win_or_tie_rate``.
-        per_pair: comparisons each pair's rates are of; default: the paper's 444.
-        elo: how it is rated; default: the paper's way.
-        out: folder to write tables and figures to; ``None`` writes nothing.
+    ``per_pair``: comparisons that each pair's rates are of (444). ``out``: folder to write tables
+    and figures to; ``None`` writes nothing.
     """
     from botchat.boards import arena
     from botchat.boards.tables import files, to_json
@@ -127,21 +116,20 @@ def rank_rates(
     comparisons = read_rates(path, per_pair)
     board = arena.from_comparisons(comparisons, path.stem, per_pair, elo)
     lines = [board.table.note, board.table.signature]
-    if out is not None:
-        from botchat.report import figures
-
-        for file, text in files([board.table, board.pairs], ["csv", "md"]).items():
-            store.write_atomic(out / file, text.encode())
-        for chart in figures.draw_arena(board, path.stem):
-            _write_chart(out, chart)
-        lines.append(f"written to: {out}")
     whole = {
         "rows": board.table.records,
         "signature": board.table.signature,
         "out": None if out is None else str(out),
     }
     if out is not None:
-        store.write_atomic(out / f"{board.table.name}.json", to_json(whole).encode())
+        from botchat.report import figures
+
+        texts = files([board.table, board.pairs], ["csv", "md"])
+        for file, text in {**texts, f"{board.table.name}.json": to_json(whole)}.items():
+            store.write_atomic(out / file, text.encode())
+        for chart in figures.draw_arena(board, path.stem):
+            _write_chart(out, chart)
+        lines.append(f"written to: {out}")
     return Published(board.table.rows_for_people, lines, whole, out)
 
 
@@ -158,11 +146,6 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}") from None
     return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
-
-
-def elo_settings(shuffles: int, runs: int, seed: int) -> EloSettings:
-    """Elo settings from flags; everything else as in the paper."""
-    return EloSettings(shuffles=shuffles, runs=runs, seed=seed)
 
 
 def _write_chart(folder: Path, chart: Chart) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,15 +36,9 @@ def report(
     elo: EloSettings | None = None,
     meter: Meter | None = None,
 ) -> Path:
-    """Write the page alone, of some judges (default: all); its path.
+    """Write the page alone, of some judges (default: all), the first shown first; its path.
 
-    Args:
-        workspace: where the judgments are.
-        seed_set: name of the set.
-        judges: whose verdicts; the first is shown first.
-        out: folder to write to; default ``leaderboards/<set>``.
-        elo: how the Arena is rated; default: the paper's way.
-        meter: told of the progress.
+    ``out``: default ``leaderboards/<set>``.
     """
     from botchat.report import figures as plots
 
@@ -65,9 +59,7 @@ def report(
                 drawn.append(chart)
                 meter.advance()
             shown[i] = board, drawn
-    return write_page(
-        workspace, found, shown, workspace.out(seed_set) if out is None else out, meter
-    )
+    return write_page(workspace, found, shown, out or workspace.out(seed_set), meter)
 
 
 def write_page(
@@ -87,17 +79,10 @@ def write_page(
     compared = _compared(workspace, found, meter) if len(shown) > 1 else []
     panels = [part for board, _ in shown for part in _panel_prompts(workspace, board.judge)]
 
-    views = [
-        pages.View(
-            board,
-            charts,
-            pages.by_contestant(
-                board,
-                transcripts.pick(found.dialogues, _accusations(board, found)),
-            ),
-        )
-        for board, charts in shown
-    ]
+    views = []
+    for board, charts in shown:
+        samples = transcripts.pick(found.dialogues, _accusations(board, found))
+        views.append(pages.View(board, charts, pages.by_contestant(board, samples)))
     judged = {board.judge: found.judged[board.judge] for board, _ in shown}
     chunks = None
     if not any(found.columns.values()):
@@ -105,8 +90,10 @@ def write_page(
         chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue)
         for name, text in chunks.files.items():
             store.write_atomic(folder / name, text.encode())
-        for path in _left_over(folder, chunks.files):
-            path.unlink(missing_ok=True)
+        known = {folder / name for name in chunks.files}
+        for parent in {path.parent for path in known}:
+            for path in {*parent.glob("*.js")} - known:  # of an earlier, larger page
+                path.unlink(missing_ok=True)
     page = folder / "index.html"
     store.write_atomic(page, pages.render(views, chunks, compared, panels).encode())
     return page
@@ -169,14 +156,11 @@ def plot(
     kind = out.suffix.lower()
     if kind not in (".svg", ".png"):
         raise ConfigError(f"--out {out}: a figure is written as .svg or .png")
-    charts = {
-        chart.name: chart
-        for chart in (
-            _of_judges(workspace, seed_set)
-            if judge is None and name.startswith(figures.NAMES)
-            else _of_board(workspace, seed_set, judge, elo)
-        )
-    }
+    if judge is None and name.startswith(figures.NAMES):
+        drawn = _of_judges(workspace, seed_set)
+    else:
+        drawn = _of_board(workspace, seed_set, judge, elo)
+    charts = {chart.name: chart for chart in drawn}
     if name not in charts:
         there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
         raise MissingError(f"no figure {name!r} of {seed_set}; there are: {there}")
@@ -206,10 +190,3 @@ def _of_judges(workspace: Workspace, seed_set: str) -> list[Chart]:
         for protocol, findings in compared.items()
         for chart in figures.draw(findings)
     ]
-
-
-def _left_over(folder: Path, files: Mapping[str, str]) -> Iterator[Path]:
-    """Chunks of an earlier, larger page."""
-    known = {folder / name for name in files}
-    for parent in {path.parent for path in known}:
-        yield from (path for path in sorted(parent.glob("*.js")) if path not in known)

@@ -8,6 +8,7 @@ already paid for are all in the plan, whatever the settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,13 +44,14 @@ RECENT_CALLS = 300
 
 @dataclass(frozen=True)
 class Planned:
-    """What one model would be asked. Tuples are low, expected, high."""
+    """What one model would be asked, at one of `LEVELS`."""
 
     model: str
-    calls: tuple[int, int, int]
-    prompt_tokens: tuple[int, int, int]
-    completion_tokens: tuple[int, int, int]
-    cost_usd: tuple[float | None, float | None, float | None]
+    level: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
     """``None``: the price is unknown."""
 
 
@@ -68,6 +70,8 @@ class Expected:
 class PlannedModel:
     """A model whose calls are answered by the ledger or counted, never sent."""
 
+    parallel = 1
+
     def __init__(
         self,
         model: ChatModel,
@@ -76,50 +80,24 @@ class PlannedModel:
         expected: Expected,
         count: Callable[[str], int],
     ) -> None:
-        """``expected``: sizes of the calls it makes up; ``count``: tokens of a text."""
-        self._model = model
+        """``expected``: sizes of the calls that are counted; ``count``: tokens of a text."""
+        self.name, self.identity = model.name, model.identity
+        self.context_window = model.context_window
         self._ledger = ledger
         self._prices = prices
         self._filler = " ".join(["word"] * expected.said)
         self._expected = expected
         self._count = count
         self._asked: set[str] = set()
-        self.calls = self._prompt = 0
+        self._prompt = 0
 
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The model's identity, so that the ledger recognises its calls."""
-        return self._model.identity
-
-    @property
-    def context_window(self) -> int | None:
-        """The model's window."""
-        return self._model.context_window
-
-    @property
-    def parallel(self) -> int:
-        """Nothing is waited for."""
-        return 1
-
-    @property
-    def prompt_tokens(self) -> int:
-        """Prompt tokens to be billed."""
-        return round(self._prompt * self._expected.prompt_factor)
-
-    @property
-    def completion_tokens(self) -> int:
-        """Completion tokens to be billed."""
-        return round(self.calls * self._expected.completion)
-
-    @property
-    def cost_usd(self) -> float | None:
-        """Cost of what was counted; ``None`` if the price is unknown."""
-        return self._prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
+    def planned(self, level: str) -> Planned:
+        """What was counted, as it would be billed."""
+        calls = len(self._asked)
+        prompt = round(self._prompt * self._expected.prompt_factor)
+        completion = round(calls * self._expected.completion)
+        cost = self._prices.cost(Usage(prompt, completion))
+        return Planned(self.name, level, calls, prompt, completion, cost)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """The stored reply, or a made-up one that is counted."""
@@ -129,7 +107,6 @@ class PlannedModel:
             return spoken(stored)
         if key not in self._asked:
             self._asked.add(key)
-            self.calls += 1
             self._prompt += prompt_tokens(messages, self._count)
         return Reply("ok", text=self._filler, key=key)
 
@@ -178,38 +155,23 @@ def plan(
     seeds: Sequence[Seed],
     walk: Callable[[PlanningSession, Length], Coroutine[Any, Any, None]],
 ) -> list[Planned]:
-    """Walk through a stage at each level and add up what it would send.
+    """What a stage would send, for each model at each level; nothing is written.
 
-    Args:
-        workspace: whose ledger is read; nothing is written.
-        seeds: the whole set.
-        walk: runs the stage with a session's models, storing nothing.
+    ``seeds``: the whole set; ``walk`` runs the stage with a session's models, storing nothing.
     """
     length = text_length()
     path = workspace.ledger_path
-    ledger = Ledger(path, readonly=True) if path.exists() else Ledger(None)
-    try:
-        sessions = []
+    sessions = []
+    with closing(Ledger(path, readonly=True) if path.exists() else Ledger(None)) as ledger:
         for level in range(len(LEVELS)):
             session = PlanningSession(workspace, seeds, ledger, level, length.size)
             run_now(walk(session, length))
             sessions.append(session)
-    finally:
-        ledger.close()
     by_model = zip(*(session.planned.values() for session in sessions), strict=True)
     return [
-        Planned(
-            model=low.name,
-            calls=(low.calls, expected.calls, high.calls),
-            prompt_tokens=(low.prompt_tokens, expected.prompt_tokens, high.prompt_tokens),
-            completion_tokens=(
-                low.completion_tokens,
-                expected.completion_tokens,
-                high.completion_tokens,
-            ),
-            cost_usd=(low.cost_usd, expected.cost_usd, high.cost_usd),
-        )
-        for low, expected, high in by_model
+        model.planned(level)
+        for models in by_model
+        for model, level in zip(models, LEVELS, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""A set as it is on disk: seeds, dialogues, and the judgments that are still about them."""
+"""A set as it is on disk: seeds, dialogues, and the judgments of these dialogues."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from botchat.boards.board import Board
 
 MOST_TOLD_MB = 200
-"""Judgments that `botchat leaderboard` packs beside its page; `botchat report` packs any number.
-14 models in all protocols are 50 MB."""
+"""Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
+report` packs any number. 14 models in all protocols are 50 MB."""
 
 Judgments = Mapping[str, Sequence[Judgment]]
 """Protocol -> judgments."""
@@ -57,13 +57,13 @@ class Read:
     columns: dict[str, dict[str, Verdicts]]
     """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``."""
     stale: dict[str, int]
-    """Judge -> judgments that are about dialogues that have changed."""
+    """Judge -> number of judgments of dialogues that have changed."""
     catalogue: Catalogue
     """What can be asked in the workspace."""
     survey: Survey | None
     """What the dialogues show; None where no board was asked for."""
     small: bool
-    """Whether nothing so far was worth a process."""
+    """Whether the work so far was too little to start a process."""
 
     def drawing_s(self, n_charts: int) -> float:
         """About how long figures take; 0 where the set is so small that no process is wanted."""
@@ -93,11 +93,7 @@ class Read:
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> str | None:
-    """The judge to take where a command takes one.
-
-    Raises:
-        ConfigError: none is named and several have judged.
-    """
+    """The judge of a command that takes one; `ConfigError` if several judged and none is named."""
     known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
     if len(known) > 1:
         raise ConfigError(
@@ -107,7 +103,7 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> str | 
 
 
 def too_much_for_a_page(workspace: Workspace, seed_set: str, judge: str | None) -> int:
-    """Megabytes of a judge's judgments, where they are more than a quick page tells; else 0."""
+    """Megabytes of a judge's judgments, if more than `MOST_TOLD_MB`; else 0."""
     files = workspace.judgment_files(seed_set).get(judge or "", {})
     megabytes = sum(path.stat().st_size for path in files.values()) // 1_000_000
     return megabytes if megabytes > MOST_TOLD_MB else 0
@@ -123,12 +119,8 @@ def read(
 ) -> Read:
     """A set with the judgments of some judges, by default of all.
 
-    Args:
-        workspace: where they are.
-        seed_set: name of the set.
-        judges: their names.
-        in_columns: read those on pairs into columns: a tenth of the memory, and no reasons.
-        for_boards: measure the dialogues, which every board needs.
+    ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory.
+    ``for_boards``: measure the dialogues, which every board needs.
 
     Raises:
         MissingError: no judgments, or none by a judge that is named.
@@ -163,7 +155,7 @@ def read(
             megabytes * _SECONDS_A_MB,
         )
         if for_boards and working.started:
-            # This takes a second, in which the workers read.
+            # These imports take a second, in which the workers read.
             for module in ("botchat.boards.board", "botchat.report.figures"):
                 import_module(module)
         dialogues = {
@@ -186,13 +178,13 @@ def read(
             list(measuring.values()), n_seeds * len(measuring) * _SECONDS_A_DIALOGUE
         )
         columns: dict[str, dict[str, Verdicts]] = {judge: {} for judge in files}
-        for (judge, protocol), read_verdicts in verdicts.items():
-            columns[judge][protocol], n_stale = current_columns(protocol, read_verdicts, dialogues)
+        for (judge, protocol), found in verdicts.items():
+            columns[judge][protocol], n_stale = current_columns(protocol, found, dialogues)
             stale[judge] += n_stale
         survey = Survey(thresholds, n_seeds, dict(zip(measuring, measured, strict=True)))
         small = not working.started
     if not judges:
-        # Who has judged most says most; it is what the page opens with.
+        # The page opens with the judge who has judged most.
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
     return Read(
         seed_set,
@@ -231,7 +223,7 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
 
 
 MOST = 9_000
-"""Dialogues up to which all are measured: a board of the paper's size is. Of more, some."""
+"""Dialogues up to which all are measured, as of a board of the paper's size. Of more, some."""
 
 SAMPLE = 6_000
 """How many: the same seeds of every contestant, spread evenly; of 15 contestants 400 each and of 48
@@ -246,15 +238,11 @@ _SECONDS_A_CHART = 0.2
 def survey_tasks(
     seeds: Sequence[Seed], dialogues: Dialogues, turns: Collection[int]
 ) -> tuple[Thresholds, int, dict[str, Callable[[], Measured]]]:
-    """What measures every contestant's dialogues, of a large set those on some of its seeds.
+    """Tasks that measure every contestant's dialogues, of a large set those on some of its seeds.
 
-    Args:
-        seeds: the set.
-        dialogues: contestant -> seed id -> dialogue, ``human`` among them.
-        turns: each N that pairs were judged at.
-
-    Returns:
-        Thresholds from the seeds, how many of the seeds are measured, contestant -> task.
+    ``dialogues``: contestant -> seed id -> dialogue, ``human`` among them. ``turns``: each N that
+    pairs were judged at. Returns thresholds from the seeds, the number of seeds measured, and
+    contestant -> task.
     """
     everything = sum(map(len, dialogues.values()))
     n = len(seeds) if everything <= MOST else min(len(seeds), max(1, SAMPLE // len(dialogues)))
@@ -276,11 +264,7 @@ def survey_tasks(
 
 
 def read_columns(path: Path, protocol: Protocol) -> Verdicts:
-    """The verdicts of a stage file of pairwise judgments.
-
-    Raises:
-        DataError: a line that is no judgment, or a verdict that the protocol does not offer.
-    """
+    """The verdicts of a stage file of pairwise judgments; `DataError` for a line that is none."""
     collected = Collected(protocol)
     for block in store.blocks(path, PairVerdict):
         collected.add(block)
@@ -294,13 +278,6 @@ def current_columns(
 
     Verdicts on a contestant or seed that is not there any more are neither.
     """
-    known = _known(verdicts, dialogues)
-    current = known.only(_is_current(protocol, known, dialogues))
-    return current, len(known) - len(current)
-
-
-def _known(verdicts: Verdicts, dialogues: Dialogues) -> Verdicts:
-    """Those on dialogues that are still there."""
     there = np.array(
         [
             [seed_id in dialogues.get(name, {}) for seed_id in verdicts.seed_ids]
@@ -308,9 +285,10 @@ def _known(verdicts: Verdicts, dialogues: Dialogues) -> Verdicts:
         ],
         dtype=bool,
     ).reshape(len(verdicts.contestants), len(verdicts.seed_ids))
-    seed = verdicts.seed
-    known = there[verdicts.first, seed] & there[verdicts.second, seed]
-    return verdicts if known.all() else verdicts.only(known)
+    both = there[verdicts.first, verdicts.seed] & there[verdicts.second, verdicts.seed]
+    known = verdicts if both.all() else verdicts.only(both)
+    current = known.only(_is_current(protocol, known, dialogues))
+    return current, len(known) - len(current)
 
 
 def _is_current(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Flags:

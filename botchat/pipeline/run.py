@@ -1,4 +1,4 @@
-"""Running many items at once: a pool of workers, progress, a clean end whatever happens."""
+"""Many items at once: a pool of workers, a count of progress, and why a run ended early."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass
 class Meter:
-    """What a long step has done so far; a display reads it whenever it likes."""
+    """What a long step has done so far, for a display."""
 
     label: str = ""
     total: int = 0
@@ -95,10 +95,10 @@ def run_now(job: Coroutine[Any, Any, T]) -> T:
 async def work_through(
     items: Collection[T], do: Callable[[T], Awaitable[None]], parallel: int, stops: Stops, who: str
 ) -> None:
-    """Do every item, ``parallel`` at a time, pulled from ``items`` as workers come free.
+    """Do every item, ``parallel`` at a time.
 
-    A `FatalModelError` or `LimitReached` ends this pool: nothing new is begun, what is under way
-    ends by itself and is kept; ``stops`` then says why. Any other exception cancels the pool.
+    After a `FatalModelError` or `LimitReached`, noted in ``stops``, nothing new is begun, and what
+    is under way is finished. Any other exception cancels the pool.
     """
     iterator = iter(items)
 

@@ -51,11 +51,7 @@ def import_seeds(workspace: Workspace, source: str, name: str) -> Path:
 def read_source(source: str, cache_dir: Path) -> list[Seed]:
     """Read the seeds that ``source`` names, one of `ACCEPTED`.
 
-    Archives are read in place: nothing of them is unpacked to disk.
-
-    Args:
-        source: as the user wrote it.
-        cache_dir: keeps what ``mutual`` downloads.
+    Archives are not unpacked to disk. ``cache_dir`` keeps what ``mutual`` downloads.
 
     Raises:
         ConfigError: not a source, or it does not exist.
@@ -83,17 +79,14 @@ def _from_zip(path: Path) -> list[Seed]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if is_mutual_item(m.filename)]
-            items = {m.filename: _member(archive, m, path) for m in members}
+            for m in members:
+                _check_size(m.file_size, hub.MAX_ITEM_BYTES, f"{path}: {m.filename}")
+            items = {m.filename: archive.read(m) for m in members}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: not a readable zip archive ({error}); get it again") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     return from_mutual(items, str(path))
-
-
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> bytes:
-    _check_size(member.file_size, hub.MAX_ITEM_BYTES, f"{path}: {member.filename}")
-    return archive.read(member)
 
 
 def _folder_items(folder: Path) -> dict[str, bytes]:

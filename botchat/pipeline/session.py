@@ -1,4 +1,4 @@
-"""One paying run: names become models and judges behind one ledger and one budget."""
+"""One run that calls models: names become models and judges with one ledger and one budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row
@@ -74,7 +73,7 @@ class Limits:
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would be no limit, or let nothing through."""
+        """Refuse limits of 0 and below, and NaN."""
         for name in ("max_usd", "max_calls", "max_tokens"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -121,28 +120,18 @@ class Session:
         self._batched: dict[str, BatchedModel] = {}
 
     def speaker(self, name: str) -> Speaker:
-        """A model that takes part in dialogues.
-
-        Raises:
-            ConfigError: ``human`` (has spoken already), or a name that cannot be used.
-        """
+        """A model that takes part in dialogues; `ConfigError` for a name that cannot be used."""
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError(
                 "human is not generated: the set's own dialogues are the contestant human already"
             )
-        settings = resolved.settings
-        decoding = Decoding()
-        if settings is not None:
-            decoding = Decoding(settings.temperature, settings.max_tokens)
+        of = resolved.settings
+        decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
         return Speaker(self._model(resolved, "generate"), decoding)
 
     def judge(self, asked: JudgeName) -> Judge:
-        """The judge of that name.
-
-        Raises:
-            ConfigError: settings that do not go together, or a name that cannot be used.
-        """
+        """The judge of that name; `ConfigError` if it cannot be used or be asked like this."""
         from botchat.judges.panel import build_panel
 
         name, panel = asked.name, self._panel(asked.name)
@@ -172,8 +161,8 @@ class Session:
     def judges(self, asked: JudgeName, control: bool) -> list[Judge]:
         """The judge of that name and, with ``control``, the single judge asked as often.
 
-        Raises:
-            ConfigError: it is no panel, or one without a fixed number of calls; see `judge`.
+        Raises `ConfigError` as `judge`, and for a control of what is no panel with a fixed number
+        of calls.
         """
         found = [self.judge(asked)]
         if control:
@@ -226,10 +215,7 @@ class Session:
         return self._model(resolved, "judge")
 
     async def drain(self) -> None:
-        """Wait for the calls in flight; each is stored before this returns.
-
-        Batches under way are not waited for: they stay noted in the ledger.
-        """
+        """Store every call in flight. Batches are not waited for: the ledger has noted them."""
         for batched in self._batched.values():
             await batched.stop()
         await asyncio.gather(*(model.drain() for model in self._recorded))
@@ -313,7 +299,7 @@ class Session:
 async def open_session(
     workspace: Workspace, seeds: Sequence[Seed], spending: Spending, meter: Meter
 ) -> AsyncIterator[Session]:
-    """A session on a locked workspace. However it ends, replies in flight are stored first."""
+    """A session on a locked workspace. Replies in flight are stored before it ends."""
     batch = spending.batch
     ledger = workspace.ledger()
     session = Session(workspace, seeds, ledger, spending, meter)
@@ -346,42 +332,34 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
 
     With ``check`` each configured model is asked for one word, at most 16 tokens.
     """
+    facts = ("context_window", "price_input", "price_output", "max_concurrency")
     rows = [
-        _row(
-            name,
-            "endpoint",
-            f"{settings.model} at {public_url(settings.base_url)}",
-            context_window=settings.context_window,
-            price_input=settings.price_input,
-            price_output=settings.price_output,
-            max_concurrency=settings.max_concurrency,
-        )
+        {
+            "name": name,
+            "kind": "endpoint",
+            "what": f"{settings.model} at {public_url(settings.base_url)}",
+            **{fact: getattr(settings, fact) for fact in facts},
+        }
         for name, settings in sorted(workspace.config.models.items())
     ]
     if check:
         rows = run_now(_checked(workspace, rows))
-    rows += [_row(f"bot:{name}", "bot", what) for name, what in BASELINES.items()]
-    rows += [
-        _row("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
-        _row("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
-        _row("hf:ORG/NAME, hf:FOLDER", "form", "local weights, with the extra botchat[hf]"),
-        _row(HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
-        _row(RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
+    panels = (*sorted(workspace.config.panels.items()), *PRESETS.items())
+    others = [
+        *((f"bot:{name}", "bot", what) for name, what in BASELINES.items()),
+        ("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
+        ("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
+        ("hf:ORG/NAME, hf:FOLDER", "form", "local weights, with the extra botchat[hf]"),
+        (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
+        (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
+        *(
+            (name, "judge", f"single judge, asks {entry.model}")
+            for name, entry in sorted(workspace.config.judges.items())
+        ),
+        *((name, "panel", f"{p.strategy}, {len(p.members) or 2} judges") for name, p in panels),
     ]
-    rows += [
-        _row(name, "judge", f"single judge, asks {entry.model}")
-        for name, entry in sorted(workspace.config.judges.items())
-    ]
-    rows += [
-        _row(name, "panel", f"{panel.strategy}, {len(panel.members) or 2} judges")
-        for name, panel in (*sorted(workspace.config.panels.items()), *PRESETS.items())
-    ]
-    return rows
-
-
-def _row(name: str, kind: str, what: str, **facts: Any) -> Row:
-    empty = dict.fromkeys(("context_window", "price_input", "price_output", "max_concurrency"))
-    return {"name": name, "kind": kind, "what": what, **empty, **facts}
+    empty = dict.fromkeys(facts)
+    return rows + [{"name": n, "kind": kind, "what": what, **empty} for n, kind, what in others]
 
 
 async def _checked(workspace: Workspace, rows: list[Row]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""A judge's stage file while a run fills it: what is judged is found, what is new is appended."""
+"""A judge's stage file during a run: stored judgments are found, new ones are appended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Judged:
     judge: str
     path: Path
     cases: int
-    """Cases that could be asked about the dialogues there are; of an adaptive run, those asked."""
+    """Cases that the dialogues allow; of an adaptive run, those asked."""
     new: int
     unreadable: int
     """Cases without a verdict, for whatever reason."""
@@ -49,15 +49,9 @@ class Filing:
         signature: str,
         chosen: str = "",
     ) -> None:
-        """Read what there is.
+        """Read the stored judgments; those with another ``signature`` are made again.
 
-        Args:
-            workspace: where the file is.
-            seed_set: name of the set.
-            protocol: of every case.
-            answering: who is asked.
-            signature: of what is judged now; what has another one is judged again.
-            chosen: of `botchat.records.Judgment`, for those that are made.
+        ``chosen``: of `botchat.records.Judgment`, for new ones.
         """
         self.protocol, self.answering, self.signature = protocol, answering, signature
         self.path = workspace.judgments_path(seed_set, protocol, answering.name)
@@ -68,7 +62,7 @@ class Filing:
         self._file = files.Appender[Judgment](self.path)
 
     def __enter__(self) -> Self:
-        """Ready to store."""
+        """Open for new judgments."""
         self._file.__enter__()
         return self
 
@@ -80,11 +74,11 @@ class Filing:
 
     @property
     def judgments(self) -> Iterable[Judgment]:
-        """All that are stored, those of dialogues or settings that have changed among them."""
+        """All stored judgments, also of dialogues or settings that have changed."""
         return self._have.values()
 
     def stored(self, case: Case) -> Judgment | None:
-        """A judgment that answers this very question, and is final."""
+        """The stored judgment of this case, if it is final."""
         found = self._have.get((case.seed_id, case.contestants))
         return found if found is not None and self.holds(found, case.digest) else None
 
@@ -97,7 +91,7 @@ class Filing:
         )
 
     async def settle(self, case: Case) -> Judgment:
-        """What is stored, or ask and store."""
+        """The stored judgment, or a new one, which is stored."""
         judgment = self.stored(case)
         if judgment is None:
             answer = await self.answering.answer(case)
@@ -129,16 +123,16 @@ class Filing:
         return len(self._asked)
 
     def whole(self) -> None:
-        """Every case there is has been settled: what an adaptive run chose is no choice any more.
+        """Every case has been settled: remove the mark of those that an adaptive run chose.
 
-        So a file is the same to the byte whether an adaptive run came first or not.
+        So a file has the same bytes whether an adaptive run came first or not.
         """
         for key in self._asked:
             if self._have[key].chosen:
                 self._have[key] = msgspec.structs.replace(self._have[key], chosen="")
 
     def judged(self) -> Judged:
-        """The account of what was asked."""
+        """What was asked and answered."""
         found = [self._have[key] for key in self._asked]
         account = escalations(judgment.transcript for judgment in found)
         return Judged(

@@ -1,10 +1,10 @@
-"""The workspace's pages on loopback, with a page that follows a run; bound to 127.0.0.1 only."""
+"""Serves the workspace's pages, and one that follows a run, on 127.0.0.1 only."""
 
 from __future__ import annotations
 
 import http.server
 import io
-from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -55,7 +55,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 def serve(workspace: Workspace, seed_set: str, port: int = 0) -> Server:
-    """A server that is ready to run (``serve_forever``); asks that the set is there."""
+    """A server that is ready to run (``serve_forever``); `MissingError` if there is no such set."""
     if seed_set not in workspace.seed_sets():
         known = ", ".join(workspace.seed_sets()) or "none"
         raise MissingError(f"no seed set {seed_set!r} in {workspace.root} (there are: {known})")
@@ -169,12 +169,10 @@ def _last(path: Path, kind: type[Record]) -> list[Record]:
         lines = file.read().splitlines()
     found: list[Record] = []
     for line in reversed(lines):
+        with suppress(msgspec.MsgspecError):  # it is being written, or cut at the window's edge
+            found.append(msgspec.json.decode(line, type=kind))
         if len(found) == _OF_A_FILE:
             break
-        try:
-            found.append(msgspec.json.decode(line, type=kind))
-        except msgspec.MsgspecError:
-            continue  # being written just now, or cut at the window's edge
     return found
 
 
@@ -198,10 +196,5 @@ def _calls(workspace: Workspace) -> list[Calls]:
 
 
 def _lines(path: Path) -> int:
-    return sum(block.count(b"\n") for block in _blocks(path))
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            yield block
+        return sum(block.count(b"\n") for block in iter(partial(file.read, 1 << 20), b""))

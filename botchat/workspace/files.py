@@ -1,9 +1,8 @@
 """JSON-lines stage files: appended one record a write, repaired after a crash, finished in order.
 
-While a stage runs, each record is appended with ONE ``os.write``, so a kill can tear at most the
+While a stage runs, each record is appended with one ``os.write``, so a kill can tear at most the
 last line. The next run cuts a torn line off and makes its record again from the ledger. A finished
-file is rewritten in canonical order and replaced whole: made twice from the same replies, it is the
-same to the byte.
+file is replaced whole, in canonical order: the same replies give the same bytes.
 """
 
 from __future__ import annotations
@@ -33,10 +32,8 @@ K = TypeVar("K")
 def read(path: Path, record: type[R]) -> list[R]:
     """All records of a stage file, in file order; none if there is no file.
 
-    A torn last line (no newline at its end) is left out and reported.
-
-    Raises:
-        DataError: a whole line that is not a ``record``; names file and line.
+    A torn last line (no newline at its end) is left out and reported; any other line that is not a
+    ``record`` is a `DataError` with file and line.
     """
     return list(chain.from_iterable(blocks(path, record)))
 
@@ -89,19 +86,17 @@ def _decode_line(decoder: msgspec.json.Decoder[R], line: bytes, path: Path, n: i
 
 
 class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
-    """Appends records to one stage file, each whole or not at all."""
+    """Appends records to one stage file, each whole or not at all.
+
+    The file is opened for the first record; a torn last line is then cut off.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is made before the first record; a torn last line is then cut off."""
         self.path = path
         self._fd: int | None = None
 
     def append(self, record: R) -> None:
-        """Write one record as one line.
-
-        Raises:
-            BotChatError: it cannot be written; a part that was written is taken back.
-        """
+        """Write one record as one line, or nothing and raise `BotChatError`."""
         fd = self._open()
         line = msgspec.json.encode(record) + b"\n"
         before = os.fstat(fd).st_size
@@ -116,15 +111,11 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
                 f"cannot write {self.path}: {reason}; free some space and run the command again"
             )
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
-
-    def __exit__(self, *_: object) -> None:
-        """Close the file."""
-        self.close()
 
     def _open(self) -> int:
         if self._fd is None:
@@ -183,8 +174,7 @@ def _holds(path: Path, data: bytearray) -> bool:
 def write_atomic(path: Path, data: bytes | bytearray) -> None:
     """Write a file so that readers see the old or the new content, never a part.
 
-    Raises:
-        BotChatError: it cannot be written; the old file is untouched.
+    After a `BotChatError` the old file is untouched.
     """
     make_folder(path.parent)
     temporary = None

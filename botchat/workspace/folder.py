@@ -29,10 +29,9 @@ SAMPLE = "sample"
 
 
 class Workspace:
-    """Paths and records of one workspace; a stage reads the folder to its left, writes its own."""
+    """Paths and records of one workspace. ``root`` is made when something is first written."""
 
     def __init__(self, root: Path) -> None:
-        """``root`` need not exist; nothing is made before something is written."""
         self.root = root
 
     @cached_property
@@ -42,7 +41,7 @@ class Workspace:
 
     @property
     def hidden(self) -> Path:
-        """Folder of what is kept out of git."""
+        """Folder of what is not in git."""
         return self.root / ".botchat"
 
     @property
@@ -65,15 +64,14 @@ class Workspace:
     def seed_sets(self) -> dict[str, Path]:
         """Every seed set with its file."""
         found = {path.stem: path for path in sorted((self.root / "seeds").glob("*.jsonl"))}
-        return {SAMPLE: sample_path(), **found}
+        # The sample is inside the installed package, or beside it in a source checkout.
+        package = Path(str(resources.files("botchat")))
+        packaged = package / "data" / "sample.jsonl"
+        beside = package.parent / "seeds" / "sample.jsonl"
+        return {SAMPLE: packaged if packaged.exists() else beside, **found}
 
     def seeds(self, name: str) -> list[Seed]:
-        """The seeds of a set, in its order.
-
-        Raises:
-            MissingError: there is no such set.
-            DataError: a broken line (file:line), or an empty set.
-        """
+        """The seeds of a set; `MissingError` if it is not there or empty, `DataError` as `read`."""
         folder = self.seeds_path(name).parent
         sets = self.seed_sets()
         if name not in sets:
@@ -114,9 +112,9 @@ class Workspace:
         for path in sorted((self.root / "generations" / seed_set).glob("*.jsonl")):
             dialogues = read_dialogues(path)
             current = {
-                seed_id: dialogue
-                for seed_id, dialogue in dialogues.items()
-                if dialogue.utterances[:N_SEED] == seeds.get(seed_id)
+                id_: one
+                for id_, one in dialogues.items()
+                if one.utterances[:N_SEED] == seeds.get(id_)
             }
             if len(current) < len(dialogues):
                 log.warning(
@@ -167,11 +165,7 @@ class Workspace:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only writer.
-
-        Raises:
-            LockedError: another process is; the message says which.
-        """
+        """Be the only writer; `LockedError`, with its name, if another process is."""
         store.make_folder(self.hidden)
         lock = filelock.FileLock(self.hidden / "lock")
         holder = self._lock_holder
@@ -196,13 +190,6 @@ class Workspace:
         finally:
             holder.unlink(missing_ok=True)
             lock.release()
-
-
-def sample_path() -> Path:
-    """The sample seeds: inside the installed package, or beside it in a source checkout."""
-    package = Path(str(resources.files("botchat")))
-    packaged = package / "data" / "sample.jsonl"
-    return packaged if packaged.exists() else package.parent / "seeds" / "sample.jsonl"
 
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:
