@@ -22,7 +22,7 @@ from botchat.errors import DataError
 from botchat.interfaces import Case
 from botchat.measures.statistics import wilson
 from botchat.protocols import probe_faults
-from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.records import HUMAN, N_SEED, Seed, Verdict
 
 PROBE = replace(UNIEVAL, name=f"probe/{UNIEVAL.name}", title="Probe")

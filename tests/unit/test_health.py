@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_health import judge_health
-from botchat.protocols.arena import ARENA
-from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.catalogue import ARENA, Catalogue
 from botchat.protocols.pairs import Verdicts
 from botchat.records import Dialogue, Judgment
 from tests.boards import judgment, made

@@ -86,7 +86,7 @@ class Eliza(Speaker):
         for options in _attempts(heard, draw):
             if texts := fresh(options):
                 return sentence_case(draw.pick(texts))
-        stock = _ELIZA["anything"] + _ELIZA["evasions"]
+        stock: list[str] = _ELIZA["anything"] + _ELIZA["evasions"]
         return draw.pick([text for text in stock if text not in heard[-len(stock) // 2 :]])
 
 
