@@ -34,7 +34,7 @@ from botchat.pipeline.agree import (
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
-from botchat.protocols import answers, stories
+from botchat.protocols import answers, scores, stories
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 
@@ -178,7 +178,7 @@ def _topicalchat(files: Files) -> _Benchmark:
             costs[aspect] = expenses(workspace, shown)
             ratings[aspect] = [
                 *answers.aspect_labels(responses, aspect, PEOPLE),
-                *answers.ratings(judgment for each in shown.values() for judgment in each),
+                *scores.ratings(judgment for each in shown.values() for judgment in each),
             ]
         found = _Scored.of(ratings, "aspect", options)
         rows = [row | costs[row["aspect"]][row["judge"]] for row in found.rows]

@@ -18,6 +18,7 @@ from botchat.measures.agreement import compare
 from botchat.measures.scores import compare_scores
 from botchat.protocols import answers
 from botchat.protocols.answers import AnswerPair, Response
+from botchat.protocols.scores import ratings
 from botchat.records import Judgment
 from tests.scripted import Scripted
 
@@ -275,7 +276,7 @@ def test_aspect_scores_are_correlated_with_peoples():
 
     judgments = judged(answers.aspect_cases(responses, "naturalness"), reply)
     people = answers.aspect_labels(responses, "naturalness")
-    row = compare_scores([*people, *answers.ratings(judgments)], resamples=10).rows[0]
+    row = compare_scores([*people, *ratings(judgments)], resamples=10).rows[0]
     assert (row["n"], row["unreadable"], row["spearman"]) == (4, 1, 1.0)
 
 
