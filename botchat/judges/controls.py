@@ -40,12 +40,9 @@ def before_talk(
     choices: Callable[[Judgment], Collection[Verdict]],
     scores: Literal["mean", "majority"] = "mean",
 ) -> list[Judgment]:
-    """A panel's judgments as they would be without the talk, under its name and `BEFORE_TALK`.
+    """One panel's judgments as they would be without the talk, under its name and `BEFORE_TALK`.
 
-    Args:
-        judgments: of one panel.
-        choices: what the question of a judgment offered.
-        scores: as the panel's, see `botchat.judges.voting.aggregate`.
+    ``choices``: what the question of a judgment offered. ``scores``: as the panel's.
     """
     return [
         msgspec.structs.replace(

@@ -29,7 +29,7 @@ from botchat.protocols.wording import (
     read_index,
     verdict_words,
 )
-from botchat.records import HUMAN, MIN_HUMAN, Dialogue, Dialogues, Seed, Verdict
+from botchat.records import HUMAN, Dialogue, Dialogues, Seed, Verdict, eligible
 
 Shows = Literal["one", "pair", "human"]
 """What a case shows: a dialogue, two models' of one ChatSEED, or a model's beside the human one."""
@@ -130,19 +130,13 @@ class Protocol:
     # ---------------------------------------------------------------------------------- cases
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
-        """The seeds that it has cases on; a pair needs a human dialogue of at least 4 utterances.
-
-        BotChat §4.2: 222 of MuTual's 547.
-        """
-        return [s for s in seeds if self.shows == "one" or len(s.utterances) >= MIN_HUMAN]
+        """The seeds that it has cases on; of a pair those of `botchat.records.eligible`."""
+        return list(seeds) if self.shows == "one" else eligible(seeds)
 
     def most_cases(self, seeds: Sequence[Seed], n_models: int, n_dialogues: int) -> int:
         """Cases there would be if every dialogue were long enough, ``human``'s among them.
 
-        Args:
-            seeds: the set.
-            n_models: contestants without ``human``.
-            n_dialogues: of theirs, so far.
+        ``n_models`` contestants besides ``human`` have ``n_dialogues`` so far.
         """
         if self.shows == "one":
             return n_dialogues + len(seeds)
@@ -153,11 +147,8 @@ class Protocol:
         """A maker of a case for everything that can be asked, seed by seed.
 
         Makers, not cases: the texts of a whole run at once would fill the memory. Dialogues that
-        stopped in the ChatSEED, or are too short beside the other one, are passed over.
-
-        Args:
-            seeds: the set.
-            dialogues: of the contestants; of ``human`` too for ``shows == "human"``.
+        stopped in the ChatSEED, or are too short beside the other one, are passed over. What is
+        shown beside ``human`` needs its dialogues too.
         """
         if self.shows == "one":
             for by_seed in dialogues.values():
@@ -347,17 +338,9 @@ def choice_meaning(labels: tuple[str, ...]) -> Mapping[str, Verdict]:
 
 
 _AS_JUDGES_WRITE: Mapping[str, Verdict] = {
-    "conversation 1": "1",
-    "conversation1": "1",
-    "1": "1",
-    "conversation one": "1",
-    "conversation 2": "2",
-    "conversation2": "2",
-    "2": "2",
-    "conversation two": "2",
-    "both": "both",
-    "both conversations": "both",
-    "neither": "neither",
-    "neither conversation": "neither",
+    **dict.fromkeys(("conversation 1", "conversation1", "1", "conversation one"), "1"),
+    **dict.fromkeys(("conversation 2", "conversation2", "2", "conversation two"), "2"),
+    **dict.fromkeys(("both", "both conversations"), "both"),
+    **dict.fromkeys(("neither", "neither conversation"), "neither"),
 }
 """`LABELS`, and what judges make of them."""
