@@ -99,19 +99,12 @@ def cases(pairs: Iterable[AnswerPair], both_orders: bool = True) -> Iterator[Cal
 def case(pair: AnswerPair, swapped: bool = False) -> Case:
     """The question how good two answers are; ``swapped`` shows the second one first."""
     order = (1, 0) if swapped else (0, 1)
-    one, two = (pair.answers[i] for i in order)
-    return Case(
-        protocol=ANSWERS.name,
-        seed_id=pair.id,
-        dialogues=tuple(
-            Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order
-        ),
-        prompt=prompts.fill(
-            "answers", question=_framed(pair.question), answer_1=_framed(one), answer_2=_framed(two)
-        ),
-        **ANSWERS.reading()._asdict(),
-        mirror=partial(case, pair, not swapped),
-        kind=ANSWERS.kind,
+    question, one, two = map(_framed, (pair.question, *(pair.answers[i] for i in order)))
+    return ANSWERS.asked(
+        pair.id,
+        tuple(Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
+        prompts.fill("answers", question=question, answer_1=one, answer_2=two),
+        partial(case, pair, not swapped),
     )
 
 
@@ -125,11 +118,10 @@ def aspect_case(response: Response, aspect: str) -> Case:
     """The question how natural, coherent, engaging or grounded a response is."""
     protocol = ASPECTS[aspect]
     scale = protocol.asked_scale
-    return Case(
-        protocol=protocol.name,
-        seed_id=response.id,
-        dialogues=(Shown(response.contestant, (*response.conversation, response.text)),),
-        prompt=prompts.fill(
+    return protocol.asked(
+        response.id,
+        (Shown(response.contestant, (*response.conversation, response.text)),),
+        prompts.fill(
             "aspect",
             definition=prompts.text(f"aspect_{aspect}"),
             conversation=conversation(response.conversation),
@@ -139,8 +131,6 @@ def aspect_case(response: Response, aspect: str) -> Case:
             lowest=str(scale.lowest),
             highest=str(scale.highest),
         ),
-        **protocol.reading()._asdict(),
-        kind=protocol.kind,
     )
 
 

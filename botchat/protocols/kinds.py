@@ -172,30 +172,30 @@ class Protocol:
 
     def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         """The question about one dialogue."""
-        said = tuple(utterances)
-        return Case(
-            self.name,
-            seed_id,
-            (Shown(contestant, said),),
-            self._fill(conversation=self._framed(said)),
-            *self.reading(said),
-            kind=self.kind,
-            about_ai=self.about_ai,
-        )
+        shown = Shown(contestant, tuple(utterances))
+        return self.asked(seed_id, (shown,), self._fill(conversation=self._framed(utterances)))
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
         """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
         one, two = first.utterances[:n], second.utterances[:n]
-        return Case(
-            self.name,
+        return self.asked(
             seed_id,
             (Shown(first.contestant, one), Shown(second.contestant, two)),
             self._fill(conversation_1=self._framed(one), conversation_2=self._framed(two)),
-            *self.reading(),
-            mirror=partial(self.pair, seed_id, second, first, n),
-            kind=self.kind,
-            about_ai=self.about_ai,
+            partial(self.pair, seed_id, second, first, n),
         )
+
+    def asked(
+        self,
+        seed_id: str,
+        shown: tuple[Shown, ...],
+        prompt: str,
+        mirror: Callable[[], Case] | None = None,
+    ) -> Case:
+        """The case that asks ``prompt`` about what is shown."""
+        reading = self.reading(shown[0].utterances)
+        about = self.kind, self.about_ai
+        return Case(self.name, seed_id, shown, prompt, *reading, mirror, *about)
 
     def reading(self, utterances: tuple[str, ...] = ()) -> Reading:
         """How a reply about a dialogue with these utterances, or about two, is understood."""

@@ -66,16 +66,9 @@ def cases(told: Iterable[Story]) -> Iterator[Callable[[], Case]]:
 
 def case(story: Story) -> Case:
     """The question about one story."""
-    return Case(
-        protocol=STORIES.name,
-        seed_id=story.id,
-        dialogues=(Shown(_STORY, (story.text,)),),
-        prompt=prompts.fill(
-            "story", story=scores.harmless(story.text.replace("\0", ""), STORIES.asked_scale)
-        ),
-        **STORIES.reading()._asdict(),
-        kind=STORIES.kind,
-    )
+    told = scores.harmless(story.text.replace("\0", ""), STORIES.asked_scale)
+    shown = Shown(_STORY, (story.text,))
+    return STORIES.asked(story.id, (shown,), prompts.fill("story", story=told))
 
 
 def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
