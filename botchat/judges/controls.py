@@ -17,7 +17,7 @@ import msgspec
 from botchat.errors import ConfigError
 from botchat.judges.cascade import CASCADE, CHEAP
 from botchat.judges.voting import aggregate, has_vote, opening_votes, openings
-from botchat.records import Judgment, Remark, Verdict
+from botchat.records import Judgment, Verdict
 from botchat.workspace import panels
 from botchat.workspace.panels import AgentSettings, PanelSettings, TalkSettings
 
@@ -29,10 +29,15 @@ CALL_MATCHED = " (control)"
 
 
 def talks(judgments: Sequence[Judgment]) -> bool:
-    """Whether these are judgments of a panel whose members hear each other."""
+    """Whether these are of a panel whose members hear each other: speak twice, or get feedback."""
     if any(remark.speaker in (CHEAP, CASCADE) for j in judgments for remark in j.transcript):
         return False
-    return any(_talked(judgment.transcript) for judgment in judgments)
+    for judgment in judgments:
+        voters = [remark.speaker for remark in judgment.transcript if has_vote(remark)]
+        feedback = any(remark.speaker == panels.FEEDBACK for remark in judgment.transcript)
+        if feedback or len(set(voters)) < len(voters):
+            return True
+    return False
 
 
 def before_talk(
@@ -98,10 +103,3 @@ def calls(settings: TalkSettings) -> int:
             return settings.decomposes + settings.rounds * (statements + 1) + 2
         case _:
             assert_never(settings)
-
-
-def _talked(transcript: Sequence[Remark]) -> bool:
-    """Whether a member spoke twice, or feedback was given."""
-    speakers = [remark.speaker for remark in transcript]
-    members = [remark.speaker for remark in transcript if has_vote(remark)]
-    return panels.FEEDBACK in speakers or len(set(members)) < len(members)

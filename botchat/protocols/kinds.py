@@ -301,22 +301,20 @@ def read_place(text: str, n: int) -> tuple[Verdict | None, str]:
     return (None if index is None else str(index)), why
 
 
-PLACE_SCHEMA = choice_schema(["No", "Yes"], index=True)
-
-
 @lru_cache(maxsize=256)
 def _place(n: int) -> Reading:
     return Reading(
         frozenset({"No", *map(str, range(1, n + 1))}),
         partial(read_place, n=n),
-        PLACE_SCHEMA,
+        choice_schema(["No", "Yes"], index=True),
         partial(verdict_words, meaning={"yes": "yes", "no": "no"}.get, index=True),
     )
 
 
 @lru_cache(maxsize=64)
 def _choice(labels: tuple[str, ...]) -> Reading:
-    meaning = choice_meaning(labels).get
+    offered = {normal(label): verdict for label, verdict in zip(labels, _CHOICE, strict=False)}
+    meaning = (_AS_JUDGES_WRITE if labels == LABELS else offered).get
 
     def read(text: str) -> tuple[Verdict | None, str]:
         verdict, why, _ = read_choice(text, meaning)
@@ -328,13 +326,6 @@ def _choice(labels: tuple[str, ...]) -> Reading:
         choice_schema(labels),
         partial(verdict_words, meaning=meaning),
     )
-
-
-def choice_meaning(labels: tuple[str, ...]) -> Mapping[str, Verdict]:
-    """Words of a judge, normalised as `read_choice` does -> verdict."""
-    if labels == LABELS:
-        return _AS_JUDGES_WRITE
-    return {normal(label): verdict for label, verdict in zip(labels, _CHOICE, strict=False)}
 
 
 _AS_JUDGES_WRITE: Mapping[str, Verdict] = {
