@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from botchat.interfaces import Case, Decoding, Message, Reply, Shown
-from botchat.protocols.arena import ARENA
-from botchat.protocols.gteval import GTEVAL
-from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import Dialogue
 
 FAILED = {

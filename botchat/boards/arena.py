@@ -17,7 +17,7 @@ from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.measures.flags import STYLE, Measured
 from botchat.measures.statistics import Floats
 from botchat.protocols import rates
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import Tally

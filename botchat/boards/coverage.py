@@ -18,10 +18,9 @@ import numpy as np
 from botchat.boards.protocols import Judged, Part
 from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
-from botchat.protocols.arena import Field
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.pairs import Verdicts
+from botchat.protocols.pairs import Field, Verdicts
 from botchat.protocols.rates import passed
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
 

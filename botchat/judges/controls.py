@@ -17,7 +17,7 @@ import msgspec
 from botchat.errors import ConfigError
 from botchat.judges.cascade import CASCADE, CHEAP
 from botchat.judges.voting import aggregate, has_vote, opening_votes, openings
-from botchat.records import Judgment, Remark, Verdict
+from botchat.records import Judgment, Verdict
 from botchat.workspace import panels
 from botchat.workspace.panels import AgentSettings, PanelSettings, TalkSettings
 
@@ -29,10 +29,15 @@ CALL_MATCHED = " (control)"
 
 
 def talks(judgments: Sequence[Judgment]) -> bool:
-    """Whether these are judgments of a panel whose members hear each other."""
+    """Whether these are of a panel whose members hear each other: speak twice, or get feedback."""
     if any(remark.speaker in (CHEAP, CASCADE) for j in judgments for remark in j.transcript):
         return False
-    return any(_talked(judgment.transcript) for judgment in judgments)
+    for judgment in judgments:
+        voters = [remark.speaker for remark in judgment.transcript if has_vote(remark)]
+        feedback = any(remark.speaker == panels.FEEDBACK for remark in judgment.transcript)
+        if feedback or len(set(voters)) < len(voters):
+            return True
+    return False
 
 
 def before_talk(
@@ -40,12 +45,9 @@ def before_talk(
     choices: Callable[[Judgment], Collection[Verdict]],
     scores: Literal["mean", "majority"] = "mean",
 ) -> list[Judgment]:
-    """A panel's judgments as they would be without the talk, under its name and `BEFORE_TALK`.
+    """One panel's judgments as they would be without the talk, under its name and `BEFORE_TALK`.
 
-    Args:
-        judgments: of one panel.
-        choices: what the question of a judgment offered.
-        scores: as the panel's, see `botchat.judges.voting.aggregate`.
+    ``choices``: what the question of a judgment offered. ``scores``: as the panel's.
     """
     return [
         msgspec.structs.replace(
@@ -101,10 +103,3 @@ def calls(settings: TalkSettings) -> int:
             return settings.decomposes + settings.rounds * (statements + 1) + 2
         case _:
             assert_never(settings)
-
-
-def _talked(transcript: Sequence[Remark]) -> bool:
-    """Whether a member spoke twice, or feedback was given."""
-    speakers = [remark.speaker for remark in transcript]
-    members = [remark.speaker for remark in transcript if has_vote(remark)]
-    return panels.FEEDBACK in speakers or len(set(members)) < len(members)

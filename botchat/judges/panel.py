@@ -19,7 +19,7 @@ from botchat.judges.single import SingleJudge
 from botchat.judges.talk import SWAPPED, Agent, Talk, Talking, heard
 from botchat.judges.voting import aggregate, mirrored
 from botchat.parallel import together
-from botchat.records import Outcome, Remark, Verdict
+from botchat.records import UNANSWERED, Outcome, Remark, Verdict
 from botchat.workspace import panels
 from botchat.workspace.panels import AgentSettings, PanelSettings, TalkSettings
 
@@ -88,14 +88,10 @@ def build_panel(
     default_model: str | None,
     judge_of: Callable[[str], Judge] | None = None,
 ) -> Judge:
-    """The judge that ``settings`` describe.
+    """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
 
-    Args:
-        name: of the entry or preset; judgments that use ``default_model`` have ``name@model``.
-        settings: with role texts read (`botchat.workspace.panels.with_texts`).
-        model_of: a model by its name; called once for each.
-        default_model: model of agents that name none (``--judge-model``).
-        judge_of: a judge by its name, for the two of a cascade; by default single models.
+    Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
+    under ``name@model``. ``judge_of`` finds the judges of a cascade; by default single models.
 
     Raises:
         ConfigError: agents without a model, a default that no agent needs, a role text not read.
@@ -116,9 +112,8 @@ def build_panel(
     else:
         name = f"{name}@{model_of(default_model).name}"
     agents = tuple(_agents(name, settings, model_of, default_model))
-    served = agents[0].model
-    if not isinstance(settings, panels.EnsembleSettings | panels.DebateSettings):
-        served = model_of(settings.summarizer) if settings.summarizer else served
+    summarizer: str | None = getattr(settings, "summarizer", None)
+    served = model_of(summarizer) if summarizer else agents[0].model
     return Panel(
         name,
         _talking(settings, agents, served),
@@ -148,21 +143,16 @@ def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) 
     one struct held the keys of all strategies, in this order, so their bytes must stay as they are.
     Agents and models are empty because the digest covers them separately.
     """
-    turns, samples, evidence = 1, 1, False
-    if isinstance(settings, panels.EnsembleSettings):
-        samples, evidence = settings.samples, settings.evidence
-    elif not isinstance(settings, panels.SingleReportSettings):
-        turns = settings.rounds
     how = {
         "strategy": settings.strategy,
         "agents": (),
         "model": None,
-        "turns": turns,
+        "turns": getattr(settings, "rounds", 1),
         "summarizer": None,
         "aggregation": settings.decides,
         "position_calibration": settings.position_calibration,
-        "samples": samples,
-        "evidence": evidence,
+        "samples": getattr(settings, "samples", 1),
+        "evidence": getattr(settings, "evidence", False),
         "temperature": settings.temperature,
         "max_tokens": settings.max_tokens,
         "cheap": None,
@@ -176,15 +166,10 @@ def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) 
 
 
 def _prompts(settings: TalkSettings) -> tuple[str, ...]:
-    match settings:
-        case panels.EnsembleSettings():
-            return ("ensemble_evidence",)
-        case panels.DebateSettings() | panels.SummarizedDebateSettings():
-            return talk.PROMPTS
-        case panels.DiscussionSettings() | panels.SingleReportSettings():
-            return discussion.PROMPTS
-        case _:
-            assert_never(settings)
+    if isinstance(settings, panels.EnsembleSettings):
+        return ("ensemble_evidence",)
+    debate = isinstance(settings, panels.DebateSettings | panels.SummarizedDebateSettings)
+    return talk.PROMPTS if debate else discussion.PROMPTS
 
 
 def _role(member: AgentSettings) -> str:
@@ -197,7 +182,7 @@ def _agents(
     model_of: Callable[[str], ChatModel],
     default_model: str | None,
 ) -> Iterator[Agent]:
-    samples = settings.samples if isinstance(settings, panels.EnsembleSettings) else 1
+    samples: int = getattr(settings, "samples", 1)
     for member in settings.members:
         if member.file is not None:
             raise ConfigError(f"panel {panel}: the role text {member.file} has not been read")
@@ -259,10 +244,7 @@ def _marked(remark: Remark) -> Remark:
 def _outcome(votes: Sequence[Remark]) -> Outcome:
     """Why there is no vote; a failure that may pass in another run comes first."""
     failures = [remark.outcome for remark in votes if not heard(remark)]
-    for first in ("transport", "malformed"):
-        if first in failures:
-            return first
-    return failures[0] if failures else "ok"
+    return next((first for first in UNANSWERED if first in failures), (*failures, "ok")[0])
 
 
 def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: Talk) -> str:

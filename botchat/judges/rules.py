@@ -11,8 +11,10 @@ are "Not judged".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Set
+import tomllib
+from collections.abc import Iterable, Set
 from functools import lru_cache
+from importlib import resources
 
 from botchat.interfaces import Answer, Case, settings_digest
 from botchat.measures.flags import Flag, fit_thresholds, flags
@@ -21,33 +23,11 @@ from botchat.records import Verdict
 VERSION = 1
 """Raised with every change of the criteria that changes a verdict."""
 
-_ACCUSATIONS = {
-    "ai_phrases": "AI self-identification (phrases)",
-    "exact_repeat": "repeats an utterance (words × times)",
-    "closing_chain": "closing loop (closings in a row)",
-    "layout_marks": "laid out like a document (marks)",
-    "words": "too long (words)",
-    "verbatim_run": "repeats what was said (words in a row)",
-    "overlap": "same content as an earlier utterance (Jaccard index)",
-    "drift": "not related to the context (content words without a link)",
-    "formality": "formal tone (marks in 100 words)",
-}
+_DATA = tomllib.loads(resources.files(__package__).joinpath("rules.toml").read_text("utf-8"))
+_ACCUSATIONS: dict[str, str] = _DATA["accusations"]
+_DIAGNOSED: dict[str, list[str]] = _DATA["diagnosed"]
 
 _NOT_MINE = "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
-
-_DIAGNOSED: Mapping[str, tuple[str, ...]] = {
-    "Repetition": ("exact_repeat", "overlap"),
-    "Logical inconsistency": (),
-    "Discontinuity": ("drift",),
-    "Inappropriate lexical choice": (),
-    "Factual error": (),
-    "AI self-identification": ("ai_phrases",),
-    "Contextual confusion": ("drift",),
-    "Excessive length": ("words",),
-    "Formal tone": ("layout_marks", "formality"),
-    "Repetitive phrasing": ("closing_chain", "verbatim_run"),
-}
-"""Error type of a diagnosis -> the criteria that show it; empty: it is not judged."""
 
 _QUOTE = 60
 """Characters of an utterance that are quoted."""

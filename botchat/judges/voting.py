@@ -22,6 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Literal
 
 from botchat.judges.talk import SWAPPED
@@ -40,11 +41,9 @@ def aggregate(
 ) -> Verdict | None:
     """The verdict of a group; ``None`` without votes, or if an even split cannot be a tie.
 
-    Args:
-        votes: one a voter, ``None`` for no vote.
-        choices: what the question offers; decides which of the three kinds it is.
-        scores: ``majority`` treats scores as labels. A mean is rounded to 4 decimals and need not
-            be one of ``choices``.
+    ``choices``, what the question offers, decide which of the three kinds it is. ``scores``:
+    ``majority`` treats scores as labels; a mean is rounded to 4 decimals and need not be one of
+    ``choices``.
     """
     cast = [vote for vote in votes if vote is not None]
     if not cast:
@@ -114,8 +113,12 @@ def _majority(cast: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict 
 
 
 def _are_scores(choices: Collection[Verdict]) -> bool:
-    """Numbers only, and a scale: "1" and "2" alone are labels of two texts."""
-    return len(choices) > 2 and all(_NUMBERS.fullmatch(choice) for choice in choices)
+    """Numbers only, and a scale: "1" and "2" alone are labels of two texts.
+
+    Three choices tell, since no kind of question has more than two numbers among its labels; a
+    scale of several numbers may have a million.
+    """
+    return len(choices) > 2 and all(map(_NUMBERS.fullmatch, islice(choices, 3)))
 
 
 def _decimal(value: Fraction) -> str:

@@ -22,8 +22,9 @@ from botchat.pipeline.judge import Cases, pairwise_contestants, pairwise_turns, 
 from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.pipeline.session import JudgeName, Spending, catalogue_of, open_session
 from botchat.pipeline.stage_file import Filing
-from botchat.protocols.arena import ARENA, Field
+from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
+from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.records import Dialogue, Dialogues, Seed
 from botchat.workspace.folder import Workspace

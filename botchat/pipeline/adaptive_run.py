@@ -13,7 +13,7 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Case, Row, case_digest
 from botchat.pipeline.run import Meter, Stops, work_through
 from botchat.pipeline.stage_file import Filing, Judged
-from botchat.protocols.arena import Field
+from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats
 from botchat.records import UNANSWERED, Judgment

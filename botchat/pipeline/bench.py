@@ -34,7 +34,7 @@ from botchat.pipeline.agree import (
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
-from botchat.protocols import answers, stories
+from botchat.protocols import answers, scores, stories
 from botchat.protocols.kinds import Protocol
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
@@ -177,7 +177,7 @@ def _topicalchat(files: Files) -> _Benchmark:
         ratings, costs = {}, {}
         for aspect, protocol in answers.ASPECTS.items():
             people = answers.aspect_labels(responses, aspect, PEOPLE)
-            ratings[aspect] = [*people, *answers.ratings(answered.all(protocol))]
+            ratings[aspect] = [*people, *scores.ratings(answered.all(protocol))]
             costs[aspect] = answered.costs(protocol)
         rows, pairs = _by_part(ratings, "aspect", answered.options)
         rows = [row | costs[row["aspect"]][row["judge"]] for row in rows]

@@ -23,7 +23,7 @@ from botchat.pipeline.adaptive import ADD_BUDGET
 from botchat.pipeline.leaderboard import read_rates
 from botchat.pipeline.read_set import only_judge, read
 from botchat.pipeline.run import Meter
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.ratings import simulation
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.ratings.comparisons import Comparisons, Floats

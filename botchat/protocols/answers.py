@@ -25,7 +25,7 @@ from botchat.interfaces import Case, Shown
 from botchat.measures.agreement import Rating
 from botchat.measures.annotations import Annotation, decoded
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.scores import Scale, scores
+from botchat.protocols.scores import Scale, harmless, scores
 from botchat.protocols.wording import conversation, neutral
 from botchat.records import Judgment
 
@@ -59,6 +59,8 @@ ASPECTS: Mapping[str, Protocol] = {
     )
     for aspect, (lowest, highest) in _SCALES.items()
 }
+
+_ALL_ASPECTS = Scale(0, 3, tuple(_SCALES))
 
 
 @dataclass(frozen=True)
@@ -97,19 +99,12 @@ def cases(pairs: Iterable[AnswerPair], both_orders: bool = True) -> Iterator[Cal
 def case(pair: AnswerPair, swapped: bool = False) -> Case:
     """The question how good two answers are; ``swapped`` shows the second one first."""
     order = (1, 0) if swapped else (0, 1)
-    one, two = (pair.answers[i] for i in order)
-    return Case(
-        protocol=ANSWERS.name,
-        seed_id=pair.id,
-        dialogues=tuple(
-            Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order
-        ),
-        prompt=prompts.fill(
-            "answers", question=_framed(pair.question), answer_1=_framed(one), answer_2=_framed(two)
-        ),
-        **ANSWERS.reading()._asdict(),
-        mirror=partial(case, pair, not swapped),
-        kind=ANSWERS.kind,
+    question, one, two = map(_framed, (pair.question, *(pair.answers[i] for i in order)))
+    return ANSWERS.asked(
+        pair.id,
+        tuple(Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
+        prompts.fill("answers", question=question, answer_1=one, answer_2=two),
+        partial(case, pair, not swapped),
     )
 
 
@@ -123,22 +118,19 @@ def aspect_case(response: Response, aspect: str) -> Case:
     """The question how natural, coherent, engaging or grounded a response is."""
     protocol = ASPECTS[aspect]
     scale = protocol.asked_scale
-    return Case(
-        protocol=protocol.name,
-        seed_id=response.id,
-        dialogues=(Shown(response.contestant, (*response.conversation, response.text)),),
-        prompt=prompts.fill(
+    return protocol.asked(
+        response.id,
+        (Shown(response.contestant, (*response.conversation, response.text)),),
+        prompts.fill(
             "aspect",
             definition=prompts.text(f"aspect_{aspect}"),
             conversation=conversation(response.conversation),
-            fact=_ASPECT_LIKE.sub(r"\1 -", neutral(response.fact)),
-            response=_ASPECT_LIKE.sub(r"\1 -", neutral(response.text)),
+            fact=harmless(neutral(response.fact), _ALL_ASPECTS),
+            response=harmless(neutral(response.text), _ALL_ASPECTS),
             aspect=scale.names[0],
             lowest=str(scale.lowest),
             highest=str(scale.highest),
         ),
-        **protocol.reading()._asdict(),
-        kind=protocol.kind,
     )
 
 
@@ -187,19 +179,6 @@ def labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation
     ]
 
 
-def ratings(judgments: Iterable[Judgment]) -> list[Rating]:
-    """Scores of aspect judgments, of one aspect."""
-    return [
-        Rating(
-            judgment.seed_id,
-            judgment.contestants[0],
-            judgment.judge,
-            None if judgment.verdict is None else scores(judgment.verdict, 1)[0],
-        )
-        for judgment in judgments
-    ]
-
-
 def aspect_labels(responses: Iterable[Response], aspect: str, judge: str = "human") -> list[Rating]:
     """People's mean scores of one aspect."""
     return [
@@ -211,10 +190,9 @@ def aspect_labels(responses: Iterable[Response], aspect: str, judge: str = "huma
 def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     """FairEval's questions, answers and people's majority labels (Wang et al. 2023).
 
-    Args:
-        files: name -> content, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of at
-            least two models, ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name
-            without punctuation, ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions.
+    ``files``: name -> content, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two
+    models, ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name without
+    punctuation, ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions.
 
     Raises:
         MissingError: one of the files is not there.
@@ -249,8 +227,15 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
             f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
             f"{by_name['question.jsonl']}; give one a line"
         )
+    meant = {_plain(one): "1", _plain(two): "2", "tie": "tie"}
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, said, strict=True), 1):
+        name = _plain(label)
+        name = _ALIASES.get(name, name)
+        if name not in meant:
+            raise DataError(
+                f"{review_file}:{line}: label {label.strip()!r} is neither {one}, {two} nor TIE"
+            )
         for model, texts in zip((one, two), answers, strict=True):
             if id_ not in texts:
                 raise DataError(f"{answer_files[model]}: no answer to question {id_}; add it")
@@ -260,7 +245,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
                 questions[id_],
                 (one, two),
                 (answers[0][id_], answers[1][id_]),
-                _label(label.strip(), one, two, f"{review_file}:{line}"),
+                meant[name],
             )
         )
     return pairs
@@ -269,10 +254,9 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
 def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
     """Topical-Chat's responses with people's mean scores (Mehri & Eskenazi 2020).
 
-    Args:
-        files: name -> content; one JSON file in the form that UniEval (Zhong et al. 2022) gave the
-            labels and ChatEval took them in: a list of records with ``source`` (utterances, one a
-            line), ``context`` (the fact), ``system_id``, ``system_output`` and ``scores``.
+    ``files``: name -> content; one JSON file in the form that UniEval (Zhong et al. 2022) gave the
+    labels and ChatEval took them in: a list of records with ``source`` (utterances, one a line),
+    ``context`` (the fact), ``system_id``, ``system_output`` and ``scores``.
 
     Raises:
         MissingError: no such file.
@@ -298,7 +282,6 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
 
 _ALIASES = {"chatgpt": "gpt35"}
 
-_ASPECT_LIKE = re.compile(rf"\b({'|'.join(ASPECTS)})\s*[:\uff1a=]", re.IGNORECASE)
 _FRAME_LIKE = re.compile(
     r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",
     re.IGNORECASE,
@@ -329,15 +312,6 @@ def _by_question(files: Mapping[str, bytes], name: str) -> dict[str, str]:
             raise DataError(f"{name}:{line}: question_id {id_!r} is missing or there twice")
         texts[id_] = record["text"]
     return texts
-
-
-def _label(said: str, one: str, two: str, where: str) -> str:
-    name = _plain(said)
-    meant = {_plain(one): "1", _plain(two): "2", "tie": "tie"}
-    label = meant.get(_ALIASES.get(name, name))
-    if label is None:
-        raise DataError(f"{where}: label {said!r} is neither {one}, {two} nor TIE")
-    return label
 
 
 def _plain(name: str) -> str:

@@ -1,7 +1,7 @@
 """Every protocol there is: the built-in ones, and somebody's own (``[protocols.NAME]``).
 
 Whoever needs to know what can be asked, or what a stage file's verdicts mean, asks here. A new
-protocol is a prompt, a value in a file of its own, and one line in `BUILT_IN`.
+protocol is a prompt, a value here, and its name in `BUILT_IN`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,65 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from botchat.errors import ConfigError
-from botchat.protocols.arena import ARENA
-from botchat.protocols.diagnosis import DIAGNOSIS
-from botchat.protocols.gteval import GTEVAL
 from botchat.protocols.kinds import LABELS, Protocol
 from botchat.protocols.scores import Scale
-from botchat.protocols.unieval import UNIEVAL
 from botchat.workspace.criteria import CriterionSettings
+
+UNIEVAL = Protocol(
+    "unieval",
+    "UniEval",
+    kind="place",
+    shows="one",
+    question="one dialogue: AI-involved? from which utterance on?",
+    prompts=("unieval", "unieval_examples"),
+    explained="The judge reads one dialogue and names the first utterance that it takes for AI. "
+    "Success at N: none among the first N.",
+    leads=True,
+    about_ai=True,
+)
+"""BotChat §3.2."""
+
+ARENA = Protocol(
+    "arena",
+    "BotChat Arena",
+    kind="choice",
+    shows="pair",
+    question="two dialogues from one ChatSEED, both orders, cut to N",
+    prompts=("arena",),
+    short="Arena",
+    explained="Two models continue the same start; the judge says which dialogue is AI-involved. "
+    "From all such comparisons, in both orders: Bradley–Terry ratings with 95 % intervals, and Elo "
+    "as in the paper.",
+    leads=True,
+    about_ai=True,
+)
+"""BotChat §3.3, §4.2: every pair of contestants, every seed whose human dialogue has at least 4
+utterances, both orders; both dialogues cut to N utterances."""
+
+GTEVAL = Protocol(
+    "gteval",
+    "GTEval",
+    kind="choice",
+    shows="human",
+    question="a model's dialogue beside the human one, both orders, cut to its length",
+    prompts=("gteval",),
+    explained="The model's dialogue beside the human one of the same start, cut to its length. The "
+    "judge is told that exactly one of them is AI-involved.",
+    about_ai=True,
+)
+"""BotChat §3.4. Both and Neither remain possible answers (ties)."""
+
+DIAGNOSIS = Protocol(
+    "diagnosis",
+    "Diagnosis",
+    kind="report",
+    shows="one",
+    question="one dialogue: which errors, where, with which words?",
+    prompts=("diagnosis",),
+    about_ai=True,
+)
+"""Ten questions about one dialogue, an error type each, with place and evidence: MATEval (Li et al.
+2024, §3.2, §4.2) with the bad cases of BotChat (Appendix C); see `botchat.protocols.reports`."""
 
 BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
 

@@ -29,7 +29,7 @@ from botchat.protocols.wording import (
     read_index,
     verdict_words,
 )
-from botchat.records import HUMAN, MIN_HUMAN, Dialogue, Dialogues, Seed, Verdict
+from botchat.records import HUMAN, Dialogue, Dialogues, Seed, Verdict, eligible
 
 Shows = Literal["one", "pair", "human"]
 """What a case shows: a dialogue, two models' of one ChatSEED, or a model's beside the human one."""
@@ -130,19 +130,13 @@ class Protocol:
     # ---------------------------------------------------------------------------------- cases
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
-        """The seeds that it has cases on; a pair needs a human dialogue of at least 4 utterances.
-
-        BotChat §4.2: 222 of MuTual's 547.
-        """
-        return [s for s in seeds if self.shows == "one" or len(s.utterances) >= MIN_HUMAN]
+        """The seeds that it has cases on; of a pair those of `botchat.records.eligible`."""
+        return list(seeds) if self.shows == "one" else eligible(seeds)
 
     def most_cases(self, seeds: Sequence[Seed], n_models: int, n_dialogues: int) -> int:
         """Cases there would be if every dialogue were long enough, ``human``'s among them.
 
-        Args:
-            seeds: the set.
-            n_models: contestants without ``human``.
-            n_dialogues: of theirs, so far.
+        ``n_models`` contestants besides ``human`` have ``n_dialogues`` so far.
         """
         if self.shows == "one":
             return n_dialogues + len(seeds)
@@ -153,11 +147,8 @@ class Protocol:
         """A maker of a case for everything that can be asked, seed by seed.
 
         Makers, not cases: the texts of a whole run at once would fill the memory. Dialogues that
-        stopped in the ChatSEED, or are too short beside the other one, are passed over.
-
-        Args:
-            seeds: the set.
-            dialogues: of the contestants; of ``human`` too for ``shows == "human"``.
+        stopped in the ChatSEED, or are too short beside the other one, are passed over. What is
+        shown beside ``human`` needs its dialogues too.
         """
         if self.shows == "one":
             for by_seed in dialogues.values():
@@ -181,30 +172,30 @@ class Protocol:
 
     def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         """The question about one dialogue."""
-        said = tuple(utterances)
-        return Case(
-            self.name,
-            seed_id,
-            (Shown(contestant, said),),
-            self._fill(conversation=self._framed(said)),
-            *self.reading(said),
-            kind=self.kind,
-            about_ai=self.about_ai,
-        )
+        shown = Shown(contestant, tuple(utterances))
+        return self.asked(seed_id, (shown,), self._fill(conversation=self._framed(utterances)))
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
         """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
         one, two = first.utterances[:n], second.utterances[:n]
-        return Case(
-            self.name,
+        return self.asked(
             seed_id,
             (Shown(first.contestant, one), Shown(second.contestant, two)),
             self._fill(conversation_1=self._framed(one), conversation_2=self._framed(two)),
-            *self.reading(),
-            mirror=partial(self.pair, seed_id, second, first, n),
-            kind=self.kind,
-            about_ai=self.about_ai,
+            partial(self.pair, seed_id, second, first, n),
         )
+
+    def asked(
+        self,
+        seed_id: str,
+        shown: tuple[Shown, ...],
+        prompt: str,
+        mirror: Callable[[], Case] | None = None,
+    ) -> Case:
+        """The case that asks ``prompt`` about what is shown."""
+        reading = self.reading(shown[0].utterances)
+        about = self.kind, self.about_ai
+        return Case(self.name, seed_id, shown, prompt, *reading, mirror, *about)
 
     def reading(self, utterances: tuple[str, ...] = ()) -> Reading:
         """How a reply about a dialogue with these utterances, or about two, is understood."""
@@ -310,22 +301,20 @@ def read_place(text: str, n: int) -> tuple[Verdict | None, str]:
     return (None if index is None else str(index)), why
 
 
-PLACE_SCHEMA = choice_schema(["No", "Yes"], index=True)
-
-
 @lru_cache(maxsize=256)
 def _place(n: int) -> Reading:
     return Reading(
         frozenset({"No", *map(str, range(1, n + 1))}),
         partial(read_place, n=n),
-        PLACE_SCHEMA,
+        choice_schema(["No", "Yes"], index=True),
         partial(verdict_words, meaning={"yes": "yes", "no": "no"}.get, index=True),
     )
 
 
 @lru_cache(maxsize=64)
 def _choice(labels: tuple[str, ...]) -> Reading:
-    meaning = choice_meaning(labels).get
+    offered = {normal(label): verdict for label, verdict in zip(labels, _CHOICE, strict=False)}
+    meaning = (_AS_JUDGES_WRITE if labels == LABELS else offered).get
 
     def read(text: str) -> tuple[Verdict | None, str]:
         verdict, why, _ = read_choice(text, meaning)
@@ -339,25 +328,10 @@ def _choice(labels: tuple[str, ...]) -> Reading:
     )
 
 
-def choice_meaning(labels: tuple[str, ...]) -> Mapping[str, Verdict]:
-    """Words of a judge, normalised as `read_choice` does -> verdict."""
-    if labels == LABELS:
-        return _AS_JUDGES_WRITE
-    return {normal(label): verdict for label, verdict in zip(labels, _CHOICE, strict=False)}
-
-
 _AS_JUDGES_WRITE: Mapping[str, Verdict] = {
-    "conversation 1": "1",
-    "conversation1": "1",
-    "1": "1",
-    "conversation one": "1",
-    "conversation 2": "2",
-    "conversation2": "2",
-    "2": "2",
-    "conversation two": "2",
-    "both": "both",
-    "both conversations": "both",
-    "neither": "neither",
-    "neither conversation": "neither",
+    **dict.fromkeys(("conversation 1", "conversation1", "1", "conversation one"), "1"),
+    **dict.fromkeys(("conversation 2", "conversation2", "2", "conversation two"), "2"),
+    **dict.fromkeys(("both", "both conversations"), "both"),
+    **dict.fromkeys(("neither", "neither conversation"), "neither"),
 }
 """`LABELS`, and what judges make of them."""

@@ -1,4 +1,7 @@
-"""Pairwise verdicts in columns: a million take 57 MB and are counted in a tenth of a second."""
+"""Pairwise protocols by numbers: what can be compared (`Field`), what was said (`Verdicts`).
+
+A million verdicts in columns take 57 MB and are counted in a tenth of a second.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,63 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from botchat.protocols.kinds import Protocol
-from botchat.records import Judgment, PairVerdict
+from botchat.interfaces import Case
+from botchat.protocols.kinds import Protocol, shown_length
+from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, PairVerdict, Seed
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
+
+
+_ANY = 1 << 40
+"""More utterances than any dialogue has."""
+
+
+class Field:
+    """A pairwise protocol by numbers: who is compared, on which seeds, the case of a comparison."""
+
+    def __init__(self, protocol: Protocol, seeds: Iterable[Seed], dialogues: Dialogues) -> None:
+        """The same comparisons as of ``protocol.cases``; without N, of any length."""
+        self.protocol = protocol
+        self.contestants = tuple(sorted(dialogues))
+        self.seed_ids = tuple(seed.id for seed in protocol.eligible(seeds))
+        self._dialogues = [dialogues[name] for name in self.contestants]
+        lengths = [
+            [len(of[seed_id].utterances) if seed_id in of else 0 for seed_id in self.seed_ids]
+            for of in self._dialogues
+        ]
+        shape = len(self.contestants), len(self.seed_ids)
+        self._length = np.array(lengths, dtype=np.intp).reshape(shape)
+        human = np.array([name == HUMAN for name in self.contestants])
+        n = _ANY if protocol.n is None else protocol.n
+        self._wanted = np.where(human[:, None], np.minimum(self._length, n), n)
+
+    def seeds_of(self, i: int, j: int) -> Indices:
+        """Numbers of the seeds on which two contestants can be compared; see `shown_length`."""
+        absent, short = self.obstacles(i, j)
+        return np.flatnonzero(~(absent | short))
+
+    def obstacles(self, i: int, j: int) -> tuple[Flags, Flags]:
+        """Seeds on which a dialogue of either of two contestants is absent, and is too short."""
+        shorter = np.minimum(self._length[i], self._length[j])
+        wanted = np.minimum(self._wanted[i], self._wanted[j])
+        absent = shorter == 0
+        return absent, ~absent & (shorter < wanted)
+
+    def shown(self, first: int, second: int, seed: int) -> tuple[Dialogue, Dialogue, int] | None:
+        """The dialogues of two contestants on a seed, and how much of them a case shows."""
+        one, two = (self._dialogues[i].get(self.seed_ids[seed]) for i in (first, second))
+        n = shown_length(one, two, self.protocol.n) if one and two else None
+        return (one, two, n) if one and two and n else None
+
+    def case(self, first: int, second: int, seed: int) -> Case:
+        """The question about two contestants on one of their `seeds_of`, in the order shown."""
+        shown = self.shown(first, second, seed)
+        if shown is None:
+            names = self.contestants[first], self.contestants[second]
+            raise ValueError(f"{names[0]} and {names[1]} have no case here")
+        return self.protocol.pair(self.seed_ids[seed], *shown)
 
 
 @dataclass(frozen=True, eq=False)

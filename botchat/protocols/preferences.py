@@ -26,31 +26,19 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annot
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
-    if protocol.shows != "one":
-        return [
-            Annotation(
-                made.seed_id,
-                made.contestants[0],
-                made.contestants[1],
-                made.judge,
-                _BETTER[protocol.result(made.verdict)],
-                _confidence(made),
-            )
-            for made in judgments
-        ]
-    if protocol.kind == "place":
-        return [
-            Annotation(
-                made.seed_id,
-                made.contestants[0],
-                NOBODY,
-                made.judge,
-                _of_place(made),
-                _confidence(made),
-            )
-            for made in judgments
-        ]
-    return list(_by_score(judgments, protocol))
+    if protocol.shows == "one" and protocol.kind != "place":
+        return list(_by_score(judgments, protocol))
+    return [
+        Annotation(
+            made.seed_id,
+            made.contestants[0],
+            NOBODY if protocol.shows == "one" else made.contestants[1],
+            made.judge,
+            _of_place(made) if protocol.shows == "one" else _BETTER[protocol.result(made.verdict)],
+            None if isinstance(made.confidence, UnsetType) else made.confidence,
+        )
+        for made in judgments
+    ]
 
 
 def _by_score(judgments: Iterable[Judgment], protocol: Protocol) -> Iterator[Annotation]:
@@ -77,7 +65,3 @@ def _of_place(made: Judgment) -> str | None:
             "is neither No nor an index; delete that line and judge again"
         )
     return "1" if made.verdict == "No" else "2"
-
-
-def _confidence(made: Judgment) -> float | None:
-    return None if isinstance(made.confidence, UnsetType) else made.confidence

@@ -22,7 +22,7 @@ from botchat.errors import DataError
 from botchat.interfaces import Case
 from botchat.measures.statistics import wilson
 from botchat.protocols import probe_faults
-from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.records import HUMAN, N_SEED, Seed, Verdict
 
 PROBE = replace(UNIEVAL, name=f"probe/{UNIEVAL.name}", title="Probe")
@@ -62,14 +62,8 @@ def probes(seeds: Iterable[Seed], strangers: Strangers, rng_seed: int = 0) -> It
 def plant(seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0) -> Probe | None:
     """The dialogue of ``seed`` with ``fault`` at a random utterance behind the ChatSEED.
 
-    Args:
-        seed: the human dialogue.
-        fault: a key of `FAULTS`.
-        strangers: utterances of the whole set.
-        rng_seed: with the seed's id and the fault it decides everything.
-
-    Returns:
-        ``None`` where no utterance lends itself to this fault.
+    ``None`` where no utterance lends itself to it. ``rng_seed``, the seed's id and the fault decide
+    everything.
     """
     rng = Random(f"{rng_seed}|{fault}|{seed.id}")
     said = seed.utterances
@@ -109,18 +103,13 @@ def cases(seeds: Iterable[Seed], planted: Iterable[Probe]) -> Iterator[Callable[
 def detection(
     planted: Sequence[Probe], verdicts: Mapping[tuple[str, str], Verdict | None]
 ) -> list[dict[str, Any]]:
-    """How well each fault is found.
+    """How well each fault is found, one row a fault.
 
-    Args:
-        planted: the probes that were judged.
-        verdicts: (seed id, fault, or ``human`` for the dialogue as it is) -> UniEval verdict.
-
-    Returns:
-        One row a fault: ``planted``; ``n`` probes with a readable verdict, of which ``detected``
-        are accused at all, ``within_1`` at most one utterance off, ``localised`` at the very
-        utterance; ``n_untouched`` of the same dialogues without the fault, of which
-        ``false_alarms`` are accused. Shares from 0 to 1, each with its Wilson interval in
-        ``…_low`` and ``…_high``; ``None`` where n is 0.
+    ``verdicts``: (seed id, fault, or ``human`` for the dialogue as it is) -> UniEval verdict. A row
+    has ``planted``; ``n`` probes with a readable verdict, of which ``detected`` are accused at all,
+    ``within_1`` at most one utterance off, ``localised`` at the very utterance; ``n_untouched`` of
+    the same dialogues without the fault, of which ``false_alarms`` are accused. Shares from 0 to 1,
+    each with its Wilson interval in ``…_low`` and ``…_high``; ``None`` where n is 0.
     """
     rows = []
     for fault in FAULTS:
@@ -185,26 +174,6 @@ Planted = tuple[str, ...]
 """What stands at the place and behind it instead; empty: nothing can."""
 
 
-def _repetition(place: _Place) -> Planted:
-    return tuple(place.own[:1])
-
-
-def _near_repetition(place: _Place) -> Planted:
-    return tuple(probe_faults.near_repetition(text, place.rng) for text in place.own[:1])
-
-
-def _ai_phrase(place: _Place) -> Planted:
-    return (f"{place.rng.choice(probe_faults.AI_PHRASES)} {place.text}",)
-
-
-def _overlong(place: _Place) -> Planted:
-    return (probe_faults.overlong(place.text, place.rng),)
-
-
-def _formal(place: _Place) -> Planted:
-    return (probe_faults.formal(place.text, place.rng),)
-
-
 def _foreign(place: _Place) -> Planted:
     for _ in range(_TRIES if place.strangers else 0):
         seed_id, text = place.rng.choice(place.strangers)
@@ -213,16 +182,9 @@ def _foreign(place: _Place) -> Planted:
     return ()
 
 
-def _swapped(place: _Place) -> Planted:
-    return place.seed.utterances[place.index - 1 : place.index + 1][::-1]
-
-
 def _contradiction(place: _Place) -> Planted:
-    for text in place.own:
-        said = probe_faults.contradiction(text)
-        if said is not None:
-            return (f"{place.text} {said}",)
-    return ()
+    said = next(filter(None, map(probe_faults.contradiction, place.own)), None)
+    return () if said is None else (f"{place.text} {said}",)
 
 
 def _wrong_fact(place: _Place) -> Planted:
@@ -231,29 +193,29 @@ def _wrong_fact(place: _Place) -> Planted:
 
 
 FAULTS: Mapping[str, Callable[[_Place], Planted]] = {
-    "repetition": _repetition,
-    "near_repetition": _near_repetition,
-    "ai_phrase": _ai_phrase,
-    "overlong": _overlong,
-    "formal": _formal,
+    # The utterance gives way to an earlier one of the same speaker, word for word ...
+    "repetition": lambda place: tuple(place.own[:1]),
+    # ... or with an opener and a tag added.
+    "near_repetition": lambda place: tuple(
+        probe_faults.near_repetition(text, place.rng) for text in place.own[:1]
+    ),
+    # A sentence that gives the speaker away as a program stands before the utterance.
+    "ai_phrase": lambda place: (f"{place.rng.choice(probe_faults.AI_PHRASES)} {place.text}",),
+    # The utterance goes on and on.
+    "overlong": lambda place: (probe_faults.overlong(place.text, place.rng),),
+    # The utterance reads like a letter.
+    "formal": lambda place: (probe_faults.formal(place.text, place.rng),),
+    # The utterance gives way to one of another dialogue of the set.
     "foreign": _foreign,
-    "swapped": _swapped,
+    # The utterance and the next one change places.
+    "swapped": lambda place: place.seed.utterances[place.index - 1 : place.index + 1][::-1],
+    # The speaker goes on to deny something that it said before, in the words that it said it with,
+    # so that a judge of mere form may take it for a repetition.
     "contradiction": _contradiction,
+    # A number, time, weekday or month that was mentioned before is another one now.
     "wrong_fact": _wrong_fact,
 }
-"""What is planted:
-
-- ``repetition``: the utterance gives way to an earlier one of the same speaker, word for word.
-- ``near_repetition``: likewise, with an opener and a tag added.
-- ``ai_phrase``: a sentence that gives the speaker away as a program stands before the utterance.
-- ``overlong``: the utterance goes on and on.
-- ``formal``: the utterance reads like a letter.
-- ``foreign``: the utterance gives way to one of another dialogue of the set.
-- ``swapped``: the utterance and the next one change places.
-- ``contradiction``: the speaker goes on to deny something that it said before, in the words that it
-  said it with, so that a judge of mere form may take it for a repetition.
-- ``wrong_fact``: a number, time, weekday or month that was mentioned before is another one now.
-"""
+"""What can be planted."""
 
 
 def _index(verdict: Verdict) -> int:

@@ -36,20 +36,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bMr
 
 _NOT_ASKED = r"(?! (?:i|you|he|she|it|we|they|this|that|there)\b)"
 _EXPANDED = tuple(
-    (re.compile(rf"\b{pattern}\b", re.IGNORECASE), full)
-    for pattern, full in (
-        (rf"can['\u2019]t{_NOT_ASKED}", "cannot"),
-        (rf"won['\u2019]t{_NOT_ASKED}", "will not"),
-        (rf"shan['\u2019]t{_NOT_ASKED}", "shall not"),
-        (rf"(\w+)n['\u2019]t{_NOT_ASKED}", r"\1 not"),
-        ("let['\u2019]s", "let us"),
-        (r"(i)['\u2019]m", r"\1 am"),
-        (r"(\w+)['\u2019]re", r"\1 are"),
-        (r"(\w+)['\u2019]ve", r"\1 have"),
-        (r"(\w+)['\u2019]ll", r"\1 will"),
-        (r"(i|you|he|she|we|they|it)['\u2019]d", r"\1 would"),
-        (r"(it|that|what|he|she|there|here|who|where|how)['\u2019]s", r"\1 is"),
-    )
+    (re.compile(rf"\b{pattern.replace('<not asked>', _NOT_ASKED)}\b", re.IGNORECASE), full)
+    for pattern, full in _DATA["expansions"]
 )
 
 

@@ -121,11 +121,9 @@ def success(
 ) -> Rate:
     """Success rate of one contestant at N = ``turns`` over all seeds of the set (BotChat §4.2).
 
-    Args:
-        seeds: the set; a seed without a dialogue, a judgment or a readable verdict is missing.
-        dialogues: the contestant's, by seed id.
-        verdicts: UniEval verdicts on them, by seed id.
-        turns: N. At a greater N the rate is never higher.
+    ``dialogues`` are the contestant's and ``verdicts`` UniEval's on them, by seed id; a seed
+    without either, or without a readable verdict, is missing. At a greater N the rate is never
+    higher.
     """
     return _success(((seed, turns) for seed in seeds), dialogues, verdicts)
 
@@ -148,13 +146,8 @@ def tallies(
     """Wins, ties, losses and missing comparisons of every pair, in both directions.
 
     Each pair is expected to be judged once in each order on each seed (BotChat §4.2). A pair that
-    was never judged, or that one side never won, is there all the same.
-
-    Args:
-        verdicts: of one pairwise protocol and one judge; those on other pairs or seeds are passed
-            over.
-        pairs: (a, b), each pair once, in either direction.
-        seed_ids: the seeds that count.
+    was never judged, or that one side never won, is there all the same. Verdicts on other pairs or
+    seeds are passed over. ``pairs``: (a, b), each pair once, in either direction.
     """
     chosen = set(seed_ids)
     said = verdicts.on(chosen)
@@ -252,12 +245,7 @@ class Finding:
 
 
 def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
-    """Every judgment's reports, read again.
-
-    Args:
-        judgments: of the diagnosis, at most one for each dialogue.
-        dialogues: contestant -> seed id -> the dialogue that was judged.
-    """
+    """The reports of the diagnosis' judgments, read again; at most one judgment a dialogue."""
     found = {}
     for judgment in judgments:
         (contestant,) = judgment.contestants
@@ -282,19 +270,13 @@ def by_type(given: Iterable[Report]) -> dict[str, Finding]:
 def error_rates(
     judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int
 ) -> list[dict[str, Any]]:
-    """One row a contestant.
+    """One row a contestant, of judgments of the diagnosis, at most one for each dialogue.
 
-    Args:
-        judgments: of the diagnosis, at most one for each dialogue.
-        reported: what they report.
-        n_seeds: dialogues that each contestant should have; those without a verdict are missing.
-
-    Returns:
-        ``model``; mean ``score``; ``any``: share of the dialogues with a score below 0, bounded by
-        ``low`` and ``high``; for each type of `ERRORS` the share of dialogues that have it, and
-        ``score_TYPE`` and ``readable_TYPE`` (dialogues judged on it); ``quoted``: share of all
-        errors whose quote is in the utterance named; ``readable``, ``missing``, ``coverage``.
-        ``None`` where there is nothing to count.
+    A row has ``model``; mean ``score``; ``any``: share of the dialogues with a score below 0,
+    bounded by ``low`` and ``high``; for each type of `ERRORS` the share of dialogues that have it,
+    and ``score_TYPE`` and ``readable_TYPE`` (dialogues judged on it); ``quoted``: share of all
+    errors whose quote is in the utterance named; ``readable``, ``missing`` (of ``n_seeds``
+    dialogues, those without a verdict), ``coverage``. ``None``: nothing to count.
 
     Raises:
         DataError: a verdict that is no score.

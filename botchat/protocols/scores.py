@@ -8,13 +8,14 @@ two answers, ``"0 -1 0 0 -2"`` for five kinds of error). A panel's is the mean o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
 from botchat.errors import DataError
-from botchat.records import Verdict
+from botchat.measures.agreement import Rating
+from botchat.records import Judgment, Verdict
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,23 @@ def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
     if len(found) != n:
         raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
     return found
+
+
+def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[Rating]:
+    """One of the ``n`` scores of judgments of single texts, the one at ``place`` from 0.
+
+    Raises:
+        DataError: a verdict that is not ``n`` scores.
+    """
+    return [
+        Rating(
+            judgment.seed_id,
+            judgment.contestants[0],
+            judgment.judge,
+            None if judgment.verdict is None else scores(judgment.verdict, n)[place],
+        )
+        for judgment in judgments
+    ]
 
 
 def harmless(text: str, scale: Scale) -> str:

@@ -15,8 +15,9 @@ from botchat import prompts
 from botchat.interfaces import Case, Shown
 from botchat.measures.agreement import Rating
 from botchat.measures.mateval_records import ERROR_TYPES, people
+from botchat.protocols import scores
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.scores import Scale, harmless, scores
+from botchat.protocols.scores import Scale
 from botchat.records import Judgment
 
 STORIES = Protocol(
@@ -52,8 +53,8 @@ def stories(files: Mapping[str, bytes]) -> list[Story]:
     An id holds a digest of the text, so that datasets can be judged beside each other.
     """
     return [
-        Story(f"{n}-{sha256(text.encode()).hexdigest()[:6]}", text, scores)
-        for n, (text, scores) in enumerate(people(files))
+        Story(f"{n}-{sha256(text.encode()).hexdigest()[:6]}", text, given)
+        for n, (text, given) in enumerate(people(files))
     ]
 
 
@@ -65,16 +66,9 @@ def cases(told: Iterable[Story]) -> Iterator[Callable[[], Case]]:
 
 def case(story: Story) -> Case:
     """The question about one story."""
-    return Case(
-        protocol=STORIES.name,
-        seed_id=story.id,
-        dialogues=(Shown(_STORY, (story.text,)),),
-        prompt=prompts.fill(
-            "story", story=harmless(story.text.replace("\0", ""), STORIES.asked_scale)
-        ),
-        **STORIES.reading()._asdict(),
-        kind=STORIES.kind,
-    )
+    told = scores.harmless(story.text.replace("\0", ""), STORIES.asked_scale)
+    shown = Shown(_STORY, (story.text,))
+    return STORIES.asked(story.id, (shown,), prompts.fill("story", story=told))
 
 
 def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
@@ -83,16 +77,8 @@ def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
     Raises:
         DataError: a verdict that is not five scores.
     """
-    place = list(ERROR_TYPES).index(code)
-    return [
-        Rating(
-            judgment.seed_id,
-            _STORY,
-            judgment.judge,
-            None if judgment.verdict is None else scores(judgment.verdict, len(ERROR_TYPES))[place],
-        )
-        for judgment in judgments
-    ]
+    codes = list(ERROR_TYPES)
+    return scores.ratings(judgments, len(codes), codes.index(code))
 
 
 def labels(told: Iterable[Story], code: str, judge: str) -> list[Rating]:

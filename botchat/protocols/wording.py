@@ -69,14 +69,11 @@ _REASON = re.compile(rf"\breason{_MARKS}[:\uff1a=]\s*(?P<reason>.*)", re.IGNOREC
 def read_choice(text: str, meaning: Callable[[str], str | None]) -> tuple[str | None, str, str]:
     """The last well-formed ``Choice: …`` of a reply, or the choice of a reply that is JSON.
 
-    Args:
-        text: what the judge said; bold, case, JSON fences and ``;`` for newlines are all taken.
-        meaning: normalised words after ``Choice:`` -> a verdict, ``None`` if they offer none.
-
-    Returns:
-        (verdict or ``None``, reason, the text from the verdict on). A later mention that is no
-        verdict, such as a repeated format line, does not undo an earlier one that is; in JSON only
-        the fields of the object count, whatever the reason quotes.
+    Returns (verdict or ``None``, reason, the text from the verdict on). Bold, case, JSON fences and
+    ``;`` for newlines are all taken; ``meaning``: normalised words after ``Choice:`` -> a verdict,
+    ``None`` if they offer none. A later mention that is no verdict, such as a repeated format line,
+    does not undo an earlier one that is; in JSON only the fields of the object count, whatever the
+    reason quotes.
     """
     fields = json_fields(text)
     if "choice" in fields:
@@ -93,10 +90,7 @@ def verdict_words(
 ) -> list[tuple[int, int]]:
     """Where the words stand that `read_choice` reads the verdict from: (start, end) in ``text``.
 
-    Args:
-        text: as there.
-        meaning: as there.
-        index: the index after the choice is a part of the verdict too.
+    ``index``: the index after the choice is a part of the verdict too.
     """
     fields = json_fields(text)
     if "choice" in fields:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from importlib import resources
 from pathlib import PurePath
-from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, TypeAlias, get_args, get_type_hints
 
 import msgspec
@@ -291,12 +290,10 @@ def circle(panels: Mapping[str, PanelSettings]) -> tuple[str, ...]:
     return ()
 
 
-PRESETS: Mapping[str, PanelSettings] = MappingProxyType(
-    {
-        name: msgspec.convert(table, KINDS[table["strategy"]])
-        for name, table in tomllib.loads(
-            resources.files(__package__).joinpath("presets.toml").read_text("utf-8")
-        )["panels"].items()
-    }
-)
+PRESETS: Mapping[str, PanelSettings] = {
+    name: msgspec.convert(table, KINDS[table["strategy"]])
+    for name, table in tomllib.loads(
+        resources.files(__package__).joinpath("presets.toml").read_text("utf-8")
+    )["panels"].items()
+}
 """The panels of the papers; their agents take the model of ``--judge-model``."""

@@ -18,8 +18,7 @@ from botchat.judges.samples import stability
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline import agree, read_set
-from botchat.protocols.arena import ARENA
-from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

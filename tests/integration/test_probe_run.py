@@ -8,7 +8,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.protocols import probe as probes
-from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.records import HUMAN, Judgment, Seed
 from botchat.workspace import files
 from tests.openai_server import Server, text

@@ -18,9 +18,8 @@ from botchat.errors import DataError, MissingError
 from botchat.measures import statistics
 from botchat.measures.agreement import Rating, compare, compare_scores
 from botchat.measures.annotations import NOBODY, Annotation, read_csv
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.preferences import preferences
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Judgment
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

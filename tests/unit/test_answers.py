@@ -17,6 +17,7 @@ from botchat.judges.single import SingleJudge
 from botchat.measures.agreement import compare, compare_scores
 from botchat.protocols import answers
 from botchat.protocols.answers import AnswerPair, Response
+from botchat.protocols.scores import ratings
 from botchat.records import Judgment
 from tests.scripted import Scripted
 
@@ -274,7 +275,7 @@ def test_aspect_scores_are_correlated_with_peoples():
 
     judgments = judged(answers.aspect_cases(responses, "naturalness"), reply)
     people = answers.aspect_labels(responses, "naturalness")
-    row = compare_scores([*people, *answers.ratings(judgments)], resamples=10).rows[0]
+    row = compare_scores([*people, *ratings(judgments)], resamples=10).rows[0]
     assert (row["n"], row["unreadable"], row["spearman"]) == (4, 1, 1.0)
 
 

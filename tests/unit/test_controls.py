@@ -11,7 +11,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.controls import before_talk, call_matched, calls, talks
 from botchat.judges.panel import Panel
 from botchat.judges.talk import SWAPPED, Agent, Debate
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.records import Judgment, Remark
 from botchat.workspace.panels import (
     FEEDBACK,

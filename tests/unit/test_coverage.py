@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.boards.coverage import Gaps, of_pairs, of_single
-from botchat.protocols.arena import ARENA
-from botchat.protocols.gteval import GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL
 from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from tests.boards import Made, judgment

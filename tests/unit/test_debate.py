@@ -10,7 +10,7 @@ from botchat.interfaces import Decoding, Reply
 from botchat.judges.panel import Panel
 from botchat.judges.talk import Agent, Debate
 from botchat.judges.voting import aggregate, opening_votes
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case
 
 

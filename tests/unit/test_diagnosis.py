@@ -17,7 +17,7 @@ from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
 from botchat.protocols import reports as diagnosis
-from botchat.protocols.diagnosis import DIAGNOSIS
+from botchat.protocols.catalogue import DIAGNOSIS
 from botchat.protocols.rates import Finding, by_type, error_rates
 from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, parse
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue

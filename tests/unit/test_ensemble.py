@@ -12,7 +12,7 @@ from botchat.interfaces import Decoding, Reply
 from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import Agent
-from botchat.protocols.gteval import GTEVAL
+from botchat.protocols.catalogue import GTEVAL
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.scripted import (
     FAILED,

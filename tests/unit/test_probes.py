@@ -16,8 +16,8 @@ from botchat.errors import DataError
 from botchat.measures.statistics import wilson
 from botchat.protocols import probe as probes
 from botchat.protocols import probe_faults
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.probe import FAULTS, Probe, detection, plant, strangers_of
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Seed
 from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.workspace import files

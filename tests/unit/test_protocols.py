@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import prompts
-from botchat.protocols.arena import ARENA
-from botchat.protocols.gteval import GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.kinds import read_place
-from botchat.protocols.unieval import UNIEVAL
 from botchat.protocols.wording import conversation, neutral
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 

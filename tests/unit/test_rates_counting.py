@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import (
     Rate,

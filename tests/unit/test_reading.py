@@ -16,8 +16,7 @@ from botchat.errors import DataError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.measures import flags as flagged
 from botchat.pipeline import read_set
-from botchat.protocols.arena import ARENA
-from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.catalogue import ARENA, Catalogue
 from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict
 from botchat.workspace import files as store

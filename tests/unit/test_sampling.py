@@ -21,8 +21,8 @@ from botchat.pipeline.adaptive import (
 )
 from botchat.pipeline.run import Meter, run_now
 from botchat.pipeline.stage_file import Filing, Judged
-from botchat.protocols.arena import ARENA, Field
-from botchat.protocols.gteval import GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL
+from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, State, Target
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
 from botchat.workspace.folder import Workspace

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.judges.voting import aggregate, is_tie, mirrored, opening_votes
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.records import Remark
 
 INDICES = frozenset({"No", *map(str, range(1, 17))})

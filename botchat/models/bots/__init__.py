@@ -1,8 +1,7 @@
 """Offline speakers, each with its own failing: a floor for real leaderboards, and for the demo.
 
 All four are deterministic and free, and can talk for any number of turns. A good judge should find
-the failing of each. What they say is in the ``.toml`` file of their name; a bot's module and its
-data are loaded when the bot is made.
+the failing of each. Their modules and data are loaded when the first bot is made.
 """
 
 from __future__ import annotations
@@ -30,23 +29,14 @@ def baseline(name: str, human_dialogues: Sequence[tuple[str, ...]]) -> ChatModel
     ``human_dialogues`` are those of the seed set (at least two); only ``retrieval`` uses them.
     Raises `ConfigError` for an unknown name or too few dialogues.
     """
-    match name:
-        case "eliza":
-            from botchat.models.bots.eliza import Eliza
+    from botchat.models.bots.retrieval import Retrieval
+    from botchat.models.bots.scripted import Eliza, Parrot, Verbose
 
-            return Eliza()
-        case "retrieval":
-            from botchat.models.bots.retrieval import Retrieval
-
-            return Retrieval(human_dialogues)
-        case "parrot":
-            from botchat.models.bots.parrot import Parrot
-
-            return Parrot()
-        case "verbose":
-            from botchat.models.bots.verbose import Verbose
-
-            return Verbose()
+    if name == Retrieval.bot:
+        return Retrieval(human_dialogues)
+    for speaker in (Eliza, Parrot, Verbose):
+        if name == speaker.bot:
+            return speaker()
     raise ConfigError(
         f"unknown offline bot bot:{name}: name one of"
         f" {', '.join(f'bot:{known}' for known in BASELINES)}"

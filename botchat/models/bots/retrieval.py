@@ -80,7 +80,8 @@ class Retrieval(Speaker):
     def say(self, heard: tuple[str, ...], draw: Draw) -> str:
         """Reply in the best context left, or nothing if none is left."""
         said = [_key(utterance) for utterance in heard]
-        own = self._own(said)
+        known = tuple(said[:N_SEED]) in self._seeds
+        own = self._sharing(said[:1] if known else said)  # may be the dialogue being extended
         scores = self._last.scores(_last_terms(heard[-1]) if heard else ())
         scores += _EARLIER_WEIGHT * self._earlier.scores(_earlier_terms(heard[:-1]))
         # Among equal scores (nothing in common at all) not always the first dialogue.
@@ -89,24 +90,16 @@ class Retrieval(Speaker):
         # An utterance of several human dialogues does not tell which one it was drawn from.
         used = self._sharing(key for key in said if len(self._holders.get(key, ())) == 1)
         for dialogues, utterances in ((own | used, said), (own, said), (own, ())):
-            free = (at for at in best if self._may_say(self._keys[at], dialogues, utterances))
             ranked: dict[str, str] = {}
-            for at in free:
-                ranked.setdefault(self._keys[at], self._replies[at])
+            for key, reply in ((self._keys[at], self._replies[at]) for at in best):
+                if key in utterances or not dialogues.isdisjoint(self._holders[key]):
+                    continue
+                ranked.setdefault(key, reply)
                 if len(ranked) > draw.sample:
                     break
             if ranked:
                 return list(ranked.values())[draw.sample % len(ranked)]
         return ""
-
-    def _may_say(self, key: str, dialogues: set[int], utterances: Sequence[str]) -> bool:
-        """Whether an utterance is in none of these dialogues and none of these utterances."""
-        return key not in utterances and dialogues.isdisjoint(self._holders[key])
-
-    def _own(self, said: Sequence[str]) -> set[int]:
-        """Dialogues that may be the one being extended."""
-        known = tuple(said[:N_SEED]) in self._seeds
-        return self._sharing(said[:1] if known else said)
 
     def _sharing(self, said: Iterable[str]) -> set[int]:
         """Dialogues that hold any of these utterances."""

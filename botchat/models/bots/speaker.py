@@ -63,6 +63,11 @@ class Speaker(ABC):
     """Name after ``bot:``."""
     version: int
     """Raised with every change of any reply, because the ledger keeps replies under it."""
+    context_window: int | None = None
+    parallel = 8
+    """Calls at once; a reply needs no waiting, so a few keep the ledger busy."""
+    silence = "the bot had nothing to say"
+    """Why `say` may come back empty."""
 
     @property
     def name(self) -> str:
@@ -74,16 +79,6 @@ class Speaker(ABC):
         """All that decides its replies."""
         return {"bot": self.bot, "version": self.version}
 
-    @property
-    def context_window(self) -> None:
-        """No limit."""
-        return None
-
-    @property
-    def parallel(self) -> int:
-        """Calls at once; a reply needs no waiting, so a few keep the ledger busy."""
-        return 8
-
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Continue the dialogue in ``messages``; never raises."""
         utterances = [m["content"] for m in messages if m["role"] != "system"]
@@ -92,9 +87,6 @@ class Speaker(ABC):
         if not said:
             return Reply(outcome="empty", finish_reason="stop", detail=self.silence)
         return Reply(outcome="ok", text=said, finish_reason="stop")
-
-    silence = "the bot had nothing to say"
-    """Why `say` may come back empty."""
 
     @abstractmethod
     def say(self, heard: tuple[str, ...], draw: Draw) -> str:

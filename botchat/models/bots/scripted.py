@@ -1,0 +1,270 @@
+"""The bots that talk from a script: ELIZA, the parrot, and the assistant that cannot chat.
+
+The phrases and rules of each are in the ``.toml`` file of its name, which explains each list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from botchat.models.bots.language import (
+    PERSONS,
+    clauses,
+    content_words,
+    fixed_part,
+    indirect_question,
+    is_statement,
+    mid_sentence,
+    noun_phrases,
+    read_data,
+    reflect,
+    sentence_case,
+    words,
+)
+from botchat.models.bots.speaker import Draw, Speaker
+from botchat.records import N_SEED
+
+_MAX_ECHO = 14
+"""Words of a clause; a longer one is not echoed."""
+_MIN_TOLD = 3
+"""Words of a statement; a shorter one is not given back."""
+_MAX_RETURNS = 2
+"""Earlier utterances that may already hold the words of an echo."""
+_EVADES, _REMEMBERS = 0.6, 0.5
+"""Probability to evade a question of its own kind; to prefer a memory to a low rank."""
+_ASKED_RANK, _TOLD_RANK, _NAMED_RANK = 4, 4, 1
+
+
+_ELIZA: dict[str, Any] = read_data("eliza")
+_RULES: list[tuple[int, re.Pattern[str], list[str]]] = [
+    (
+        rule["rank"],
+        re.compile(rule["pattern"].replace("<kin>", _ELIZA["kin"]), re.IGNORECASE),
+        rule["replies"],
+    )
+    for rule in _ELIZA["rules"]
+]
+_ANYTHING, _EVASIONS = ([(text, "") for text in _ELIZA[name]] for name in ("anything", "evasions"))
+_QUESTIONS = frozenset(
+    fixed_part(frame)
+    for frames in (
+        *(replies for _, _, replies in _RULES),
+        *(_ELIZA[name] for name in ("asked", "told", "named", "remembered", "own", "anything")),
+    )
+    for frame in frames
+)
+"""What tells that an utterance is one of its own questions."""
+
+
+class Eliza(Speaker):
+    """`bot:eliza`: ranked keywords, reflection, a memory (Weizenbaum, CACM 9(1), 1966).
+
+    Its failing: it knows nothing, answers nothing and asks back without end. What it hears comes
+    back with "I" and "you" exchanged, sometimes wrongly. It has no state: what it has said already,
+    and so does not say again while anything else is left, it reads from the dialogue. When it talks
+    to itself it hears its own phrases; those it evades, and does not search for keywords.
+    """
+
+    bot = "eliza"
+    version = 1
+
+    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+        """Reply to the best keyword, else a memory, else a phrase that fits anything."""
+        said = "\n".join(heard).lower()
+        past = [frozenset(words(text)) for text in heard[:-1]]
+
+        def fresh(options: Sequence[tuple[str, str]]) -> list[str]:
+            """Texts of ``(frame, echo)`` with a new frame and an echo that is not worn out."""
+            return [
+                frame.replace("{0}", echo)
+                for frame, echo in options
+                if fixed_part(frame) not in said and not _worn(echo, past)
+            ]
+
+        for options in _attempts(heard, draw):
+            if texts := fresh(options):
+                return sentence_case(draw.pick(texts))
+        stock: list[str] = _ELIZA["anything"] + _ELIZA["evasions"]
+        return draw.pick([text for text in stock if text not in heard[-len(stock) // 2 :]])
+
+
+def _attempts(heard: tuple[str, ...], draw: Draw) -> Iterator[list[tuple[str, str]]]:
+    """Groups of ``(frame, echo)`` to choose from, the best group first."""
+    last = heard[-1] if heard else ""
+    if _is_own_question(last):
+        if draw.chance(_EVADES):
+            yield _EVASIONS
+    else:
+        by_rank: dict[int, list[tuple[str, str]]] = {}
+        for rank, frame, echo in _takes(last):
+            by_rank.setdefault(rank, []).append((frame, echo))
+        for rank in sorted(by_rank, reverse=True):
+            if rank < _TOLD_RANK and draw.chance(_REMEMBERS):
+                break
+            yield by_rank[rank]
+    yield list(_memories(heard))
+    yield _ANYTHING
+    yield _EVASIONS
+
+
+def _takes(text: str) -> Iterator[tuple[int, str, str]]:
+    """Every reply to a part of ``text``: rank, reply with a ``{0}``, what goes there."""
+    for clause in clauses(text):
+        for rank, pattern, replies in _RULES:
+            if (match := pattern.search(clause)) is None:
+                continue
+            echo = reflect(match[1]).strip(" ?") if match.re.groups else ""
+            if len(echo.split()) <= _MAX_ECHO:
+                yield from ((rank, reply, echo) for reply in replies)
+        if (question := indirect_question(clause)) and len(question.split()) <= _MAX_ECHO:
+            yield from ((_ASKED_RANK, reply, question) for reply in _ELIZA["asked"])
+        if _tellable(clause):
+            told = mid_sentence(reflect(clause))
+            yield from ((_TOLD_RANK, reply, told) for reply in _ELIZA["told"])
+    for noun in noun_phrases(text):
+        yield from ((_NAMED_RANK, reply, noun) for reply in _ELIZA["named"])
+
+
+def _is_own_question(text: str) -> bool:
+    return any(phrase in text.lower() for phrase in _QUESTIONS)
+
+
+def _tellable(clause: str) -> bool:
+    """Whether ``clause`` can be given back after "that" as something that was said."""
+    return is_statement(clause) and _MIN_TOLD <= len(clause.split()) <= _MAX_ECHO
+
+
+def _memories(heard: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Statements made before the last utterance, in every frame that brings them back."""
+    for back, text in enumerate(reversed(heard[:-1]), 1):
+        if _is_own_question(text):
+            continue
+        theirs = back % 2 == 0
+        for clause in filter(_tellable, clauses(text)):
+            echo = mid_sentence(reflect(clause) if theirs else clause)
+            yield from (
+                (frame, echo) for frame in (_ELIZA["remembered"] if theirs else _ELIZA["own"])
+            )
+
+
+def _worn(echo: str, past: Sequence[frozenset[str]]) -> bool:
+    """Whether too many earlier utterances hold the content of ``echo`` already."""
+    content = frozenset(words(" ".join(content_words(echo))) or words(echo)) - PERSONS
+    return bool(content) and sum(content <= utterance for utterance in past) >= _MAX_RETURNS
+
+
+_ECHO_WORDS, _ECHO_CHARS = 12, 80
+"""Most words and characters of the parrot's echo; of anything longer only the end is echoed."""
+_FIRST_LOOP, _LAST_LOOP = 4, 8
+"""Utterances after which the pleasantries begin, at the earliest and at the latest."""
+_SAME_AGAIN = 0.7
+"""Probability that a pleasantry is worded as the last time."""
+
+_PARROT: dict[str, Any] = read_data("parrot")
+_NOTHING_HEARD: list[str] = _PARROT["nothing_heard"]
+_LOOPS: list[tuple[str, list[str]]] = [(loop["cue"], loop["replies"]) for loop in _PARROT["loops"]]
+_LOOP_OPENINGS: list[str] = _PARROT["openings"]
+
+
+class Parrot(Speaker):
+    """`bot:parrot`: an echo of the last clause ("I" and "you" exchanged), then a loop.
+
+    Its failing: repetition, and thanks for thanks without end (BotChat's "repetitive phrasing"). A
+    pleasantry always gets a pleasantry; without one, the loop begins after 4 to 8 utterances.
+    """
+
+    bot = "parrot"
+    version = 1
+
+    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+        """Return a pleasantry for a pleasantry or when it is time, else an echo."""
+        if not heard:
+            return draw.pick(_NOTHING_HEARD)
+        seed = Draw(draw.sample, self.bot, heard[:2])
+        for cue, replies in _LOOPS:
+            if len(heard) > _FIRST_LOOP and re.search(rf"\b(?:{cue})", heard[-1], re.IGNORECASE):
+                return seed.pick(replies) if draw.chance(_SAME_AGAIN) else draw.pick(replies)
+        if len(heard) > _FIRST_LOOP + seed.below(_LAST_LOOP - _FIRST_LOOP + 1):
+            return seed.pick(_LOOP_OPENINGS)
+        if not (found := clauses(heard[-1])):
+            return draw.pick(_NOTHING_HEARD)
+        clause = max(found[-2:], key=len)
+        echo = " ".join(reflect(clause).split()[-_ECHO_WORDS:])[-_ECHO_CHARS:].strip()
+        frame = draw.pick(_PARROT["question_echoes" if clause.endswith("?") else "echoes"])
+        return sentence_case(frame.replace("{0}", mid_sentence(echo)))
+
+
+_LEAST_WORDS, _MOST_WORDS = 60, 160
+"""Words to aim at; the last point may go beyond."""
+_IDENTIFIES, _LISTS, _IN_LINES = 0.3, 0.55, 0.4
+"""Probability to call itself an AI, to list its points, and to give each a line (Markdown)."""
+_LEAST_POINTS = 2
+_TOPIC_CHARS = 40
+_VERBOSE: dict[str, Any] = read_data("verbose")
+_OWN_WORDS = frozenset(
+    word
+    for said in _VERBOSE.values()
+    for word in words(said if isinstance(said, str) else " ".join(said))
+)
+
+
+class Verbose(Speaker):
+    """`bot:verbose`: opening, considerations, closing offer, on what the last utterance was about.
+
+    Its failings (three of BotChat's bad cases): length, 60 to 200 words where people use about 14;
+    formality and lists, in Markdown of several lines; sometimes it says that it is an AI language
+    model. It takes up only words that are not its own, so when it talks to itself it stays with the
+    words of the ChatSEED.
+    """
+
+    bot = "verbose"
+    version = 1
+
+    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+        """Fill sentences that are new in this dialogue until the length drawn is reached."""
+        said = "\n".join(heard).lower()
+        recent = next(filter(None, map(_topics, reversed(heard))), [_VERBOSE["any_topic"]])
+        topic = draw.pick(recent)
+        other = draw.pick([t for t in _topics(" ".join(heard[:N_SEED])) if t != topic] or recent)
+
+        def fill(sentences: Sequence[str]) -> str:
+            new = [sentence for sentence in sentences if fixed_part(sentence) not in said]
+            return draw.pick(new or sentences).replace("{0}", topic).replace("{1}", other)
+
+        opening = fill(_VERBOSE["openings"])
+        if draw.chance(_IDENTIFIES):
+            opening += " " + fill(_VERBOSE["identities"])
+        closing = fill(_VERBOSE["closings"])
+        aim = _LEAST_WORDS + draw.below(_MOST_WORDS - _LEAST_WORDS + 1)
+        points: list[str] = []
+        length = len(f"{opening} {closing}".split())
+        while len(points) < (len(_VERBOSE["links"]) if length < aim else _LEAST_POINTS):
+            so_far = " ".join(points)
+            points.append(fill([p for p in _VERBOSE["points"] if fixed_part(p) not in so_far]))
+            length += len(points[-1].split())
+        return _laid_out(sentence_case(opening), points, closing, draw)
+
+
+def _topics(text: str) -> list[str]:
+    """Subjects of ``text`` that are not the bot's own vocabulary: noun phrases, else words."""
+    nouns = [f"the {noun}" for noun in noun_phrases(text) if _OWN_WORDS.isdisjoint(noun.split())]
+    others = [
+        word if word[0].isupper() else f'"{word}"'
+        for word in content_words(text)
+        if word.lower() not in _OWN_WORDS
+    ]
+    return [topic for topic in nouns or others if len(topic) <= _TOPIC_CHARS]
+
+
+def _laid_out(opening: str, points: Sequence[str], closing: str, draw: Draw) -> str:
+    """Text of a reply: points in Markdown lines, numbered in line, or as running text."""
+    if not draw.chance(_LISTS):
+        links = [*_VERBOSE["links"][: len(points) - 1], _VERBOSE["last_link"]]
+        running = (f"{link} {point}" for link, point in zip(links, points, strict=True))
+        return " ".join([opening, *running, closing])
+    intro = draw.pick(_VERBOSE["list_intros"])
+    numbered = [f"{number}. {sentence_case(point)}" for number, point in enumerate(points, 1)]
+    separator = "\n" if draw.chance(_IN_LINES) else " "
+    return separator.join([f"{opening} {intro}", *numbered, closing])
