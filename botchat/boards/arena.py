@@ -17,7 +17,7 @@ from botchat.measures.statistics import Floats
 from botchat.protocols import rates
 from botchat.protocols.pairs import Verdicts
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import Bootstrap, Cases, EloSettings, bootstrap_elo
+from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
 
 
@@ -39,16 +39,11 @@ def rate(
     """
     parts = {n: _Part.of(verdicts, seed_ids) for n, verdicts in judged.items()}
     parts = {n: part for n, part in parts.items() if len(part.comparisons)}
-    groups = _alike(parts)
-    bootstraps = [
-        Bootstrap.of([parts[n].cases for n in group], _as_designed(elo, parts[group[0]].design))
-        for group in groups
-    ]
-    results = {
-        n: result
-        for group, of_group in zip(groups, rate_elo(bootstraps), strict=True)
-        for n, result in zip(group, of_group, strict=True)
-    }
+    results: dict[int, EloResult] = {}
+    for group in _alike(parts):
+        settings = _as_designed(elo, parts[group[0]].design)
+        rated = rate_elo(Bootstrap.of([parts[n].cases for n in group], settings))
+        results |= dict(zip(group, rated, strict=True))
     return {
         n: standings.arena(
             n,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from botchat import parallel
 from botchat.errors import ConfigError, MissingError
@@ -17,7 +18,7 @@ from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, measure_all
 from botchat.protocols.arena import turns_judged
 from botchat.protocols.pairs import Collected, Flags, Verdicts, compares_pairs
-from botchat.ratings.comparisons import distinct
+from botchat.ratings.comparisons import Indices, distinct
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
@@ -170,18 +171,27 @@ def read(
                 if (judge, protocol) not in of_pairs
             }
             judged[judge], stale[judge] = _current(made, dialogues)
-        verdicts = dict(zip(of_pairs, reading, strict=True))
+        known = {
+            (judge, protocol): still_there(verdicts, dialogues)
+            for (judge, protocol), verdicts in zip(of_pairs, reading, strict=True)
+        }
+        checks = [
+            currency_task(protocol, verdicts, dialogues)
+            for (_, protocol), verdicts in known.items()
+        ]
         thresholds, n_seeds, measuring = (
             survey_tasks(seeds, dialogues, turns) if for_boards else (Thresholds(), 0, {})
         )
-        measured = working.begin(
-            list(measuring.values()), n_seeds * len(measuring) * _SECONDS_A_DIALOGUE
+        n_verdicts, n_measured = sum(map(len, known.values())), n_seeds * len(measuring)
+        done: Iterator[Any] = working.begin(
+            [*checks, *measuring.values()],
+            n_verdicts * _SECONDS_A_VERDICT + n_measured * _SECONDS_A_DIALOGUE,
         )
         columns: dict[str, dict[str, Verdicts]] = {judge: {} for judge in files}
-        for (judge, protocol), read_verdicts in verdicts.items():
-            columns[judge][protocol], n_stale = current_columns(protocol, read_verdicts, dialogues)
-            stale[judge] += n_stale
-        survey = Survey(thresholds, n_seeds, dict(zip(measuring, measured, strict=True)))
+        for (judge, protocol), verdicts in known.items():
+            columns[judge][protocol] = verdicts.only(next(done))
+            stale[judge] += len(verdicts) - len(columns[judge][protocol])
+        survey = Survey(thresholds, n_seeds, dict(zip(measuring, done, strict=True)))
         small = not working.started
     if not judges:
         # Who has judged most says most; it is what the page opens with.
@@ -230,6 +240,7 @@ SAMPLE = 6_000
 
 _SECONDS_A_DIALOGUE = 1.5e-4
 _SECONDS_A_MB = 4e-3
+_SECONDS_A_VERDICT = 1e-6
 _SECONDS_A_CHART = 0.2
 """CPU time of measuring, reading and drawing on a core of 2023."""
 
@@ -278,19 +289,7 @@ def read_columns(path: Path) -> Verdicts:
     return collected.verdicts()
 
 
-def current_columns(
-    protocol: str, verdicts: Verdicts, dialogues: Dialogues
-) -> tuple[Verdicts, int]:
-    """The verdicts on dialogues as they are now, and how many are on others.
-
-    Verdicts on a contestant or seed that is not there any more are neither.
-    """
-    known = _known(verdicts, dialogues)
-    current = known.only(_is_current(protocol, known, dialogues))
-    return current, len(known) - len(current)
-
-
-def _known(verdicts: Verdicts, dialogues: Dialogues) -> Verdicts:
+def still_there(verdicts: Verdicts, dialogues: Dialogues) -> Verdicts:
     """Those on dialogues that are still there."""
     there = np.array(
         [
@@ -304,8 +303,9 @@ def _known(verdicts: Verdicts, dialogues: Dialogues) -> Verdicts:
     return verdicts if known.all() else verdicts.only(known)
 
 
-def _is_current(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Flags:
-    """Whether each is on the dialogues as they are; what is shown of one is digested once."""
+def currency_task(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Callable[[], Flags]:
+    """What tells which verdicts are on the dialogues as they are now, shape (n,)."""
+    # What is shown of one dialogue is digested once.
     n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0)) + 1
     shown = np.concatenate([verdicts.first, verdicts.second]) * n + np.tile(verdicts.seed, 2)
     keys, place = distinct(shown * longest + np.tile(verdicts.shown, 2))
@@ -315,6 +315,17 @@ def _is_current(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Flag
         contestant, seed = divmod(dialogue, n)
         whole = dialogues[verdicts.contestants[contestant]][verdicts.seed_ids[seed]]
         digests.append(dialogue_digest(whole.utterances[:end]))
-    first, second = place.reshape(2, -1).tolist()
-    now = np.frombuffer(digests_of_pairs(protocol, digests, first, second), dtype=">u8")
-    return np.asarray(verdicts.case == now)
+    first, second = place.reshape(2, -1)
+    return partial(_are_of, protocol, digests, first, second, verdicts.case)
+
+
+def _are_of(
+    protocol: str,
+    digests: Sequence[bytes],
+    first: Indices,
+    second: Indices,
+    case: npt.NDArray[np.uint64],
+) -> Flags:
+    """Which cases are on these pairs of digests."""
+    now = digests_of_pairs(protocol, digests, first.tolist(), second.tolist())
+    return np.asarray(case == np.frombuffer(now, dtype=">u8"))

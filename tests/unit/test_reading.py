@@ -78,7 +78,9 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     human = {s.id: Dialogue(s.id, HUMAN, s.utterances, 2, (), "complete", "") for s in seeds}
     dialogues = {HUMAN: human, **workspace.all_dialogues("set")}
     path = workspace.judgments_path("set", protocol, JUDGE)
-    return read_set.current_columns(protocol, read_set.read_columns(path), dialogues)
+    known = read_set.still_there(read_set.read_columns(path), dialogues)
+    current = known.only(read_set.currency_task(protocol, known, dialogues)())
+    return current, len(known) - len(current)
 
 
 def survey(records: Made, turns: list[int]) -> flagged.Survey:
