@@ -42,14 +42,23 @@ def rate(
     results: dict[int, EloResult] = {}
     for group in _alike(parts):
         settings = _as_designed(elo, parts[group[0]].design)
-        rated = rate_elo(Bootstrap.of([parts[n].cases for n in group], settings))
-        results |= dict(zip(group, rated, strict=True))
+        # All that were judged are shuffled, so that N's with the same cases have one order.
+        shuffled = [
+            Cases(part.comparisons, np.flatnonzero(part.made.readable), len(part.made))
+            for part in map(parts.__getitem__, group)
+        ]
+        results |= dict(zip(group, rate_elo(Bootstrap.of(shuffled, settings)), strict=True))
     return {
         n: standings.arena(
             n,
             rates.tallies(part.made, part.pairs, seed_ids),
             results[n],
-            part.strengths(measured, n),
+            Strengths.of(
+                part.comparisons,
+                part.design,
+                _differences(part.readable, part.comparisons, measured, n),
+                STYLE,
+            ),
             f"{signatures[n]}|{elo_signature(results[n].settings)}",
             f"arena-n{n}",
         )
@@ -75,15 +84,6 @@ class _Part:
         design = _design(made, pairs, 2 * len(set(seed_ids)))
         return cls(made, readable, comparisons_of(readable), pairs, design)
 
-    @property
-    def cases(self) -> Cases:
-        """Shuffled are all that were judged, so that N's with the same have one order."""
-        return Cases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
-
-    def strengths(self, measured: Mapping[str, Measured], turns: int) -> Strengths:
-        differences = _differences(self.readable, self.comparisons, measured, turns)
-        return Strengths.of(self.comparisons, self.design, differences, STYLE)
-
     def has_cases_of(self, other: _Part) -> bool:
         mine, others = self.made, other.made
         return (mine.seed_ids, mine.contestants) == (others.seed_ids, others.contestants) and all(
@@ -93,19 +93,15 @@ class _Part:
 
 
 def _alike(parts: Mapping[int, _Part]) -> list[list[int]]:
-    """N's in groups that can be shuffled as one."""
+    """N's in groups with the same cases, which share their shuffles."""
     groups: list[list[int]] = []
     for n, part in parts.items():
-        known = (
-            group
-            for group in groups
-            if not part.design.uneven and parts[group[0]].has_cases_of(part)
-        )
-        group = next(known, None)
-        if group is None:
-            groups.append([n])
+        for group in groups:
+            if not part.design.uneven and parts[group[0]].has_cases_of(part):
+                group.append(n)
+                break
         else:
-            group.append(n)
+            groups.append([n])
     return groups
 
 
@@ -114,11 +110,7 @@ def from_comparisons(
 ) -> Arena:
     """The Arena's tables from comparisons without judgments, such as a published rate table's.
 
-    Args:
-        comparisons: of any pairs of models.
-        name: where they come from.
-        per_pair: comparisons that every pair should have; what it has less is missing.
-        elo: how they are rated; default: the paper's way.
+    ``name`` says where they come from. Every pair should have ``per_pair``; the rest is missing.
     """
     models = comparisons.models
     m = len(models)
@@ -143,7 +135,7 @@ def from_comparisons(
 
 
 def elo_signature(settings: EloSettings) -> str:
-    """How an Elo was made: ``elo:k32,1000x10|seed:0``, and whatever is not as in the paper."""
+    """How an Elo was made: ``elo:k32,1000x10|seed:0``, with what differs from the paper."""
     paper = EloSettings()
     unusual = [
         f",{name}{getattr(settings, name):g}"
@@ -157,15 +149,15 @@ def elo_signature(settings: EloSettings) -> str:
 
 
 def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
-    """As the whole design would be rated, where a part of it has more of some pairs than others."""
+    """Settings that estimate the Elo of a whole design where some pairs have more than others."""
     return replace(elo, per_pair=design.expected) if design.uneven else elo
 
 
 def comparisons_of(readable: Verdicts) -> Comparisons:
-    """Readable verdicts as comparisons of the players, by name, with their seeds."""
+    """Readable verdicts as comparisons of the contestants in them, with their seeds."""
     players = readable.players
     place = {name: i for i, name in enumerate(players)}
-    # Contestants that only unreadable verdicts name have no place, and none is asked for.
+    # Contestants that only unreadable verdicts name have no place.
     of = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
     return Comparisons(
         tuple(players),
@@ -188,10 +180,10 @@ def _design(made: Verdicts, pairs: Sequence[tuple[str, str]], expected: int) -> 
 def _differences(
     readable: Verdicts, comparisons: Comparisons, measured: Mapping[str, Measured], turns: int
 ) -> Floats | None:
-    """Style of the first less the second in each comparison, shape (n, k).
+    """Style of the first less that of the second in each comparison, shape (n, k).
 
-    nan where it was not measured, or at another length: beside a human dialogue both are cut to
-    its end. ``None`` where a whole contestant was not measured.
+    nan where style was not measured, or at another length because both were cut to the end of a
+    human dialogue. ``None`` where a whole contestant was not measured.
     """
     styled = {name for name, found in measured.items() if turns in found.style}
     if not styled.issuperset(comparisons.models):
