@@ -1,13 +1,15 @@
 """How long a leaderboard of a million judgment records takes, and in how much memory.
 
     python benchmarks/leaderboard.py [--models 47] [--seeds 547] [--dir DIR] [--repeats 3]
+        [--backend loky]
 
 Makes a workspace up: dialogues of some models, and one judge's judgments in all protocols of the
 paper (UniEval, Arena at N = 8 and 16, GTEval), as the pipeline writes them. 47 models on 547 seeds
 are 1,007,000 records. Then runs ``botchat leaderboard`` on it as a user does: a process of its own,
 from files to tables, figures and page. Says seconds and CPU seconds, and of one more run the
 greatest memory of all its processes together (shared pages counted once; on Linux), since asking
-for it slows them down. Fails above 10 s or 1.5 GB.
+for it slows them down. ``--backend``: of joblib, in place of BotChat's own choice. Fails above 10 s
+or 1.5 GB.
 """
 
 from __future__ import annotations
@@ -135,26 +137,29 @@ def make(folder: Path, n_models: int, n_seeds: int) -> int:
     )
 
 
-def command(folder: Path) -> list[str]:
+def command(folder: Path, backend: str | None) -> list[str]:
     """The command that makes the leaderboard."""
-    made = [sys.executable, "-m", "botchat", "leaderboard", "--seeds", "big", "--json"]
-    return [*made, "--dir", str(folder)]
+    run = ["-m", "botchat"]
+    if backend is not None:
+        run = ["-c", "import sys, joblib; from botchat.cli.main import entry\n"]
+        run[1] += f"with joblib.parallel_config(backend={backend!r}, n_jobs=-1): entry()"
+    return [sys.executable, *run, "leaderboard", "--seeds", "big", "--json", "--dir", str(folder)]
 
 
-def timed(folder: Path) -> tuple[float, float]:
-    """Seconds and CPU seconds of the command."""
+def timed(made: list[str]) -> tuple[float, float]:
+    """Seconds and CPU seconds of a command; those of loky's processes are not all counted."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command(folder), stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(made, stdout=subprocess.DEVNULL, check=True)
     seconds = time.perf_counter() - begun
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return seconds, cpu
 
 
-def greatest_memory(folder: Path) -> float:
-    """Megabytes of the command's processes."""
+def greatest_memory(made: list[str]) -> float:
+    """Megabytes of a command's processes."""
     most = 0.0
-    with subprocess.Popen(command(folder), stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(made, stdout=subprocess.DEVNULL) as process:
         while process.poll() is None:
             most = max(most, sum(map(megabytes, family(process.pid))))
             time.sleep(0.2)
@@ -186,14 +191,16 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=47)
     parser.add_argument("--seeds", type=int, default=547)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--backend", help="of joblib, such as loky")
     parser.add_argument("--dir", type=Path, help="keep the workspace here, and use it again")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.dir or Path(temporary)
         if not (folder / "judgments").exists():
             print(f"{make(folder, arguments.models, arguments.seeds):,} records")
-        taken = [timed(folder) for _ in range(arguments.repeats)]
-        memory = greatest_memory(folder)
+        made = command(folder, arguments.backend)
+        taken = [timed(made) for _ in range(arguments.repeats)]
+        memory = greatest_memory(made)
     for measured in taken:
         print("{:.2f} s, {:.2f} s of CPU".format(*measured))
     print(f"{memory:.0f} MB")

@@ -186,7 +186,7 @@ def elo_rivals(data, quick: bool) -> tuple[Rival, list[Rival]]:
     orders = np.stack([rng.permutation(len(data)) for _ in range(3)])
     share = 1 / RUNS if quick else 1.0
     return Rival("botchat", lambda: bootstrap_elo(data)), [
-        Rival("botchat, 1 process", lambda: bootstrap_elo(data, workers=1)),
+        Rival("botchat, 1 process", lambda: bootstrap_elo(data, n_jobs=1)),
         Rival("FastChat's way", lambda: fastchat_elo(data, int(RUNS * share), SHUFFLES), share),
         Rival("plain loop", lambda: plain_elo(data, orders), len(orders) / RUNS / SHUFFLES),
         Rival("evalica", lambda: evalica_elo(data, orders[0]), 1 / RUNS / SHUFFLES),

@@ -180,9 +180,6 @@ class ForkBackend(ParallelBackendBase):  # type: ignore[misc]
         future.add_done_callback(callback)
         return future
 
-    apply_async = submit
-    """Its name before joblib 1.5."""
-
     def retrieve_result_callback(self, future: Future[R]) -> R:
         """What a batch returned, or raised."""
         return future.result()

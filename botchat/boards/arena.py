@@ -94,15 +94,11 @@ def rate(
             groups.append([one])
         else:
             group.append(one)
-    bootstraps = [
-        Bootstrap.of([one.cases for one in group], _as_designed(elo, group[0].design))
-        for group in groups
-    ]
-    results = {
-        one.judged.protocol: result
-        for group, of_group in zip(groups, rate_elo(bootstraps), strict=True)
-        for one, result in zip(group, of_group, strict=True)
-    }
+    results: dict[Protocol, EloResult] = {}
+    for group in groups:
+        settings = _as_designed(elo, group[0].design)
+        rated = rate_elo(Bootstrap.of([one.cases for one in group], settings))
+        results |= {one.judged.protocol: result for one, result in zip(group, rated, strict=True)}
     return [
         _arena(
             protocol := one.judged.protocol,
@@ -183,7 +179,7 @@ def from_comparisons(
 
 
 def elo_signature(settings: EloSettings) -> str:
-    """How an Elo was made: ``elo:k32,1000x10|seed:0``, and whatever is not as in the paper."""
+    """How an Elo was made: ``elo:k32,1000x10|seed:0``, with what differs from the paper."""
     paper = EloSettings()
     unusual = [
         f",{name}{getattr(settings, name):g}"
@@ -197,7 +193,7 @@ def elo_signature(settings: EloSettings) -> str:
 
 
 def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
-    """As the whole design would be rated, where a part of it has more of some pairs than others."""
+    """Settings that estimate the Elo of a whole design where some pairs have more than others."""
     return replace(elo, per_pair=design.expected) if design.uneven else elo
 
 
@@ -231,10 +227,10 @@ def _differences(
     measured: Mapping[str, Measured],
     turns: int | None,
 ) -> Floats | None:
-    """Style of the first less the second in each comparison, shape (n, k).
+    """Style of the first less that of the second in each comparison, shape (n, k).
 
-    nan where it was not measured, or at another length: beside a human dialogue both are cut to
-    its end. ``None`` where a whole contestant was not measured.
+    nan where style was not measured, or at another length because both were cut to the end of a
+    human dialogue. ``None`` where a whole contestant was not measured.
     """
     styled = {name for name, found in measured.items() if turns in found.style}
     if turns is None or not styled.issuperset(comparisons.models):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from botchat import parallel
 from botchat.errors import ConfigError, MissingError
@@ -19,7 +20,7 @@ from botchat.pipeline.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Collected, Flags, Verdicts
-from botchat.ratings.comparisons import distinct
+from botchat.ratings.comparisons import Indices, distinct
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
@@ -140,18 +141,18 @@ def read(
             )
     files = {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
     catalogue = catalogue_of(workspace)
-    known = catalogue.among({name for listed in files.values() for name in listed})
-    turns = sorted({protocol.n for protocol in known.values() if protocol.n}, reverse=True)
+    asked = catalogue.among({name for listed in files.values() for name in listed})
+    turns = sorted({protocol.n for protocol in asked.values() if protocol.n}, reverse=True)
     of_pairs = {
         (judge, protocol): path
         for judge, by_protocol in files.items()
         for protocol, path in by_protocol.items()
-        if in_columns and protocol in known and known[protocol].shows != "one"
+        if in_columns and protocol in asked and asked[protocol].shows != "one"
     }
     with parallel.workers() as working:
         megabytes = sum(path.stat().st_size for path in of_pairs.values()) / 1e6
         reading = working.begin(
-            [partial(read_columns, path, known[name]) for (_, name), path in of_pairs.items()],
+            [partial(read_columns, path, asked[name]) for (_, name), path in of_pairs.items()],
             megabytes * _SECONDS_A_MB,
         )
         if for_boards and working.started:
@@ -170,18 +171,27 @@ def read(
                 if (judge, protocol) not in of_pairs
             }
             judged[judge], stale[judge] = _current(made, dialogues)
-        verdicts = dict(zip(of_pairs, reading, strict=True))
+        known = {
+            (judge, protocol): still_there(verdicts, dialogues)
+            for (judge, protocol), verdicts in zip(of_pairs, reading, strict=True)
+        }
+        checks = [
+            currency_task(protocol, verdicts, dialogues)
+            for (_, protocol), verdicts in known.items()
+        ]
         thresholds, n_seeds, measuring = (
             survey_tasks(seeds, dialogues, turns) if for_boards else (Thresholds(), 0, {})
         )
-        measured = working.begin(
-            list(measuring.values()), n_seeds * len(measuring) * _SECONDS_A_DIALOGUE
+        n_verdicts, n_measured = sum(map(len, known.values())), n_seeds * len(measuring)
+        done: Iterator[Any] = working.begin(
+            [*checks, *measuring.values()],
+            n_verdicts * _SECONDS_A_VERDICT + n_measured * _SECONDS_A_DIALOGUE,
         )
         columns: dict[str, dict[str, Verdicts]] = {judge: {} for judge in files}
-        for (judge, protocol), found in verdicts.items():
-            columns[judge][protocol], n_stale = current_columns(protocol, found, dialogues)
-            stale[judge] += n_stale
-        survey = Survey(thresholds, n_seeds, dict(zip(measuring, measured, strict=True)))
+        for (judge, protocol), verdicts in known.items():
+            columns[judge][protocol] = verdicts.only(next(done))
+            stale[judge] += len(verdicts) - len(columns[judge][protocol])
+        survey = Survey(thresholds, n_seeds, dict(zip(measuring, done, strict=True)))
         small = not working.started
     if not judges:
         # The page opens with the judge who has judged most.
@@ -231,6 +241,7 @@ SAMPLE = 6_000
 
 _SECONDS_A_DIALOGUE = 1.5e-4
 _SECONDS_A_MB = 4e-3
+_SECONDS_A_VERDICT = 1e-6
 _SECONDS_A_CHART = 0.2
 """CPU time of measuring, reading and drawing on a core of 2023."""
 
@@ -271,13 +282,8 @@ def read_columns(path: Path, protocol: Protocol) -> Verdicts:
     return collected.verdicts()
 
 
-def current_columns(
-    protocol: str, verdicts: Verdicts, dialogues: Dialogues
-) -> tuple[Verdicts, int]:
-    """The verdicts on dialogues as they are now, and how many are on others.
-
-    Verdicts on a contestant or seed that is not there any more are neither.
-    """
+def still_there(verdicts: Verdicts, dialogues: Dialogues) -> Verdicts:
+    """Those on dialogues that are still there."""
     there = np.array(
         [
             [seed_id in dialogues.get(name, {}) for seed_id in verdicts.seed_ids]
@@ -286,13 +292,12 @@ def current_columns(
         dtype=bool,
     ).reshape(len(verdicts.contestants), len(verdicts.seed_ids))
     both = there[verdicts.first, verdicts.seed] & there[verdicts.second, verdicts.seed]
-    known = verdicts if both.all() else verdicts.only(both)
-    current = known.only(_is_current(protocol, known, dialogues))
-    return current, len(known) - len(current)
+    return verdicts if both.all() else verdicts.only(both)
 
 
-def _is_current(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Flags:
-    """Whether each is on the dialogues as they are; what is shown of one is digested once."""
+def currency_task(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Callable[[], Flags]:
+    """What tells which verdicts are on the dialogues as they are now, shape (n,)."""
+    # What is shown of one dialogue is digested once.
     n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0)) + 1
     shown = np.concatenate([verdicts.first, verdicts.second]) * n + np.tile(verdicts.seed, 2)
     keys, place = distinct(shown * longest + np.tile(verdicts.shown, 2))
@@ -302,6 +307,17 @@ def _is_current(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Flag
         contestant, seed = divmod(dialogue, n)
         whole = dialogues[verdicts.contestants[contestant]][verdicts.seed_ids[seed]]
         digests.append(dialogue_digest(whole.utterances[:end]))
-    first, second = place.reshape(2, -1).tolist()
-    now = np.frombuffer(digests_of_pairs(protocol, digests, first, second), dtype=">u8")
-    return np.asarray(verdicts.case == now)
+    first, second = place.reshape(2, -1)
+    return partial(_are_of, protocol, digests, first, second, verdicts.case)
+
+
+def _are_of(
+    protocol: str,
+    digests: Sequence[bytes],
+    first: Indices,
+    second: Indices,
+    case: npt.NDArray[np.uint64],
+) -> Flags:
+    """Which cases are on these pairs of digests."""
+    now = digests_of_pairs(protocol, digests, first.tolist(), second.tolist())
+    return np.asarray(case == np.frombuffer(now, dtype=">u8"))

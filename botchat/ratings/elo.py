@@ -1,13 +1,12 @@
 """Bootstrap Elo exactly as BotChat's Appendix A defines it, played for many shuffles at once.
 
-Elo as such depends on the order of play, and a set of comparisons has none. Bootstrap Elo shuffles
-all comparisons, plays them once from equal ratings, and reports the median over 1000 shuffles;
-the paper repeats that ten times and reports the mean.
+Elo depends on the order of play, and a set of comparisons has none. Bootstrap Elo shuffles all
+comparisons, plays them once from equal ratings, and reports the median over 1000 shuffles; the
+paper repeats that ten times and reports the mean.
 
-An update of size K pulls every rating towards the truth, so what came long ago is forgotten: with
-K = 32 and 14 models the last 3,800 games of a shuffle give its final ratings to 1e-6. Only that
-tail is drawn and played, from about where ratings settle, after checking on pilot shuffles that it
-suffices.
+An update of size K pulls every rating towards the truth, so early games are forgotten: with K = 32
+and 14 models the last 3,800 games of a shuffle give its final ratings to 1e-6. Only that end is
+drawn and played, from about where ratings settle; pilot shuffles check that it is long enough.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,8 +27,8 @@ from botchat.ratings.bradley_terry import maximise, tables
 from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
 
 _TOLERANCE = 1e-6
-"""Elo by which a pilot's end may miss that of a longer tail. On the published tables pilots miss by
-2e-7, the worst of 10,000 shuffles by 4e-6, medians by 3e-7."""
+"""Elo by which a pilot's rating may differ from that of a longer end. On the published tables it
+differs by 2e-7, the worst of 10,000 shuffles by 4e-6, medians by 3e-7."""
 _PILOTS = 16
 _BLOCK = 2500
 """Shuffles played side by side: enough to hide numpy's cost per call, few enough for the cache."""
@@ -54,9 +53,9 @@ class EloSettings:
     resample: bool = False
     """Draw comparisons with replacement instead of shuffling them (not the paper's protocol)."""
     per_pair: int | None = None
-    """Draw so many of every pair that was compared, on average: a pair at random, then one of its
-    comparisons, with replacement (not the paper's protocol). The Elo of a whole design from a part
-    that has more of some pairs than of others."""
+    """Draw so many of every compared pair, on average: a pair at random, then one of its
+    comparisons, with replacement (not the paper's protocol). Estimates the Elo of a whole design
+    from a part that has more of some pairs than of others."""
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -79,11 +78,9 @@ class EloResult:
     ``rating``: mean over runs of the run's median over shuffles, shape (m,).
     ``run_ratings``: the medians, shape (runs, m). ``run_std``: their standard deviation over runs
     (n - 1; nan for one run), shape (m,).
-    ``spread_low``, ``spread_high``: 2.5 and 97.5 percentiles over all shuffles, shape (m,). They
-    show how much the order of play matters. They are NOT a confidence interval: they hardly
-    shrink with more comparisons.
-    ``n_played``: cases of each shuffle's end that were played, those without a result among them;
-    all of a shuffle or fewer.
+    ``spread_low``, ``spread_high``: 2.5 and 97.5 percentiles over all shuffles, shape (m,): how
+    much the order of play matters. NOT a confidence interval: more comparisons hardly shrink them.
+    ``n_played``: cases of each shuffle's end that were played, with or without a result.
     """
 
     settings: EloSettings
@@ -107,14 +104,14 @@ def bootstrap_elo(
     A worker holds at most 64 MB of drawn games. Raises `MissingError` if there is no comparison.
     """
     cases = Cases(comparisons, np.arange(len(comparisons)), len(comparisons))
-    return rate([Bootstrap.of([cases], settings)], n_jobs)[0][0]
+    return rate(Bootstrap.of([cases], settings), n_jobs)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Comparisons among cases that are shuffled, of which others have no result.
+    """Comparisons among ``n`` shuffled cases, of which others have no result.
 
-    ``place``: each comparison's among the cases, shape (n,). ``n``: of cases.
+    ``place``: each comparison's place among the cases, shape (comparisons,).
     """
 
     comparisons: Comparisons
@@ -124,7 +121,7 @@ class Cases:
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Shuffles of some cases and what is played in them; ``length``: games of each one's end."""
+    """Shuffles of some cases, and what is played in them; ``length``: games of each one's end."""
 
     games: tuple[_Games, ...]
     settings: EloSettings
@@ -132,15 +129,12 @@ class Bootstrap:
 
     @classmethod
     def of(cls, rated: Sequence[Cases], settings: EloSettings | None = None) -> Bootstrap:
-        """Of sets of comparisons that share one order, as half of the time goes into drawing it.
+        """Sets of comparisons that share one order, as drawing it takes half of the time.
 
-        It is as if a shuffle of the cases were read once for each set, passing over the cases
-        without a result. ``rated``: the same number of cases each; one set where
-        ``settings.per_pair`` is given.
+        A shuffle of the cases is read once for each set, passing over cases without a result.
+        ``rated``: as many cases in each set; one set where ``settings.per_pair`` is given.
         """
         settings = settings or EloSettings()
-        for cases in rated:
-            cases.comparisons.need_some()
         games = tuple(_Games.of(cases, settings) for cases in rated)
         guessed = (
             _guess_length(cases.comparisons, of_cases, settings)
@@ -156,32 +150,27 @@ class Bootstrap:
     @property
     def whole(self) -> bool:
         """Whether all games of a shuffle are played."""
-        return self.length == self.games[0].in_shuffle(self.settings)
+        return self.length == self.games[0].in_shuffle
 
     def lengthened(self, miss: float) -> Bootstrap:
-        """With a longer end where pilots miss by more than the tolerance."""
-        if miss <= _TOLERANCE:
-            return self
-        # By what the miss asks for: a little where it is small, twice if nothing is forgotten.
+        """With longer ends, as pilots differ by ``miss``, which is above the tolerance."""
+        # A little longer where the miss is small, twice as long where nothing is forgotten.
         n_models = max(len(games.models) for games in self.games)
         more = math.log(n_models * miss / _TOLERANCE) / _to_forget(n_models, self.settings)
         length = math.ceil(self.length * (1 + min(1, more)))
-        return replace(
-            self, length=_no_more_than_all(length, self.games[0].in_shuffle(self.settings))
-        )
+        return replace(self, length=_no_more_than_all(length, self.games[0].in_shuffle))
 
     def start(self, games: _Games, width: int) -> Floats | None:
-        """Ratings before the games that are played, shape (width, n_players).
+        """Ratings before the games that are played, shape (width, n_players); None: all equal.
 
-        Before all games they are equal: None. An end's start is near where ratings settle, because
-        the error of a nearer start is forgotten sooner.
+        An end starts near where ratings settle, as the error of a nearer start is forgotten sooner.
         """
-        settings = self.settings
         if self.whole:
             return None
-        level = settings.init + settings.scale / math.log(10) * (games.level - games.level.mean())
-        ratings = np.full((width, games.n_players), settings.init)
-        ratings[:, : len(level)] = level
+        init, scale = self.settings.init, self.settings.scale
+        ratings = np.full((width, games.n_players), init)
+        logits = games.level - games.level.mean()
+        ratings[:, : len(logits)] = init + scale / math.log(10) * logits
         return ratings
 
     def blocks(self, n_jobs: int) -> list[range]:
@@ -193,57 +182,42 @@ class Bootstrap:
         return [range(low, high) for low, high in pairwise(edges)]
 
 
-def rate(bootstraps: Sequence[Bootstrap], n_jobs: int | None = None) -> list[list[EloResult]]:
-    """Play bootstraps at the same time; the results of each, one for each of its sets."""
+def rate(bootstrap: Bootstrap, n_jobs: int | None = None) -> list[EloResult]:
+    """Play all shuffles; the result of each set."""
+    settings = bootstrap.settings
     with parallel.workers(n_jobs) as working:
         while True:
-            pilots = [partial(_miss, each) for each in bootstraps]
-            blocks = [
-                [partial(_play_block, each, block) for block in each.blocks(working.n_jobs)]
-                for each in bootstraps
-            ]
-            n_games = sum(each.length * each.n_shuffles * len(each.games) for each in bootstraps)
-            # Blocks do not wait for the pilots, whose end is seldom too short.
+            blocks = [partial(_play_block, bootstrap, b) for b in bootstrap.blocks(working.n_jobs)]
+            n_games = bootstrap.length * bootstrap.n_shuffles * len(bootstrap.games)
+            # Blocks do not wait for the pilots, as an end is seldom too short.
             played: Iterator[Any] = working.begin(
-                [*pilots, *chain.from_iterable(blocks)], n_games * _SECONDS_A_GAME
+                [partial(_miss, bootstrap), *blocks], n_games * _SECONDS_A_GAME
             )
-            misses = [next(played) for _ in pilots]
-            if max(misses, default=0) <= _TOLERANCE:
-                return [
-                    _results(each, [next(played) for _ in of_it])
-                    for each, of_it in zip(bootstraps, blocks, strict=True)
-                ]
-            bootstraps = [
-                each.lengthened(miss) for each, miss in zip(bootstraps, misses, strict=True)
-            ]
-
-
-def _results(bootstrap: Bootstrap, played: Sequence[Sequence[Floats]]) -> list[EloResult]:
-    """Results from the final ratings of blocks, each of all sets, shape (shuffles, m)."""
-    return [
-        _result(games, bootstrap, np.concatenate(parts))
-        for games, parts in zip(bootstrap.games, zip(*played, strict=True), strict=True)
-    ]
-
-
-def _result(games: _Games, bootstrap: Bootstrap, finals: Floats) -> EloResult:
-    """Statistics of the final ratings of all shuffles, shape (runs * shuffles, m)."""
-    settings = bootstrap.settings
-    finals = finals.reshape(settings.runs, settings.shuffles, -1)
-    medians = np.median(finals, axis=1)
-    one_run = np.full(len(games.models), np.nan)
-    low, high = np.percentile(finals, (2.5, 97.5), axis=(0, 1))
-    return EloResult(
-        settings,
-        games.models,
-        rating=medians.mean(axis=0),
-        run_ratings=medians,
-        run_std=medians.std(axis=0, ddof=1) if settings.runs > 1 else one_run,
-        spread_low=low,
-        spread_high=high,
-        n_comparisons=games.n_comparisons,
-        n_played=bootstrap.length,
-    )
+            miss = next(played)
+            if miss <= _TOLERANCE:
+                break
+            bootstrap = bootstrap.lengthened(miss)
+        finals = [np.concatenate(parts) for parts in zip(*played, strict=True)]
+    results = []
+    for games, final in zip(bootstrap.games, finals, strict=True):
+        by_run = final.reshape(settings.runs, settings.shuffles, -1)
+        medians = np.median(by_run, axis=1)
+        one_run = np.full(len(games.models), np.nan)
+        low, high = np.percentile(by_run, (2.5, 97.5), axis=(0, 1))
+        results.append(
+            EloResult(
+                settings,
+                games.models,
+                rating=medians.mean(axis=0),
+                run_ratings=medians,
+                run_std=medians.std(axis=0, ddof=1) if settings.runs > 1 else one_run,
+                spread_low=low,
+                spread_high=high,
+                n_comparisons=games.n_comparisons,
+                n_played=bootstrap.length,
+            )
+        )
+    return results
 
 
 def play(
@@ -263,16 +237,18 @@ def play(
 class _Games:
     """Cases as kinds of game: (winner, loser, decided). A tie has decided = 0.
 
-    Where cases have no result, that is a tie of two that nobody else meets, numbers m and m + 1: it
-    moves nobody. ``n_players``: m, or those two more. ``level``: logits about which ratings settle,
-    shape (m,). ``kind``: the kind of each case, shape (n,). ``by_pair``: where games are drawn by
-    pair, comparisons sorted by pair, shape (n,), else none; ``begin``: where each pair's begin in
-    it, and its length, shape (pairs + 1,). The others: one entry a kind.
+    A case without a result is a tie of two players whom nobody else meets, numbers m and m + 1, so
+    that it changes no model's rating. ``n_players``: m, or those two more. ``in_shuffle``: games of
+    a whole shuffle. ``level``: logits about which ratings settle, shape (m,). ``kind``: the kind of
+    each case, shape (n,). Where games are drawn by pair, ``by_pair``: comparisons sorted by pair,
+    shape (n,), and ``begin``: where each pair's begin in it, and its length, shape (pairs + 1,).
+    ``winner``, ``loser``, ``decided``: one entry a kind.
     """
 
     models: tuple[str, ...]
     n_comparisons: int
     n_players: int
+    in_shuffle: int
     level: Floats
     kind: npt.NDArray[np.unsignedinteger]
     by_pair: Indices
@@ -284,6 +260,7 @@ class _Games:
     @classmethod
     def of(cls, cases: Cases, settings: EloSettings) -> _Games:
         comparisons, m = cases.comparisons, len(cases.comparisons.models)
+        comparisons.need_some()
         ahead = comparisons.result >= TIE
         winner = np.where(ahead, comparisons.first, comparisons.second)
         loser = np.where(ahead, comparisons.second, comparisons.first)
@@ -292,8 +269,10 @@ class _Games:
         ordered, decided = np.divmod(kinds, 2)
         winner, loser, n_players = ordered // m, ordered % m, m
         by_pair = begin = np.empty(0, dtype=np.intp)
+        in_shuffle = cases.n
         if settings.per_pair is not None:
             by_pair, begin = _sorted_by_pair(comparisons)
+            in_shuffle = settings.per_pair * (len(begin) - 1)
         elif cases.n > len(kind):
             with_result, kind = kind, np.full(cases.n, len(kinds))
             kind[cases.place] = with_result
@@ -303,6 +282,7 @@ class _Games:
             comparisons.models,
             len(comparisons),
             n_players,
+            in_shuffle,
             maximise(*(table[None] for table in tables(comparisons, 1.0)))[0],
             kind.astype(np.min_scalar_type(len(kinds))),
             by_pair,
@@ -312,19 +292,13 @@ class _Games:
             decided.astype(np.float64),
         )
 
-    def in_shuffle(self, settings: EloSettings) -> int:
-        """Games of a whole shuffle, those without a result among them."""
-        if settings.per_pair is None:
-            return len(self.kind)
-        return settings.per_pair * (len(self.begin) - 1)
-
 
 def _sorted_by_pair(comparisons: Comparisons) -> tuple[Indices, Indices]:
-    """Comparisons sorted by pair, and where each pair's begin."""
+    """``by_pair`` and ``begin`` of `_Games`."""
     low, high, _ = comparisons.oriented()
     key = low * len(comparisons.models) + high
     _, seen, pair = np.unique(key, return_index=True, return_inverse=True)
-    # Numbered as they come: names of models do not decide what is drawn.
+    # Pairs are numbered as they come, so that names of models do not decide what is drawn.
     pair = np.argsort(np.argsort(seen))[pair]
     begin = np.concatenate([[0], np.cumsum(np.bincount(pair))])
     return np.argsort(pair, kind="stable"), begin
@@ -342,7 +316,7 @@ def _play(
 
     With x = (a - b) ln10 / (2 scale), the winner's rating a moves by K (1 - E) = K/2 (1 - tanh x),
     in a tie by K/2 (0 - tanh x). Ratings are kept in units of x, all shuffles in one flat array,
-    and every step works in place: at this size a call costs as much as its arithmetic.
+    and every step works in place, because here a numpy call costs as much as its arithmetic.
     """
     width, m = kinds.shape[1], games.n_players
     unit = math.log(10) / (2 * settings.scale)
@@ -412,19 +386,19 @@ def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings
     q = K ln10 / scale · E(1 - E). On average errors follow the weighted graph's Laplacian, and its
     smallest eigenvalue above 0 is the rate at which the slowest of them dies.
     """
-    n, m = len(drawn.kind), len(comparisons.models)
+    m = len(comparisons.models)
     pair = comparisons.first * m + comparisons.second
     games = np.bincount(pair, minlength=m * m).reshape(m, m)
     score = np.bincount(pair, weights=comparisons.result, minlength=m * m).reshape(m, m)
     score = score + (games - score).T
     games = games + games.T
     expected = (score + TIE) / (games + WIN)
-    share = games / n if settings.per_pair is None else (games > 0) / (len(drawn.begin) - 1)
+    by_case = games / len(drawn.kind)
+    share = by_case if settings.per_pair is None else (games > 0) / (len(drawn.begin) - 1)
     weight = share * settings.k * math.log(10) / settings.scale * expected * (1 - expected)
     rates = np.linalg.eigvalsh(np.diag(weight.sum(axis=1)) - weight)
     rate = rates[rates > rates[-1] * 1e-9].min()
-    forgotten = math.ceil(_to_forget(m, settings) / rate)
-    return _no_more_than_all(forgotten, drawn.in_shuffle(settings))
+    return _no_more_than_all(math.ceil(_to_forget(m, settings) / rate), drawn.in_shuffle)
 
 
 def _to_forget(n_models: int, settings: EloSettings) -> float:
@@ -436,7 +410,7 @@ def _to_forget(n_models: int, settings: EloSettings) -> float:
 
 
 def _no_more_than_all(length: int, n: int) -> int:
-    """Beyond half of the games, all: a tail saves little, and leaves nothing to check it with."""
+    """``length`` up to half of all n games, else n: a long end saves little and needs a check."""
     return n if 2 * length > n else length
 
 
@@ -444,30 +418,18 @@ def _miss(bootstrap: Bootstrap) -> float:
     """Greatest difference of pilot shuffles' ratings from ends of this length and twice that."""
     if bootstrap.whole:
         return 0.0
-    double = replace(bootstrap, length=2 * bootstrap.length)
-    drawn = _draw(double, range(bootstrap.n_shuffles, bootstrap.n_shuffles + _PILOTS))
-    return max(
-        _pilots_miss(games, kinds, bootstrap, double)
-        for games, kinds in zip(bootstrap.games, drawn, strict=True)
-    )
-
-
-def _pilots_miss(
-    games: _Games,
-    kinds: npt.NDArray[np.unsignedinteger],
-    bootstrap: Bootstrap,
-    double: Bootstrap,
-) -> float:
     settings, length = bootstrap.settings, bootstrap.length
-    start = bootstrap.start(games, _PILOTS)
-    assert start is not None  # not all games
-    before = start.copy()
-    before[:, : len(games.level)] = _play(
-        games, kinds[:length], settings, double.start(games, _PILOTS)
-    )
-    starts = np.concatenate([before, start])
-    ends = _play(games, np.hstack([kinds[length:]] * 2), settings, starts)
-    return float(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max())
+    double = replace(bootstrap, length=2 * length)
+    drawn = _draw(double, range(bootstrap.n_shuffles, bootstrap.n_shuffles + _PILOTS))
+    misses = []
+    for games, kinds in zip(bootstrap.games, drawn, strict=True):
+        start = bootstrap.start(games, 2 * _PILOTS)
+        assert start is not None  # not all games
+        before = _play(games, kinds[:length], settings, double.start(games, _PILOTS))
+        start[:_PILOTS, : len(games.level)] = before
+        ends = _play(games, np.hstack([kinds[length:]] * 2), settings, start)
+        misses.append(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max())
+    return float(max(misses))
 
 
 Draw: TypeAlias = Callable[[np.random.Generator], Indices]
@@ -486,14 +448,14 @@ def end_of_resample(n: int, length: int) -> Draw:
 
 
 def end_of_alike(by_pair: Indices, begin: Indices, length: int) -> Draw:
-    """Draw the last ``length`` comparisons, the last one first, so that all pairs are as likely.
+    """Draw the last ``length`` comparisons, the last one first, all pairs equally likely.
 
-    ``by_pair``: comparisons, sorted by pair; ``begin``: where each pair's begin, and its length.
+    ``by_pair``, ``begin``: as in `_Games`.
     """
     begin, size = begin[:-1], np.diff(begin)
 
     def draw(rng: np.random.Generator) -> Indices:
-        # One number tells pair and comparison, so that a stream gives one end for any length.
+        # One number gives pair and comparison, so that a stream gives the same end for any length.
         pair, within = np.divmod(rng.random(length)[::-1] * len(begin), 1)
         chosen = pair.astype(np.intp)
         place = begin[chosen] + (within * size[chosen]).astype(np.intp)
@@ -505,8 +467,8 @@ def end_of_alike(by_pair: Indices, begin: Indices, length: int) -> Draw:
 def end_of_shuffle(n: int, length: int) -> Draw:
     """Draw the last ``length`` entries of a random order of 0..n-1.
 
-    Draws with replacement, the last entry first, and skips what was drawn before: that is drawing
-    without replacement, and for a short end ten times cheaper than a whole order. Where more than
+    Draws with replacement, the last entry first, and skips what was drawn before, which is drawing
+    without replacement and for a short end ten times cheaper than a whole order. Where more than
     half is wanted the rest is shuffled. A stream gives the end of the same order for any length.
     """
     drawn_length = min(length, n // 2)

@@ -162,7 +162,7 @@ def test_cases_without_a_result_are_passed_over():
     n = rated[0].n
     draw = elo.end_of_shuffle(n, n)
     orders = [draw(elo.stream(s.seed, number)) for number in range(s.runs * s.shuffles)]
-    for cases, result in zip(rated, engine.rate([engine.Bootstrap.of(rated, s)])[0], strict=True):
+    for cases, result in zip(rated, engine.rate(engine.Bootstrap.of(rated, s)), strict=True):
         place = {case: game for game, case in enumerate(cases.place.tolist())}
         ends = [
             plain_elo(cases.comparisons, [place[case] for case in order if case in place], s)
@@ -177,9 +177,9 @@ def test_cases_without_a_result_are_passed_over():
 def test_arenas_that_are_shuffled_together_are_rated_as_alone(s):
     """Where a tail is played it is as long as the slowest needs, which moves nobody by 1e-6."""
     rated = [some_of(simulated(8, 444, seed, seed / 2), seed, 0.05) for seed in (1, 2, 3)]
-    together = engine.rate([engine.Bootstrap.of(rated, s)])[0]
+    together = engine.rate(engine.Bootstrap.of(rated, s))
     for cases, result in zip(rated, together, strict=True):
-        ((alone,),) = engine.rate([engine.Bootstrap.of([cases], s)])
+        (alone,) = engine.rate(engine.Bootstrap.of([cases], s))
         assert alone.n_played <= result.n_played < cases.n / 2
         np.testing.assert_allclose(result.run_ratings, alone.run_ratings, rtol=0, atol=1e-6)
 
@@ -303,7 +303,8 @@ def test_every_pair_is_drawn_alike():
     )
     cases = engine.Cases(comparisons, np.arange(8), 8)
     games = engine._Games.of(cases, EloSettings(per_pair=50))
-    assert games.in_shuffle(EloSettings(per_pair=7)) == 21
+    assert games.in_shuffle == 150
+    assert engine._Games.of(cases, EloSettings(per_pair=7)).in_shuffle == 21
     drawn = elo.end_of_alike(games.by_pair, games.begin, 30_000)(np.random.default_rng(0))
     share = np.bincount(drawn, minlength=8) / len(drawn)
     np.testing.assert_allclose(share, [1 / 15] * 5 + [1 / 3, 1 / 6, 1 / 6], atol=0.01)
@@ -360,7 +361,7 @@ def test_result_carries_its_settings():
 def test_blocks_cover_and_fit_in_memory():
     """Blocks cover all shuffles in order, evenly, and none holds more than 64 MB of games."""
     whole = engine.Bootstrap.of([some_of(simulated(14, PER_PAIR), 1, 0)])
-    bootstrap = replace(whole, length=whole.games[0].in_shuffle(whole.settings))
+    bootstrap = replace(whole, length=whole.games[0].in_shuffle)
     assert bootstrap.length == 40_404
     blocks = bootstrap.blocks(3)
     assert [number for block in blocks for number in block] == list(range(10_000))

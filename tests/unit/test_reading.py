@@ -81,7 +81,9 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     path = workspace.judgments_path("set", protocol, JUDGE)
     asked = Catalogue().find(protocol)
     assert asked is not None
-    return read_set.current_columns(protocol, read_set.read_columns(path, asked), dialogues)
+    known = read_set.still_there(read_set.read_columns(path, asked), dialogues)
+    current = known.only(read_set.currency_task(protocol, known, dialogues)())
+    return current, len(known) - len(current)
 
 
 def survey(records: Made, turns: list[int]) -> flagged.Survey:
