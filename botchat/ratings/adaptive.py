@@ -23,7 +23,7 @@ import numpy.typing as npt
 from botchat.errors import ConfigError
 from botchat.ratings import full_board
 from botchat.ratings.bradley_terry import has_maximum, tables
-from botchat.ratings.comparisons import Comparisons, Floats, Indices, together
+from botchat.ratings.comparisons import Comparisons, Floats, Indices
 
 ELO = 400 / math.log(10)
 """Rating points in one logit."""
@@ -191,9 +191,9 @@ class AdaptiveDesign:
         self._limit = min(self._size, settings.budget or self._size)
         self._fresh, self._audited = np.zeros((2, len(self._low)), dtype=np.intp)
         self._orders: dict[int, npt.NDArray[np.integer]] = {}
-        self._told: list[Comparisons] = [] if known is None else [known]
+        none = np.zeros(0, dtype=np.intp)
+        self._told = known or Comparisons(self.models, none, none, np.zeros(0), none)
         self._open: Asked | None = None
-        self._look: tuple[State, Floats] | None = None
         self._latent: full_board.Latent | None = None
         self._held = 0
 
@@ -214,33 +214,31 @@ class AdaptiveDesign:
         asked, result = self._open, np.asarray(result, dtype=np.float64)
         if asked is None or result.shape != (len(asked),):
             raise ValueError(f"{result.shape} results told, {len(asked or ())} asked for")
-        read = ~np.isnan(result)
-        self._told.append(
-            Comparisons(
-                self.models, asked.first[read], asked.second[read], result[read], asked.seed[read]
-            )
+        read, told = ~np.isnan(result), self._told
+        assert told.cluster is not None, "checked at the start"
+        self._told = Comparisons(
+            self.models,
+            np.append(told.first, asked.first[read]),
+            np.append(told.second, asked.second[read]),
+            np.append(told.result, result[read]),
+            np.append(told.cluster, asked.seed[read]),
         )
         lost = asked.first[~read], asked.second[~read]
         np.subtract.at(self._population, lost, 1)
         np.subtract.at(self._population, lost[::-1], 1)
-        self._open = self._look = None
+        self._open = None
+        vars(self).pop("_looked", None)
 
     @property
     def state(self) -> State:
         """What is known from the results told."""
         return self._looked[0]
 
-    @property
+    @cached_property
     def _looked(self) -> tuple[State, Floats]:
-        """The state, and the gain of one more comparison of each pair."""
-        if self._look is None:
-            self._look = self._estimated()
-        return self._look
-
-    def _estimated(self) -> tuple[State, Floats]:
+        """The state, and the gain of one more comparison of each pair; `tell` drops it."""
         target = self._settings.target or Target()
-        comparisons = together(self.models, self._told)
-        board = full_board.estimate(comparisons, self._population, self._latent)
+        board = full_board.estimate(self._told, self._population, self._latent)
         low, high = self._low, self._high
         counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
         made = int(self._made.sum())
@@ -263,7 +261,7 @@ class AdaptiveDesign:
             swaps=int(np.quantile(counts, target.confidence, method="inverted_cdf")),
             probability=probability,
             finished=finished,
-            warning=self._warning(comparisons, board.strength),
+            warning=self._warning(board.strength),
         )
         variance = board.variance
         weight = np.zeros_like(variance)
@@ -336,9 +334,9 @@ class AdaptiveDesign:
             self._orders[pair] = seeds.astype(np.min_scalar_type(seeds.max()))
         return self._orders[pair]
 
-    def _warning(self, comparisons: Comparisons, strength: Floats) -> str:
+    def _warning(self, strength: Floats) -> str:
         """What more comparisons with these opponents would not tell either."""
-        games, score = (table.sum(axis=1) for table in tables(comparisons, 1.0))
+        games, score = (table.sum(axis=1) for table in tables(self._told, 1.0))
         placed = range(len(self.models)) if self._added is None else [self._added]
         for i in placed:
             for points, what in ((0.0, "lost"), (games[i], "won")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -100,21 +100,6 @@ class Comparisons:
             raise MissingError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
-
-
-def together(models: tuple[str, ...], parts: Sequence[Comparisons]) -> Comparisons:
-    """One part after the other; all have these models, and seeds. No parts: no comparisons."""
-    clusters = [part.cluster for part in parts if part.cluster is not None]
-    if any(part.models != models for part in parts) or len(clusters) < len(parts):
-        raise ValueError("comparisons need seeds and the same models to be put together")
-    nothing = np.zeros(0, dtype=np.intp)
-    return Comparisons(
-        models,
-        np.concatenate([nothing, *(part.first for part in parts)]),
-        np.concatenate([nothing, *(part.second for part in parts)]),
-        np.concatenate([np.zeros(0), *(part.result for part in parts)]),
-        np.concatenate([nothing, *clusters]),
-    )
 
 
 def distinct(labels: Indices) -> tuple[Indices, Indices]:

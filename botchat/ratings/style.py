@@ -45,8 +45,9 @@ class StyleResult:
 
     ``adjusted``: the ratings; their intervals include the uncertainty of the coefficients.
     ``scale``: root mean square difference of each feature in its own unit, shape (k,).
-    ``coefficient``: rating points for one ``scale`` more, and ``std_error``, clustered as the
-    ratings are, shape (k,); nan for a feature without a coefficient.
+    ``coefficient``: rating points for one ``scale`` more, and its ``std_error``, clustered as the
+    ratings are, shape (k,); nan for a feature without a coefficient. ``low``, ``high``: ends of its
+    interval.
     ``warning``: what these comparisons cannot tell, one line or "".
     """
 
@@ -55,17 +56,9 @@ class StyleResult:
     scale: Floats
     coefficient: Floats
     std_error: Floats
+    low: Floats
+    high: Floats
     warning: str
-
-    @property
-    def low(self) -> Floats:
-        """Lower end of each coefficient's interval, shape (k,)."""
-        return self.coefficient - self.adjusted.width * self.std_error
-
-    @property
-    def high(self) -> Floats:
-        """Upper end of each coefficient's interval, shape (k,)."""
-        return self.coefficient + self.adjusted.width * self.std_error
 
 
 def fit_style(
@@ -120,7 +113,17 @@ def fit_style(
         n_clusters=n_clusters,
         warning=warning,
     )
-    return StyleResult(adjusted, tuple(features), scale, coefficient, std_error, "; ".join(said))
+    half = adjusted.width * std_error
+    return StyleResult(
+        adjusted,
+        tuple(features),
+        scale,
+        coefficient,
+        std_error,
+        low=coefficient - half,
+        high=coefficient + half,
+        warning="; ".join(said),
+    )
 
 
 @dataclass(frozen=True, eq=False)
