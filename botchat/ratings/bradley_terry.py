@@ -11,7 +11,6 @@ times those of independent comparisons.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -177,45 +176,37 @@ def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = 
     comparisons.need_some()
     games, score = tables(comparisons, settings.tie_weight)
     start = maximise(games[None], score[None])
-    theta = [maximise(*batch, start) for batch in _resampled(comparisons, settings)]
-    return settings.mean + settings.elo * _centred_rows(np.concatenate(theta))
-
-
-def _resampled(
-    comparisons: Comparisons, settings: BradleyTerrySettings
-) -> Iterator[tuple[Floats, Floats]]:
-    """Batches of resampled tables: games and score, shape (batch, m, m) each."""
     m = len(comparisons.models)
     low, high, scored = comparisons.oriented()
     pairs, pair = distinct(low * m + high)
     low, high = pairs // m, pairs % m
+    shape: tuple[int, ...]
     if comparisons.cluster is None:
         # Only the counts of a pair's losses, ties and wins matter.
         counts = np.bincount(3 * pair + (2 * scored).astype(np.intp), minlength=3 * len(pairs))
-        n, chance = len(pair), counts / len(pair)
+        n, chance, shape = len(pair), counts / len(pair), (-1, len(pairs), 3)
+        tie = settings.tie_weight
+        of_units = [np.array([1, tie, 1]), np.array([0, tie / 2, 1])]
     else:
         seeds, seed = distinct(comparisons.cluster)
-        n, chance = len(seeds), np.full(len(seeds), 1 / len(seeds))
+        n, chance, shape = len(seeds), np.full(len(seeds), 1 / len(seeds)), (-1, len(seeds))
         weight = weights(comparisons, settings.tie_weight)
-        of_seeds = [
+        of_units = [
             sums(seed * len(pairs) + pair, values, n * len(pairs)).reshape(n, -1)
             for values in (weight, weight * scored)
         ]
     rng = np.random.default_rng(settings.seed)
     batch = max(1, _BATCH // (m * m))
+    theta = []
     for begin in range(0, settings.resamples, batch):
         size = min(batch, settings.resamples - begin)
-        drawn = rng.multinomial(n, chance, size=size).astype(np.float64)
-        if comparisons.cluster is None:
-            loss, tie, win = np.moveaxis(drawn.reshape(len(drawn), -1, 3), -1, 0)
-            played = loss + settings.tie_weight * tie + win
-            won = settings.tie_weight / 2 * tie + win
-        else:
-            played, won = (drawn @ each for each in of_seeds)
-        games, score = np.zeros((2, len(played), m, m))
+        drawn = rng.multinomial(n, chance, size=size).astype(np.float64).reshape(shape)
+        played, won = (drawn @ each for each in of_units)
+        games, score = np.zeros((2, size, m, m))
         games[:, low, high] = games[:, high, low] = played
         score[:, low, high], score[:, high, low] = won, played - won
-        yield games, score
+        theta.append(maximise(games, score, start))
+    return settings.mean + settings.elo * _centred_rows(np.concatenate(theta))
 
 
 def scores_by_cluster(comparisons: Comparisons, residual: Floats) -> Floats:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,8 +87,7 @@ class FullBoard:
         return differences(self.covariance)
 
 
-@dataclass(frozen=True, eq=False)
-class Latent:
+class Latent(NamedTuple):
     """Strengths and tie thresholds, shape (m,); ``spread`` of strengths, ``misfit``; in logits."""
 
     strength: Floats
@@ -145,13 +145,10 @@ def estimate(
     doubled = np.asarray(doubled + doubled.T, dtype=np.float64)
 
     ties = games - decided
-    found = start or _first_guess(games, score, ties, population)
-    strength, threshold = found.strength, found.threshold
-    spread, misfit = found.spread, found.misfit
+    strength, threshold, spread, misfit = start or _first_guess(games, score, ties, population)
     for _ in range(_ROUNDS):
-        apart = strength[:, None] - strength[None, :]
-        threshold = _thresholds(threshold, apart, games, ties)
-        expected, slope, variance = _rates(apart, threshold, games, ties)
+        threshold = _thresholds(threshold, strength, games, ties)
+        expected, slope, variance = _rates(strength, threshold, games, ties)
         around = expected.ravel()[pair]
         agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
         error = variance * (games + 2 * agreement * doubled)
@@ -170,8 +167,7 @@ def estimate(
     strength = strength + step
     latent = Latent(strength, threshold, spread, misfit)
 
-    apart = strength[:, None] - strength[None, :]
-    expected, slope, variance = _rates(apart, threshold, games, ties)
+    expected, slope, variance = _rates(strength, threshold, games, ties)
     residual = np.where(seen, rate - expected, 0.0)
     own = (misfit * slope) ** 2
     kept = own / (error + own)  # share of a pair's residual that is not noise
@@ -226,10 +222,9 @@ def _first_guess(games: Floats, score: Floats, ties: Floats, population: Floats)
     )
 
 
-def _thresholds(threshold: Floats, apart: Floats, games: Floats, ties: Floats) -> Floats:
+def _thresholds(threshold: Floats, strength: Floats, games: Floats, ties: Floats) -> Floats:
     """Thresholds of the models, shape (m,), after one scoring step towards the ties they had."""
-    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
-    rate = _tie_rate(apart, both)
+    apart, both, rate = _tie_rates(strength, threshold)
     slope = (np.cosh(apart) * np.cosh(both) + 1) / (np.cosh(apart) + np.cosh(both)) ** 2
     weight = games * slope**2 / (rate * (1 - rate))
     pull = (slope * (ties - games * rate) / (rate * (1 - rate))).sum(axis=1)
@@ -241,11 +236,11 @@ def _thresholds(threshold: Floats, apart: Floats, games: Floats, ties: Floats) -
 
 
 def _rates(
-    apart: Floats, threshold: Floats, games: Floats, ties: Floats
+    strength: Floats, threshold: Floats, games: Floats, ties: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Expected score of each pair, its slope in the strengths and its variance, shape (m, m)."""
-    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
-    share = (ties + _OF_MODELS * _tie_rate(apart, both)) / (games + _OF_MODELS)
+    apart, _, rate = _tie_rates(strength, threshold)
+    share = (ties + _OF_MODELS * rate) / (games + _OF_MODELS)
     share = np.minimum(share, _MOST_TIES)
     # The threshold at which the pair ties that often solves a quadratic equation in exp(own).
     level = share * np.cosh(apart)
@@ -255,9 +250,11 @@ def _rates(
     return TIE + (won - lost) / 2, slope, (won + lost - (won - lost) ** 2) / 4
 
 
-def _tie_rate(apart: Floats, threshold: Floats) -> Floats:
-    """Share of ties at a difference and a threshold in logits (Rao & Kupper 1967)."""
-    return np.asarray(np.sinh(threshold) / (np.cosh(apart) + np.cosh(threshold)))
+def _tie_rates(strength: Floats, threshold: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of pairs: difference, threshold, share of ties (Rao & Kupper 1967), shape (m, m) each."""
+    apart = strength[:, None] - strength[None, :]
+    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
+    return apart, both, np.asarray(np.sinh(both) / (np.cosh(apart) + np.cosh(both)))
 
 
 def _agreement(products: Floats, variance: Floats) -> float:
