@@ -1,12 +1,9 @@
 """The adaptive Arena: which comparisons to make next, and when to stop.
 
 Every pair of models gets a few comparisons; then the pairs that are most informative about probably
-wrong orders get more. It stops when, in draws from the posterior of the full board's ratings
-(`botchat.ratings.full_board`), at most ``swaps`` pairs more than ``gap`` Elo apart are in the wrong
-order, with the wanted confidence.
-
-What is asked depends only on the models, their seeds, the settings and the results told: an
-interrupted run continues by asking again and telling the stored results.
+wrong orders get more. It stops when draws from the posterior of the full board's ratings
+(`botchat.ratings.full_board`) hold the `Target`. What is asked depends only on the models, their
+seeds, the settings and the results told.
 """
 
 from __future__ import annotations
@@ -115,12 +112,11 @@ class Asked:
 class State:
     """What is known so far.
 
-    ``made``: comparisons made, with those of earlier runs and unreadable ones. ``population``:
-    comparisons of the full board. ``rating``, ``error``: estimated Elo of the full board (mean
-    1000) and its standard error, shape (m,). ``swaps``: upper bound, at the wanted confidence, of
-    the pairs more than ``gap`` apart in the wrong order. ``probability``: that the target holds.
-    ``finished``: why it stopped, one line, or "". ``warning``: what the ratings cannot tell, one
-    line, or "".
+    ``made``: comparisons, with those of earlier runs and unreadable ones. ``population``: those of
+    the full board. ``rating``, ``error``: estimated Elo (mean 1000) and its standard error, shape
+    (m,). ``swaps``: upper bound, at the wanted confidence, of the pairs more than ``gap`` apart in
+    the wrong order. ``probability``: that the target holds. ``finished``, ``warning``: why it
+    stopped, and what the ratings cannot tell; one line or "".
     """
 
     made: int
@@ -150,14 +146,11 @@ class AdaptiveDesign:
     ) -> None:
         """Nothing asked yet.
 
-        ``models``: names, m of them. ``seeds_of``: (i, j) with i < j -> numbers of the seeds on
-        which the two models can be compared, in both orders. To add a model to a board, give its
-        index ``added``, so that only pairs with it are asked and counted, and the comparisons of
-        the others that are ``known``; their ``cluster`` numbers the seeds.
-
-        Raises:
-            ConfigError: fewer than two models, or some that have no seed in common with the others.
-            ValueError: ``known`` without ``added``, of other models, or with ``added`` in it.
+        ``seeds_of``: (i, j) with i < j -> numbers of the seeds on which the two models can be
+        compared. ``added``: index of a model to add to a board: only pairs with it are asked and
+        counted. ``known``: comparisons of the others, then; their ``cluster`` numbers the seeds.
+        Raises `ConfigError` for fewer than two models, or some without a seed in common with the
+        others; ``ValueError`` for ``known`` without ``added``, of other models, or of ``added``.
         """
         m = len(models)
         if m < 2:

@@ -1,26 +1,20 @@
 """Estimate of a full board's ratings from a part of its comparisons.
 
-A full board compares every pair of models on every seed that both have, in both orders; its
-Bradley-Terry ratings (`botchat.ratings.bradley_terry`) are estimated here. Only a part was made,
-perhaps more of some pairs than of others. Each pair's score on the full board is the seen part plus
-a prediction of the unseen part:
+A full board compares every pair of models on every seed that both have, in both orders. Its
+Bradley-Terry ratings are estimated from each pair's score: the seen part, and a prediction of the
+unseen part.
 
-- Wins, ties and losses follow Rao & Kupper (1967): a tie where the judge sees a difference smaller
-  than a threshold, the sum of one threshold of each model, from which every pair may deviate. (On
-  BotChat's published tables Bradley-Terry with a tie as half a win has four to nine times the
-  variance of results: models that often tie change less.)
-- A pair's score deviates from that by a misfit: a normal error on the logit scale whose spread is
-  estimated from the pairs, as in a random-effects meta-analysis. So a pair is shrunk to the
-  strengths more, the less of it was seen.
-- Results scatter around that as wins, ties and losses do; the two orders of a seed are correlated.
+- Wins, ties and losses follow Rao & Kupper (1967): a tie where the judge sees a difference below a
+  threshold, the sum of one of each model, from which pairs may deviate. (Bradley-Terry with a tie
+  as half a win has four to nine times the variance of BotChat's published results.)
+- A pair's score deviates by a misfit: normal on the logit scale, its spread estimated as in a
+  random-effects meta-analysis. So a pair is shrunk to the strengths more, the less of it was seen.
+- The two orders of a seed are correlated. Errors of different pairs are independent given the
+  board, because each pair draws its seeds in its own order.
 - The strengths have a normal prior whose spread is estimated.
 
-Each pair draws its seeds in its own order, so what seeds share changes the full board and the
-sample alike: given the board, errors of different pairs are independent. Results on one seed
-*within* a pair are clustered.
-
-The Bradley-Terry fit of the full board is linearised at its estimate. This gives a mean and a
-covariance that go to the plain fit and to 0 as the board fills (finite-population correction).
+The Bradley-Terry fit is linearised at its estimate; the covariance goes to 0 as the board fills
+(finite-population correction).
 """
 
 from __future__ import annotations

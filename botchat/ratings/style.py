@@ -1,10 +1,9 @@
 """Bradley-Terry with style: what a judge gives for length and manner, and ratings without it.
 
 The logit of a comparison is t_i - t_j + sum over features of b z, where z is the difference of the
-two dialogues in a feature, first less second, in units of its usual size. The coefficients b say
-what style is worth to the judge; the strengths t are ratings at equal style (as in
-length-controlled AlpacaEval, Dubois et al. 2024, and style control of Chatbot Arena). They never
-replace the ranking: style is part of what a model does.
+two dialogues in a feature, first less second, in units of its usual size. The strengths t are
+ratings at equal style (as in length-controlled AlpacaEval, Dubois et al. 2024, and style control of
+Chatbot Arena). They never replace the ranking: style is part of what a model does.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from botchat.ratings.bradley_terry import (
     weights,
     why_no_maximum,
 )
-from botchat.ratings.comparisons import Comparisons, Flags, Floats, distinct
+from botchat.ratings.comparisons import Comparisons, Flags, Floats
 
 _MAX_STEPS = 100
 _STEP_TOLERANCE = 1e-10
@@ -148,15 +147,6 @@ class _Design:
         """X transposed times residual, shape (m + k,)."""
         return np.concatenate([self._by_model(residual), self.style.T @ residual])
 
-    def slopes_by_seed(self, residual: Floats) -> Floats:
-        """The same for each seed, shape (seeds, m + k); no rows if seeds are not known."""
-        models = scores_by_cluster(self.comparisons, residual)
-        if self.comparisons.cluster is None:
-            return np.empty((0, models.shape[1] + self.style.shape[1]))
-        seed = distinct(self.comparisons.cluster)[1]
-        style = [sums(seed, residual * feature, len(models)) for feature in self.style.T]
-        return np.column_stack([models, *style])
-
     def information(self, weight: Floats) -> Floats:
         """X transposed times weight times X, shape (m + k, m + k)."""
         pairs = pair_sums(self.comparisons, weight)
@@ -220,7 +210,7 @@ def _covariance(design: _Design, parameters: Floats, ties: Floats) -> tuple[Floa
         return bread, None
     result = design.comparisons.result
     residual = design.weight * (result - score_rate(design.logits(parameters)))
-    by_seed = design.slopes_by_seed(residual)
+    by_seed = scores_by_cluster(design.comparisons, residual, design.style)
     n = len(by_seed)
     if n < 2:
         return bread @ design.information(residual**2) @ bread, None
