@@ -64,11 +64,11 @@ class AdaptiveSettings:
     """How comparisons are chosen.
 
     ``target``: when to stop; None: when the budget is used. ``budget``: comparisons in all, with
-    those of earlier runs. ``design``: ``adaptive``, or ``uniform``: pairs in turn, with the same
-    target. ``first``: comparisons of each pair at the start, at most 60 a model. ``batch``:
-    comparisons asked at once; None: 1/80 of those made, at least 50. ``uniform``: share of the
-    later ones that go to pairs in turn. ``audits``: share that shows a seed in its other order.
-    ``draws``: from the posterior. ``seed``: of all random choices.
+    those of earlier runs. ``design``: ``uniform`` asks pairs in turn, with the same target.
+    ``first``: comparisons of each pair at the start, at most 60 a model. ``batch``: comparisons
+    asked at once; None: 1/80 of those made, at least 50. ``uniform``: share of the later ones that
+    go to pairs in turn. ``audits``: share that shows a seed in its other order. ``draws``: from the
+    posterior.
     Raises `ConfigError` for values out of range.
     """
 
@@ -130,10 +130,9 @@ class State:
 
 
 class AdaptiveDesign:
-    """Asks for comparisons in batches, is told their results, and says when to stop.
+    """Call `ask`, make the comparisons and call `tell`, until `ask` returns None.
 
-    Call `ask`, make the comparisons and call `tell`, until `ask` returns None. Tell the stored
-    results of an earlier run in the same way: it asks for the same comparisons in the same order.
+    Continue an earlier run by telling its stored results: what is asked is the same again.
     """
 
     def __init__(

@@ -63,14 +63,12 @@ class FullBoard:
     """Estimate of a full board's Bradley-Terry strengths, in logits with mean 0.
 
     ``strength``: shape (m,). ``covariance``: of its error, shape (m, m); 0 where the board is full.
-    ``misfit``: standard deviation of pairs about Bradley-Terry, in logits. ``agreement``:
-    correlation of the two orders of a seed. ``next``: expectations of the next comparison of each
-    pair. ``latent``: the model that predicted the unseen part.
+    ``agreement``: correlation of the two orders of a seed. ``next``: expectations of the next
+    comparison of each pair. ``latent``: the model that predicted the unseen part.
     """
 
     strength: Floats
     covariance: Floats
-    misfit: float
     agreement: float
     next: Next
     latent: Latent
@@ -82,7 +80,10 @@ class FullBoard:
 
 
 class Latent(NamedTuple):
-    """Strengths and tie thresholds, shape (m,); ``spread`` of strengths, ``misfit``; in logits."""
+    """Strengths and tie thresholds, shape (m,); ``spread``: standard deviation of the strengths.
+
+    ``misfit``: standard deviation of pairs about Bradley-Terry. All in logits.
+    """
 
     strength: Floats
     threshold: Floats
@@ -160,7 +161,6 @@ def estimate(
     known, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread)
     strength = strength + step
     latent = Latent(strength, threshold, spread, misfit)
-
     expected, slope, variance = _rates(strength, threshold, games, ties)
     residual = np.where(seen, rate - expected, 0.0)
     own = (misfit * slope) ** 2
@@ -178,7 +178,6 @@ def estimate(
     return FullBoard(
         strength,
         moved @ known @ moved.T + flat @ laplacian(noise) @ flat.T,
-        misfit,
         agreement,
         Next(
             moved @ known,

@@ -70,9 +70,8 @@ def fit_style(
 
     ``differences``: of the k ``features`` in each comparison, first less second, shape (n, k).
     A feature that never differs, differs only by model, or repeats earlier ones gets no
-    coefficient. Without a finite maximum, models get the ties of
-    `botchat.ratings.bradley_terry.fit`, each feature one at its usual difference if necessary, and
-    intervals come from the curvature alone; ``warning`` says so.
+    coefficient. Without a finite maximum, models get the ties of `bradley_terry.fit`, each feature
+    one at its usual difference if necessary, and intervals come from the curvature alone.
     Raises `MissingError` if there is no comparison, ``ValueError`` for differences of another shape
     or not finite.
     """
@@ -230,11 +229,12 @@ def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
     ties[:] = 1
     found = _maximise(design, ties)
     assert found is not None, "a likelihood with a tie for every parameter has a maximum"
-    why = (
+    return (
+        found,
+        ties,
         "style explains every comparison, so what it is worth is not known; one tie at each "
-        "feature's usual difference was added to keep it finite"
+        "feature's usual difference was added to keep it finite",
     )
-    return found, ties, why
 
 
 def _maximise(design: _Design, ties: Floats) -> Floats | None:
