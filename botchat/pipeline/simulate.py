@@ -25,10 +25,10 @@ from botchat.pipeline.read_set import only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.protocols.catalogue import ARENA
 from botchat.ratings import simulation
-from botchat.ratings.adaptive import AdaptiveSettings, Target
+from botchat.ratings.adaptive import AdaptiveSettings, State, Target
 from botchat.ratings.comparisons import Comparisons, Floats
 from botchat.ratings.elo import EloSettings, bootstrap_elo
-from botchat.ratings.simulation import Population, Run
+from botchat.ratings.simulation import Population
 from botchat.workspace.folder import Workspace
 
 ALL = "all"
@@ -119,7 +119,7 @@ def simulate(
     meter.begin("rate the full board", 0)
     truths = population.truth, bootstrap_elo(comparisons, elo, n_jobs=n_jobs).rating
     meter.begin("simulate", len(trials) * runs)
-    done: list[Run] = []
+    done: list[State] = []
     tasks = [
         partial(simulation.simulate, population, settings, run, place)
         for settings, place in trials
@@ -177,12 +177,12 @@ def _row(
     design: str,
     budget: int | None,
     added: str | None,
-    made: Sequence[Run],
+    made: Sequence[State],
     truths: tuple[Floats, Floats],
     target: Target,
 ) -> Row:
     ratings = np.stack([run.rating for run in made])
-    calls = np.array([run.calls for run in made])
+    calls = np.array([run.made for run in made])
     # A run to a budget states what it would have, had it stopped by the target.
     swaps, by_elo = (simulation.swaps(ratings, truth, target.gap) for truth in truths)
     hits = int((swaps <= target.swaps).sum())
@@ -194,12 +194,12 @@ def _row(
         "runs": len(made),
         "calls_mean": float(calls.mean()),
         "calls_std": float(calls.std()),
-        "share": float(np.mean([run.calls / run.population for run in made])),
+        "share": float(np.mean([run.made / run.population for run in made])),
         "success": hits / len(made),
         "success_low": low,
         "success_high": high,
         "success_elo": float((by_elo <= target.swaps).mean()),
-        "stated": float(np.mean([run.stated for run in made])),
+        "stated": float(np.mean([run.probability for run in made])),
         "swaps_mean": float(swaps.mean()),
         "kendall_mean": float(simulation.order_kept(ratings, truths[0]).mean()),
     }
@@ -207,7 +207,7 @@ def _row(
 
 def _full(calls: int, truths: tuple[Floats, Floats], target: Target) -> Row:
     """All comparisons: Bradley-Terry is the truth, Elo may differ from it."""
-    whole = Run(calls, calls, truths[0], stated=1.0)
+    whole = State(calls, calls, truths[0], np.zeros(len(truths[0])), 0, 1.0, "", "")
     certain = {"success_low": 1.0, "kendall_mean": 1.0}
     return _row("full", None, None, [whole], truths, target) | certain
 

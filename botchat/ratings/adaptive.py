@@ -1,12 +1,9 @@
 """The adaptive Arena: which comparisons to make next, and when to stop.
 
 Every pair of models gets a few comparisons; then the pairs that are most informative about probably
-wrong orders get more. It stops when, in draws from the posterior of the full board's ratings
-(`botchat.ratings.full_board`), at most ``swaps`` pairs more than ``gap`` Elo apart are in the wrong
-order, with the wanted confidence.
-
-What is asked depends only on the models, their seeds, the settings and the results told: an
-interrupted run continues by asking again and telling the stored results.
+wrong orders get more. It stops when draws from the posterior of the full board's ratings
+(`botchat.ratings.full_board`) hold the `Target`. What is asked depends only on the models, their
+seeds, the settings and the results told.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ import numpy.typing as npt
 from botchat.errors import ConfigError
 from botchat.ratings import full_board
 from botchat.ratings.bradley_terry import has_maximum, tables
-from botchat.ratings.comparisons import Comparisons, Floats, Indices, together
+from botchat.ratings.comparisons import Comparisons, Floats, Indices
 
 ELO = 400 / math.log(10)
 """Rating points in one logit."""
@@ -67,11 +64,11 @@ class AdaptiveSettings:
     """How comparisons are chosen.
 
     ``target``: when to stop; None: when the budget is used. ``budget``: comparisons in all, with
-    those of earlier runs. ``design``: ``adaptive``, or ``uniform``: pairs in turn, with the same
-    target. ``first``: comparisons of each pair at the start, at most 60 a model. ``batch``:
-    comparisons asked at once; None: 1/80 of those made, at least 50. ``uniform``: share of the
-    later ones that go to pairs in turn. ``audits``: share that shows a seed in its other order.
-    ``draws``: from the posterior. ``seed``: of all random choices.
+    those of earlier runs. ``design``: ``uniform`` asks pairs in turn, with the same target.
+    ``first``: comparisons of each pair at the start, at most 60 a model. ``batch``: comparisons
+    asked at once; None: 1/80 of those made, at least 50. ``uniform``: share of the later ones that
+    go to pairs in turn. ``audits``: share that shows a seed in its other order. ``draws``: from the
+    posterior.
     Raises `ConfigError` for values out of range.
     """
 
@@ -115,12 +112,11 @@ class Asked:
 class State:
     """What is known so far.
 
-    ``made``: comparisons made, with those of earlier runs and unreadable ones. ``population``:
-    comparisons of the full board. ``rating``, ``error``: estimated Elo of the full board (mean
-    1000) and its standard error, shape (m,). ``swaps``: upper bound, at the wanted confidence, of
-    the pairs more than ``gap`` apart in the wrong order. ``probability``: that the target holds.
-    ``finished``: why it stopped, one line, or "". ``warning``: what the ratings cannot tell, one
-    line, or "".
+    ``made``: comparisons, with those of earlier runs and unreadable ones. ``population``: those of
+    the full board. ``rating``, ``error``: estimated Elo (mean 1000) and its standard error, shape
+    (m,). ``swaps``: upper bound, at the wanted confidence, of the pairs more than ``gap`` apart in
+    the wrong order. ``probability``: that the target holds. ``finished``, ``warning``: why it
+    stopped, and what the ratings cannot tell; one line or "".
     """
 
     made: int
@@ -134,10 +130,9 @@ class State:
 
 
 class AdaptiveDesign:
-    """Asks for comparisons in batches, is told their results, and says when to stop.
+    """Call `ask`, make the comparisons and call `tell`, until `ask` returns None.
 
-    Call `ask`, make the comparisons and call `tell`, until `ask` returns None. Tell the stored
-    results of an earlier run in the same way: it asks for the same comparisons in the same order.
+    Continue an earlier run by telling its stored results: what is asked is the same again.
     """
 
     def __init__(
@@ -150,14 +145,11 @@ class AdaptiveDesign:
     ) -> None:
         """Nothing asked yet.
 
-        ``models``: names, m of them. ``seeds_of``: (i, j) with i < j -> numbers of the seeds on
-        which the two models can be compared, in both orders. To add a model to a board, give its
-        index ``added``, so that only pairs with it are asked and counted, and the comparisons of
-        the others that are ``known``; their ``cluster`` numbers the seeds.
-
-        Raises:
-            ConfigError: fewer than two models, or some that have no seed in common with the others.
-            ValueError: ``known`` without ``added``, of other models, or with ``added`` in it.
+        ``seeds_of``: (i, j) with i < j -> numbers of the seeds on which the two models can be
+        compared. ``added``: index of a model to add to a board: only pairs with it are asked and
+        counted. ``known``: comparisons of the others, then; their ``cluster`` numbers the seeds.
+        Raises `ConfigError` for fewer than two models, or some without a seed in common with the
+        others; ``ValueError`` for ``known`` without ``added``, of other models, or of ``added``.
         """
         m = len(models)
         if m < 2:
@@ -191,9 +183,9 @@ class AdaptiveDesign:
         self._limit = min(self._size, settings.budget or self._size)
         self._fresh, self._audited = np.zeros((2, len(self._low)), dtype=np.intp)
         self._orders: dict[int, npt.NDArray[np.integer]] = {}
-        self._told: list[Comparisons] = [] if known is None else [known]
+        none = np.zeros(0, dtype=np.intp)
+        self._told = known or Comparisons(self.models, none, none, np.zeros(0), none)
         self._open: Asked | None = None
-        self._look: tuple[State, Floats] | None = None
         self._latent: full_board.Latent | None = None
         self._held = 0
 
@@ -214,33 +206,31 @@ class AdaptiveDesign:
         asked, result = self._open, np.asarray(result, dtype=np.float64)
         if asked is None or result.shape != (len(asked),):
             raise ValueError(f"{result.shape} results told, {len(asked or ())} asked for")
-        read = ~np.isnan(result)
-        self._told.append(
-            Comparisons(
-                self.models, asked.first[read], asked.second[read], result[read], asked.seed[read]
-            )
+        read, told = ~np.isnan(result), self._told
+        assert told.cluster is not None, "checked at the start"
+        self._told = Comparisons(
+            self.models,
+            np.append(told.first, asked.first[read]),
+            np.append(told.second, asked.second[read]),
+            np.append(told.result, result[read]),
+            np.append(told.cluster, asked.seed[read]),
         )
         lost = asked.first[~read], asked.second[~read]
         np.subtract.at(self._population, lost, 1)
         np.subtract.at(self._population, lost[::-1], 1)
-        self._open = self._look = None
+        self._open = None
+        vars(self).pop("_looked", None)
 
     @property
     def state(self) -> State:
         """What is known from the results told."""
         return self._looked[0]
 
-    @property
+    @cached_property
     def _looked(self) -> tuple[State, Floats]:
-        """The state, and the gain of one more comparison of each pair."""
-        if self._look is None:
-            self._look = self._estimated()
-        return self._look
-
-    def _estimated(self) -> tuple[State, Floats]:
+        """The state, and the gain of one more comparison of each pair; `tell` drops it."""
         target = self._settings.target or Target()
-        comparisons = together(self.models, self._told)
-        board = full_board.estimate(comparisons, self._population, self._latent)
+        board = full_board.estimate(self._told, self._population, self._latent)
         low, high = self._low, self._high
         counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
         made = int(self._made.sum())
@@ -263,7 +253,7 @@ class AdaptiveDesign:
             swaps=int(np.quantile(counts, target.confidence, method="inverted_cdf")),
             probability=probability,
             finished=finished,
-            warning=self._warning(comparisons, board.strength),
+            warning=self._warning(board.strength),
         )
         variance = board.variance
         weight = np.zeros_like(variance)
@@ -336,9 +326,9 @@ class AdaptiveDesign:
             self._orders[pair] = seeds.astype(np.min_scalar_type(seeds.max()))
         return self._orders[pair]
 
-    def _warning(self, comparisons: Comparisons, strength: Floats) -> str:
+    def _warning(self, strength: Floats) -> str:
         """What more comparisons with these opponents would not tell either."""
-        games, score = (table.sum(axis=1) for table in tables(comparisons, 1.0))
+        games, score = (table.sum(axis=1) for table in tables(self._told, 1.0))
         placed = range(len(self.models)) if self._added is None else [self._added]
         for i in placed:
             for points, what in ((0.0, "lost"), (games[i], "won")):

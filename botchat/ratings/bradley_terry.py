@@ -1,17 +1,13 @@
 """Bradley-Terry ratings with intervals.
 
 Model i scores against model j at the rate 1 / (1 + 10^((r_j - r_i) / 400)); a win scores 1, a tie
-½ (Bradley & Terry 1952; a tie is half a win in BotChat's Elo too, Appendix A).
-
-Every pair of models is compared on the same ChatSEEDs, so comparisons are not independent:
-intervals come from a sandwich estimator clustered by seed. On real data its variances are 1.2 to 3
-times those of independent comparisons.
+½ (Bradley & Terry 1952; a tie is half a win in BotChat's Elo too, Appendix A). Comparisons on one
+ChatSEED are not independent: intervals come from a sandwich estimator clustered by seed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -177,60 +173,56 @@ def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = 
     comparisons.need_some()
     games, score = tables(comparisons, settings.tie_weight)
     start = maximise(games[None], score[None])
-    theta = [maximise(*batch, start) for batch in _resampled(comparisons, settings)]
-    return settings.mean + settings.elo * _centred_rows(np.concatenate(theta))
-
-
-def _resampled(
-    comparisons: Comparisons, settings: BradleyTerrySettings
-) -> Iterator[tuple[Floats, Floats]]:
-    """Batches of resampled tables: games and score, shape (batch, m, m) each."""
     m = len(comparisons.models)
     low, high, scored = comparisons.oriented()
     pairs, pair = distinct(low * m + high)
     low, high = pairs // m, pairs % m
+    shape: tuple[int, ...]
     if comparisons.cluster is None:
         # Only the counts of a pair's losses, ties and wins matter.
         counts = np.bincount(3 * pair + (2 * scored).astype(np.intp), minlength=3 * len(pairs))
-        n, chance = len(pair), counts / len(pair)
+        n, chance, shape = len(pair), counts / len(pair), (-1, len(pairs), 3)
+        tie = settings.tie_weight
+        of_units = [np.array([1, tie, 1]), np.array([0, tie / 2, 1])]
     else:
         seeds, seed = distinct(comparisons.cluster)
-        n, chance = len(seeds), np.full(len(seeds), 1 / len(seeds))
+        n, chance, shape = len(seeds), np.full(len(seeds), 1 / len(seeds)), (-1, len(seeds))
         weight = weights(comparisons, settings.tie_weight)
-        of_seeds = [
+        of_units = [
             sums(seed * len(pairs) + pair, values, n * len(pairs)).reshape(n, -1)
             for values in (weight, weight * scored)
         ]
     rng = np.random.default_rng(settings.seed)
     batch = max(1, _BATCH // (m * m))
+    theta = []
     for begin in range(0, settings.resamples, batch):
         size = min(batch, settings.resamples - begin)
-        drawn = rng.multinomial(n, chance, size=size).astype(np.float64)
-        if comparisons.cluster is None:
-            loss, tie, win = np.moveaxis(drawn.reshape(len(drawn), -1, 3), -1, 0)
-            played = loss + settings.tie_weight * tie + win
-            won = settings.tie_weight / 2 * tie + win
-        else:
-            played, won = (drawn @ each for each in of_seeds)
-        games, score = np.zeros((2, len(played), m, m))
+        drawn = rng.multinomial(n, chance, size=size).astype(np.float64).reshape(shape)
+        played, won = (drawn @ each for each in of_units)
+        games, score = np.zeros((2, size, m, m))
         games[:, low, high] = games[:, high, low] = played
         score[:, low, high], score[:, high, low] = won, played - won
-        yield games, score
+        theta.append(maximise(games, score, start))
+    return settings.mean + settings.elo * _centred_rows(np.concatenate(theta))
 
 
-def scores_by_cluster(comparisons: Comparisons, residual: Floats) -> Floats:
-    """What each seed contributes to the slope of the log-likelihood, shape (seeds, m).
+def scores_by_cluster(
+    comparisons: Comparisons, residual: Floats, style: Floats | None = None
+) -> Floats:
+    """What each seed contributes to the slope of the log-likelihood, shape (seeds, m + k).
 
-    No rows if seeds are not known. ``residual``: (result less expectation) times weight.
+    No rows if seeds are not known. ``residual``: (result less expectation) times weight. ``style``:
+    k further regressors, shape (n, k).
     """
-    m = len(comparisons.models)
+    m, features = len(comparisons.models), [] if style is None else list(style.T)
     if comparisons.cluster is None:
-        return np.empty((0, m))
+        return np.empty((0, m + len(features)))
     labels, cluster = distinct(comparisons.cluster)
-    size = len(labels) * m
-    gained = sums(cluster * m + comparisons.first, residual, size)
-    lost = sums(cluster * m + comparisons.second, residual, size)
-    return (gained - lost).reshape(len(labels), m)
+    n = len(labels)
+    gained = sums(cluster * m + comparisons.first, residual, n * m)
+    lost = sums(cluster * m + comparisons.second, residual, n * m)
+    by_feature = (sums(cluster, residual * feature, n) for feature in features)
+    return np.column_stack([(gained - lost).reshape(n, m), *by_feature])
 
 
 def _centred_rows(theta: Floats) -> Floats:
@@ -281,9 +273,8 @@ def maximise(games: Floats, score: Floats, start: Floats | None = None) -> Float
     """Logits of greatest likelihood for a batch of tables, shape (batch, m).
 
     In a table without a finite maximum (`has_maximum`) each model gets one tie with an average one.
-    ``start``: first logits, shape (1, m). Newton steps are damped as for generalised
-    self-concordant functions (Sun & Tran-Dinh 2019): a step that changes differences by up to d is
-    multiplied by log(1 + d) / d, and always ascends.
+    ``start``: first logits, shape (1, m). A Newton step that changes differences by up to d is
+    multiplied by log(1 + d) / d, and always ascends (Sun & Tran-Dinh 2019).
     """
     batch, m = games.shape[:2]
     ties = ~has_maximum(score)
@@ -302,10 +293,9 @@ def maximise(games: Floats, score: Floats, start: Floats | None = None) -> Float
 def curvature(games: Floats, theta: Floats, ties: Flags) -> Floats:
     """Minus the Hessian of the log-likelihood, made invertible, shape (batch, m, m).
 
-    ``ties``: which tables got the ties of `maximise`, shape (batch,).
-    Logits are free up to a constant: a constant added to the matrix fixes that direction alone. The
-    small ridge keeps nearly decided pairs from being singular; it may slow a Newton step but does
-    not change where the steps converge.
+    ``ties``: which tables got the ties of `maximise`, shape (batch,). A constant added to the
+    matrix fixes the level of the logits alone; a small ridge keeps nearly decided pairs from being
+    singular, and does not change where Newton steps converge.
     """
     m = theta.shape[1]
     rate = score_rate(theta[:, :, None] - theta[:, None, :])
@@ -393,9 +383,8 @@ class PairFit:
     """How well the ratings explain each pair that was compared; all shapes (pairs,).
 
     ``first`` < ``second``: indices of models. ``games``: weighted comparisons. ``observed``,
-    ``expected``: score rate of ``first``. ``residual``: observed less expected in its standard
-    errors (clustered as the ratings are); beyond ±3 a pair does not follow the ratings. 0 where the
-    pair alone determines its difference of ratings.
+    ``expected``: score rate of ``first``. ``residual``: observed less expected in standard errors,
+    clustered as the ratings are; 0 where the pair alone determines its difference of ratings.
     ``misfit``: mean square of the residuals, about 1 where Bradley-Terry holds; nan without any.
     """
 

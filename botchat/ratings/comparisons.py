@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -41,16 +41,14 @@ class Comparisons:
         columns += [] if self.cluster is None else [self.cluster]
         if any(column.shape != (n,) for column in columns):
             raise ValueError(f"comparisons need columns of one length, got {columns!r:.200}")
-        if n and not (
-            min(self.first.min(), self.second.min()) >= 0
-            and max(self.first.max(), self.second.max()) < m
-        ):
+        sides = np.stack([self.first, self.second])
+        if bool(((sides < 0) | (sides >= m)).any()):
             raise ValueError(f"comparisons name a model outside 0..{m - 1}")
         if bool(np.any(self.first == self.second)):
             raise ValueError("a comparison has the same model on both sides")
         if not bool(np.isin(self.result, (WIN, TIE, LOSS)).all()):
             raise ValueError("a result is not 1, 0.5 or 0")
-        if self.cluster is not None and n and self.cluster.min() < 0:
+        if self.cluster is not None and bool((self.cluster < 0).any()):
             raise ValueError("a cluster number is negative")
 
     def __len__(self) -> int:
@@ -100,21 +98,6 @@ class Comparisons:
             raise MissingError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
-
-
-def together(models: tuple[str, ...], parts: Sequence[Comparisons]) -> Comparisons:
-    """One part after the other; all have these models, and seeds. No parts: no comparisons."""
-    clusters = [part.cluster for part in parts if part.cluster is not None]
-    if any(part.models != models for part in parts) or len(clusters) < len(parts):
-        raise ValueError("comparisons need seeds and the same models to be put together")
-    nothing = np.zeros(0, dtype=np.intp)
-    return Comparisons(
-        models,
-        np.concatenate([nothing, *(part.first for part in parts)]),
-        np.concatenate([nothing, *(part.second for part in parts)]),
-        np.concatenate([np.zeros(0), *(part.result for part in parts)]),
-        np.concatenate([nothing, *clusters]),
-    )
 
 
 def distinct(labels: Indices) -> tuple[Indices, Indices]:

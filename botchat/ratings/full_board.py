@@ -1,32 +1,27 @@
 """Estimate of a full board's ratings from a part of its comparisons.
 
-A full board compares every pair of models on every seed that both have, in both orders; its
-Bradley-Terry ratings (`botchat.ratings.bradley_terry`) are estimated here. Only a part was made,
-perhaps more of some pairs than of others. Each pair's score on the full board is the seen part plus
-a prediction of the unseen part:
+A full board compares every pair of models on every seed that both have, in both orders. Its
+Bradley-Terry ratings are estimated from each pair's score: the seen part, and a prediction of the
+unseen part.
 
-- Wins, ties and losses follow Rao & Kupper (1967): a tie where the judge sees a difference smaller
-  than a threshold, the sum of one threshold of each model, from which every pair may deviate. (On
-  BotChat's published tables Bradley-Terry with a tie as half a win has four to nine times the
-  variance of results: models that often tie change less.)
-- A pair's score deviates from that by a misfit: a normal error on the logit scale whose spread is
-  estimated from the pairs, as in a random-effects meta-analysis. So a pair is shrunk to the
-  strengths more, the less of it was seen.
-- Results scatter around that as wins, ties and losses do; the two orders of a seed are correlated.
+- Wins, ties and losses follow Rao & Kupper (1967): a tie where the judge sees a difference below a
+  threshold, the sum of one of each model, from which pairs may deviate. (Bradley-Terry with a tie
+  as half a win has four to nine times the variance of BotChat's published results.)
+- A pair's score deviates by a misfit: normal on the logit scale, its spread estimated as in a
+  random-effects meta-analysis. So a pair is shrunk to the strengths more, the less of it was seen.
+- The two orders of a seed are correlated. Errors of different pairs are independent given the
+  board, because each pair draws its seeds in its own order.
 - The strengths have a normal prior whose spread is estimated.
 
-Each pair draws its seeds in its own order, so what seeds share changes the full board and the
-sample alike: given the board, errors of different pairs are independent. Results on one seed
-*within* a pair are clustered.
-
-The Bradley-Terry fit of the full board is linearised at its estimate. This gives a mean and a
-covariance that go to the plain fit and to 0 as the board fills (finite-population correction).
+The Bradley-Terry fit is linearised at its estimate; the covariance goes to 0 as the board fills
+(finite-population correction).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,14 +63,12 @@ class FullBoard:
     """Estimate of a full board's Bradley-Terry strengths, in logits with mean 0.
 
     ``strength``: shape (m,). ``covariance``: of its error, shape (m, m); 0 where the board is full.
-    ``misfit``: standard deviation of pairs about Bradley-Terry, in logits. ``agreement``:
-    correlation of the two orders of a seed. ``next``: expectations of the next comparison of each
-    pair. ``latent``: the model that predicted the unseen part.
+    ``agreement``: correlation of the two orders of a seed. ``next``: expectations of the next
+    comparison of each pair. ``latent``: the model that predicted the unseen part.
     """
 
     strength: Floats
     covariance: Floats
-    misfit: float
     agreement: float
     next: Next
     latent: Latent
@@ -86,9 +79,11 @@ class FullBoard:
         return differences(self.covariance)
 
 
-@dataclass(frozen=True, eq=False)
-class Latent:
-    """Strengths and tie thresholds, shape (m,); ``spread`` of strengths, ``misfit``; in logits."""
+class Latent(NamedTuple):
+    """Strengths and tie thresholds, shape (m,); ``spread``: standard deviation of the strengths.
+
+    ``misfit``: standard deviation of pairs about Bradley-Terry. All in logits.
+    """
 
     strength: Floats
     threshold: Floats
@@ -145,13 +140,10 @@ def estimate(
     doubled = np.asarray(doubled + doubled.T, dtype=np.float64)
 
     ties = games - decided
-    found = start or _first_guess(games, score, ties, population)
-    strength, threshold = found.strength, found.threshold
-    spread, misfit = found.spread, found.misfit
+    strength, threshold, spread, misfit = start or _first_guess(games, score, ties, population)
     for _ in range(_ROUNDS):
-        apart = strength[:, None] - strength[None, :]
-        threshold = _thresholds(threshold, apart, games, ties)
-        expected, slope, variance = _rates(apart, threshold, games, ties)
+        threshold = _thresholds(threshold, strength, games, ties)
+        expected, slope, variance = _rates(strength, threshold, games, ties)
         around = expected.ravel()[pair]
         agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
         error = variance * (games + 2 * agreement * doubled)
@@ -169,9 +161,7 @@ def estimate(
     known, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread)
     strength = strength + step
     latent = Latent(strength, threshold, spread, misfit)
-
-    apart = strength[:, None] - strength[None, :]
-    expected, slope, variance = _rates(apart, threshold, games, ties)
+    expected, slope, variance = _rates(strength, threshold, games, ties)
     residual = np.where(seen, rate - expected, 0.0)
     own = (misfit * slope) ** 2
     kept = own / (error + own)  # share of a pair's residual that is not noise
@@ -188,7 +178,6 @@ def estimate(
     return FullBoard(
         strength,
         moved @ known @ moved.T + flat @ laplacian(noise) @ flat.T,
-        misfit,
         agreement,
         Next(
             moved @ known,
@@ -226,10 +215,9 @@ def _first_guess(games: Floats, score: Floats, ties: Floats, population: Floats)
     )
 
 
-def _thresholds(threshold: Floats, apart: Floats, games: Floats, ties: Floats) -> Floats:
+def _thresholds(threshold: Floats, strength: Floats, games: Floats, ties: Floats) -> Floats:
     """Thresholds of the models, shape (m,), after one scoring step towards the ties they had."""
-    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
-    rate = _tie_rate(apart, both)
+    apart, both, rate = _tie_rates(strength, threshold)
     slope = (np.cosh(apart) * np.cosh(both) + 1) / (np.cosh(apart) + np.cosh(both)) ** 2
     weight = games * slope**2 / (rate * (1 - rate))
     pull = (slope * (ties - games * rate) / (rate * (1 - rate))).sum(axis=1)
@@ -241,11 +229,11 @@ def _thresholds(threshold: Floats, apart: Floats, games: Floats, ties: Floats) -
 
 
 def _rates(
-    apart: Floats, threshold: Floats, games: Floats, ties: Floats
+    strength: Floats, threshold: Floats, games: Floats, ties: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Expected score of each pair, its slope in the strengths and its variance, shape (m, m)."""
-    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
-    share = (ties + _OF_MODELS * _tie_rate(apart, both)) / (games + _OF_MODELS)
+    apart, _, rate = _tie_rates(strength, threshold)
+    share = (ties + _OF_MODELS * rate) / (games + _OF_MODELS)
     share = np.minimum(share, _MOST_TIES)
     # The threshold at which the pair ties that often solves a quadratic equation in exp(own).
     level = share * np.cosh(apart)
@@ -255,9 +243,11 @@ def _rates(
     return TIE + (won - lost) / 2, slope, (won + lost - (won - lost) ** 2) / 4
 
 
-def _tie_rate(apart: Floats, threshold: Floats) -> Floats:
-    """Share of ties at a difference and a threshold in logits (Rao & Kupper 1967)."""
-    return np.asarray(np.sinh(threshold) / (np.cosh(apart) + np.cosh(threshold)))
+def _tie_rates(strength: Floats, threshold: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of pairs: difference, threshold, share of ties (Rao & Kupper 1967), shape (m, m) each."""
+    apart = strength[:, None] - strength[None, :]
+    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
+    return apart, both, np.asarray(np.sinh(both) / (np.cosh(apart) + np.cosh(both)))
 
 
 def _agreement(products: Floats, variance: Floats) -> float:

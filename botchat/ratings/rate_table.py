@@ -11,8 +11,6 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from botchat.errors import ConfigError, DataError
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
 
@@ -39,21 +37,14 @@ def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
                 f" {earlier.line} already: keep one of them"
             )
         table[row.model_a, row.model_b] = row
-    models = sorted({model for pair in table for model in pair})
-    number = {model: i for i, model in enumerate(models)}
-    first, second, result = [], [], []
+    made: list[tuple[str, str, float]] = []
     for a, b in sorted({(min(pair), max(pair)) for pair in table}):
         win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding, where)
         wins, wins_or_ties = round(win * per_pair), round(win_or_tie * per_pair)
-        first += [number[a]] * per_pair
-        second += [number[b]] * per_pair
-        result += [WIN] * wins + [TIE] * (wins_or_ties - wins) + [LOSS] * (per_pair - wins_or_ties)
-    return Comparisons(
-        tuple(models),
-        np.array(first, dtype=np.intp),
-        np.array(second, dtype=np.intp),
-        np.array(result, dtype=np.float64),
-    )
+        made += [(a, b, WIN)] * wins
+        made += [(a, b, TIE)] * (wins_or_ties - wins)
+        made += [(a, b, LOSS)] * (per_pair - wins_or_ties)
+    return Comparisons.of(made)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from botchat.measures.statistics import kendall
-from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings
+from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, State
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons, Floats, Indices
 
@@ -79,23 +79,10 @@ class Population:
         return replace(self, result=result)
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One simulated run: comparisons made (``calls``), and those of the full board.
-
-    ``rating``: estimate, shape (m,). ``stated``: its probability of the target at the end.
-    """
-
-    calls: int
-    population: int
-    rating: Floats
-    stated: float
-
-
 def simulate(
     population: Population, settings: AdaptiveSettings, run: int, added: int | None = None
-) -> Run:
-    """Run a design on a population; the same ``settings.seed`` and ``run`` give the same again.
+) -> State:
+    """How a design's run on a population ends; the same for one ``settings.seed`` and ``run``.
 
     ``run``: number of the run. ``added``: index of a model to place on the others' full board.
     """
@@ -110,8 +97,7 @@ def simulate(
     design = AdaptiveDesign(population.models, population.seeds_of, settings, known, added)
     while (asked := design.ask()) is not None:
         design.tell(population.result[asked.first, asked.second, asked.seed])
-    state = design.state
-    return Run(state.made, state.population, state.rating, state.probability)
+    return design.state
 
 
 def swaps(ratings: Floats, truth: Floats, gap: float) -> Indices:

@@ -1,10 +1,9 @@
 """Bradley-Terry with style: what a judge gives for length and manner, and ratings without it.
 
 The logit of a comparison is t_i - t_j + sum over features of b z, where z is the difference of the
-two dialogues in a feature, first less second, in units of its usual size. The coefficients b say
-what style is worth to the judge; the strengths t are ratings at equal style (as in
-length-controlled AlpacaEval, Dubois et al. 2024, and style control of Chatbot Arena). They never
-replace the ranking: style is part of what a model does.
+two dialogues in a feature, first less second, in units of its usual size. The strengths t are
+ratings at equal style (as in length-controlled AlpacaEval, Dubois et al. 2024, and style control of
+Chatbot Arena). They never replace the ranking: style is part of what a model does.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from botchat.ratings.bradley_terry import (
     weights,
     why_no_maximum,
 )
-from botchat.ratings.comparisons import Comparisons, Flags, Floats, distinct
+from botchat.ratings.comparisons import Comparisons, Flags, Floats
 
 _MAX_STEPS = 100
 _STEP_TOLERANCE = 1e-10
@@ -45,8 +44,9 @@ class StyleResult:
 
     ``adjusted``: the ratings; their intervals include the uncertainty of the coefficients.
     ``scale``: root mean square difference of each feature in its own unit, shape (k,).
-    ``coefficient``: rating points for one ``scale`` more, and ``std_error``, clustered as the
-    ratings are, shape (k,); nan for a feature without a coefficient.
+    ``coefficient``: rating points for one ``scale`` more, and its ``std_error``, clustered as the
+    ratings are, shape (k,); nan for a feature without a coefficient. ``low``, ``high``: ends of its
+    interval.
     ``warning``: what these comparisons cannot tell, one line or "".
     """
 
@@ -55,17 +55,9 @@ class StyleResult:
     scale: Floats
     coefficient: Floats
     std_error: Floats
+    low: Floats
+    high: Floats
     warning: str
-
-    @property
-    def low(self) -> Floats:
-        """Lower end of each coefficient's interval, shape (k,)."""
-        return self.coefficient - self.adjusted.width * self.std_error
-
-    @property
-    def high(self) -> Floats:
-        """Upper end of each coefficient's interval, shape (k,)."""
-        return self.coefficient + self.adjusted.width * self.std_error
 
 
 def fit_style(
@@ -78,9 +70,8 @@ def fit_style(
 
     ``differences``: of the k ``features`` in each comparison, first less second, shape (n, k).
     A feature that never differs, differs only by model, or repeats earlier ones gets no
-    coefficient. Without a finite maximum, models get the ties of
-    `botchat.ratings.bradley_terry.fit`, each feature one at its usual difference if necessary, and
-    intervals come from the curvature alone; ``warning`` says so.
+    coefficient. Without a finite maximum, models get the ties of `bradley_terry.fit`, each feature
+    one at its usual difference if necessary, and intervals come from the curvature alone.
     Raises `MissingError` if there is no comparison, ``ValueError`` for differences of another shape
     or not finite.
     """
@@ -120,7 +111,17 @@ def fit_style(
         n_clusters=n_clusters,
         warning=warning,
     )
-    return StyleResult(adjusted, tuple(features), scale, coefficient, std_error, "; ".join(said))
+    half = adjusted.width * std_error
+    return StyleResult(
+        adjusted,
+        tuple(features),
+        scale,
+        coefficient,
+        std_error,
+        low=coefficient - half,
+        high=coefficient + half,
+        warning="; ".join(said),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,15 +145,6 @@ class _Design:
     def slopes(self, residual: Floats) -> Floats:
         """X transposed times residual, shape (m + k,)."""
         return np.concatenate([self._by_model(residual), self.style.T @ residual])
-
-    def slopes_by_seed(self, residual: Floats) -> Floats:
-        """The same for each seed, shape (seeds, m + k); no rows if seeds are not known."""
-        models = scores_by_cluster(self.comparisons, residual)
-        if self.comparisons.cluster is None:
-            return np.empty((0, models.shape[1] + self.style.shape[1]))
-        seed = distinct(self.comparisons.cluster)[1]
-        style = [sums(seed, residual * feature, len(models)) for feature in self.style.T]
-        return np.column_stack([models, *style])
 
     def information(self, weight: Floats) -> Floats:
         """X transposed times weight times X, shape (m + k, m + k)."""
@@ -217,7 +209,7 @@ def _covariance(design: _Design, parameters: Floats, ties: Floats) -> tuple[Floa
         return bread, None
     result = design.comparisons.result
     residual = design.weight * (result - score_rate(design.logits(parameters)))
-    by_seed = design.slopes_by_seed(residual)
+    by_seed = scores_by_cluster(design.comparisons, residual, design.style)
     n = len(by_seed)
     if n < 2:
         return bread @ design.information(residual**2) @ bread, None
@@ -237,11 +229,12 @@ def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
     ties[:] = 1
     found = _maximise(design, ties)
     assert found is not None, "a likelihood with a tie for every parameter has a maximum"
-    why = (
+    return (
+        found,
+        ties,
         "style explains every comparison, so what it is worth is not known; one tie at each "
-        "feature's usual difference was added to keep it finite"
+        "feature's usual difference was added to keep it finite",
     )
-    return found, ties, why
 
 
 def _maximise(design: _Design, ties: Floats) -> Floats | None:

@@ -79,7 +79,7 @@ def test_a_run_is_its_number():
     population = Population.of(table())
     chosen = AdaptiveSettings(target=None, budget=100, draws=200)
     one, same, other = (simulation.simulate(population, chosen, run) for run in (3, 3, 4))
-    assert one.calls == 100
+    assert one.made == 100
     assert one.population == 360
     assert np.array_equal(one.rating, same.rating)
     assert not np.array_equal(one.rating, other.rating)
