@@ -118,7 +118,17 @@ class Catalogue:
 
 
 def catalogue(own: Mapping[str, CriterionSettings]) -> Catalogue:
-    """The built-in protocols and those of a ``botchat.toml``, their prompts read."""
+    """The built-in protocols and those of a ``botchat.toml``, their prompts read.
+
+    Raises:
+        ConfigError: somebody's own has the name of a built-in one.
+    """
+    for protocol in BUILT_IN:
+        if protocol.name in own:
+            raise ConfigError(
+                f"botchat.toml: protocols.{protocol.name}: BotChat has a protocol of "
+                "that name; choose another"
+            )
     return Catalogue((*BUILT_IN, *(_own(name, settings) for name, settings in own.items())))
 
 
@@ -126,10 +136,10 @@ def _own(name: str, settings: CriterionSettings) -> Protocol:
     score = settings.kind == "score"
     return Protocol(
         name,
-        settings.title or name,
+        settings.title or name.replace("_", " ").capitalize(),
         settings.kind,
         settings.shows,
-        settings.question or f"your own {settings.kind} about {settings.shows}",
+        settings.question or settings.title or name.replace("_", " ").capitalize(),
         template=settings.prompt,
         scale=Scale(settings.lowest or 0, settings.highest or 0, settings.numbers)
         if score

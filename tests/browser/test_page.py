@@ -153,7 +153,7 @@ def test_labels_become_a_judge(browser: Browser, demo_workspace: Workspace, tmp_
     assert browser.text("#labelling .note").startswith("5 labelled")
     browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
     exported = browser.downloads / "unieval.human-amy.jsonl"
-    browser.until(exported.exists)
+    browser.until(lambda: exported.exists() and exported.stat().st_size > 0)
 
     target = root / "judgments" / "sample" / "unieval" / exported.name
     shutil.copy(exported, target)
@@ -204,7 +204,7 @@ def test_labels_of_pairs_are_people_to_agree_with(
     shown = browser.text("#labelling .agreement")
     browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
     exported = browser.downloads / "arena-n16.human-amy.jsonl"
-    browser.until(exported.exists)
+    browser.until(lambda: exported.exists() and exported.stat().st_size > 0)
     shutil.copy(exported, root / "judgments" / "sample" / "arena-n16" / exported.name)
     labels = msgspec.json.Decoder(Judgment).decode_lines(exported.read_bytes())
     assert [label.verdict for label in labels] == ["1", "2", "both", "neither", "1"]

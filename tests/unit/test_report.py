@@ -418,11 +418,11 @@ def test_the_index_describes_every_protocol() -> None:
         "arena-n16": "Two models (Arena, N = 16)",
         "arena-n8": "Two models (Arena, N = 8)",
         "gteval": "Beside the human one (GTEval)",
-        "empathy": "empathy",
+        "empathy": "Empathy",
         "drift": "First drift",
-        "faults": "faults",
-        "warmth-n16": "Two models (warmth, N = 16)",
-        "depth-n8": "Two models (depth, N = 8)",
+        "faults": "Faults",
+        "warmth-n16": "Two models (Warmth, N = 16)",
+        "depth-n8": "Two models (Depth, N = 8)",
     }
     assert {one["base"] for one in about.values()} == {
         "unieval", "arena", "gteval", "empathy", "drift", "faults", "warmth", "depth",
