@@ -81,11 +81,12 @@ class Part:
 
         The protocol's name stands before its key and heading, unless it leads; N behind them.
         """
-        heading = column.heading
+        heading, label = column.heading, self.protocol.label
         if self.protocol.n is not None:
             heading = f"{heading} @{self.protocol.n}"
         if not self.protocol.leads:
-            heading = f"{self.protocol.label} {heading[:1].lower()}{heading[1:]}"
+            said_once = heading.casefold() == label.casefold()
+            heading = label if said_once else f"{label} {heading[:1].lower()}{heading[1:]}"
         return replace(
             column,
             key=self._key(column.key),

@@ -215,8 +215,8 @@ def test_every_number_of_an_own_score_is_drawn_with_its_interval() -> None:
         catalogue=Catalogue([own]),
     )
     titles = {chart.name: chart.title for chart in figures.draw(board) if chart.svg}
-    assert titles["my-wit-mean-1"] == "My wit: My wit wit"
-    assert titles["my-wit-mean-2"] == "My wit: My wit warmth"
+    assert titles["my-wit-mean-1"] == "My wit wit: mean score"
+    assert titles["my-wit-mean-2"] == "My wit warmth: mean score"
     assert board.main.ends("my_wit_mean_1") is None
     assert board.of(Scored)[0].table.ends("mean_1") is not None
 
