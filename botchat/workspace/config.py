@@ -122,17 +122,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 Kind: TypeAlias = type[Any] | Mapping[str, type[Any]]
 """The struct of a table; or strategy -> struct, where the key ``strategy`` decides."""
 
-_SECTIONS: Mapping[str, tuple[Kind, bool]] = {
-    "models": (ModelSettings, True),
-    "endpoints": (EndpointSettings, True),
-    "judges": (JudgeSettings, True),
-    "panels": (KINDS, True),
-    "protocols": (CriterionSettings, True),
-    "generation": (GenerationSettings, False),
-    "arena": (ArenaSettings, False),
-}
-"""Table -> its kind, and whether it holds named entries."""
-
 
 class ModelName(msgspec.Struct, frozen=True):
     """A model as named on the command line, resolved to what it stands for."""
@@ -161,15 +150,18 @@ def load(path: Path) -> Config:
         number = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{number}: not UTF-8; save the file as UTF-8") from None
     data = _parsed(file)
-    if unknown := sorted(set(data) - set(_SECTIONS)):
+    known = Config.__struct_fields__
+    if unknown := sorted(set(data) - set(known)):
         line = file.line_of(unknown[0])
         raise ConfigError(
-            f"{path}:{line}: unknown table or key `{unknown[0]}`; known: {', '.join(_SECTIONS)}"
+            f"{path}:{line}: unknown table or key `{unknown[0]}`; known: {', '.join(known)}"
         )
     sections: dict[str, Any] = {}
-    for section, (kind, named) in _SECTIONS.items():
-        table = data.get(section, {})
-        if named and isinstance(table, dict):
+    for field in msgspec.structs.fields(Config):
+        section, table = field.name, data.get(field.name, {})
+        *_, kind = get_args(field.type) or [field.type]
+        if get_args(field.type) and isinstance(table, dict):  # named entries
+            kind = KINDS if section == "panels" else kind
             sections[section] = {
                 name: file.entry(f"{section}.{name}", entry, kind) for name, entry in table.items()
             }

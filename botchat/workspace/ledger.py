@@ -22,9 +22,10 @@ import json
 import sqlite3
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any
@@ -323,7 +324,7 @@ class ModelStats:
     cost_usd: float | None
     unpriced_calls: int
     latency_s: float
-    outcomes: Mapping[str, int] = field(default_factory=dict)
+    outcomes: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,15 +358,10 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 def stats(ledger: Ledger) -> list[ModelStats]:
     """Calls, tokens, money and outcomes by model and stage, sorted by name."""
     failed = dict(ledger.select("SELECT model, count(*) FROM attempts GROUP BY model"))
-    outcomes: dict[tuple[str, str], dict[str, int]] = {}
-    for model, stage, outcome, n in ledger.select(
-        "SELECT model, stage, outcome, count(*) FROM calls GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-    ):
-        outcomes.setdefault((model, stage), {})[outcome] = n
     rows = ledger.select(
         "SELECT model, stage, count(*), 0, coalesce(sum(prompt_tokens), 0),"
         " coalesce(sum(completion_tokens), 0), coalesce(sum(cached_tokens), 0),"
-        " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s)"
+        " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s), json_group_array(outcome)"
         " FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
     )
     # Failed attempts are counted by model; they are shown once, beside its first stage.
@@ -373,12 +369,12 @@ def stats(ledger: Ledger) -> list[ModelStats]:
         replace(
             ModelStats(*row),
             failed_attempts=failed.pop(row[0], 0),
-            outcomes=outcomes[row[0], row[1]],
+            outcomes=dict(Counter(sorted(json.loads(row[-1])))),
         )
         for row in rows
     ]
     never_answered = sorted(failed.items())
-    return result + [ModelStats(m, "", 0, n, 0, 0, 0, None, 0, 0.0) for m, n in never_answered]
+    return result + [ModelStats(m, "", 0, n, 0, 0, 0, None, 0, 0.0, {}) for m, n in never_answered]
 
 
 def export(ledger: Ledger, path: Path) -> int:
