@@ -92,9 +92,7 @@ def build_panel(
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``judge_of`` finds the judges of a cascade; by default single models.
-
-    Raises:
-        ConfigError: agents without a model, a default that no agent needs, a role text not read.
+    Raises `ConfigError`: agents without a model, a default that none needs, an unread role text.
     """
     model_of = cache(model_of)
     cascade = isinstance(settings, panels.CascadeSettings)

@@ -137,8 +137,7 @@ class ModelName(msgspec.Struct, frozen=True):
 def load(path: Path) -> Config:
     """Read ``botchat.toml``; an absent file gives the defaults.
 
-    Raises:
-        ConfigError: malformed TOML, an unknown key or a bad value; names file, line and key.
+    Raises `ConfigError`, with file, line and key: malformed TOML, an unknown key, a bad value.
     """
     try:
         file = TomlFile(path, path.read_text("utf-8-sig"))
@@ -282,9 +281,7 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
 
     ``NAME`` from botchat.toml · ``openai:MODEL`` · ``http(s)://host/v1#MODEL`` · ``hf:ORG/MODEL``
     · ``bot:NAME`` · ``human``.
-
-    Raises:
-        ConfigError: none of these; lists what can be named.
+    Raises `ConfigError` for any other; lists what can be named.
     """
     if name in config.models:
         return ModelName("endpoint", name, config.models[name])
@@ -319,9 +316,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     The content of ``api_key_file``, or of the variable named by ``api_key_env`` (for OpenAI itself:
     ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY`` if set; else ``OPENAI_API_KEY``, but only for
     ``OPENAI_BASE_URL`` and this machine: a key is never sent to a host that it is not meant for.
-
-    Raises:
-        ConfigError: a key is required and not set; names the variable.
+    Raises `ConfigError`, with the variable's name, where a key is required and not set.
     """
     if settings.api_key_file is not None:
         return _checked_key(_key_in(settings.api_key_file, settings.model), "its api_key_file")

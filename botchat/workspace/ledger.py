@@ -4,14 +4,8 @@ A call is stored before anyone uses its reply, and is never sent again. Its key 
 the canonical request: schema version, who was asked (model id, endpoint without credentials, fixed
 parameters), messages, decoding and sample number.
 
-| table | a row is |
-| --- | --- |
-| ``calls`` | a call that was answered for good |
-| ``attempts`` | a try that brought no answer |
-| ``quirks`` | what a model's endpoint refuses (a role layout, a parameter) |
-| ``batches``, ``batched`` | a batch that was sent; a call in it (`botchat.models.endpoint.batch`) |
-
-WAL mode with ``synchronous=NORMAL``: a commit survives the death of the process at any moment.
+``ledger.sql`` says what a row of each table is. WAL mode with ``synchronous=NORMAL``: a commit
+survives the death of the process at any moment.
 """
 
 from __future__ import annotations
@@ -121,8 +115,7 @@ class Ledger:
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
         """Open or create the ledger at ``path``; ``None``: an empty one in memory.
 
-        Raises:
-            DataError: the file is not a ledger of this version.
+        Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
         uri = "file::memory:"
