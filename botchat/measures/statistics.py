@@ -172,7 +172,11 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     1.0 where the judges never differ.
     """
     n, fewer = only_first + only_second, min(only_first, only_second)
-    return min(1.0, 2 * sum(math.comb(n, i) for i in range(fewer + 1)) / (1 << n))
+    term, tail = 1, 1
+    for i in range(1, fewer + 1):
+        term = term * (n - i + 1) // i
+        tail += term
+    return min(1.0, 2 * tail / (1 << n))
 
 
 def _beyond_chance(observed: Floats, by_chance: Floats) -> Floats:
