@@ -16,23 +16,33 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from botchat.pipeline.adaptive import Adaptive
-    from botchat.pipeline.agree import agree
-    from botchat.pipeline.api import bench, generate, judge, judge_adaptively, probe
-    from botchat.pipeline.bench import Benching
-    from botchat.pipeline.generate import Generating
-    from botchat.pipeline.judge import Judging
-    from botchat.pipeline.leaderboard import leaderboard, rank_rates
-    from botchat.pipeline.probe import Probing
-    from botchat.pipeline.seeds import import_seeds
-    from botchat.pipeline.session import JudgeName, Limits, Spending
-    from botchat.pipeline.simulate import simulate
-    from botchat.ratings.adaptive import AdaptiveSettings, Target
-    from botchat.ratings.bradley_terry import fit as bradley_terry
-    from botchat.ratings.comparisons import Comparisons
-    from botchat.ratings.elo import bootstrap_elo as elo
-    from botchat.workspace.folder import Workspace
+if TYPE_CHECKING:  # "as" exports a name, for type checkers
+    from botchat.pipeline.adaptive import Adaptive as Adaptive
+    from botchat.pipeline.agree import agree as agree
+    from botchat.pipeline.api import bench as bench
+    from botchat.pipeline.api import generate as generate
+    from botchat.pipeline.api import judge as judge
+    from botchat.pipeline.api import judge_adaptively as judge_adaptively
+    from botchat.pipeline.api import probe as probe
+    from botchat.pipeline.bench import Benching as Benching
+    from botchat.pipeline.generate import Generating as Generating
+    from botchat.pipeline.judge import Judging as Judging
+    from botchat.pipeline.leaderboard import leaderboard as leaderboard
+    from botchat.pipeline.leaderboard import rank_rates as rank_rates
+    from botchat.pipeline.probe import Probing as Probing
+    from botchat.pipeline.seeds import import_seeds as import_seeds
+    from botchat.pipeline.session import JudgeName as JudgeName
+    from botchat.pipeline.session import Limits as Limits
+    from botchat.pipeline.session import Spending as Spending
+    from botchat.pipeline.simulate import simulate as simulate
+    from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
+    from botchat.ratings.adaptive import Target as Target
+    from botchat.ratings.bradley_terry import fit
+    from botchat.ratings.comparisons import Comparisons as Comparisons
+    from botchat.ratings.elo import bootstrap_elo
+    from botchat.workspace.folder import Workspace as Workspace
+
+    bradley_terry, elo = fit, bootstrap_elo
 
 _HOMES = {
     "Adaptive": "pipeline.adaptive:Adaptive",
@@ -61,37 +71,13 @@ _HOMES = {
     "simulate": "pipeline.simulate:simulate",
 }
 
-__all__ = [
-    "Adaptive",
-    "AdaptiveSettings",
-    "Benching",
-    "Comparisons",
-    "Generating",
-    "JudgeName",
-    "Judging",
-    "Limits",
-    "Probing",
-    "Spending",
-    "Target",
-    "Workspace",
-    "agree",
-    "bench",
-    "bradley_terry",
-    "elo",
-    "generate",
-    "import_seeds",
-    "judge",
-    "judge_adaptively",
-    "leaderboard",
-    "probe",
-    "rank_rates",
-    "simulate",
-]
+if not TYPE_CHECKING:
+    __all__ = list(_HOMES)
 
 
 def __dir__() -> list[str]:
     """The public names, imported or not."""
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOMES})
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,6 @@ from botchat.cli.output import (
 from botchat.interfaces import Row
 
 if TYPE_CHECKING:
-    from botchat.pipeline.adaptive_run import AdaptiveResult
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import JudgeName, Spending
@@ -134,19 +133,15 @@ def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings)
     if arguments.json:
         print_json({"rows": [one.json | about(one.judged) for one in made], **spent(meter)})
     else:
-        _show_adaptive(made)
+        for one in made:
+            print_table(one.shown)
+            print("\n".join(one.lines))
+            if one.judged.escalations:
+                print(escalated(one.judged.escalations))
+            print()
         if line := spent_line(meter):
             print(line)
     _complete((one.judged for one in made), meter)
-
-
-def _show_adaptive(made: Iterable[AdaptiveResult]) -> None:
-    for one in made:
-        print_table(one.shown)
-        print("\n".join(one.lines))
-        if one.judged.escalations:
-            print(escalated(one.judged.escalations))
-        print()
 
 
 def probe(arguments: argparse.Namespace) -> None:

@@ -242,7 +242,7 @@ def say_compared(
 ) -> None:
     """Print a comparison of judges."""
     if arguments.json:
-        print_json({**found.whole, **(spent(meter) if meter else {})})
+        say(arguments, found.whole, meter=meter)
         return
     for part in found.tables:
         print(f"{part.title}\n")

@@ -68,8 +68,7 @@ def call_matched(settings: PanelSettings, model: str | None) -> panels.EnsembleS
     Each of the panel's models gives as many samples as the others, together at least `calls`.
     ``model`` is the model of agents that name none.
 
-    Raises:
-        ConfigError: a cascade, which makes more calls on some cases than on others.
+    Raises `ConfigError` for a cascade, which makes more calls on some cases than on others.
     """
     if isinstance(settings, panels.CascadeSettings):
         raise ConfigError(

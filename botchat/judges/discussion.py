@@ -1,13 +1,6 @@
 """Evaluators that discuss a question part by part (MATEval: Li et al. 2024, §3.4, Algorithm 1).
 
-    H = {}
-    for each sub-question Q_i:                  (the whole question where it is not decomposed)
-        for each agent:
-            P = statement on Q_i, given H
-            R = P examined again, given H       (self-reflection; else R = P)
-            H = H + R                           (P itself is not passed on)
-        H = H + feedback on the discussion so far
-    report = summary of H, in questions and answers; and the report again as running text
+Of a statement that was examined again, only the second version is passed on in the history H.
 
 Strategies: one-by-one (neither), SR (self-reflection), CoT (decomposition), SR+CoT (both). SA is
 one agent that writes the report at once. All prompts are ours: the paper shows its own only in a
@@ -71,7 +64,12 @@ class Discussion:
         said: list[Remark] = []
         known: list[Remark] = []  # H of Algorithm 1
         last: dict[str, Remark] = {}
-        parts = await self._parts(case, said) if self.decompose else []
+        parts: list[str] = []
+        if self.decompose:
+            asked = prompts.fill("discussion_parts", question=case.prompt, rounds=str(self.rounds))
+            said.append(await self.decomposer.say(asked))
+            found = _PART.finditer(said[0].text)
+            parts = [match["part"].strip() for match in found][: self.rounds]
         parts = parts or ["the whole question"] * self.rounds
         for number, part in enumerate(parts, 1):
             for agent in self.agents:
@@ -98,12 +96,6 @@ class Discussion:
         report, prose = await _report(self.summarizer, asked, self.summarizer, case, said)
         votes = (report,) if self.by_report else tuple(last.values())
         return Talk(tuple(said), votes, prose)
-
-    async def _parts(self, case: Case, said: list[Remark]) -> list[str]:
-        asked = prompts.fill("discussion_parts", question=case.prompt, rounds=str(self.rounds))
-        remark = await self.decomposer.say(asked)
-        said.append(remark)
-        return [match["part"].strip() for match in _PART.finditer(remark.text)][: self.rounds]
 
     async def _statement(
         self, agent: Agent, case: Case, part: str, known: Sequence[Remark], said: list[Remark]

@@ -92,25 +92,24 @@ def build_panel(
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``judge_of`` finds the judges of a cascade; by default single models.
-
-    Raises:
-        ConfigError: agents without a model, a default that no agent needs, a role text not read.
+    Raises `ConfigError`: agents without a model, a default that none needs, an unread role text.
     """
     model_of = cache(model_of)
+    cascade = isinstance(settings, panels.CascadeSettings)
+    complete = cascade or all(member.model for member in settings.members)
+    if complete and default_model is not None:
+        raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
     if isinstance(settings, panels.CascadeSettings):
-        _refuse_default(name, default_model)
         judge_of = judge_of or (lambda other: SingleJudge(other, model_of(other), Decoding()))
         cheap, strong = judge_of(settings.cheap), judge_of(settings.strong)
         return Cascade(name, cheap, strong, calibration=settings.calibration or 0.0)
-    if all(member.model for member in settings.members):
-        _refuse_default(name, default_model)
-    elif default_model is None:
+    if default_model is not None:
+        name = f"{name}@{model_of(default_model).name}"
+    elif not complete:
         raise ConfigError(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    else:
-        name = f"{name}@{model_of(default_model).name}"
     agents = tuple(_agents(name, settings, model_of, default_model))
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
@@ -225,11 +224,6 @@ def _talking(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel)
             )
         case _:
             assert_never(settings)
-
-
-def _refuse_default(name: str, default_model: str | None) -> None:
-    if default_model is not None:
-        raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
 
 
 def _turned(remark: Remark) -> Remark:

@@ -94,10 +94,8 @@ def compare(
     ``resamples``, ``seed``: of the bootstrap. ``lengths``: (item, contestant) -> length of the
     text, for ``length_preference``. ``selves``: judge -> the contestant that is itself; default:
     the one of the same name.
-
-    Raises:
-        MissingError: no judge, or no annotator where a prefix is given.
-        DataError: two verdicts of one judge on one item in one order.
+    Raises `MissingError` without a judge, or without an annotator where a prefix is given, and
+    `DataError` for two verdicts of one judge on one item in one order.
     """
     grid = Grid.of(annotations, truth_prefix)
     if not grid.judges:
@@ -436,10 +434,7 @@ def compare_scores(
     ``truth_prefix``: what people's names start with. The bootstrap is over items. Each row has the
     readable (``n``) and ``unreadable`` scores of texts that people scored too, and ``spearman`` and
     ``kendall`` (tau-b); each pair their differences on the ``n`` texts that both scored.
-
-    Raises:
-        MissingError: no judge or no person.
-        DataError: two scores of one judge for one text.
+    Raises `MissingError` without a judge or a person, `DataError` if a judge scored a text twice.
     """
     scores: dict[str, dict[tuple[str, str], float]] = {}
     for rating in ratings:

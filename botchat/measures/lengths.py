@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.measures.english import IDEOGRAPHS
-from botchat.records import Dialogue, Dialogues
+from botchat.records import Dialogues
 
 if TYPE_CHECKING:
     import tiktoken
@@ -106,10 +106,12 @@ def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) 
     Recorded token counts are used; missing ones are counted. If that is not possible, every
     utterance is measured in words. ``get_counter`` is called only if a count is missing.
     """
-    spoken = {
-        name: [each for dialogue in by_seed.values() for each in _spoken(dialogue)]
-        for name, by_seed in dialogues.items()
-    }
+    spoken: dict[str, list[tuple[str, int | None]]] = {name: [] for name in dialogues}
+    for name, by_seed in dialogues.items():
+        for dialogue in by_seed.values():
+            generated = dialogue.utterances[dialogue.n_seed :]
+            known = [fact.tokens for fact in dialogue.facts[: len(generated)]]
+            spoken[name] += zip_longest(generated, known)
     complete = all(tokens is not None for pairs in spoken.values() for _, tokens in pairs)
     chosen = Counter("tokens", len) if complete else get_counter()
     lengths = {
@@ -131,13 +133,6 @@ def summary(lengths: NDArray[np.int64]) -> Summary:
         return Summary(0)
     median, p95, longest = np.percentile(lengths, (50, 95, 100)).tolist()
     return Summary(len(lengths), float(lengths.mean()), median, p95, longest, float(lengths.std()))
-
-
-def _spoken(dialogue: Dialogue) -> Iterator[tuple[str, int | None]]:
-    """Every generated utterance and its recorded tokens, ``None`` where there is no record."""
-    generated = dialogue.utterances[dialogue.n_seed :]
-    known = [fact.tokens for fact in dialogue.facts[: len(generated)]]
-    return zip_longest(generated, known)
 
 
 def _folders() -> Iterator[Path]:

@@ -63,10 +63,8 @@ def mateval(files: Mapping[str, bytes], *, resamples: int = 1000, seed: int = 0)
     Rows, in the order of the paper's table: ``strategy``, ``error_type`` (a key of `ERROR_TYPES`),
     ``n`` stories, ``unreadable`` reports (without a score for this type, and not in ``n``),
     ``spearman`` and ``kendall`` with their intervals.
-
-    Raises:
-        MissingError: no table with people's scores, or no recorded reports.
-        DataError: an invalid file, with its name and line or record.
+    Raises `MissingError` without a table of people's scores or recorded reports, and `DataError`,
+    with name and line or record, for an invalid file.
     """
     told = people(files)
     reports = _reports(files, [story for story, _ in told])

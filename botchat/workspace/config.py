@@ -122,17 +122,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 Kind: TypeAlias = type[Any] | Mapping[str, type[Any]]
 """The struct of a table; or strategy -> struct, where the key ``strategy`` decides."""
 
-_SECTIONS: Mapping[str, tuple[Kind, bool]] = {
-    "models": (ModelSettings, True),
-    "endpoints": (EndpointSettings, True),
-    "judges": (JudgeSettings, True),
-    "panels": (KINDS, True),
-    "protocols": (CriterionSettings, True),
-    "generation": (GenerationSettings, False),
-    "arena": (ArenaSettings, False),
-}
-"""Table -> its kind, and whether it holds named entries."""
-
 
 class ModelName(msgspec.Struct, frozen=True):
     """A model as named on the command line, resolved to what it stands for."""
@@ -148,8 +137,7 @@ class ModelName(msgspec.Struct, frozen=True):
 def load(path: Path) -> Config:
     """Read ``botchat.toml``; an absent file gives the defaults.
 
-    Raises:
-        ConfigError: malformed TOML, an unknown key or a bad value; names file, line and key.
+    Raises `ConfigError`, with file, line and key: malformed TOML, an unknown key, a bad value.
     """
     try:
         file = TomlFile(path, path.read_text("utf-8-sig"))
@@ -161,15 +149,18 @@ def load(path: Path) -> Config:
         number = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{number}: not UTF-8; save the file as UTF-8") from None
     data = _parsed(file)
-    if unknown := sorted(set(data) - set(_SECTIONS)):
+    known = Config.__struct_fields__
+    if unknown := sorted(set(data) - set(known)):
         line = file.line_of(unknown[0])
         raise ConfigError(
-            f"{path}:{line}: unknown table or key `{unknown[0]}`; known: {', '.join(_SECTIONS)}"
+            f"{path}:{line}: unknown table or key `{unknown[0]}`; known: {', '.join(known)}"
         )
     sections: dict[str, Any] = {}
-    for section, (kind, named) in _SECTIONS.items():
-        table = data.get(section, {})
-        if named and isinstance(table, dict):
+    for field in msgspec.structs.fields(Config):
+        section, table = field.name, data.get(field.name, {})
+        *_, kind = get_args(field.type) or [field.type]
+        if get_args(field.type) and isinstance(table, dict):  # named entries
+            kind = KINDS if section == "panels" else kind
             sections[section] = {
                 name: file.entry(f"{section}.{name}", entry, kind) for name, entry in table.items()
             }
@@ -290,9 +281,7 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
 
     ``NAME`` from botchat.toml · ``openai:MODEL`` · ``http(s)://host/v1#MODEL`` · ``hf:ORG/MODEL``
     · ``bot:NAME`` · ``human``.
-
-    Raises:
-        ConfigError: none of these; lists what can be named.
+    Raises `ConfigError` for any other; lists what can be named.
     """
     if name in config.models:
         return ModelName("endpoint", name, config.models[name])
@@ -327,9 +316,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     The content of ``api_key_file``, or of the variable named by ``api_key_env`` (for OpenAI itself:
     ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY`` if set; else ``OPENAI_API_KEY``, but only for
     ``OPENAI_BASE_URL`` and this machine: a key is never sent to a host that it is not meant for.
-
-    Raises:
-        ConfigError: a key is required and not set; names the variable.
+    Raises `ConfigError`, with the variable's name, where a key is required and not set.
     """
     if settings.api_key_file is not None:
         return _checked_key(_key_in(settings.api_key_file, settings.model), "its api_key_file")

@@ -108,8 +108,7 @@ _DEFAULTS = {f.name: f.default for f in msgspec.structs.fields(CriterionSettings
 def with_prompt(settings: CriterionSettings, text: str) -> CriterionSettings:
     """The entry with the text of its prompt file in place of the name.
 
-    Raises:
-        ValueError: the text is empty, or has not the places that it needs; begins with the key.
+    Raises `ValueError`, which begins with the key: the text is empty, or lacks the places it needs.
     """
     text = text.strip("\n")
     wanted, there = PLACES[settings.shows], prompts.places(text)

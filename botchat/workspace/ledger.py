@@ -4,14 +4,8 @@ A call is stored before anyone uses its reply, and is never sent again. Its key 
 the canonical request: schema version, who was asked (model id, endpoint without credentials, fixed
 parameters), messages, decoding and sample number.
 
-| table | a row is |
-| --- | --- |
-| ``calls`` | a call that was answered for good |
-| ``attempts`` | a try that brought no answer |
-| ``quirks`` | what a model's endpoint refuses (a role layout, a parameter) |
-| ``batches``, ``batched`` | a batch that was sent; a call in it (`botchat.models.endpoint.batch`) |
-
-WAL mode with ``synchronous=NORMAL``: a commit survives the death of the process at any moment.
+``ledger.sql`` says what a row of each table is. WAL mode with ``synchronous=NORMAL``: a commit
+survives the death of the process at any moment.
 """
 
 from __future__ import annotations
@@ -22,9 +16,10 @@ import json
 import sqlite3
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any
@@ -120,8 +115,7 @@ class Ledger:
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
         """Open or create the ledger at ``path``; ``None``: an empty one in memory.
 
-        Raises:
-            DataError: the file is not a ledger of this version.
+        Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
         uri = "file::memory:"
@@ -323,7 +317,7 @@ class ModelStats:
     cost_usd: float | None
     unpriced_calls: int
     latency_s: float
-    outcomes: Mapping[str, int] = field(default_factory=dict)
+    outcomes: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,15 +351,10 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 def stats(ledger: Ledger) -> list[ModelStats]:
     """Calls, tokens, money and outcomes by model and stage, sorted by name."""
     failed = dict(ledger.select("SELECT model, count(*) FROM attempts GROUP BY model"))
-    outcomes: dict[tuple[str, str], dict[str, int]] = {}
-    for model, stage, outcome, n in ledger.select(
-        "SELECT model, stage, outcome, count(*) FROM calls GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-    ):
-        outcomes.setdefault((model, stage), {})[outcome] = n
     rows = ledger.select(
         "SELECT model, stage, count(*), 0, coalesce(sum(prompt_tokens), 0),"
         " coalesce(sum(completion_tokens), 0), coalesce(sum(cached_tokens), 0),"
-        " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s)"
+        " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s), json_group_array(outcome)"
         " FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
     )
     # Failed attempts are counted by model; they are shown once, beside its first stage.
@@ -373,12 +362,12 @@ def stats(ledger: Ledger) -> list[ModelStats]:
         replace(
             ModelStats(*row),
             failed_attempts=failed.pop(row[0], 0),
-            outcomes=outcomes[row[0], row[1]],
+            outcomes=dict(Counter(sorted(json.loads(row[-1])))),
         )
         for row in rows
     ]
     never_answered = sorted(failed.items())
-    return result + [ModelStats(m, "", 0, n, 0, 0, 0, None, 0, 0.0) for m, n in never_answered]
+    return result + [ModelStats(m, "", 0, n, 0, 0, 0, None, 0, 0.0, {}) for m, n in never_answered]
 
 
 def export(ledger: Ledger, path: Path) -> int:

@@ -1,4 +1,5 @@
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+-- A call that was answered for good.
 CREATE TABLE IF NOT EXISTS calls (
     key TEXT PRIMARY KEY,
     model TEXT NOT NULL,
@@ -17,6 +18,7 @@ CREATE TABLE IF NOT EXISTS calls (
     request BLOB NOT NULL,
     raw BLOB NOT NULL
 );
+-- A try that brought no answer.
 CREATE TABLE IF NOT EXISTS attempts (
     key TEXT NOT NULL,
     model TEXT NOT NULL,
@@ -26,7 +28,9 @@ CREATE TABLE IF NOT EXISTS attempts (
     detail TEXT NOT NULL,
     latency_s REAL NOT NULL
 );
+-- What a model's endpoint refuses (a role layout, a parameter).
 CREATE TABLE IF NOT EXISTS quirks (identity TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+-- A batch that was sent; `batched`: a call in it (botchat.models.endpoint.batch).
 CREATE TABLE IF NOT EXISTS batches (
     tag TEXT PRIMARY KEY,
     id TEXT,
