@@ -158,6 +158,9 @@ def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) 
         "strong": None,
         "calibration": None,
     }
+    # A key that is newer than those judgments is signed by its name.
+    stated = msgspec.structs.asdict(settings)
+    how |= {key: stated[key] for key in stated if key not in {*how, "rounds"}}
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
     wording = prompts.digest(*_prompts(settings))
@@ -165,10 +168,15 @@ def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) 
 
 
 def _prompts(settings: TalkSettings) -> tuple[str, ...]:
-    if isinstance(settings, panels.EnsembleSettings):
-        return ("ensemble_evidence",)
-    debate = isinstance(settings, panels.DebateSettings | panels.SummarizedDebateSettings)
-    return talk.PROMPTS if debate else discussion.PROMPTS
+    match settings:
+        case panels.EnsembleSettings():
+            return ("ensemble_evidence",)
+        case panels.DebateSettings() | panels.SummarizedDebateSettings():
+            return talk.PROMPTS
+        case panels.SingleReportSettings() | panels.DiscussionSettings():
+            return discussion.PROMPTS
+        case _:
+            assert_never(settings)
 
 
 def _role(member: AgentSettings) -> str:
