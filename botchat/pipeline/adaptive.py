@@ -19,8 +19,8 @@ from botchat.parallel import together
 from botchat.pipeline import plan
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons, on_board
 from botchat.pipeline.judge import Cases, pairwise_contestants, pairwise_turns, pick, too_short
-from botchat.pipeline.run import Meter, Stops, run_now
-from botchat.pipeline.session import JudgeName, Spending, catalogue_of, open_session
+from botchat.pipeline.run import Meter, Stops
+from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.pipeline.stage_file import Filing
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
@@ -88,20 +88,14 @@ class Adaptive:
         run, from which the same request goes on.
         """
         wanted = _Wanted.of(self, workspace)
-        spending, meter = spending or Spending(), meter or Meter()
 
-        async def ask() -> list[AdaptiveResult]:
-            stops = Stops()
-            async with open_session(workspace, wanted.seeds, spending, meter) as session:
-                arenas = wanted.arenas(session.judge(self.judge))
-                # A target may be reached any time: only a budget is a total.
-                meter.begin("judge", (wanted.settings.budget or 0) * len(arenas))
-                results = await together(one.run(stops, meter) for one in arenas)
-            stops.raise_first()
-            return results
+        async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
+            arenas = wanted.arenas(session.judge(self.judge))
+            # A target may be reached any time: only a budget is a total.
+            session.meter.begin("judge", (wanted.settings.budget or 0) * len(arenas))
+            return await together(one.run(stops, session.meter) for one in arenas)
 
-        with workspace.locked():
-            return run_now(ask())
+        return in_session(workspace, wanted.seeds, spending, meter, ask)
 
 
 def adaptive_settings(

@@ -12,8 +12,8 @@ from botchat.interfaces import Case, Judge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
-from botchat.pipeline.run import Meter, Stops, run_now, work_through
-from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, open_session
+from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, human_dialogue
@@ -143,23 +143,17 @@ class Asked:
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
     ) -> list[Judged]:
         """One result for each judge and protocol."""
-        spending, meter = spending or Spending(), meter or Meter()
 
-        async def ask() -> list[Judged]:
-            stops = Stops()
-            async with open_session(workspace, self.seeds, spending, meter) as session:
-                answerers = session.judges(self.judge, self.control)
-                n_cases = sum(len(cases.make) for cases in self.cases)
-                meter.begin("judge", len(answerers) * n_cases)
-                results = await together(
-                    _settle(self._filing(workspace, answering, cases), cases, stops, meter)
-                    for answering, cases in product(answerers, self.cases)
-                )
-            stops.raise_first()
-            return results
+        async def ask(session: Session, stops: Stops) -> list[Judged]:
+            answerers = session.judges(self.judge, self.control)
+            n_cases = sum(len(cases.make) for cases in self.cases)
+            session.meter.begin("judge", len(answerers) * n_cases)
+            return await together(
+                _settle(self._filing(workspace, answering, cases), cases, stops, session.meter)
+                for answering, cases in product(answerers, self.cases)
+            )
 
-        with workspace.locked():
-            return run_now(ask())
+        return in_session(workspace, self.seeds, spending, meter, ask)
 
     def _filing(self, workspace: Workspace, answering: Judge, cases: Cases) -> Filing:
         signature = cases.signature(self.seed_set, answering)

@@ -151,15 +151,23 @@ def plot(
         ConfigError: an ending that is neither, or several judges and none named.
         MissingError: no such figure of these judgments; says which there are.
     """
+    from botchat.report import figures as plots
     from botchat.report.figures import agreement as figures
 
     kind = out.suffix.lower()
     if kind not in (".svg", ".png"):
         raise ConfigError(f"--out {out}: a figure is written as .svg or .png")
     if judge is None and name.startswith(figures.NAMES):
-        drawn = _of_judges(workspace, seed_set)
+        compared = agree.beside_each_other(workspace, read(workspace, seed_set))
+        drawn = [
+            replace(chart, name=f"{chart.name}-{protocol}")
+            for protocol, findings in compared.items()
+            for chart in figures.draw(findings)
+        ]
     else:
-        drawn = _of_board(workspace, seed_set, judge, elo)
+        chosen = only_judge(workspace, seed_set, judge)
+        found = read(workspace, seed_set, [chosen] if chosen else [], for_boards=True)
+        drawn = plots.draw(found.board(next(iter(found.judged)), elo))
     charts = {chart.name: chart for chart in drawn}
     if name not in charts:
         there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
@@ -167,26 +175,3 @@ def plot(
     chart = charts[name]
     store.write_atomic(out, chart.svg.encode() if kind == ".svg" else chart.png)
     return out
-
-
-def _of_board(
-    workspace: Workspace, seed_set: str, judge: str | None, elo: EloSettings | None
-) -> list[Chart]:
-    """The figures of one judge's board."""
-    from botchat.report import figures as plots
-
-    chosen = only_judge(workspace, seed_set, judge)
-    found = read(workspace, seed_set, [chosen] if chosen else [], for_boards=True)
-    return plots.draw(found.board(next(iter(found.judged)), elo))
-
-
-def _of_judges(workspace: Workspace, seed_set: str) -> list[Chart]:
-    """The figures of all judges beside each other, their protocol in the name."""
-    from botchat.report.figures import agreement as figures
-
-    compared = agree.beside_each_other(workspace, read(workspace, seed_set))
-    return [
-        replace(chart, name=f"{chart.name}-{protocol}")
-        for protocol, findings in compared.items()
-        for chart in figures.draw(findings)
-    ]
