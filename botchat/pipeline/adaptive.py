@@ -17,11 +17,16 @@ from botchat.interfaces import Judge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
-from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons, on_board
-from botchat.pipeline.judge import Cases, pairwise_contestants, pairwise_turns, pick, too_short
+from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
+from botchat.pipeline.judge import (
+    Cases,
+    pairwise_contestants,
+    pairwise_turns,
+    pick,
+    too_short,
+)
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
-from botchat.pipeline.stage_file import Filing
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Field
@@ -214,12 +219,12 @@ class _Wanted:
         contestants = _taking_part(protocol, self.seeds, self.contestants)
         added, n = self.added, protocol.n
         seed_set = self.request.seed_set
-        signature = Cases(protocol, ()).signature(seed_set, answering)
-        filing = Filing(self.workspace, seed_set, protocol.name, answering, signature, "adaptive")
+        filing = Cases(protocol, ()).filing(self.workspace, seed_set, answering, "adaptive")
         field = Field(protocol, self.seeds, contestants)
         if added is None:
             return AdaptiveArena(field, filing, self.settings, None, None)
-        board = on_board(known_comparisons(field, filing, added))
+        known = known_comparisons(field, filing, added)
+        board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
         if added not in contestants or not board:
             if not self.request.turns:
                 return None

@@ -134,16 +134,14 @@ class _Job:
     @cached_property
     def pending(self) -> list[Seed]:
         """Seeds whose stored dialogue is not what this run would make, or is not final."""
-        return [seed for seed in self.seeds if not self._done(seed)]
-
-    def _done(self, seed: Seed) -> bool:
-        dialogue = self.have.get(seed.id)
-        return (
-            dialogue is not None
-            and dialogue.signature == self.signature
-            and dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
-            and dialogue.status.removeprefix("stopped:") not in UNANSWERED
-        )
+        return [
+            seed
+            for seed in self.seeds
+            if (dialogue := self.have.get(seed.id)) is None
+            or dialogue.signature != self.signature
+            or dialogue.utterances[:N_SEED] != seed.utterances[:N_SEED]
+            or dialogue.status.removeprefix("stopped:") in UNANSWERED
+        ]
 
     async def make(self, seed: Seed, length: Length) -> Dialogue:
         return await extend(seed, self.speakers, self.turns, length, self.signature)

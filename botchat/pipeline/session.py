@@ -228,14 +228,22 @@ class Session:
 
     def _model(self, resolved: config.ModelName, stage: str) -> ChatModel:
         model, endpoint, prices, budget = self._unrecorded(resolved)
+        wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
         retry = None
         if self._batch:
             from botchat.models.endpoint.batch import ROUNDS, discounted
 
+            in_batches = wire.in_batches if wire else None
+            if in_batches is None:
+                raise ConfigError(_NO_BATCH.format(model.name))
+            # One for all who ask the model in this run.
+            if model.name not in self._batched:
+                careful = self._limits.max_usd is not None or self._limits.max_tokens is not None
+                batched = in_batches(model, self._ledger, careful, self.meter.batches)
+                self._batched[model.name] = batched
             # What waits for a batch takes no place in flight.
-            model, endpoint, retry = self._in_batches(resolved, model), None, ROUNDS
+            model, endpoint, retry = self._batched[model.name], None, ROUNDS
             prices = discounted(prices)
-        wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
         recorded = RecordedModel(
             model,
             self._ledger,
@@ -249,17 +257,6 @@ class Session:
         )
         self._recorded.append(recorded)
         return recorded
-
-    def _in_batches(self, resolved: config.ModelName, model: ChatModel) -> BatchedModel:
-        """``model`` through its endpoint's Batch API; one for all who ask it in this run."""
-        settings = resolved.settings
-        in_batches = wire_format(resolved.name, settings).in_batches if settings else None
-        if in_batches is None:
-            raise ConfigError(_NO_BATCH.format(model.name))
-        if model.name not in self._batched:
-            careful = self._limits.max_usd is not None or self._limits.max_tokens is not None
-            self._batched[model.name] = in_batches(model, self._ledger, careful, self.meter.batches)
-        return self._batched[model.name]
 
     def _unrecorded(
         self, resolved: config.ModelName
