@@ -24,10 +24,10 @@ from botchat.cli.output import (
 from botchat.interfaces import Row
 
 if TYPE_CHECKING:
+    from botchat.pipeline.judge import Judged
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import JudgeName, Spending
-    from botchat.pipeline.stage_file import Judged
     from botchat.ratings.adaptive import AdaptiveSettings
     from botchat.workspace.folder import Workspace
 

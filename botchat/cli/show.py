@@ -73,7 +73,7 @@ def simulate(arguments: argparse.Namespace) -> None:
 def report(arguments: argparse.Namespace) -> None:
     """Write a set's page."""
     from botchat.parallel import spend_memory
-    from botchat.pipeline import page as reporting
+    from botchat.pipeline import leaderboard as reporting
 
     spend_memory()
     with progress(arguments, by_steps=True) as meter:
@@ -85,7 +85,7 @@ def report(arguments: argparse.Namespace) -> None:
 
 def plot(arguments: argparse.Namespace) -> None:
     """Write one figure."""
-    from botchat.pipeline import page as reporting
+    from botchat.pipeline import leaderboard as reporting
 
     path = reporting.plot(
         workspace_of(arguments), arguments.seeds, arguments.name, arguments.out, arguments.judge

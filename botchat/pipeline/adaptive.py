@@ -17,11 +17,16 @@ from botchat.interfaces import Judge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
-from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons, on_board
-from botchat.pipeline.judge import Cases, pairwise_contestants, pairwise_turns, pick, too_short
-from botchat.pipeline.run import Meter, Stops, run_now
-from botchat.pipeline.session import JudgeName, Spending, catalogue_of, open_session
-from botchat.pipeline.stage_file import Filing
+from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
+from botchat.pipeline.judge import (
+    Cases,
+    pairwise_contestants,
+    pairwise_turns,
+    pick,
+    too_short,
+)
+from botchat.pipeline.run import Meter, Stops
+from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Field
@@ -88,20 +93,14 @@ class Adaptive:
         run, from which the same request goes on.
         """
         wanted = _Wanted.of(self, workspace)
-        spending, meter = spending or Spending(), meter or Meter()
 
-        async def ask() -> list[AdaptiveResult]:
-            stops = Stops()
-            async with open_session(workspace, wanted.seeds, spending, meter) as session:
-                arenas = wanted.arenas(session.judge(self.judge))
-                # A target may be reached any time: only a budget is a total.
-                meter.begin("judge", (wanted.settings.budget or 0) * len(arenas))
-                results = await together(one.run(stops, meter) for one in arenas)
-            stops.raise_first()
-            return results
+        async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
+            arenas = wanted.arenas(session.judge(self.judge))
+            # A target may be reached any time: only a budget is a total.
+            session.meter.begin("judge", (wanted.settings.budget or 0) * len(arenas))
+            return await together(one.run(stops, session.meter) for one in arenas)
 
-        with workspace.locked():
-            return run_now(ask())
+        return in_session(workspace, wanted.seeds, spending, meter, ask)
 
 
 def adaptive_settings(
@@ -220,12 +219,12 @@ class _Wanted:
         contestants = _taking_part(protocol, self.seeds, self.contestants)
         added, n = self.added, protocol.n
         seed_set = self.request.seed_set
-        signature = Cases(protocol, ()).signature(seed_set, answering)
-        filing = Filing(self.workspace, seed_set, protocol.name, answering, signature, "adaptive")
+        filing = Cases(protocol, ()).filing(self.workspace, seed_set, answering, "adaptive")
         field = Field(protocol, self.seeds, contestants)
         if added is None:
             return AdaptiveArena(field, filing, self.settings, None, None)
-        board = on_board(known_comparisons(field, filing, added))
+        known = known_comparisons(field, filing, added)
+        board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
         if added not in contestants or not board:
             if not self.request.turns:
                 return None

@@ -11,8 +11,8 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, Row, case_digest
+from botchat.pipeline.judge import Filing, Judged
 from botchat.pipeline.run import Meter, Stops, work_through
-from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats
@@ -82,7 +82,9 @@ class AdaptiveArena:
         while (asked := design.ask()) is not None:
             verdicts = [await self._foreseen(case) for case in self._cases(asked)]
             if truth is None and None in verdicts:
-                truth = _spread(len(self.field.contestants), rng)
+                # Quantiles of a normal distribution, in random order.
+                normal, m = NormalDist(1000, SPREAD), len(self.field.contestants)
+                truth = rng.permutation([normal.inv_cdf((i + 0.5) / m) for i in range(m)])
                 if design.state.made:
                     truth = design.state.rating
             drawn = np.zeros(0) if truth is None else _drawn(truth, asked, rng)
@@ -170,17 +172,6 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
     *places, results = np.array(rows, dtype=np.float64).reshape(-1, 4).T
     first, second, seeds = (each.astype(np.intp) for each in places)
     return Comparisons(field.contestants, first, second, results, seeds)
-
-
-def on_board(known: Comparisons) -> set[str]:
-    """The models in any of them."""
-    return {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
-
-
-def _spread(m: int, rng: np.random.Generator) -> Floats:
-    """Ratings at the quantiles of a normal distribution, in random order, shape (m,)."""
-    normal = NormalDist(1000, SPREAD)
-    return rng.permutation([normal.inv_cdf((i + 0.5) / m) for i in range(m)])
 
 
 def _drawn(rating: Floats, asked: Asked, rng: np.random.Generator) -> Floats:

@@ -128,7 +128,11 @@ def _findings(
     prefix = truth
     if prefix is None and protocol is not None and protocol.knows_truth:
         prefix = BUILT_IN
-        said += _built_in(said)
+        said += [
+            Annotation(item, first, second, BUILT_IN, "1" if first == HUMAN else "2")
+            for item, first, second in {(a.item, a.first, a.second): None for a in said}
+            if HUMAN in (first, second) or second == NOBODY
+        ]
     elif prefix is None and any(name.startswith(HUMAN) for name in known):
         prefix = HUMAN
     compared = compare_judges(
@@ -159,18 +163,16 @@ def _findings(
         signature=signature(
             "agree",
             {"set": stage.seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
-            sorted(map(_stated, said)),
+            sorted(
+                (a.item, a.first, a.second, a.judge, a.verdict or "")
+                + (() if a.confidence is None else (a.confidence,))
+                for a in said
+            ),
             prefix,
             options,
         ),
         notes=list(_notes(stage, judged, compared, prefix)),
     )
-
-
-def _stated(one: Annotation) -> tuple[str | float, ...]:
-    """A verdict and, where it is known, its probability."""
-    sure = () if one.confidence is None else (one.confidence,)
-    return (one.item, one.first, one.second, one.judge, one.verdict or "", *sure)
 
 
 def _annotations(path: Path) -> list[Annotation]:
@@ -229,16 +231,6 @@ def _chosen(
             raise MissingError(f"no verdicts of the judge {asked!r}; there are: {', '.join(known)}")
         kept |= found
     return kept
-
-
-def _built_in(annotations: Iterable[Annotation]) -> list[Annotation]:
-    """What is known of every comparison in which one side is human, or the whole dialogue."""
-    shown = dict.fromkeys((a.item, a.first, a.second) for a in annotations)
-    return [
-        Annotation(item, first, second, BUILT_IN, "1" if first == HUMAN else "2")
-        for item, first, second in shown
-        if HUMAN in (first, second) or second == NOBODY
-    ]
 
 
 def _without_people(compared: Agreement) -> Agreement:

@@ -10,11 +10,10 @@ from botchat.pipeline.adaptive_run import AdaptiveResult
 from botchat.pipeline.agree import Compared, Options
 from botchat.pipeline.bench import Benching
 from botchat.pipeline.generate import Generated, Generating
-from botchat.pipeline.judge import Judging
+from botchat.pipeline.judge import Judged, Judging
 from botchat.pipeline.probe import Probed, Probing
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Limits, Spending
-from botchat.pipeline.stage_file import Judged
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.workspace.folder import Workspace
 

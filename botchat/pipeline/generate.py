@@ -14,8 +14,8 @@ from botchat.interfaces import settings_digest
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline import plan
-from botchat.pipeline.run import Meter, Stops, run_now, work_through
-from botchat.pipeline.session import Session, Spending, open_session
+from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.session import Session, Spending, in_session
 from botchat.records import N_SEED, UNANSWERED, Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order
@@ -75,19 +75,13 @@ class Generating:
             LimitReached: a limit was reached; the same request goes on where this one stopped.
         """
         turns, seeds = self._checked(workspace)
-        meter = meter or Meter()
 
-        async def ask() -> list[Generated]:
-            length, stops = plan.text_length(), Stops()
-            async with open_session(workspace, seeds, spending or Spending(), meter) as session:
-                jobs = self._jobs(workspace, session, turns, seeds)
-                meter.begin("generate", sum(len(job.pending) for job in jobs))
-                results = await together(job.run(length, stops, meter) for job in jobs)
-            stops.raise_first()
-            return results
+        async def ask(session: Session, stops: Stops) -> list[Generated]:
+            jobs, length = self._jobs(workspace, session, turns, seeds), plan.text_length()
+            session.meter.begin("generate", sum(len(job.pending) for job in jobs))
+            return await together(job.run(length, stops, session.meter) for job in jobs)
 
-        with workspace.locked():
-            return run_now(ask())
+        return in_session(workspace, seeds, spending, meter, ask)
 
     def _checked(self, workspace: Workspace) -> tuple[int, list[Seed]]:
         """Utterances of a finished dialogue, and the whole set, after a check of the settings."""
@@ -140,16 +134,14 @@ class _Job:
     @cached_property
     def pending(self) -> list[Seed]:
         """Seeds whose stored dialogue is not what this run would make, or is not final."""
-        return [seed for seed in self.seeds if not self._done(seed)]
-
-    def _done(self, seed: Seed) -> bool:
-        dialogue = self.have.get(seed.id)
-        return (
-            dialogue is not None
-            and dialogue.signature == self.signature
-            and dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
-            and dialogue.status.removeprefix("stopped:") not in UNANSWERED
-        )
+        return [
+            seed
+            for seed in self.seeds
+            if (dialogue := self.have.get(seed.id)) is None
+            or dialogue.signature != self.signature
+            or dialogue.utterances[:N_SEED] != seed.utterances[:N_SEED]
+            or dialogue.status.removeprefix("stopped:") in UNANSWERED
+        ]
 
     async def make(self, seed: Seed, length: Length) -> Dialogue:
         return await extend(seed, self.speakers, self.turns, length, self.signature)

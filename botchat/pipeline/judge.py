@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
+from typing import Self
+
+import msgspec
 
 from botchat import __version__
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge
+from botchat.judges.cascade import Escalations, escalations
+from botchat.judges.samples import Stability, stability
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
-from botchat.pipeline.run import Meter, Stops, run_now, work_through
-from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, open_session
-from botchat.pipeline.stage_file import Filing, Judged
+from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, human_dialogue
-from botchat.workspace import config
-from botchat.workspace.folder import Workspace
+from botchat.records import (
+    HUMAN,
+    N_SEED,
+    UNANSWERED,
+    Dialogue,
+    Dialogues,
+    Judgment,
+    Seed,
+    human_dialogue,
+)
+from botchat.workspace import config, files
+from botchat.workspace.folder import Workspace, judgment_key, judgment_order
 
 
 @dataclass(frozen=True)
@@ -50,20 +64,14 @@ class Judging:
         return self._asked(workspace).run(workspace, spending, meter)
 
     def _asked(self, workspace: Workspace) -> Asked:
-        protocol = catalogue_of(workspace).named(self.protocol)
-        seeds = workspace.seeds(self.seed_set)
-        cases = self._cases(workspace, protocol, seeds)
-        return Asked(self.seed_set, seeds, self.judge, cases, self.control)
-
-    def _cases(
-        self, workspace: Workspace, protocol: Protocol, seeds: Sequence[Seed]
-    ) -> list[Cases]:
         """Everything that the protocol asks about the dialogues there are.
 
         Raises:
             ConfigError: N too small, or too few contestants.
             MissingError: there is nothing to ask.
         """
+        protocol = catalogue_of(workspace).named(self.protocol)
+        seeds = workspace.seeds(self.seed_set)
         contestants: Dialogues = pick(workspace, self.seed_set, seeds, self.models)
         if protocol.shows == "pair":
             compared = pairwise_contestants(protocol, contestants, bool(self.models))
@@ -77,7 +85,7 @@ class Judging:
                     raise too_short(n)
             if not asked:
                 raise too_short()
-            return asked
+            return Asked(self.seed_set, seeds, self.judge, asked, self.control)
         if self.turns:
             raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
         if protocol.shows == "human":
@@ -93,7 +101,8 @@ class Judging:
                 f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
                 "human one; generate with more --turns, or import seeds with 4 and more utterances"
             )
-        return [Cases(protocol, makers)]
+        cases = [Cases(protocol, makers)]
+        return Asked(self.seed_set, seeds, self.judge, cases, self.control)
 
 
 @dataclass(frozen=True)
@@ -103,16 +112,19 @@ class Cases:
     protocol: Protocol
     make: Sequence[Callable[[], Case]]
 
-    def signature(self, seed_set: str, answering: Judge) -> str:
-        """Of every judgment of these cases (DESIGN §4)."""
+    def filing(
+        self, workspace: Workspace, seed_set: str, answering: Judge, chosen: str = ""
+    ) -> Filing:
+        """The stage file of a judge's answers, with their signature (DESIGN §4)."""
         protocol = self.protocol
         name = protocol.base if protocol.template else protocol.name.split("-")[0]
         n = f"|n:{protocol.n}" if protocol.n else ""
-        return (
+        signature = (
             f"botchat:{__version__}|{name}|set:{seed_set}{n}"
             f"|judge:{answering.name}@{answering.digest}"
             f"|prompt:{protocol.digest}|orders:{protocol.orders}"
         )
+        return Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
 
 
 @dataclass(frozen=True)
@@ -131,7 +143,7 @@ class Asked:
 
         async def walk(session: Session, _length: Length) -> None:
             for answering, cases in product(session.judges(self.judge, self.control), self.cases):
-                filing = self._filing(workspace, answering, cases)
+                filing = cases.filing(workspace, self.seed_set, answering)
                 for make in cases.make:
                     case = make()
                     if filing.stored(case) is None:
@@ -143,27 +155,19 @@ class Asked:
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
     ) -> list[Judged]:
         """One result for each judge and protocol."""
-        spending, meter = spending or Spending(), meter or Meter()
 
-        async def ask() -> list[Judged]:
-            stops = Stops()
-            async with open_session(workspace, self.seeds, spending, meter) as session:
-                answerers = session.judges(self.judge, self.control)
-                n_cases = sum(len(cases.make) for cases in self.cases)
-                meter.begin("judge", len(answerers) * n_cases)
-                results = await together(
-                    _settle(self._filing(workspace, answering, cases), cases, stops, meter)
-                    for answering, cases in product(answerers, self.cases)
+        async def ask(session: Session, stops: Stops) -> list[Judged]:
+            answerers = session.judges(self.judge, self.control)
+            n_cases = sum(len(cases.make) for cases in self.cases)
+            session.meter.begin("judge", len(answerers) * n_cases)
+            return await together(
+                _settle(
+                    cases.filing(workspace, self.seed_set, answering), cases, stops, session.meter
                 )
-            stops.raise_first()
-            return results
+                for answering, cases in product(answerers, self.cases)
+            )
 
-        with workspace.locked():
-            return run_now(ask())
-
-    def _filing(self, workspace: Workspace, answering: Judge, cases: Cases) -> Filing:
-        signature = cases.signature(self.seed_set, answering)
-        return Filing(workspace, self.seed_set, cases.protocol.name, answering, signature)
+        return in_session(workspace, self.seeds, spending, meter, ask)
 
 
 async def _settle(filing: Filing, cases: Cases, stops: Stops, meter: Meter) -> Judged:
@@ -251,3 +255,134 @@ def full_name(name: str, workspace: Workspace) -> str:
         return config.model_name(name, workspace.config).name
     except ConfigError:
         return name
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a run made in one protocol."""
+
+    protocol: str
+    judge: str
+    path: Path
+    cases: int
+    """Cases that the dialogues allow; of an adaptive run, those asked."""
+    new: int
+    unreadable: int
+    """Cases without a verdict, for whatever reason."""
+    unanswered: int
+    """Of these, the ones another run may still get an answer for."""
+    escalations: Escalations | None = None
+    """What a cascade did with its cases."""
+    stability: Stability | None = None
+    """How far the answers of a judge that was sampled agree."""
+
+
+class Filing:
+    """One judge's judgments in one protocol. Cases may be settled side by side."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        seed_set: str,
+        protocol: str,
+        answering: Judge,
+        signature: str,
+        chosen: str = "",
+    ) -> None:
+        """Read the stored judgments; those with another ``signature`` are made again.
+
+        ``chosen``: of `botchat.records.Judgment`, for new ones.
+        """
+        self.protocol, self.answering, self.signature = protocol, answering, signature
+        self.path = workspace.judgments_path(seed_set, protocol, answering.name)
+        self._have = workspace.judgments(self.path)
+        self._asked: list[tuple[str, tuple[str, ...]]] = []
+        self._new = 0
+        self._chosen = chosen
+        self._file = files.Appender[Judgment](self.path)
+
+    def __enter__(self) -> Self:
+        """Open for new judgments."""
+        self._file.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Close the file; put it into canonical order unless something was raised."""
+        self._file.__exit__(None, None, None)
+        if raised[0] is None and self._have:
+            files.finish(self.path, self._have.values(), judgment_order)
+
+    @property
+    def judgments(self) -> Iterable[Judgment]:
+        """All stored judgments, also of dialogues or settings that have changed."""
+        return self._have.values()
+
+    def stored(self, case: Case) -> Judgment | None:
+        """The stored judgment of this case, if it is final."""
+        found = self._have.get((case.seed_id, case.contestants))
+        return found if found is not None and self.holds(found, case.digest) else None
+
+    def holds(self, judgment: Judgment, digest: str) -> bool:
+        """Whether a judgment is a final answer to the case of that digest, as it is asked now."""
+        return (
+            judgment.case == digest
+            and judgment.signature == self.signature
+            and judgment.outcome not in UNANSWERED
+        )
+
+    async def settle(self, case: Case) -> Judgment:
+        """The stored judgment, or a new one, which is stored."""
+        judgment = self.stored(case)
+        if judgment is None:
+            answer = await self.answering.answer(case)
+            judgment = Judgment(
+                protocol=case.protocol,
+                seed_id=case.seed_id,
+                contestants=case.contestants,
+                judge=self.answering.name,
+                verdict=answer.verdict,
+                reason=answer.reason,
+                shown=len(case.dialogues[0].utterances),
+                case=case.digest,
+                signature=self.signature,
+                outcome=answer.outcome,
+                transcript=answer.transcript,
+                calls=answer.calls,
+                chosen=self._chosen,
+                confidence=msgspec.UNSET if answer.confidence is None else answer.confidence,
+            )
+            self._file.append(judgment)
+            self._have[judgment_key(judgment)] = judgment
+            self._new += 1
+        self._asked.append(judgment_key(judgment))
+        return judgment
+
+    @property
+    def n_asked(self) -> int:
+        """Cases settled."""
+        return len(self._asked)
+
+    def whole(self) -> None:
+        """Every case has been settled: remove the mark of those that an adaptive run chose.
+
+        So a file has the same bytes whether an adaptive run came first or not.
+        """
+        for key in self._asked:
+            if self._have[key].chosen:
+                self._have[key] = msgspec.structs.replace(self._have[key], chosen="")
+
+    def judged(self) -> Judged:
+        """What was asked and answered."""
+        found = [self._have[key] for key in self._asked]
+        account = escalations(judgment.transcript for judgment in found)
+        return Judged(
+            protocol=self.protocol,
+            judge=self.answering.name,
+            path=self.path,
+            cases=len(found),
+            new=self._new,
+            unreadable=sum(judgment.verdict is None for judgment in found),
+            unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
+            escalations=account if account.n else None,
+            stability=stability(judgment.transcript for judgment in found),
+        )

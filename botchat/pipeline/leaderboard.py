@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
-from botchat.errors import DataError, MissingError
+from botchat.errors import ConfigError, DataError, MissingError
+from botchat.interfaces import settings_digest
 from botchat.models.bots import BASELINES
-from botchat.pipeline import read_set
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
+from botchat.pipeline.read_set import Read, only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import RULES, JudgeName
 from botchat.protocols.catalogue import RANKING
@@ -24,11 +25,20 @@ from botchat.workspace import files as store
 from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:
+    from botchat.boards.board import Board
+    from botchat.report import Beside, Prompt
     from botchat.report.figures import Chart
 
 _UNTOLD = (
     "The page has samples, not all {:,} MB of judgments; pack them with: botchat report --seeds {}"
 )
+
+MOST_TOLD_MB = 200
+"""Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
+report` packs any number. 14 models in all protocols are 50 MB."""
+
+_SECONDS_A_CHART = 0.2
+"""CPU time of drawing on a core of 2023."""
 
 PER_PAIR = 444
 """Comparisons a pair in the paper: 222 ChatSEEDs in both orders (BotChat §4.2)."""
@@ -60,14 +70,15 @@ def leaderboard(
 
     ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``.
     """
+    # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
-    chosen = read_set.only_judge(workspace, seed_set, judge)
-    untold = read_set.too_much_for_a_page(workspace, seed_set, chosen)
     folder = workspace.out(seed_set) if out is None else out
-    judges = [chosen] if chosen else []
-    found = read_set.read(workspace, seed_set, judges, in_columns=bool(untold), for_boards=True)
+    judges = only_judge(workspace, seed_set, judge)
+    files = [workspace.judgment_files(seed_set).get(name, {}) for name in judges]
+    megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
+    too_much = megabytes > MOST_TOLD_MB
+    found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import board as leaderboards
-    from botchat.pipeline import page as reporting
     from botchat.report import figures
 
     meter.begin("count and rate", 0)
@@ -75,7 +86,7 @@ def leaderboard(
     charts = []
     with parallel.workers() as working:
         tasks = [partial(figures.drawn, chart) for chart in figures.draw(board)]
-        drawing = working.begin(tasks, found.drawing_s(len(tasks)))
+        drawing = working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART)
         for file, text in leaderboards.files(board).items():
             store.write_atomic(folder / file, text.encode())
         meter.begin("draw figures", len(tasks))
@@ -83,12 +94,12 @@ def leaderboard(
             _write_chart(folder, chart)
             charts.append(chart)
             meter.advance()
-    page = reporting.write_page(workspace, found, [(board, charts)], folder, meter)
+    page = write_page(workspace, found, [(board, charts)], folder, meter)
     return Published(
         rows=board.main.rows_for_people,
         lines=[
             *board.notes,
-            *([_UNTOLD.format(untold, seed_set)] if untold else []),
+            *([_UNTOLD.format(megabytes, seed_set)] if too_much else []),
             board.main.note,
             board.main.signature,
             f"page: {page}",
@@ -159,3 +170,153 @@ def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
     for protocol in RANKING:
         Judging(SAMPLE, protocol.name, JudgeName(RULES)).run(workspace, meter=meter)
     return leaderboard(workspace, SAMPLE, RULES, meter=meter)
+
+
+def report(
+    workspace: Workspace,
+    seed_set: str,
+    judges: Sequence[str] = (),
+    out: Path | None = None,
+    elo: EloSettings | None = None,
+    meter: Meter | None = None,
+) -> Path:
+    """Write the page alone, of some judges (default: all), the first shown first; its path.
+
+    ``out``: default ``leaderboards/<set>``.
+    """
+    from botchat.report import figures as plots
+
+    meter = meter or Meter()
+    found = read(workspace, seed_set, judges, for_boards=True)
+    meter.begin("count and rate", len(found.judged))
+    shown: list[tuple[Board, Sequence[Chart]]] = []
+    for judge in found.judged:
+        board = found.board(judge, elo)
+        shown.append((board, plots.draw(board)))
+        meter.advance()
+    meter.begin("draw figures", sum(len(charts) for _, charts in shown))
+    with parallel.workers() as working:
+        for i, (board, charts) in enumerate(shown):
+            tasks = [partial(plots.drawn, chart, png=False) for chart in charts]
+            drawn = []
+            for chart in working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART):
+                drawn.append(chart)
+                meter.advance()
+            shown[i] = board, drawn
+    return write_page(workspace, found, shown, out or workspace.out(seed_set), meter)
+
+
+def write_page(
+    workspace: Workspace,
+    found: Read,
+    shown: Sequence[tuple[Board, Sequence[Chart]]],
+    folder: Path,
+    meter: Meter,
+) -> Path:
+    """Write the page of some boards with their figures, and its chunks; the page's path.
+
+    What is in columns has no reasons to tell: such a page has samples only.
+    """
+    from botchat import report as pages
+    from botchat.boards.protocols import Place
+    from botchat.report import archive, transcripts
+
+    compared = _compared(workspace, found, meter) if len(shown) > 1 else []
+    panels = [part for board, _ in shown for part in _panel_prompts(workspace, board.judge)]
+
+    views = []
+    for board, charts in shown:
+        asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
+        accusations = found.judged[board.judge].get(asking[0], ()) if asking else ()
+        samples = transcripts.pick(found.dialogues, accusations)
+        views.append(pages.View(board, charts, pages.by_contestant(board, samples)))
+    judged = {board.judge: found.judged[board.judge] for board, _ in shown}
+    chunks = None
+    if not any(found.columns.values()):
+        meter.begin("pack transcripts", 0)
+        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue)
+        for name, text in chunks.files.items():
+            store.write_atomic(folder / name, text.encode())
+        known = {folder / name for name in chunks.files}
+        for parent in {path.parent for path in known}:
+            for path in {*parent.glob("*.js")} - known:  # of an earlier, larger page
+                path.unlink(missing_ok=True)
+    page = folder / "index.html"
+    store.write_atomic(page, pages.render(views, chunks, compared, panels).encode())
+    return page
+
+
+def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
+    """What the judges say beside each other, a protocol each."""
+    from botchat import report as pages
+    from botchat.boards import judge_agreement
+    from botchat.pipeline.agree import beside_each_other
+    from botchat.report.figures import agreement as figures
+
+    meter.begin("compare judges", 0)
+    compared = beside_each_other(workspace, found).values()
+    return [
+        pages.Beside(
+            findings.subject,
+            findings.notes,
+            [part for part in judge_agreement.tables(findings) if part.name != "rankings"],
+            figures.draw(findings),
+        )
+        # Where the truth is known, agreement says most.
+        for findings in sorted(compared, key=lambda findings: not findings.truth)
+    ]
+
+
+def _panel_prompts(workspace: Workspace, judge: str) -> list[Prompt]:
+    """Roles and prompts of a judge that is a panel, as its settings are now."""
+    from botchat import report as pages
+    from botchat.judges.panel import wording
+    from botchat.pipeline.agree import panel_of
+
+    settings = panel_of(workspace, judge)
+    told = wording(settings) if settings else {}
+    texts = [f"{title}\n\n{text}" for title, text in told.items()]
+    return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []
+
+
+def plot(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    out: Path,
+    judge: str | None = None,
+    elo: EloSettings | None = None,
+) -> Path:
+    """Write one figure, as svg or png by the ending of ``out``; its path.
+
+    Those of judges beside each other take the protocol: ``cost-against-agreement-gteval``.
+
+    Raises:
+        ConfigError: an ending that is neither, or several judges and none named.
+        MissingError: no such figure of these judgments; says which there are.
+    """
+    from botchat.pipeline.agree import beside_each_other
+    from botchat.report import figures as plots
+    from botchat.report.figures import agreement as figures
+
+    kind = out.suffix.lower()
+    if kind not in (".svg", ".png"):
+        raise ConfigError(f"--out {out}: a figure is written as .svg or .png")
+    if judge is None and name.startswith(figures.NAMES):
+        compared = beside_each_other(workspace, read(workspace, seed_set))
+        drawn = [
+            replace(chart, name=f"{chart.name}-{protocol}")
+            for protocol, findings in compared.items()
+            for chart in figures.draw(findings)
+        ]
+    else:
+        chosen = only_judge(workspace, seed_set, judge)
+        found = read(workspace, seed_set, chosen, for_boards=True)
+        drawn = plots.draw(found.board(next(iter(found.judged)), elo))
+    charts = {chart.name: chart for chart in drawn}
+    if name not in charts:
+        there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
+        raise MissingError(f"no figure {name!r} of {seed_set}; there are: {there}")
+    chart = charts[name]
+    store.write_atomic(out, chart.svg.encode() if kind == ".svg" else chart.png)
+    return out

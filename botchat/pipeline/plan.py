@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
@@ -55,60 +55,44 @@ class Planned:
     """``None``: the price is unknown."""
 
 
-@dataclass(frozen=True)
-class Expected:
-    """Sizes to be expected of a model's calls."""
-
-    said: int
-    """Tokens of a reply's text, as we count."""
-    completion: float
-    """Tokens of a reply as billed, thoughts included."""
-    prompt_factor: float = 1.0
-    """Prompt tokens as billed / as we count: another tokenizer, another template."""
-
-
+@dataclass
 class PlannedModel:
     """A model whose calls are answered by the ledger or counted, never sent."""
 
+    name: str
+    identity: Mapping[str, Any]
+    context_window: int | None
+    ledger: Ledger
+    prices: Prices
+    said: int
+    """Tokens of a reply's text to be expected, as we count."""
+    completion: float
+    """Tokens of a reply to be expected, as billed, thoughts included."""
+    prompt_factor: float
+    """Prompt tokens as billed / as we count: another tokenizer, another template."""
+    count: Callable[[str], int]
+    """Tokens of a text."""
+    asked: set[str] = field(default_factory=set)
+    prompt: int = 0
     parallel = 1
-
-    def __init__(
-        self,
-        model: ChatModel,
-        ledger: Ledger,
-        prices: Prices,
-        expected: Expected,
-        count: Callable[[str], int],
-    ) -> None:
-        """``expected``: sizes of the calls that are counted; ``count``: tokens of a text."""
-        self.name, self.identity = model.name, model.identity
-        self.context_window = model.context_window
-        self._ledger = ledger
-        self._prices = prices
-        self._filler = " ".join(["word"] * expected.said)
-        self._expected = expected
-        self._count = count
-        self._asked: set[str] = set()
-        self._prompt = 0
 
     def planned(self, level: str) -> Planned:
         """What was counted, as it would be billed."""
-        calls = len(self._asked)
-        prompt = round(self._prompt * self._expected.prompt_factor)
-        completion = round(calls * self._expected.completion)
-        cost = self._prices.cost(Usage(prompt, completion))
-        return Planned(self.name, level, calls, prompt, completion, cost)
+        prompt = round(self.prompt * self.prompt_factor)
+        completion = round(len(self.asked) * self.completion)
+        cost = self.prices.cost(Usage(prompt, completion))
+        return Planned(self.name, level, len(self.asked), prompt, completion, cost)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """The stored reply, or a made-up one that is counted."""
         key = request_key(request_json(self.identity, messages, decoding))
-        stored = self._ledger.get(key)
+        stored = self.ledger.get(key)
         if stored is not None:
             return spoken(stored)
-        if key not in self._asked:
-            self._asked.add(key)
-            self._prompt += prompt_tokens(messages, self._count)
-        return Reply("ok", text=self._filler, key=key)
+        if key not in self.asked:
+            self.asked.add(key)
+            self.prompt += prompt_tokens(messages, self.count)
+        return Reply("ok", text=" ".join(["word"] * self.said), key=key)
 
 
 class PlanningSession(Session):
@@ -133,21 +117,28 @@ class PlanningSession(Session):
         place = (stage, model.name)
         if place not in self.planned:
             self.planned[place] = PlannedModel(
-                model, self._ledger, prices, self._expected(model.name, stage), self._count
+                model.name,
+                model.identity,
+                model.context_window,
+                self._ledger,
+                prices,
+                *self._expected(model.name, stage),
+                self._count,
             )
         return self.planned[place]
 
-    def _expected(self, model: str, stage: str) -> Expected:
+    def _expected(self, model: str, stage: str) -> tuple[int, float, float]:
+        """``said``, ``completion`` and ``prompt_factor`` of `PlannedModel`."""
         recent = self._ledger.recent(model, stage, RECENT_CALLS)
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
-            return Expected(tokens, tokens)
+            return tokens, tokens, 1.0
         factor = (0.5, 1.0, 2.0)[self.level]
         said = sum(self._count(reply.text) for _, reply in recent) / len(recent)
         billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
         counted = sum(prompt_tokens(messages, self._count) for messages, _ in recent)
         prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
-        return Expected(max(1, round(factor * said)), factor * billed, prompts / counted)
+        return max(1, round(factor * said)), factor * billed, prompts / counted
 
 
 def plan(

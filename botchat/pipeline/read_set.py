@@ -37,10 +37,6 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from botchat.boards.board import Board
 
-MOST_TOLD_MB = 200
-"""Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
-report` packs any number. 14 models in all protocols are 50 MB."""
-
 Judgments = Mapping[str, Sequence[Judgment]]
 """Protocol -> judgments."""
 
@@ -66,10 +62,6 @@ class Read:
     small: bool
     """Whether the work so far was too little to start a process."""
 
-    def drawing_s(self, n_charts: int) -> float:
-        """About how long figures take; 0 where the set is so small that no process is wanted."""
-        return 0 if self.small else n_charts * _SECONDS_A_CHART
-
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
         from botchat.boards import board as leaderboards
@@ -93,21 +85,17 @@ class Read:
         return replace(board, notes=(*board.notes, note))
 
 
-def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> str | None:
-    """The judge of a command that takes one; `ConfigError` if several judged and none is named."""
+def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
+    """The judge of a command that takes one, or none where nobody has judged.
+
+    `ConfigError` if several have and none is named.
+    """
     known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
     if len(known) > 1:
         raise ConfigError(
             f"several judges have judged {seed_set}: name one with --judge: {', '.join(known)}"
         )
-    return known[0] if known else None
-
-
-def too_much_for_a_page(workspace: Workspace, seed_set: str, judge: str | None) -> int:
-    """Megabytes of a judge's judgments, if more than `MOST_TOLD_MB`; else 0."""
-    files = workspace.judgment_files(seed_set).get(judge or "", {})
-    megabytes = sum(path.stat().st_size for path in files.values()) // 1_000_000
-    return megabytes if megabytes > MOST_TOLD_MB else 0
+    return known
 
 
 def read(
@@ -242,8 +230,7 @@ SAMPLE = 6_000
 _SECONDS_A_DIALOGUE = 1.5e-4
 _SECONDS_A_MB = 4e-3
 _SECONDS_A_VERDICT = 1e-6
-_SECONDS_A_CHART = 0.2
-"""CPU time of measuring, reading and drawing on a core of 2023."""
+"""CPU time of measuring and reading on a core of 2023."""
 
 
 def survey_tasks(

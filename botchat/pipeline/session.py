@@ -6,9 +6,9 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row
@@ -17,7 +17,7 @@ from botchat.models.endpoint import BatchedModel, Connection, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
-from botchat.pipeline.run import Meter, run_now
+from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import HUMAN, Seed
 from botchat.workspace import config
@@ -27,6 +27,8 @@ from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 log = logging.getLogger("botchat")
+
+T = TypeVar("T")
 
 RULES = "rules"
 """Name of the offline judge."""
@@ -38,18 +40,6 @@ _NO_BATCH = (
     "--batch: {} is on no endpoint and has no Batch API; leave --batch out, or name only models "
     "of endpoints"
 )
-
-
-def _not_sampled(name: str, samples: int) -> str:
-    """Why a judge cannot be asked so often."""
-    if samples < 1:
-        return f"--samples {samples}: give a number from 1, or leave it out"
-    if name == RULES:
-        return "--samples: the rules judge says the same however often it is asked; leave it out"
-    return (
-        f"--samples is for single judges and {name!r} is a panel; leave it out, or set samples in "
-        "a [panels] entry with the strategy ensemble"
-    )
 
 
 @dataclass(frozen=True)
@@ -106,7 +96,7 @@ class Session:
         spending: Spending,
         meter: Meter,
     ) -> None:
-        """Use `open_session`."""
+        """Use `in_session`."""
         limits = spending.limits
         self.meter = meter
         self._limits = limits
@@ -135,9 +125,18 @@ class Session:
         from botchat.judges.panel import build_panel
 
         name, panel = asked.name, self._panel(asked.name)
-        if asked.samples != 1 and (asked.samples < 1 or name == RULES or panel is not None):
-            raise ConfigError(_not_sampled(name, asked.samples))
+        if asked.samples < 1:
+            raise ConfigError(f"--samples {asked.samples}: give a number from 1, or leave it out")
+        if asked.samples > 1 and name == RULES:
+            raise ConfigError(
+                "--samples: the rules judge says the same however often it is asked; leave it out"
+            )
         if panel is not None:
+            if asked.samples > 1:
+                raise ConfigError(
+                    f"--samples is for single judges and {name!r} is a panel; leave it out, or set "
+                    "samples in a [panels] entry with the strategy ensemble"
+                )
             return build_panel(
                 name,
                 panel,
@@ -214,32 +213,37 @@ class Session:
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
         return self._model(resolved, "judge")
 
-    async def drain(self) -> None:
-        """Store every call in flight. Batches are not waited for: the ledger has noted them."""
+    async def close(self) -> None:
+        """Store every call in flight, not batches; then close every connection."""
         for batched in self._batched.values():
             await batched.stop()
         await asyncio.gather(*(model.drain() for model in self._recorded))
+        for connection, _ in self._servers.values():
+            await connection.close()
 
     @property
     def under_way(self) -> int:
         """Calls that are out."""
         return sum(model.under_way for model in self._recorded)
 
-    async def close(self) -> None:
-        """Close every connection."""
-        for connection, _ in self._servers.values():
-            await connection.close()
-
     def _model(self, resolved: config.ModelName, stage: str) -> ChatModel:
         model, endpoint, prices, budget = self._unrecorded(resolved)
+        wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
         retry = None
         if self._batch:
             from botchat.models.endpoint.batch import ROUNDS, discounted
 
+            in_batches = wire.in_batches if wire else None
+            if in_batches is None:
+                raise ConfigError(_NO_BATCH.format(model.name))
+            # One for all who ask the model in this run.
+            if model.name not in self._batched:
+                careful = self._limits.max_usd is not None or self._limits.max_tokens is not None
+                batched = in_batches(model, self._ledger, careful, self.meter.batches)
+                self._batched[model.name] = batched
             # What waits for a batch takes no place in flight.
-            model, endpoint, retry = self._in_batches(resolved, model), None, ROUNDS
+            model, endpoint, retry = self._batched[model.name], None, ROUNDS
             prices = discounted(prices)
-        wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
         recorded = RecordedModel(
             model,
             self._ledger,
@@ -253,17 +257,6 @@ class Session:
         )
         self._recorded.append(recorded)
         return recorded
-
-    def _in_batches(self, resolved: config.ModelName, model: ChatModel) -> BatchedModel:
-        """``model`` through its endpoint's Batch API; one for all who ask it in this run."""
-        settings = resolved.settings
-        in_batches = wire_format(resolved.name, settings).in_batches if settings else None
-        if in_batches is None:
-            raise ConfigError(_NO_BATCH.format(model.name))
-        if model.name not in self._batched:
-            careful = self._limits.max_usd is not None or self._limits.max_tokens is not None
-            self._batched[model.name] = in_batches(model, self._ledger, careful, self.meter.batches)
-        return self._batched[model.name]
 
     def _unrecorded(
         self, resolved: config.ModelName
@@ -295,36 +288,49 @@ class Session:
         return model, endpoint, prices, self._budget
 
 
-@asynccontextmanager
-async def open_session(
-    workspace: Workspace, seeds: Sequence[Seed], spending: Spending, meter: Meter
-) -> AsyncIterator[Session]:
-    """A session on a locked workspace. Replies in flight are stored before it ends."""
-    batch = spending.batch
-    ledger = workspace.ledger()
-    session = Session(workspace, seeds, ledger, spending, meter)
-    if not batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
-        log.warning(
-            "%d calls of this workspace are in batches that were not collected; what this run asks "
-            "of them is paid a second time; collect them with --batch",
-            n,
-        )
-    try:
-        yield session
-    except asyncio.CancelledError:
-        if session.under_way and not batch:
+def in_session(
+    workspace: Workspace,
+    seeds: Sequence[Seed],
+    spending: Spending | None,
+    meter: Meter | None,
+    ask: Callable[[Session, Stops], Awaitable[list[T]]],
+) -> list[T]:
+    """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
+
+    Replies in flight are stored before it ends, but batches are not waited for: the ledger has
+    noted them.
+    """
+    spending = spending or Spending()
+
+    async def run() -> list[T]:
+        stops, ledger = Stops(), workspace.ledger()
+        session = Session(workspace, seeds, ledger, spending, meter or Meter())
+        if not spending.batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
             log.warning(
-                "waiting up to %d s for %d replies under way; interrupt again to drop them",
-                DRAIN_S,
-                session.under_way,
+                "%d calls of this workspace are in batches that were not collected; what this run "
+                "asks of them is paid a second time; collect them with --batch",
+                n,
             )
-        raise
-    finally:
         try:
-            await session.drain()
-            await session.close()
+            results = await ask(session, stops)
+        except asyncio.CancelledError:
+            if (n := session.under_way) and not spending.batch:
+                log.warning(
+                    "waiting up to %d s for %d replies under way; interrupt again to drop them",
+                    DRAIN_S,
+                    n,
+                )
+            raise
         finally:
-            ledger.close()
+            try:
+                await session.close()
+            finally:
+                ledger.close()
+        stops.raise_first()
+        return results
+
+    with workspace.locked():
+        return run_now(run())
 
 
 def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
@@ -343,7 +349,11 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
         for name, settings in sorted(workspace.config.models.items())
     ]
     if check:
-        rows = run_now(_checked(workspace, rows))
+
+        async def ask(session: Session, _stops: Stops) -> list[Row]:
+            return [row | {"check": await _check(session, row["name"])} for row in rows]
+
+        rows = in_session(workspace, (), None, None, ask)
     panels = (*sorted(workspace.config.panels.items()), *PRESETS.items())
     others = [
         *((f"bot:{name}", "bot", what) for name, what in BASELINES.items()),
@@ -360,12 +370,6 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
     ]
     empty = dict.fromkeys(facts)
     return rows + [{"name": n, "kind": kind, "what": what, **empty} for n, kind, what in others]
-
-
-async def _checked(workspace: Workspace, rows: list[Row]) -> list[Row]:
-    with workspace.locked():
-        async with open_session(workspace, (), Spending(), Meter()) as session:
-            return [row | {"check": await _check(session, row["name"])} for row in rows]
 
 
 async def _check(session: Session, name: str) -> str:

@@ -129,7 +129,14 @@ def simulate(
         for made in working.begin(tasks, len(tasks) * _SECONDS_A_RUN):
             done.append(made)
             meter.advance()
-    rows = [] if add else [_full(len(comparisons), truths, target)]
+    rows = []
+    if add is None:
+        # All comparisons: Bradley-Terry is the truth, Elo may differ from it.
+        whole = State(
+            len(comparisons), len(comparisons), truths[0], np.zeros(len(truths[0])), 0, 1.0, "", ""
+        )
+        certain = {"success_low": 1.0, "kendall_mean": 1.0}
+        rows.append(_row("full", None, None, [whole], truths, target) | certain)
     for i, (settings, place) in enumerate(trials):
         those = done[i * runs : (i + 1) * runs]
         added = None if place is None else population.models[place]
@@ -205,13 +212,6 @@ def _row(
     }
 
 
-def _full(calls: int, truths: tuple[Floats, Floats], target: Target) -> Row:
-    """All comparisons: Bradley-Terry is the truth, Elo may differ from it."""
-    whole = State(calls, calls, truths[0], np.zeros(len(truths[0])), 0, 1.0, "", "")
-    certain = {"success_low": 1.0, "kendall_mean": 1.0}
-    return _row("full", None, None, [whole], truths, target) | certain
-
-
 def _over_models(rows: Sequence[Row]) -> list[Row]:
     """Rows of one model each, put together for each budget."""
     found = []
@@ -234,8 +234,7 @@ def _finished(
 ) -> Comparisons:
     """The readable verdicts of one judge's whole Arena at one N."""
     chosen = only_judge(workspace, seed_set, judge)
-    judges = [chosen] if chosen else []
-    found = read(workspace, seed_set, judges, in_columns=True)
+    found = read(workspace, seed_set, chosen, in_columns=True)
     name = next(iter(found.judged))
     columns = found.columns[name]
     arenas = {

@@ -14,8 +14,7 @@ import msgspec
 import pytest
 
 from botchat.pipeline.agree import Options, agree
-from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.page import report
+from botchat.pipeline.leaderboard import leaderboard, report
 from botchat.pipeline.read_set import read
 from botchat.pipeline.view import serve
 from botchat.protocols.catalogue import Catalogue, catalogue

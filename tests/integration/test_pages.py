@@ -19,7 +19,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline.api import generate, judge
-from botchat.pipeline.page import plot, report
+from botchat.pipeline.leaderboard import plot, report
 from botchat.pipeline.view import Server, serve, state
 from botchat.report.live import render
 from botchat.workspace.folder import SAMPLE, Workspace

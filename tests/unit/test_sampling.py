@@ -19,8 +19,8 @@ from botchat.pipeline.adaptive import (
     known_comparisons,
     read_target,
 )
+from botchat.pipeline.judge import Filing, Judged
 from botchat.pipeline.run import Meter, run_now
-from botchat.pipeline.stage_file import Filing, Judged
 from botchat.protocols.catalogue import ARENA, GTEVAL
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, State, Target
