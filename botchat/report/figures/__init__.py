@@ -36,23 +36,6 @@ class Chart:
     make: Callable[[], Figure]
     """Draws it; can be sent to another process."""
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        where: str,
-        count: str,
-        caption: str,
-        signatures: Sequence[str],
-        draw: Callable[..., Figure],
-        *data: Any,
-    ) -> Chart:
-        """The figure ``draw(*data, heading)``; ``where`` and ``count`` say what it is made from."""
-        heading = Heading(title, f"{where} · {count}", signatures)
-        said = f"{caption} {count[0].upper()}{count[1:]}."
-        return cls(name, title, said, partial(draw, *data, heading))
-
     @cached_property
     def figure(self) -> Figure:
         """The figure itself."""
@@ -101,7 +84,7 @@ def draw_arena(arena: Arena, where: str) -> list[Chart]:
     return list(_of_arenas([arena], where))
 
 
-def _chart(
+def chart(
     where: str,
     part: Part | None,
     key: str,
@@ -110,33 +93,38 @@ def _chart(
     *data: Any,
     **facts: Any,
 ) -> Chart:
-    """The figure ``draw(*data, heading)`` with the texts under ``key`` in ``texts.toml``."""
+    """The figure ``draw(*data, heading)`` with the texts under ``key`` in ``texts.toml``.
+
+    ``where``: what it is made from, before the count; ``facts``: what the texts name.
+    """
     if part:
         protocol = part.protocol
         facts |= {"protocol": protocol.title, "id": protocol.name, "stem": "", "prefix": ""}
         if not protocol.leads:
             facts |= {"stem": f"{protocol.name}-", "prefix": f"{protocol.title}: "}
     said = {name: text.format_map(facts) for name, text in _TEXTS[key].items()}
-    texts = (said["name"], said["title"], where, said["count"], said["caption"])
-    return Chart.of(*texts, signatures, draw, *data)
+    title, count = said["title"], said["count"]
+    heading = Heading(title, f"{where} · {count}", signatures)
+    caption = f"{said['caption']} {count[0].upper()}{count[1:]}."
+    return Chart(said["name"], title, caption, partial(draw, *data, heading))
 
 
 def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
     """Largest N first, if N is known."""
     first = arenas[0]
-    chart = partial(_chart, where, first)
+    drawn = partial(chart, where, first)
     counts = [_of(arena.comparisons.n, arena.comparisons.missing) for arena in arenas]
     named = [f"N = {arena.turns}" if arena.turns else "" for arena in arenas]
     titled = [f", {name}" if name else "" for name in named]
     ratings = first.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
     ratings = ratings.set_axis(["rating", "low", "high", "group"], axis=1).dropna(subset="rating")
     bt = (first.table.signatures, charts.intervals, ratings, "Bradley–Terry rating (points)")
-    yield chart("bradley-terry", *bt, "{:.0f}", count=counts[0], at=titled[0])
+    yield drawn("bradley-terry", *bt, "{:.0f}", count=counts[0], at=titled[0])
     elo = {name or "Elo": arena.ratings for name, arena in zip(named, arenas, strict=True)}
     signatures = [arena.table.signature for arena in arenas]
     each = zip(named, counts, strict=True)
     count = "; ".join(f"{name}: {count}" if name else count for name, count in each)
-    yield chart("elo", signatures, charts.ratings, elo, first.elo.init, count=count)
+    yield drawn("elo", signatures, charts.ratings, elo, first.elo.init, count=count)
     for arena, count, at in zip(arenas, counts, titled, strict=True):
         parts = {
             "Win rate (%)": arena.matrix("win_rate"),
@@ -144,66 +132,58 @@ def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
         }
         rates = (arena.table.signatures, charts.squares, parts, "row against column")
         n = f"-n{arena.turns}" if arena.turns else ""
-        yield _chart(where, arena, "win-rates", *rates, count=count, at=at, n=n)
+        yield chart(where, arena, "win-rates", *rates, count=count, at=at, n=n)
 
 
 def _of_places(part: Place, where: str) -> Iterator[Chart]:
     shown, survival = part.table, part.survival
-    chart = partial(_chart, where, part)
+    drawn = partial(chart, where, part)
     if survival:
         frame = survival.frame
         early, missing = (int(frame[key].sum()) for key in ("early", "missing"))
         count = _of(int(frame["dialogues"].sum()), missing)
         of_name = {name: part.curves[name] for name in frame["model"]}
         signatures = survival.signatures
-        yield chart("survival", signatures, curves.survival, of_name, count=count, early=early)
+        yield drawn("survival", signatures, curves.survival, of_name, count=count, early=early)
     by_n = {column.key: n for n, column in shown.by_n().items()}
     count = _counted(shown, next(iter(by_n)))
     rates = shown.frame.set_index("model")[[*by_n]].rename(columns=by_n)
-    yield chart("success-rates", shown.signatures, charts.success_rates, rates, count=count)
+    yield drawn("success-rates", shown.signatures, charts.success_rates, rates, count=count)
     key, draw = "success_human_length", charts.success_at_human_length
     count, rates = _counted(shown, key), _with_ends(shown, key, "success")
-    yield chart("success-human-length", shown.signatures, draw, rates, count=count, least=MIN_HUMAN)
+    yield drawn("success-human-length", shown.signatures, draw, rates, count=count, least=MIN_HUMAN)
 
 
 def _against_human(part: BesideHuman, where: str) -> Chart:
     rates, count = part.table.frame.set_index("model"), _counted(part.table)
     key, signatures = "against-human", part.table.signatures
-    return _chart(where, part, key, signatures, charts.against_human, rates, count=count)
+    return chart(where, part, key, signatures, charts.against_human, rates, count=count)
 
 
 def _scores(part: Scored, number: Column, where: str) -> Chart:
     means = _with_ends(part.table, number.key, "mean").dropna(subset="mean")
     quoted, scale, count = part.quote(number), part.protocol.asked_scale, _counted(part.table)
-    chart = partial(_chart, name=quoted.key.replace("_", "-"), number=quoted, scale=scale)
+    made = partial(chart, name=quoted.key.replace("_", "-"), number=quoted, scale=scale)
     drawn = (part.table.signatures, charts.intervals, means, "Mean score", "{:.2f}")
-    return chart(where, part, "scores", *drawn, count=count)
+    return made(where, part, "scores", *drawn, count=count)
 
 
 def _judge_health(judge: Table, where: str) -> Chart:
     judged, unreadable = (int(judge.frame[key].sum()) for key in ("judged", "unreadable"))
-    count, data = _of(judged - unreadable, unreadable), (judge, _MEASURES)
-    return _chart(where, None, "judge-health", judge.signatures, charts.health, *data, count=count)
+    count, data = _of(judged - unreadable, unreadable), (judge, measures("judge-health"))
+    return chart(where, None, "judge-health", judge.signatures, charts.health, *data, count=count)
 
 
-_MEASURES = (
-    Measure("consistency", "Same in both orders", "% of pairs"),
-    Measure("ties", "Ties", "% of verdicts"),
-    Measure("unreadable_rate", "Unreadable", "% of verdicts"),
-    Measure("stable", "Samples agree", "% of verdicts"),
-    Measure("first_preferred", "First shown wins", "% of decided", neutral=0.5),
-    Measure("longer_preferred", "Longer wins", "% of decided", neutral=0.5),
-    Measure("false_alarms", "Humans accused", "% of dialogues"),
-)
+def measures(key: str) -> list[Measure]:
+    """The columns of a figure of judges, from ``texts.toml``."""
+    return [Measure(**given) for given in _TEXTS["measures"][key]]
 
 
 def _of_lengths(board: Board) -> Iterator[Chart]:
     spoken, unit = board.utterance_lengths.by_contestant, board.utterance_lengths.unit
     if n := sum(map(len, spoken.values())):
-        chart = partial(
-            _chart, board.seed_set, None, "utterance-lengths", count=f"{n:,}", unit=unit
-        )
-        yield chart(board.lengths.signatures, charts.utterance_lengths, spoken, unit)
+        made = partial(chart, board.seed_set, None, "utterance-lengths", count=f"{n:,}", unit=unit)
+        yield made(board.lengths.signatures, charts.utterance_lengths, spoken, unit)
     lengths = board.human_lengths
     n, eligible = len(lengths), sum(length >= MIN_HUMAN for length in lengths)
     title = "Length of the human dialogues"

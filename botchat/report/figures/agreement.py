@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,8 +15,8 @@ from matplotlib.lines import Line2D
 from botchat.boards.judge_agreement import Findings, judges_table
 from botchat.boards.tables import labels
 from botchat.interfaces import Row
-from botchat.report.figures import Chart, charts, curves
-from botchat.report.figures.charts import Measure, health
+from botchat.report.figures import Chart, chart, charts, curves, measures
+from botchat.report.figures.charts import health
 from botchat.report.figures.style import GREY, ORANGE, SHADES, Heading, bare, sheet, styled
 
 _WIDTH, _LEAST_HEIGHT = 5.2, 2.8
@@ -53,21 +54,11 @@ def draw(found: Findings) -> list[Chart]:
     if found.pairs:
         drawn.append(_matrix(found))
     judges = judges_table(found)
-    if judges.frame[[one.key for one in _MEASURES]].notna().any(axis=None):
+    shown = measures(NAMES[2])
+    if judges.frame[[one.key for one in shown]].notna().any(axis=None):
         n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
         drawn.append(
-            Chart.of(
-                NAMES[2],
-                "The judges themselves",
-                found.subject,
-                f"{n:,} verdicts",
-                "How steady and how readable each judge is, and what it prefers; lines are 95 % "
-                "intervals. First shown wins: 50 is no preference.",
-                [found.signature],
-                health,
-                judges,
-                _MEASURES,
-            )
+            chart(found.subject, None, NAMES[2], [found.signature], health, judges, shown, n=n)
         )
     return drawn
 
@@ -122,19 +113,10 @@ def _cost(found: Findings, key: str) -> Chart:
     ]
     against = f"Agreement with {found.truth}" if by_truth else "Agreement with the other judges"
     n = max(row["n" if by_truth else "verdicts"] for row in found.rows)
-    return Chart.of(
-        NAMES[0],
-        "What agreement costs",
-        found.subject,
-        f"{len(prices)} judges, up to {n:,} verdicts each",
-        f"{against} over the cost of a verdict; bars are 95 % intervals. Lines lead from a control "
-        "to its panel.",
-        [found.signature],
-        cost_against_agreement,
-        prices,
-        _COSTS[key],
-        "Accuracy (%)" if by_truth else "Agreement with the others (%)",
-    )
+    axes = _COSTS[key], "Accuracy (%)" if by_truth else "Agreement with the others (%)"
+    made = partial(chart, judges=len(prices), n=n, against=against)
+    signed = NAMES[0], [found.signature]
+    return made(found.subject, None, *signed, cost_against_agreement, prices, *axes)
 
 
 def _matrix(found: Findings) -> Chart:
@@ -143,29 +125,9 @@ def _matrix(found: Findings) -> Chart:
     parts = {"Same verdict (%)": agreement}
     if rankings.notna().any(axis=None):
         parts["Rankings, τ × 100"] = rankings
-    return Chart.of(
-        NAMES[1],
-        "Judges against each other",
-        found.subject,
-        f"up to {max(row['n'] for row in found.pairs):,} verdicts a pair",
-        "How often two judges give the same verdict, and Kendall's tau of the rankings they make.",
-        [found.signature],
-        charts.squares,
-        parts,
-        "row and column",
-    )
+    made = partial(chart, found.subject, None, NAMES[1], [found.signature], charts.squares)
+    return made(parts, "row and column", n=max(row["n"] for row in found.pairs))
 
-
-_MEASURES = (
-    Measure("consistency", "Same in both orders", "% of pairs"),
-    Measure("tie_rate", "Ties", "% of verdicts"),
-    Measure("unreadable_rate", "Unreadable", "% of verdicts"),
-    Measure("stable", "Samples agree", "% of verdicts"),
-    Measure("position_preference", "First shown wins", "% of decided", neutral=0.5),
-    Measure("length_preference", "Prefers the longer", "points beyond truth", low=-1),
-    Measure("detection_rate", "AI found", "% of dialogues"),
-    Measure("false_alarm_rate", "Humans accused", "% of dialogues"),
-)
 
 _COSTS = {
     "usd": "USD for 1000 verdicts",
