@@ -14,8 +14,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.adaptive import Adaptive as Adaptive
     from botchat.pipeline.agree import agree as agree
@@ -40,8 +38,10 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.ratings.bradley_terry import fit
     from botchat.ratings.comparisons import Comparisons as Comparisons
     from botchat.ratings.elo import bootstrap_elo
+    from botchat.records import VERSION
     from botchat.workspace.folder import Workspace as Workspace
 
+    __version__ = VERSION
     bradley_terry, elo = fit, bootstrap_elo
 
 _HOMES = {
@@ -57,6 +57,7 @@ _HOMES = {
     "Spending": "pipeline.session:Spending",
     "Target": "ratings.adaptive:Target",
     "Workspace": "workspace.folder:Workspace",
+    "__version__": "records:VERSION",
     "agree": "pipeline.agree:agree",
     "bench": "pipeline.api:bench",
     "bradley_terry": "ratings.bradley_terry:fit",

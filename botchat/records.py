@@ -17,6 +17,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+VERSION = "0.1.0"
+"""Of BotChat; every signature begins with it."""
+
 HUMAN = "human"
 """Name of the contestant whose dialogues are the seed set's own."""
 

@@ -10,7 +10,6 @@ from operator import itemgetter
 import numpy as np
 import pandas as pd
 
-from botchat import __version__
 from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Judged, Part, covered
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table
@@ -24,6 +23,7 @@ from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
+from botchat.records import VERSION
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def from_comparisons(
         found,
         bootstrap_elo(comparisons, elo),
         Strengths.of(comparisons, design),
-        f"botchat:{__version__}|arena|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
+        f"botchat:{VERSION}|arena|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from botchat import __version__
 from botchat.boards import arena, flags, protocols, tables
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
@@ -27,7 +26,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogues, Judgment, Seed, eligible, human_dialogue
+from botchat.records import HUMAN, VERSION, Dialogues, Judgment, Seed, eligible, human_dialogue
 from botchat.workspace.criteria import TAKEN
 
 P = TypeVar("P", bound=Part)
@@ -135,7 +134,7 @@ def build(
     measured = measure(contestants)
     unit = ENCODING if measured.unit == "tokens" else measured.unit
     length_table = flags.utterance_lengths(
-        measured, f"botchat:{__version__}|lengths|set:{seed_set}|unit:{unit}"
+        measured, f"botchat:{VERSION}|lengths|set:{seed_set}|unit:{unit}"
     )
     turns = sorted({one.protocol.n for one in in_pairs if one.protocol.n}, reverse=True)
     found = surveyed or survey(seeds, everyone, turns)
@@ -145,7 +144,7 @@ def build(
     )
     covered = coverage(parts, judged, seeds, everyone, signatures)
     digest = settings_digest(found.thresholds._asdict())
-    flags_signature = f"botchat:{__version__}|flags|set:{seed_set}|thresholds:{digest}"
+    flags_signature = f"botchat:{VERSION}|flags|set:{seed_set}|thresholds:{digest}"
     flagged = flags.flags(found, len(seeds), flags_signature)
     return Board(
         seed_set=seed_set,
@@ -160,7 +159,7 @@ def build(
         utterance_lengths=measured,
         human_lengths=tuple(len(seed.utterances) for seed in seeds),
         seeds_signature=(
-            f"botchat:{__version__}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}"
+            f"botchat:{VERSION}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}"
         ),
         notes=(
             *_notes(judged, parts, seed_set, judge),

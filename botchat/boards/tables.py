@@ -257,9 +257,9 @@ def write(shown: Table, form: str) -> str:
     return WRITERS[form](shown)
 
 
-def files(tables: Iterable[Table], forms: Sequence[str] = ("csv",)) -> dict[str, str]:
-    """File name -> text, one for each table and format."""
-    return {f"{one.name}.{form}": write(one, form) for one in tables for form in forms}
+def files(tables: Iterable[Table], more: Sequence[str] = ()) -> dict[str, str]:
+    """File name -> text, one for each table and format: `FILED` and ``more``."""
+    return {f"{one.name}.{form}": write(one, form) for one in tables for form in (*FILED, *more)}
 
 
 def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
@@ -338,7 +338,10 @@ def _json(shown: Table) -> str:
 
 
 WRITERS: Mapping[str, Callable[[Table], str]] = {"csv": _csv, "md": _markdown, "json": _json}
-"""Ending of a file -> what makes the text of a table. A new format is one entry here."""
+"""Ending of a file -> what makes the text of a table."""
+
+FILED = ("csv",)
+"""Formats that every table has a file of; ``md`` and ``json`` are also written of a whole board."""
 
 _DTYPE = {"name": "object", "count": "Int64"}
 

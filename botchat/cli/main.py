@@ -19,8 +19,8 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, NoReturn
 
-from botchat import __version__
 from botchat.errors import BotChatError
+from botchat.records import VERSION
 
 
 def entry() -> NoReturn:
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Can this model hold a human conversation over many turns, who is best, "
         "and can the judge be trusted?",
     )
-    parser.add_argument("--version", action="version", version=f"botchat {__version__}")
+    parser.add_argument("--version", action="version", version=f"botchat {VERSION}")
     text = resources.files(__package__).joinpath("commands.toml").read_text("utf-8")
     declared = tomllib.loads(text)
     _add_commands(parser, declared["commands"], declared["groups"])

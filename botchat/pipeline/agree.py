@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from botchat import __version__
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
@@ -30,7 +29,7 @@ from botchat.pipeline.judge import full_name
 from botchat.pipeline.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
-from botchat.records import HUMAN, Dialogues, Judgment
+from botchat.records import HUMAN, VERSION, Dialogues, Judgment
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Bill, Ledger, bills
@@ -433,7 +432,7 @@ def signature(
     people = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
     return "|".join(
         [
-            f"botchat:{__version__}",
+            f"botchat:{VERSION}",
             what,
             *(f"{key}:{value}" for key, value in of.items() if value),
             f"truth:{people}",

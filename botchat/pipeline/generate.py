@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from botchat import __version__, prompts
+from botchat import prompts
 from botchat.errors import ConfigError
 from botchat.interfaces import settings_digest
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
@@ -16,7 +16,7 @@ from botchat.parallel import together
 from botchat.pipeline import plan
 from botchat.pipeline.run import Meter, Stops, work_through
 from botchat.pipeline.session import Session, Spending, in_session
-from botchat.records import N_SEED, UNANSWERED, Dialogue, Seed
+from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order
 
@@ -110,7 +110,7 @@ class Generating:
                 contestant,
                 speakers,
                 turns,
-                f"botchat:{__version__}|generate|set:{self.seed_set}|n:{turns}"
+                f"botchat:{VERSION}|generate|set:{self.seed_set}|n:{turns}"
                 f"|prompt:{prompts.digest(PROMPT)}|settings:{settings}",
                 workspace.dialogues_path(self.seed_set, contestant),
                 workspace.dialogues(self.seed_set, contestant),

@@ -10,7 +10,6 @@ from typing import Self
 
 import msgspec
 
-from botchat import __version__
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge
 from botchat.judges.cascade import Escalations, escalations
@@ -25,6 +24,7 @@ from botchat.records import (
     HUMAN,
     N_SEED,
     UNANSWERED,
+    VERSION,
     Dialogue,
     Dialogues,
     Judgment,
@@ -120,7 +120,7 @@ class Cases:
         name = protocol.base if protocol.template else protocol.name.split("-")[0]
         n = f"|n:{protocol.n}" if protocol.n else ""
         signature = (
-            f"botchat:{__version__}|{name}|set:{seed_set}{n}"
+            f"botchat:{VERSION}|{name}|set:{seed_set}{n}"
             f"|judge:{answering.name}@{answering.digest}"
             f"|prompt:{protocol.digest}|orders:{protocol.orders}"
         )

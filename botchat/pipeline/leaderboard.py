@@ -135,7 +135,7 @@ def rank_rates(
     if out is not None:
         from botchat.report import figures
 
-        texts = files([board.table, board.pairs], ["csv", "md"])
+        texts = files([board.table, board.pairs], ["md"])
         for file, text in {**texts, f"{board.table.name}.json": to_json(whole)}.items():
             store.write_atomic(out / file, text.encode())
         for chart in figures.draw_arena(board, path.stem):

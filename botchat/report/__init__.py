@@ -21,10 +21,11 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from botchat import __version__, prompts
+from botchat import prompts
 from botchat.boards.board import Board
 from botchat.boards.tables import Column, Table, labels
 from botchat.protocols.kinds import Protocol
+from botchat.records import VERSION
 from botchat.report.glance import glance, ranks
 from botchat.report.transcripts import Sample
 
@@ -87,7 +88,7 @@ def render(
     boards = [view.board for view in views]
     about: dict[str, Any] = {
         "set": boards[0].seed_set,
-        "version": __version__,
+        "version": VERSION,
         "judges": [board.judge for board in boards],
         "first": str(boards[0].main.frame["model"].iloc[0]) if len(boards[0].main.frame) else "",
         "folder": "",
@@ -112,7 +113,7 @@ def render(
             f"default-src 'none'; script-src {script_digest(script)} 'self'; "
             "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
         ),
-        version=__version__,
+        version=VERSION,
     )
 
 
