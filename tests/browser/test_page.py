@@ -379,8 +379,8 @@ def test_own_scores_are_read_like_any_verdict(browser: Browser, tmp_path: Path) 
     views = "return [...document.querySelector('#reader select').options].map(o => o.textContent)"
     assert browser.run(views) == [
         "One dialogue", "Two models (Arena, N = 16)", "Two models (Arena, N = 8)",
-        "Beside the human one (GTEval)", "Empathy", "style", "First drift", "Faults",
-        "Two models (Warmth, N = 16)", "Two models (depth, N = 16)",
+        "Beside the human one (GTEval)", "Empathy", "Style", "First drift", "Faults",
+        "Two models (Warmth, N = 16)", "Two models (Depth, N = 16)",
     ]  # fmt: skip
     shown = ["Empathy 4", "Empathy 7", "Empathy 9.5", "unreadable", "Empathy 2", "Empathy 6"]
     assert texts(browser, ".cases .badge")[:6] == shown
