@@ -442,7 +442,7 @@ def exported(browser: Browser, name: str) -> list[Judgment]:
     """The lines of a judge file that the page hands over."""
     browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
     path = browser.downloads / name
-    browser.until(path.exists)
+    browser.until(lambda: path.exists() and path.stat().st_size > 0)
     return msgspec.json.Decoder(Judgment).decode_lines(path.read_bytes())
 
 
