@@ -27,7 +27,7 @@ from botchat.protocols.pairs import Verdicts
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment, Seed, eligible, human_dialogue
-from botchat.workspace.criteria import TAKEN
+from botchat.workspace.criteria import is_taken
 
 P = TypeVar("P", bound=Part)
 
@@ -166,7 +166,8 @@ def build(
             *(
                 f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
                 f"it is yours, describe it in [protocols.{name}] of botchat.toml."
-                for name in sorted(set(judgments) - set(known) - set(TAKEN))
+                for name in sorted(set(judgments) - set(known))
+                if not is_taken(name)
             ),
             *flags.notes(found, len(seeds)),
             *coverage_notes(covered, catalogue),

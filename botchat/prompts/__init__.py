@@ -16,6 +16,12 @@ def text(name: str) -> str:
     return resources.files(__name__).joinpath(f"{name}.txt").read_text("utf-8").strip("\n")
 
 
+def names() -> set[str]:
+    """Of every prompt here."""
+    files = resources.files(__package__).iterdir()
+    return {file.name.removesuffix(".txt") for file in files if file.name.endswith(".txt")}
+
+
 def fill(name: str, **values: str) -> str:
     """Prompt ``name`` with every ``{{placeholder}}`` replaced, in one pass.
 

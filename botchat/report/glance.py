@@ -92,7 +92,7 @@ def _beside_people(board: Board) -> Fact | None:
     row = frame.iloc[0]
     said = Markup("{} wins or ties in {:.1f} % of {:,} comparisons with the human dialogue.")
     said = said.format(_name(row["model"]), 100 * row["win_or_tie"], row["readable"])
-    return Fact("How close to people?", said, "gteval", "tables")
+    return Fact("How close to people?", said, part.protocol.name, "tables")
 
 
 def _judge(board: Board) -> Fact | None:

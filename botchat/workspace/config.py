@@ -19,7 +19,7 @@ import msgspec
 
 from botchat.errors import ConfigError
 from botchat.records import HUMAN, N_SEED
-from botchat.workspace.criteria import TAKEN, CriterionSettings, with_prompt
+from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.panels import (
     KINDS,
     PRESETS,
@@ -391,11 +391,11 @@ def _read_prompt(
     file: TomlFile, table: str, name: str, settings: CriterionSettings
 ) -> CriterionSettings:
     """A criterion with the text of its prompt file."""
-    if name in TAKEN or not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
+    if is_taken(name) or not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
         raise file.error(
             table,
-            "a name is lower-case letters, digits and _ (at most 40), and none of "
-            f"{', '.join(TAKEN)}",
+            "a name is lower-case letters, digits and _ (at most 40), and none of BotChat's own,"
+            " such as arena, unieval or probe",
         )
     text = file.text_beside(table, "prompt", settings.prompt)
     try:

@@ -24,8 +24,8 @@ import msgspec
 
 from botchat import prompts
 
-TAKEN = ("unieval", "arena", "gteval", "diagnosis", "probe", "answers", "aspect", "stories")
-"""Names of what is built in, or folders of judgments."""
+FOLDERS = ("probe", "stories")
+"""Folders of judgments that are no protocol of a board."""
 
 PLACES = {"one": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """What a prompt must have room for, by what is shown."""
@@ -100,6 +100,11 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
             (label for label in self.labels if re.search(r"[;,.(\n\"'`*]", label)), None
         ):
             raise ValueError(f"labels: {odd!r} has a mark that ends a label; use words only")
+
+
+def is_taken(name: str) -> bool:
+    """Whether BotChat means something else by the name: each built-in protocol has its prompt."""
+    return name in FOLDERS or name in prompts.names()
 
 
 _DEFAULTS = {f.name: f.default for f in msgspec.structs.fields(CriterionSettings)}
