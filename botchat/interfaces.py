@@ -67,8 +67,13 @@ class Usage:
     """Tokens as the endpoint billed them; ``None``: it did not say."""
 
     prompt_tokens: int | None = None
+    """Of the whole prompt, what the cache was read for or written with included."""
     completion_tokens: int | None = None
+    """Of everything that was generated, thoughts included."""
     cached_tokens: int | None = None
+    """Of the prompt, read from the provider's cache."""
+    cache_write_tokens: int | None = None
+    """Of the prompt, written to the provider's cache."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,10 @@ class Reply:
     latency_s: float = 0.0
     cost_usd: float | None = None
     """``None``: the price is unknown (unknown is never 0)."""
+    billed_usd: float | None = None
+    """What the endpoint itself says that the call cost; ``None``: it does not say."""
+    tier: str = ""
+    """Service tier that answered, as the endpoint names it; empty: it does not say."""
     detail: str = ""
     """One line that explains any outcome but ``ok``."""
     raw: str = ""

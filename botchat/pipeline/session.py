@@ -270,7 +270,7 @@ class Session:
             return local_model(resolved.name, resolved.target), None, FREE, Budget()
         settings = resolved.settings
         wire = wire_format(resolved.name, settings)
-        place = (settings.wire, settings.base_url, settings.api_key_env or settings.api_key_file)
+        place = (settings.api, settings.base_url, settings.api_key_env or settings.api_key_file)
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
             self._servers[place] = (

@@ -43,12 +43,22 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     model: str
     base_url: str = OPENAI_URL
-    wire: str = "chat"
+    api: str = "chat"
     """How requests look: a name in `botchat.models.endpoint.WIRE_FORMATS`."""
+    stream: bool = False
+    """Ask for the reply as a stream of events, for servers that answer in no other way."""
+    identity: str | None = None
+    """Who answers, in place of the address, in the ledger's keys."""
     api_key_env: str | None = None
     """Environment variable that holds the key; ``None``: see `api_key`."""
     api_key_file: str | None = None
     """File that holds nothing but the key, relative to ``botchat.toml``."""
+    api_key_command: str | None = None
+    """Command that prints the key; it is run again when the endpoint refuses the key."""
+    key_header: str | None = None
+    """Header that holds nothing but the key; ``None``: that of the API."""
+    headers: dict[str, str] = {}
+    """Sent with every request; ``$NAME`` stands for an environment variable."""
     context_window: Positive | None = None
     temperature: Price | None = 0.0
     """Paper §4.1: 0 where applicable; ``"none"`` leaves it out of the request."""
@@ -59,7 +69,12 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     price_input: Price | None = None
     price_output: Price | None = None
     price_cached: Price | None = None
-    """USD per million tokens; unknown stays unknown."""
+    """USD per million tokens; unknown stays unknown. ``price_cached``: of tokens read from the
+    provider's cache; without it, as input."""
+    price_cache_write: Price | None = None
+    """Of tokens written to the provider's cache; without it, as input."""
+    price_tiers: dict[str, Price] = {}
+    """Service tier, as a reply names it -> its prices / those above."""
     max_concurrency: Positive = 64
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0
     """Wall-clock time of one attempt."""

@@ -56,6 +56,7 @@ class StoredCall(msgspec.Struct, frozen=True):
     detail: str
     raw: str
     sent: dict[str, Any]
+    cache_write_tokens: int | None = None
 
     def reply(self) -> Reply:
         """The answer, as it was when it was stored."""
@@ -129,6 +130,9 @@ class Ledger:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
                 self._db.executescript(_TABLES)
+                columns = self._db.execute("SELECT name FROM pragma_table_info('calls')")
+                if ("cache_write_tokens",) not in columns.fetchall():
+                    self._db.execute("ALTER TABLE calls ADD COLUMN cache_write_tokens INTEGER")
                 self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
             (found,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
         except (sqlite3.Error, TypeError) as error:

@@ -16,7 +16,8 @@ CREATE TABLE IF NOT EXISTS calls (
     detail TEXT NOT NULL,
     sent TEXT NOT NULL,
     request BLOB NOT NULL,
-    raw BLOB NOT NULL
+    raw BLOB NOT NULL,
+    cache_write_tokens INTEGER
 );
 -- A try that brought no answer.
 CREATE TABLE IF NOT EXISTS attempts (

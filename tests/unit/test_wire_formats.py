@@ -52,7 +52,7 @@ def shouting(monkeypatch):
 @pytest.fixture
 def workspace(tmp_path):
     """A set of two seeds and a model that is asked in the new wire format."""
-    entry = '[models.loud]\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\nwire = "shouting"\n'
+    entry = '[models.loud]\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\napi = "shouting"\n'
     (tmp_path / "botchat.toml").write_text(entry)
     made = Workspace(tmp_path)
     made.write_seeds("two", [Seed("a", ("Hi.", "Hello.")), Seed("b", ("So?", "Well."))])
@@ -75,8 +75,8 @@ def test_a_wire_format_without_a_batch_api_refuses_batches(workspace, shouting):
 
 def test_an_unknown_wire_format_is_named_with_those_that_are_known():
     """It is a mistake in botchat.toml."""
-    with pytest.raises(ConfigError, match=r"^models\.m: unknown wire format 'x'; known: chat$"):
-        wire_format("m", ModelSettings(model="m", wire="x"))
+    with pytest.raises(ConfigError, match=r"^models\.m: unknown api 'x'; known: chat$"):
+        wire_format("m", ModelSettings(model="m", api="x"))
 
 
 def test_the_seam_imports_no_client():

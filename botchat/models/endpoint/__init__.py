@@ -1,7 +1,7 @@
 """Models behind an HTTP endpoint, each asked in its wire format.
 
 A wire format is how an endpoint's requests and replies look. It is one module here that defines
-``WIRE``, a `WireFormat`, and one line of `WIRE_FORMATS`; ``wire`` in a ``[models]`` entry names it.
+``WIRE``, a `WireFormat`, and one line of `WIRE_FORMATS`; ``api`` in a ``[models]`` entry names it.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def wire_format(name: str, settings: ModelSettings) -> WireFormat:
     Raises:
         ConfigError: its settings name an unknown one.
     """
-    module = WIRE_FORMATS.get(settings.wire)
+    module = WIRE_FORMATS.get(settings.api)
     if module is None:
         known = ", ".join(WIRE_FORMATS)
-        raise ConfigError(f"models.{name}: unknown wire format {settings.wire!r}; known: {known}")
+        raise ConfigError(f"models.{name}: unknown api {settings.api!r}; known: {known}")
     found: WireFormat = import_module(f"{__name__}.{module}").WIRE
     return found
