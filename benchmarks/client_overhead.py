@@ -30,7 +30,9 @@ import openai
 
 import botchat
 from botchat.interfaces import Decoding
-from botchat.models.endpoint.openai_api import Connection, OpenAIModel
+from botchat.models.endpoint.chat import WIRE
+from botchat.models.endpoint.connection import Connection
+from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Endpoint
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
@@ -71,7 +73,7 @@ def harness(url, n_calls, in_flight):
             settings = ModelSettings(model="m", base_url=url)
             connection = Connection(url, lambda: "sk-none")
             model = RecordedModel(
-                OpenAIModel("m", settings, connection, {}),
+                EndpointModel("m", settings, WIRE, connection),
                 ledger,
                 stage="bench",
                 endpoint=Endpoint(in_flight, in_flight),

@@ -7,6 +7,8 @@ a `botchat.interfaces.Reply` and is recorded.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class BotChatError(Exception):
     """An expected failure with a one-line message."""
@@ -32,6 +34,11 @@ class LockedError(BotChatError):
 
 class FatalModelError(BotChatError):
     """A model that no retry can make answer: wrong key, no quota, unknown model."""
+
+    def __init__(self, message: str, reply: Any = None) -> None:
+        """``reply``: the `botchat.interfaces.Reply` that says so, if there was one."""
+        super().__init__(message)
+        self.reply = reply
 
 
 class LimitReached(BotChatError):

@@ -8,12 +8,12 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row
 from botchat.models.bots import BASELINES, baseline
-from botchat.models.endpoint import BatchedModel, Connection, wire_format
+from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
@@ -25,6 +25,9 @@ from botchat.workspace.config import public_url
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
+
+if TYPE_CHECKING:
+    from botchat.models.endpoint.connection import Connection
 
 log = logging.getLogger("botchat")
 
@@ -105,7 +108,7 @@ class Session:
         self._humans = tuple(seed.utterances for seed in seeds)
         self._ledger = ledger
         self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
-        self._servers: dict[tuple[str, str, str | None], tuple[Connection, Endpoint]] = {}
+        self._servers: dict[tuple[object, ...], tuple[Connection, Endpoint]] = {}
         self._recorded: list[RecordedModel] = []
         self._batched: dict[str, BatchedModel] = {}
 
@@ -231,15 +234,15 @@ class Session:
         wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
         retry = None
         if self._batch:
-            from botchat.models.endpoint.batch import ROUNDS, discounted
+            from botchat.models.endpoint.batch import ROUNDS, BatchModel, discounted
+            from botchat.models.endpoint.model import EndpointModel
 
-            in_batches = wire.in_batches if wire else None
-            if in_batches is None:
+            if not isinstance(model, EndpointModel) or model.wire.batches is None:
                 raise ConfigError(_NO_BATCH.format(model.name))
             # One for all who ask the model in this run.
             if model.name not in self._batched:
                 careful = self._limits.max_usd is not None or self._limits.max_tokens is not None
-                batched = in_batches(model, self._ledger, careful, self.meter.batches)
+                batched = BatchModel(model, self._ledger, careful, self.meter.batches)
                 self._batched[model.name] = batched
             # What waits for a batch takes no place in flight.
             model, endpoint, retry = self._batched[model.name], None, ROUNDS
@@ -268,13 +271,27 @@ class Session:
             from botchat.models.local.model import local_model
 
             return local_model(resolved.name, resolved.target), None, FREE, Budget()
+        from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
+        from botchat.models.endpoint.connection import Connection
+        from botchat.models.endpoint.model import EndpointModel
+        from botchat.models.endpoint.transport import MAX_BODY
+
         settings = resolved.settings
         wire = wire_format(resolved.name, settings)
-        place = (settings.api, settings.base_url, settings.api_key_env or settings.api_key_file)
+        let_in = (settings.api_key_env, settings.api_key_file, settings.api_key_command)
+        key_header = (settings.key_header or wire.key_header).lower()
+        headers = {**wire.headers, **settings.headers}
+        place = (settings.base_url, *let_in, key_header, *sorted(headers.items()))
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
             self._servers[place] = (
-                wire.connect(settings.base_url, lambda: config.api_key(settings), self._batch),
+                Connection(
+                    settings.base_url,
+                    lambda: config.api_key(settings),
+                    lambda: (headers, ()),
+                    key_header,
+                    MAX_OUTPUT if self._batch else MAX_BODY,
+                ),
                 Endpoint(
                     limits.max_concurrency or settings.max_concurrency,
                     requests_per_minute=limits.requests_per_minute,
@@ -282,8 +299,8 @@ class Session:
                 ),
             )
         connection, endpoint = self._servers[place]
-        quirks = self._ledger.quirks(wire.identity(settings))
-        model = wire.model(resolved.name, settings, connection, quirks)
+        model = EndpointModel(resolved.name, settings, wire, connection)
+        model.quirks = self._ledger.quirks(model.identity)
         prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
         return model, endpoint, prices, self._budget
 

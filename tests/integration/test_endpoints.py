@@ -10,9 +10,10 @@ import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
-from botchat.models.endpoint import openai_api, transport
-from botchat.models.endpoint.openai_api import Connection, OpenAIModel
-from botchat.models.endpoint.replies import token_logprobs
+from botchat.models.endpoint import transport
+from botchat.models.endpoint.chat import WIRE, token_logprobs
+from botchat.models.endpoint.connection import Connection
+from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
@@ -55,7 +56,8 @@ def ask(
     async def run():
         ledger = Ledger(tmp_path / "ledger.sqlite3")
         connection = Connection(server.url, lambda: KEY)
-        model = OpenAIModel("m", entry, connection, ledger.quirks(openai_api.identity(entry)))
+        model = EndpointModel("m", entry, WIRE, connection)
+        model.quirks = ledger.quirks(model.identity)
         recorded = RecordedModel(
             model,
             ledger,
@@ -86,6 +88,7 @@ def ask(
         (faults.truncated("cut off in"), "truncated", "cut off in"),
         (faults.content_filtered(), "filtered", ""),
         (faults.content_policy(), "filtered", ""),
+        (faults.no_choices([]), "filtered", ""),
         (faults.refused("I won't."), "refused", "I won't."),
         (faults.null_content(), "empty", ""),
         (faults.empty(), "empty", ""),
@@ -126,7 +129,6 @@ def test_an_answer_is_typed_stored_and_asked_for_once(tmp_path, fault, outcome, 
         faults.html(),
         faults.error_object(),
         faults.no_choices(),
-        faults.no_choices([]),
         faults.missing_choices(),
         faults.null_message(),
         faults.not_an_object(),
@@ -216,7 +218,7 @@ def test_an_error_body_that_echoes_the_key_leaves_no_trace(tmp_path, caplog):
 @pytest.mark.parametrize("fault", [faults.huge(), faults.huge(chunked=True), faults.gzip_bomb()])
 def test_a_body_is_read_no_further_than_the_cap(tmp_path, fault, monkeypatch):
     """50 MB, plain or unpacked, is a malformed reply, not an answer and not 50 MB of memory."""
-    monkeypatch.setattr(transport.Transport.__init__, "__defaults__", (1_000_000,))
+    monkeypatch.setattr(transport.Transport.__init__, "__defaults__", (None, 1_000_000))
     with Server(per_request(fault, text("fine"))) as server:
         asked = ask(server, tmp_path)
         assert asked.reply.text == "fine"
@@ -340,7 +342,7 @@ def test_replies_out_of_order_go_each_to_its_own_request(tmp_path):
         connection = Connection(server.url, lambda: KEY)
         entry = ModelSettings(model="m", base_url=server.url)
         model = RecordedModel(
-            OpenAIModel("m", entry, connection, {}), ledger, stage="test", endpoint=Endpoint(8)
+            EndpointModel("m", entry, WIRE, connection), ledger, stage="test", endpoint=Endpoint(8)
         )
         asked = [
             asyncio.create_task(model.chat([Message(role="user", content=str(n))], Decoding()))
@@ -380,7 +382,7 @@ def test_a_login_in_the_url_is_sent_but_never_shown(tmp_path, monkeypatch):
             ledger = Ledger(tmp_path / "l.sqlite3")
             connection = Connection(url, lambda: None)
             model = RecordedModel(
-                OpenAIModel("m", entry, connection, {}), ledger, stage="t", retry=QUICK
+                EndpointModel("m", entry, WIRE, connection), ledger, stage="t", retry=QUICK
             )
             reply = await model.chat(ASK, Decoding())
             await connection.close()
@@ -413,7 +415,7 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             connection = Connection(server.url, lambda: KEY)
             entry = ModelSettings(model="m", base_url=server.url)
             model = RecordedModel(
-                OpenAIModel("m", entry, connection, {}), ledger, stage="t", endpoint=Endpoint(8)
+                EndpointModel("m", entry, WIRE, connection), ledger, stage="t", endpoint=Endpoint(8)
             )
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)
@@ -438,7 +440,7 @@ def test_a_cancelled_caller_does_not_throw_the_reply_away(tmp_path):
             connection = Connection(server.url, lambda: KEY)
             entry = ModelSettings(model="m", base_url=server.url)
             model = RecordedModel(
-                OpenAIModel("m", entry, connection, {}), ledger, stage="t", endpoint=Endpoint(8)
+                EndpointModel("m", entry, WIRE, connection), ledger, stage="t", endpoint=Endpoint(8)
             )
             call = asyncio.create_task(model.chat(ASK, Decoding()))
             await asyncio.to_thread(server.wait_for, 1)

@@ -33,7 +33,7 @@ from botchat.models.endpoint.batch_endpoint import (
     Problem,
     input_line,
 )
-from botchat.models.endpoint.openai_api import OpenAIModel
+from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Prices, Retry
 from botchat.parallel import until_quiet
 from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_key
@@ -65,9 +65,9 @@ class BatchModel:
     """One model of one endpoint through its Batch API, as a `botchat.interfaces.ChatModel`."""
 
     def __init__(
-        self, model: OpenAIModel, ledger: Ledger, careful: bool, under_way: Progress
+        self, model: EndpointModel, ledger: Ledger, careful: bool, under_way: Progress
     ) -> None:
-        """See `botchat.models.endpoint.WireFormat.in_batches`."""
+        """``careful``: money or tokens are limited, so few calls go with one batch."""
         self.name = model.name
         self.identity = model.identity
         self.context_window = model.context_window

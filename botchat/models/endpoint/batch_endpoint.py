@@ -20,7 +20,7 @@ import openai
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Reply
-from botchat.models.endpoint.openai_api import OpenAIModel
+from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Retry
 
 URL: Final = "/v1/chat/completions"
@@ -112,7 +112,7 @@ class BatchEndpoint:
     failed) and, once it is stopped, ``CancelledError``.
     """
 
-    model: OpenAIModel
+    model: EndpointModel
     """Makes the exchanges and reads errors."""
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     """Once set, no exchange begins and every `pause` ends; an exchange under way is not cut."""

@@ -2,19 +2,147 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from botchat.interfaces import Decoding, Message, Reply, TokenLogprobs, Usage
 from botchat.models.endpoint import WireFormat
-from botchat.models.endpoint.batch import BatchModel
-from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
-from botchat.models.endpoint.openai_api import Connection, OpenAIModel, identity
-from botchat.models.endpoint.replies import token_logprobs
-from botchat.models.endpoint.transport import MAX_BODY
+from botchat.models.endpoint.batch_endpoint import BatchEndpoint
+from botchat.models.endpoint.replies import at, count, ended, error_parts, joined, money
+from botchat.workspace.config import ModelSettings
+
+
+def body(
+    messages: Sequence[Message], decoding: Decoding, settings: ModelSettings
+) -> dict[str, Any]:
+    """The request (`WireFormat.body`)."""
+    made: dict[str, Any] = {"model": settings.model, "messages": list(messages)}
+    if decoding.temperature is not None and settings.temperature is not None:
+        made["temperature"] = decoding.temperature
+    if decoding.max_tokens is not None:
+        made["max_tokens"] = decoding.max_tokens
+    if decoding.sample:
+        # A server that caches by seed would repeat the first draw.
+        made["seed"] = decoding.sample
+    if decoding.schema is not None:
+        form = {"name": "reply", "strict": True, "schema": decoding.schema}
+        made["response_format"] = {"type": "json_schema", "json_schema": form}
+    if decoding.logprobs is not None:
+        made["logprobs"] = True
+    if decoding.logprobs:
+        made["top_logprobs"] = decoding.logprobs
+    if settings.stream:
+        made["stream_options"] = {"include_usage": True}
+    return made
+
+
+def read(parsed: dict[str, Any], raw: str) -> Reply:
+    """A chat completion (`WireFormat.read`)."""
+    choices = parsed.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = at(choice, "message")
+    finish = at(choice, "finish_reason")
+    refusal = at(message, "refusal")
+    # A completion of no choices is how some providers say that they filtered them all.
+    filtered = choices == [] or at(parsed, "promptFeedback", "blockReason") is not None
+    return ended(
+        joined(at(message, "content")) if isinstance(message, dict) else None,
+        "content_filter" if filtered else finish if isinstance(finish, str) else None,
+        also=at(choice, "native_finish_reason"),
+        refusal=refusal if isinstance(refusal, str) else "",
+        usage=_usage(parsed),
+        billed_usd=money(parsed, "usage"),
+        tier=at(parsed, "service_tier"),
+        raw=raw,
+    )
+
+
+def _usage(parsed: dict[str, Any]) -> Usage:
+    used = parsed.get("usage")
+    prompt = count(used, "prompt_tokens")
+    completion, total = count(used, "completion_tokens"), count(used, "total_tokens")
+    if prompt is not None and total is not None:
+        # Some providers count thoughts in the total only; they bill them as completion.
+        completion = max(completion or 0, total - prompt)
+    cached = count(used, "prompt_tokens_details", "cached_tokens")
+    if cached is None:
+        cached = count(used, "prompt_cache_hit_tokens")
+    written = count(used, "prompt_tokens_details", "cache_write_tokens")
+    if written is None:
+        written = count(used, "cache_creation_input_tokens")
+    return Usage(prompt, completion, cached, written)
+
+
+def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The completion that the chunks of a stream make up (`WireFormat.assemble`)."""
+    whole: dict[str, Any] = {}
+    said: dict[str, str] = {}
+    choice: dict[str, Any] = {}
+    listed: list[Any] = []
+    for event in events:
+        if event.get("error"):
+            return event
+        whole |= {name: value for name, value in event.items() if value is not None}
+        chunks = event.get("choices")
+        for chunk in chunks if isinstance(chunks, list) else ():
+            if not isinstance(chunk, dict) or chunk.get("index") not in (0, None):
+                continue
+            for name, value in (at(chunk, "delta") or {}).items():
+                if isinstance(value, str) and name != "role":
+                    said[name] = said.get(name, "") + value
+            tokens = at(chunk, "logprobs", "content")
+            listed += tokens if isinstance(tokens, list) else []
+            choice |= {
+                name: value
+                for name, value in chunk.items()
+                if name not in ("delta", "logprobs") and value is not None
+            }
+    if not choice.get("finish_reason"):
+        return None
+    choice["message"] = {"role": "assistant", "content": said.pop("content", ""), **said}
+    if listed:
+        choice["logprobs"] = {"content": listed}
+    return whole | {"object": "chat.completion", "choices": [choice]}
+
+
+def token_logprobs(raw: str) -> TokenLogprobs:
+    """Tokens of a completion's first choice; empty: the body ``raw`` holds no log-probabilities."""
+    try:
+        listed = msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"]
+        tokens = msgspec.convert(listed, list[_Token])
+    except (msgspec.MsgspecError, ValueError, RecursionError, LookupError, TypeError):
+        return ()
+    # A token may be part of a character; then only its bytes are exact.
+    return tuple(
+        (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
+        for token in tokens
+    )
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+    bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
+
 
 WIRE = WireFormat(
-    identity=identity,
-    connect=lambda base_url, key, batches: Connection(
-        base_url, key, MAX_OUTPUT if batches else MAX_BODY
-    ),
-    model=OpenAIModel,
+    path="/chat/completions",
+    body=body,
+    read=read,
+    refusal=error_parts,
+    assemble=assemble,
+    parameters={
+        "max_tokens": r"\bmax_tokens\b",
+        "temperature": r"\btemperature\b",
+        "seed": r"\bseed\b",
+        "logprobs": r"\blogprobs\b",
+        "top_logprobs": r"\btop_logprobs\b",
+        "response_format": r"response.?format|json.?schema|structured.?output",
+        "stream_options": r"\bstream_options\b",
+    },
+    renamed={"max_tokens": "max_completion_tokens"},
     token_logprobs=token_logprobs,
-    in_batches=BatchModel,
+    batches=BatchEndpoint,
 )

@@ -1,4 +1,4 @@
-"""What an endpoint's response holds: a completion, an error, a pause it asks for.
+"""What the bodies of all wire formats have in common: ends, counts, errors, pauses, streams.
 
 Any field may be missing, ``null`` or of another type.
 """
@@ -7,70 +7,85 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
+import math
 import time
+import tomllib
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from importlib import resources
+from typing import Any
 
 import msgspec
 
-from botchat.interfaces import Reply, TokenLogprobs, Usage
+from botchat.interfaces import Reply, Usage
+from botchat.models.endpoint import Refusal
 from botchat.records import Outcome
 
 LONGEST_PAUSE_S = 600.0
 """Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
 
+MOST_TOKENS = 10**9
+"""A count beyond this is impossible, and as good as none."""
 
-def read_completion(parsed: dict[str, Any], raw: str) -> Reply:
-    """A chat completion (``raw``, and the same parsed) as a typed reply."""
-    choices = parsed.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message = _at(choice, "message")
-    if not isinstance(message, dict):
-        detail = "the reply holds no choice with a message"
-        return Reply("malformed", detail=detail, raw=raw, status=200, retry_after_s=0.0)
-    finish = _at(choice, "finish_reason")
-    finish = finish if isinstance(finish, str) else None
-    text = _content(message.get("content"))
-    refusal = message.get("refusal")
+_ENDS: dict[str, Outcome] = {
+    reason: outcome
+    for outcome, reasons in tomllib.loads(
+        resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
+    )["finish"].items()
+    for reason in reasons
+}
+"""Finish reason, in small letters -> outcome."""
+
+
+def ended(
+    text: str | None,
+    finish: str | None,
+    *,
+    also: Any = None,
+    refusal: str = "",
+    usage: Usage,
+    billed_usd: float | None = None,
+    tier: Any = None,
+    raw: str,
+) -> Reply:
+    """A reply by how it ended.
+
+    ``text``: ``None``, there is none at all; ``finish``: why the model stopped, ``None``: it is not
+    said; ``also``: the same in the words of a router's provider.
+    """
+    reasons = [reason.lower() for reason in (finish, also) if isinstance(reason, str)]
+    ends = [_ENDS.get(reason) for reason in reasons]
     outcome: Outcome = "ok"
-    detail = ""
-    if finish == "content_filter":
-        outcome, detail = "filtered", "finish_reason content_filter"
-    elif isinstance(refusal, str) and refusal.strip():
-        outcome, detail, text = "refused", "refusal", refusal
+    detail, retry_after_s = "", None
+    if "filtered" in ends:
+        outcome, detail = "filtered", f"finish_reason {reasons[ends.index('filtered')]}"
+    elif refusal.strip() or "refused" in ends:
+        outcome, detail, text = "refused", "refusal", refusal or text
+    elif text is None:
+        outcome, detail = "malformed", "the reply holds no choice with a message"
+        retry_after_s = 0.0
+    elif finish is not None and ends[0] is None:
+        # Half a sentence of a server that broke down is no answer.
+        outcome, detail = "malformed", f"finish_reason {finish}"
+        retry_after_s = 0.0
     elif not text.strip():
         outcome, detail = "empty", f"no text (finish_reason {finish})"
-    elif finish == "length":
-        outcome, detail = "truncated", "finish_reason length"
-    usage = Usage(
-        _count(parsed, "prompt_tokens"),
-        _count(parsed, "completion_tokens"),
-        _count(parsed, "prompt_tokens_details", "cached_tokens"),
-    )
-    return Reply(outcome, text, finish, usage=usage, detail=detail, raw=raw, status=200)
-
-
-def token_logprobs(raw: str) -> TokenLogprobs:
-    """Tokens of a completion's first choice; empty: the body ``raw`` holds no log-probabilities."""
-    try:
-        listed = msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"]
-        tokens = msgspec.convert(listed, list[_Token])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, LookupError, TypeError):
-        return ()
-    # A token may be part of a character; then only its bytes are exact.
-    return tuple(
-        (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
-        for token in tokens
+    elif "truncated" in ends:
+        outcome, detail = "truncated", f"finish_reason {finish}"
+    return Reply(
+        outcome,
+        text or "",
+        finish,
+        usage=usage,
+        billed_usd=billed_usd,
+        tier=tier if isinstance(tier, str) else "",
+        detail=detail,
+        raw=raw,
+        status=200,
+        retry_after_s=retry_after_s,
     )
 
 
-class _Token(msgspec.Struct):
-    token: str
-    logprob: float
-    bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
-
-
-def _content(value: Any) -> str:
+def joined(value: Any) -> str:
     """Text of a message's content: a string, or a list of parts, some of them text."""
     if isinstance(value, str):
         return value
@@ -80,32 +95,51 @@ def _content(value: Any) -> str:
     return ""
 
 
-def _at(value: Any, *path: str) -> Any:
+def at(value: Any, *path: str) -> Any:
     """What is at this place of parsed JSON; ``None``: nothing."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
-def _count(parsed: dict[str, Any], *path: str) -> int | None:
-    value = _at(parsed, "usage", *path)
-    return value if isinstance(value, int) and value >= 0 else None
+def count(value: Any, *path: str) -> int | None:
+    """A number of tokens; ``None``: there is none, or one that cannot be."""
+    found = at(value, *path)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    if not isinstance(found, int) or isinstance(found, bool):
+        return None
+    return found if 0 <= found <= MOST_TOKENS else None
 
 
-def error_parts(parsed: Any, raw: str) -> tuple[str, str, str]:
+def money(value: Any, *path: str) -> float | None:
+    """USD in the field ``cost`` at this place, a number or an object with a total."""
+    cost = at(value, *path, "cost")
+    if isinstance(cost, dict):
+        cost = cost.get("total_cost")
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    if at(value, *path, "is_byok") is True:  # then this is the router's own fee only
+        upstream = at(value, *path, "cost_details", "upstream_inference_cost")
+        cost += upstream if isinstance(upstream, int | float) and upstream > 0 else 0
+    return float(cost) if 0 <= cost < math.inf else None
+
+
+def error_parts(parsed: Any, raw: str) -> Refusal:
     """Code, one-line message and parameter of an error body of any shape."""
+    if isinstance(parsed, list) and parsed:  # Google wraps it
+        parsed = parsed[0]
     error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
     if not isinstance(error, dict):
         error = {"message": error if isinstance(error, str) else raw[:200]}
     message = error.get("message") or error.get("detail") or ""
     if not isinstance(message, str):
         message = msgspec.json.encode(message).decode()
-    codes = (error.get("code"), error.get("type"))
-    code = " ".join(str(c) for c in codes if c not in (None, ""))
+    codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
+    told = [str(code) for code in codes if isinstance(code, str | int) and code not in ("", None)]
     parameter = error.get("param")
-    first = str(codes[0]) if codes[0] not in (None, "") else code
-    return (
-        first if first.isdigit() else code,
+    return Refusal(
+        told[0] if told and told[0].isdigit() and len(told) == 1 else " ".join(told),
         " ".join(message.split()),
         parameter if isinstance(parameter, str) else "",
     )
@@ -127,3 +161,16 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
 def _bounded(seconds: float) -> float:
     # NaN compares false, so it ends as 0 too.
     return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
+
+
+def events(data: bytes) -> list[dict[str, Any]]:
+    """The JSON objects that a stream of server-sent events carries, in order."""
+    found: list[dict[str, Any]] = []
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    for block in text.split("\n\n"):
+        lines = [line[5:].removeprefix(" ") for line in block.split("\n") if line[:5] == "data:"]
+        with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
+            event = msgspec.json.decode("\n".join(lines))
+            if isinstance(event, dict):
+                found.append(event)
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import selectors
 import weakref
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -22,7 +22,7 @@ MAX_BODY = 16 * 1024 * 1024
 
 CONNECT_TIMEOUT_S = 30.0
 _KEEP_S = 30.0
-_SENT = ("authorization", "content-type", "accept", "user-agent")
+_SENT = ("content-type", "accept", "user-agent")
 _SENT_TO_OPENAI = ("openai-organization", "openai-project")
 
 
@@ -33,11 +33,17 @@ class BodyTooLargeError(Exception):
 class Transport(httpx2.AsyncBaseTransport):
     """Sends only what is needed, follows no redirect, reads no body beyond ``max_body`` bytes."""
 
-    def __init__(self, base_url: str, max_body: int = MAX_BODY) -> None:
-        """``base_url`` decides which proxy of the environment is used."""
+    def __init__(
+        self, base_url: str, headers: Mapping[str, str] | None = None, max_body: int = MAX_BODY
+    ) -> None:
+        """``base_url`` decides which proxy of the environment is used.
+
+        ``headers`` are sent with every request, as they are at that time.
+        """
         url = httpx2.URL(base_url)
         self._proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
         self._sent = _SENT + (_SENT_TO_OPENAI if url.host == "api.openai.com" else ())
+        self._headers = headers or {}
         self._max_body = max_body
         self._session: aiohttp.ClientSession | None = None
 
@@ -45,7 +51,8 @@ class Transport(httpx2.AsyncBaseTransport):
         """Send ``request`` and read the whole response.
 
         Raises:
-            TransportError: the connection failed; the text is only the kind of failure.
+            ConnectError: there was no connection, so nothing was sent.
+            TransportError: it failed later. The text of both is only the kind of failure.
             BodyTooLargeError: the body is larger than ``max_body``.
         """
         if self._session is None:
@@ -56,6 +63,7 @@ class Transport(httpx2.AsyncBaseTransport):
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
             )
         sent = {name: request.headers[name] for name in self._sent if name in request.headers}
+        sent |= self._headers
         try:
             async with self._session.request(
                 request.method,
@@ -66,6 +74,8 @@ class Transport(httpx2.AsyncBaseTransport):
                 proxy=self._proxy,
             ) as reply:
                 body = await self._read(reply)
+        except aiohttp.ClientConnectorError as error:
+            raise httpx2.ConnectError(type(error.os_error).__name__) from None
         except (aiohttp.ClientError, zlib.error, ValueError, OSError) as error:
             raise httpx2.TransportError(type(error).__name__) from None
         headers: Sequence[tuple[bytes, bytes]] = [

@@ -1,0 +1,261 @@
+"""One model of an endpoint, in any wire format: one attempt a call, typed, redacted, adapted.
+
+| what the endpoint does | outcome |
+| --- | --- |
+| an answer | ``ok``; ``truncated`` where it was cut at the token limit |
+| nothing said | ``empty`` |
+| a refusal of the model | ``refused`` |
+| content filter, as the end of a reply or as a 4xx that says so | ``filtered`` |
+| prompt too long, as a 4xx that says so | ``overflow`` |
+| a 4xx that refuses a role layout or an optional parameter | ``transport``, adapted, tried again |
+| not JSON, HTML, no choices, an unknown end, a stream that breaks | ``malformed``, tried again |
+| 408, 409, 425, 429, 5xx, connection lost, deadline | ``transport``, tried again |
+| any other 4xx | ``transport``, not tried again in this run |
+| 401, 402, 403, 404, quota used up, account blocked, redirect | `FatalModelError` |
+
+An outcome that is kept for good needs evidence: what a 5xx, a rate limit or an account error says
+is never held against a prompt or a parameter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from importlib import resources
+from typing import Any
+
+import httpx2
+import msgspec
+
+from botchat.errors import FatalModelError
+from botchat.interfaces import Decoding, Message, Reply
+from botchat.models.endpoint import Refusal, WireFormat, identity
+from botchat.models.endpoint.connection import Connection, Send, posted
+from botchat.models.endpoint.replies import events, retry_after_s
+from botchat.models.roles import arrange, reply_tokens
+from botchat.workspace.config import ModelSettings, public_url
+
+SMALLEST_WINDOW = 256
+"""Tokens; a smaller context window that an error names is a mistake of the server."""
+
+_WORDINGS = tomllib.loads(resources.files(__package__).joinpath("refusals.toml").read_text("utf-8"))
+_TOLD = {
+    name: re.compile(said, re.IGNORECASE)
+    for table in ("final", "passing", "fatal", "learnt")
+    for name, said in _WORDINGS[table].items()
+}
+
+
+@dataclass(eq=False)
+class EndpointModel:
+    """A `botchat.interfaces.ChatModel` behind a connection."""
+
+    name: str
+    settings: ModelSettings
+    wire: WireFormat
+    connection: Connection
+    quirks: dict[str, Any] = field(default_factory=dict)
+    """What the endpoint was found to refuse so far (see `Reply.sent`); never changed in place."""
+
+    def __post_init__(self) -> None:
+        """Derive what callers ask for."""
+        self.identity: Mapping[str, Any] = identity(self.settings)
+        self.context_window = self.settings.context_window
+        self.parallel = self.settings.max_concurrency
+        self.where = f"{self.name} at {public_url(self.connection.base_url)}"
+        self.clean = self.connection.clean
+
+    @cached_property
+    def _parameters(self) -> dict[str, re.Pattern[str]]:
+        return {name: re.compile(said, re.I) for name, said in self.wire.parameters.items()}
+
+    @cached_property
+    def _allowed(self) -> list[tuple[str, str]]:
+        """Arrangements of roles that may be tried; the settings' own where the format has none."""
+        layout, system = self.settings.layout, self.settings.system
+        return [
+            one
+            for one in self.wire.arrangements
+            if layout in ("auto", one[0]) and system in ("auto", one[1])
+        ] or [self.wire.arrangements[0]]
+
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
+        """One attempt; the module's table lists what can come of it."""
+        sent, started = self.quirks, time.monotonic()
+        key = self.connection.let_in_with
+        found = await self.exchange(posted(self.wire.path, self.body(messages, decoding, sent)))
+        if not isinstance(found, Reply) and found.status_code == 401:
+            key = key or self.connection.let_in_with  # the first request made it known
+            if await self.connection.renew(key):
+                detail = "the key was renewed"
+                found = Reply("transport", detail=detail, status=401, retry_after_s=0.0)
+        reply = found if isinstance(found, Reply) else self.read(found, sent)
+        return replace(reply, latency_s=time.monotonic() - started, sent=reply.sent or sent)
+
+    async def exchange(self, send: Send, longer_s: float = 0.0) -> httpx2.Response | Reply:
+        """One HTTP exchange, or how it failed; ``longer_s`` is added to a call's ``timeout_s``."""
+        return await self.connection.exchange(send, self.settings.timeout_s + longer_s)
+
+    def body(
+        self, messages: Sequence[Message], decoding: Decoding, quirks: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The request's JSON body, arranged as ``quirks`` say."""
+        settings = self.settings
+        if decoding.max_tokens is not None:
+            window = settings.context_window or quirks.get("context_window")
+            decoding = replace(decoding, max_tokens=reply_tokens(decoding.max_tokens, window))
+        arranged = arrange(messages, *self._arrangement(quirks))
+        body = self.wire.body(arranged, decoding, settings)
+        for parameter, new in quirks.get("parameters", {}).items():
+            if parameter in body:
+                value = body.pop(parameter)
+                if new:
+                    body[new] = value
+        if "logprobs" not in body:
+            body.pop("top_logprobs", None)
+        if settings.stream:
+            body["stream"] = True
+        return body | settings.extra
+
+    def read(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Reply:
+        """What the response to a request sent with the quirks ``sent`` is, as the table above says.
+
+        Raises:
+            FatalModelError: no retry can make this model answer; it has the reply.
+        """
+        status, data = response.status_code, response.content
+        raw = data.decode("utf-8", "replace")
+        parsed: Any = None
+        with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
+            parsed = msgspec.json.decode(data)
+        if parsed is None and status == 200 and self.settings.stream:
+            parsed = self.wire.assemble(events(data))
+            raw = raw if parsed is None else msgspec.json.encode(parsed).decode()
+        if status == 200 and not isinstance(parsed, dict):
+            said = "the stream broke off" if self.settings.stream else "the reply is not JSON"
+            detail = f"{said}: {' '.join(raw[:80].split())!r}"
+            reply = Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
+        elif status == 200 and not parsed.get("error"):
+            reply = self.wire.read(parsed, raw)
+        else:
+            reply = self._read_error(response, self.wire.refusal(parsed, raw), raw, sent)
+        return self._cleaned(reply, sent)
+
+    def _cleaned(self, reply: Reply, sent: Mapping[str, Any]) -> Reply:
+        return replace(
+            reply,
+            text=self.clean(reply.text),
+            detail=self.clean(reply.detail)[:500],
+            raw=self.clean(reply.raw),
+            sent=self.quirks if reply.adapted else dict(sent),
+        )
+
+    def _read_error(
+        self, response: httpx2.Response, refusal: Refusal, raw: str, sent: Mapping[str, Any]
+    ) -> Reply:
+        status = response.status_code
+        code, message, parameter = refusal
+        told = f"{code} {message}"
+        wording = {name: bool(said.search(told)) for name, said in _TOLD.items()}
+        passing = status in (408, 409, 425, 429) or wording["rate"]
+        if status == 200:  # an error object in disguise
+            numbers = [int(part) for part in code.split() if part.isdigit()]
+            named = wording["filtered"] or wording["overflow"]
+            of_code = _TOLD["filtered"].search(code) or _TOLD["overflow"].search(code)
+            status = next((n for n in numbers if 400 <= n < 600), 400 if named and of_code else 500)
+        said = f"HTTP {status}: {message}" if message else f"HTTP {status}"
+        failed = partial(Reply, detail=said, raw=raw, status=status)
+        if 300 <= status < 400:
+            target = public_url(response.headers.get("location", ""))
+            raise self._fatal(
+                failed("transport"),
+                f"redirects to {target or 'elsewhere'}: not followed; correct its base_url",
+            )
+        ours = 400 <= status < 500 and not passing and status not in (401, 402, 404)
+        if ours and wording["filtered"] and not wording["account"]:
+            return failed("filtered")
+        if ours and status != 403 and (status == 413 or wording["overflow"]):
+            window = self._window(message)
+            if window is None or self.settings.context_window or "context_window" in sent:
+                return failed("overflow")
+            self.quirks = self.quirks | {"context_window": window}
+            return failed("overflow", retry_after_s=0.0, adapted=True)
+        if self._adapts(status, told, parameter, sent, wording, ours):
+            return failed("transport", retry_after_s=0.0, adapted=True)
+        quota = wording["quota"] and not (passing and wording["rate"])
+        blocked = status in (400, 403) and wording["account"] and not passing
+        if status in (401, 402, 404) or (status == 403 and not passing) or quota or blocked:
+            reason = {401: "check its key", 402: "check its account", 404: "check model and URL"}
+            hint = reason.get(status, "check its key and account")
+            raise self._fatal(failed("transport"), f"cannot be used: {said}; {hint}")
+        if passing or status >= 500:
+            return failed("transport", retry_after_s=retry_after_s(response.headers))
+        return failed("transport")
+
+    def _fatal(self, reply: Reply, why: str) -> FatalModelError:
+        return FatalModelError(
+            self.clean(f"{self.where} {why}"), reply=self._cleaned(reply, self.quirks)
+        )
+
+    def _window(self, message: str) -> int | None:
+        """Tokens of the context window that an overflow names."""
+        found = [int(number) for number in _TOLD["window"].findall(message)]
+        return next((n for n in found if n >= SMALLEST_WINDOW), None)
+
+    def _adapts(
+        self,
+        status: int,
+        told: str,
+        parameter: str,
+        sent: Mapping[str, Any],
+        wording: Mapping[str, bool],
+        ours: bool,
+    ) -> bool:
+        """Leave out, rename or rearrange what is refused; whether there is something new to try.
+
+        It is enough that another call has learnt since the request went out with the quirks
+        ``sent``.
+        """
+        template = status == 500 and wording["template"]
+        if not ours and not template:
+            return False
+        known: dict[str, str | None] = self.quirks.get("parameters", {})
+        for name, naming in self._parameters.items():
+            if parameter.split(".")[0] == name or (wording["unsupported"] and naming.search(told)):
+                if name in known:
+                    # Another call has learnt it since this one went out.
+                    return name not in sent.get("parameters", {})
+                new = self.wire.renamed.get(name)
+                known = known | {name: new if new and new in told else None}
+                self.quirks = self.quirks | {"parameters": known}
+                return True
+        if status == 403:  # OpenAI refuses log-probabilities so; no endpoint refuses a layout so
+            return False
+        if not (wording["no_system"] or wording["alternate"]):
+            return False
+        if self._arrangement(sent) != self._arrangement(self.quirks):
+            return True
+        if wording["no_system"] and self._arrange(need_system_in_user=True):
+            return True
+        return self._arrange()
+
+    def _arrangement(self, quirks: Mapping[str, Any]) -> tuple[str, str]:
+        """Layout and place of the system prompt: as learnt, or the first allowed."""
+        layout, system = self._allowed[0]
+        return quirks.get("layout") or layout, quirks.get("system") or system
+
+    def _arrange(self, *, need_system_in_user: bool = False) -> bool:
+        """Take the next arrangement of roles that the settings allow; whether there is one."""
+        now = self._arrangement(self.quirks)
+        later = self._allowed[self._allowed.index(now) + 1 :] if now in self._allowed else []
+        if need_system_in_user:
+            later = [a for a in later if a[1] == "system-in-user" and now[1] == "system"]
+        if not later:
+            return False
+        self.quirks = self.quirks | {"layout": later[0][0], "system": later[0][1]}
+        return True
