@@ -1,0 +1,245 @@
+"""What is kept for good and what is asked again: an outcome is final only on evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from botchat.errors import FatalModelError
+from botchat.interfaces import Decoding, Message, Usage
+from tests.integration.test_endpoints import ASK, ask
+from tests.openai_server import Answer, Server, completion, faults, per_request, text
+
+FINE = text("fine")
+
+
+def of(status, message, code=None, param=None):
+    """An error in OpenAI's layout."""
+    return faults.error(status, message, code=code, param=param)
+
+
+def ended(reason, content="Half a sent", **choice):
+    """A completion with this finish reason."""
+    message = {"role": "assistant", "content": content}
+    return completion([{"index": 0, "message": message, "finish_reason": reason, **choice}])
+
+
+NO_ANSWER = {
+    "finish error": ended("error"),
+    "finish resource": ended("insufficient_system_resource"),
+    "finish unknown": ended("kernel_panic"),
+    "finish abort": ended("abort"),
+    "finish error, no text": ended("error", ""),
+    "500 thread safety": of(500, "thread safety assertion failed in worker 3"),
+    "500 content filter": of(500, "content filter service crashed"),
+    "500 queue": of(500, "queue longer than the maximum length"),
+    "500 context": of(500, "maximum context length of the batch scheduler was exceeded"),
+    "400 tokens a minute": of(400, "Too many tokens per minute, please wait"),
+    "413 tokens a minute": of(
+        413, "Request too large for model on tokens per minute (TPM)", "rate_limit_exceeded"
+    ),
+    "429 context": of(429, "input token count exceeds the limit of 250000 per minute"),
+    "429 Gemini": of(
+        429,
+        "You exceeded your current quota, please check your plan and billing details. "
+        "Please retry in 0.5s.",
+    ),
+    "500 temperature": of(500, "GPU temperature too high on node 3"),
+    "503 max_tokens": of(503, "max_tokens scheduler is not supported right now"),
+    "200 error": Answer(200, {"error": {"message": "content filter is down", "code": 503}}),
+}
+
+
+@pytest.mark.parametrize("fault", NO_ANSWER.values(), ids=NO_ANSWER)
+def test_what_is_no_answer_is_asked_again_as_it_was(tmp_path, fault):
+    """Nothing is stored as an answer, and nothing is left out of the next request."""
+    with Server(per_request(fault, FINE)) as server:
+        asked = ask(server, tmp_path)
+        assert asked.reply.text == "fine"
+        assert (server.n_received, asked.stored, asked.failed_attempts) == (2, 1, 1)
+        assert server.calls[0].body == server.calls[1].body
+    assert asked.quirks == {}
+
+
+FILTERED = {
+    "finish, no message": completion([{"index": 0, "finish_reason": "content_filter"}]),
+    "finish, null message": ended("content_filter", None),
+    "no choices": completion([]),
+    "native SAFETY": ended("error", "", native_finish_reason="SAFETY"),
+    "finish SAFETY": completion([{"index": 0, "finish_reason": "SAFETY"}]),
+    "block reason": Answer(200, {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
+    "policy": of(400, "Your request was flagged as potentially violating our usage policy."),
+    "code": of(400, "No.", "content_filter"),
+    "moderation": of(403, "Your chosen model requires moderation and your input was flagged"),
+    "DashScope": of(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
+    "200 with its code": Answer(200, {"error": {"message": "no", "code": "content_filter"}}),
+}
+
+
+@pytest.mark.parametrize("fault", FILTERED.values(), ids=FILTERED)
+def test_a_filter_is_final(tmp_path, fault):
+    """One request, however often it is asked."""
+    with Server(fault) as server:
+        asked = ask(server, tmp_path, ASK, ASK)
+        assert [reply.outcome for reply in asked.replies] == ["filtered"] * 2
+        assert (server.n_received, asked.stored) == (1, 1)
+
+
+OVERFLOW = {
+    "TGI": of(
+        422,
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. "
+        "Given: 4000 `inputs` tokens and 200 `max_new_tokens`",
+    ),
+    "Gemini": of(
+        400,
+        "The input token count (1048999) exceeds the maximum number of tokens allowed (1048576).",
+    ),
+    "DashScope": of(400, "Range of input length should be [1, 6000]", "invalid_parameter_error"),
+    "Anthropic both": of(
+        400,
+        "input length and `max_tokens` exceed context limit: 199000 + 2048 > 200000, decrease "
+        "input length or `max_tokens` and try again",
+    ),
+    "Anthropic": of(400, "prompt is too long: 200001 tokens > 200000 maximum"),
+    "GitHub": of(413, "Request body too large for model. Max size: 8000 tokens."),
+    "Mistral": of(
+        400, "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"
+    ),
+    "Groq": of(
+        400, "Please reduce the length of the messages or completion.", "context_length_exceeded"
+    ),
+    "OpenRouter": of(
+        400,
+        "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 "
+        "tokens. Please reduce the length of either one",
+    ),
+    "zero window": of(400, "This model's maximum context length is 000 tokens."),
+}
+
+
+@pytest.mark.parametrize("fault", OVERFLOW.values(), ids=OVERFLOW)
+def test_an_overflow_is_known_in_every_wording(tmp_path, fault):
+    """At most one more request, with the reply's share cut; the cap on paid output stays."""
+    with Server(fault) as server:
+        asked = ask(server, tmp_path, ASK, ASK, decoding=Decoding(max_tokens=2048))
+        assert [reply.outcome for reply in asked.replies] == ["overflow"] * 2
+        assert (server.n_received <= 2, asked.stored) == (True, 1)
+        assert all(call.body["max_tokens"] <= 2048 for call in server.calls)
+    assert "parameters" not in asked.quirks
+
+
+ACCOUNT = {
+    "abuse": of(403, "Your account was flagged for potential abuse"),
+    "abuse 400": of(400, "Your organization has been flagged for violating the content policy"),
+    "no credits 429": of(429, "No credits remaining"),
+    "no credits 403": of(403, "No credits remaining"),
+    "Anthropic": of(400, "Your credit balance is too low to access the API."),
+    "DeepSeek": of(402, "Insufficient Balance"),
+    "billing": of(429, "You exceeded your current quota, please check your plan and billing."),
+    "suspended": of(403, "This project has been suspended."),
+}
+
+
+@pytest.mark.parametrize("fault", ACCOUNT.values(), ids=ACCOUNT)
+def test_an_account_error_ends_the_model_with_one_line_and_is_on_record(tmp_path, fault):
+    """Nothing is stored as an answer; the account's trouble is not the prompt's."""
+    with Server(fault) as server:
+        with pytest.raises(FatalModelError, match="cannot be used: HTTP 4") as caught:
+            ask(server, tmp_path)
+        assert server.n_received == 1
+        assert caught.value.reply.status == fault.status
+        server.play(FINE)
+        assert ask(server, tmp_path).reply.text == "fine"
+
+
+QUIRKS = {
+    "temperature": of(400, "Unsupported value: 'temperature' does not support 0 with this model."),
+    "temperature by param": of(400, "Only the default is supported.", param="temperature"),
+    "max_tokens": of(422, "max_tokens: Extra inputs are not permitted"),
+}
+
+
+@pytest.mark.parametrize("fault", QUIRKS.values(), ids=QUIRKS)
+def test_a_parameter_is_left_out_only_where_it_is_refused_by_name(tmp_path, fault):
+    """Once; every later call goes without it."""
+    with Server(per_request(fault, FINE)) as server:
+        asked = ask(server, tmp_path, ASK, [*ASK, *ASK])
+        assert server.n_received == 3
+        (left_out,) = asked.quirks["parameters"]
+        assert left_out in server.calls[0].body
+        assert left_out not in server.calls[1].body
+        assert left_out not in server.calls[2].body
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        of(400, "temperature must be between 0 and 2"),
+        of(400, "I could not parse the JSON of your request near max_tokens"),
+        of(500, "Unsupported value: 'temperature' is not supported", param="temperature"),
+    ],
+)
+def test_a_parameter_with_a_bad_value_is_not_left_out(tmp_path, fault):
+    """The run says what the endpoint says; nothing is learnt."""
+    with Server(fault) as server:
+        asked = ask(server, tmp_path)
+    assert asked.reply.outcome == "transport"
+    assert asked.quirks == {}
+
+
+def test_a_server_that_refuses_everything_in_turn_is_asked_a_bounded_number_of_times(tmp_path):
+    """Each parameter and layout once; then it is a failure like others."""
+
+    def script(call):
+        body = call.body
+        for name in ("temperature", "max_tokens", "max_completion_tokens", "seed"):
+            if name in body:
+                return faults.unsupported_parameter(name, "max_completion_tokens")
+        return of(400, "Conversation roles must alternate user/assistant")
+
+    with Server(script) as server:
+        asked = ask(server, tmp_path, [Message(role="user", content="one")])
+        assert asked.reply.outcome == "transport"
+        assert server.n_received <= 16
+
+
+USAGES = [
+    ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 10_110}, Usage(100, 10_010)),
+    ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}, Usage(100, 10)),
+    ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 5}, Usage(100, 10)),
+    ({"prompt_tokens": 1.0, "completion_tokens": 2.0}, Usage(1, 2)),
+    ({"prompt_tokens": "100", "completion_tokens": True}, Usage()),
+    ({"prompt_tokens": -1, "completion_tokens": 2**63}, Usage()),
+    ({"prompt_tokens": 1.5, "completion_tokens": 10**400}, Usage()),
+    ([1], Usage()),
+    (
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 10,
+            "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
+        },
+        Usage(100, 10, 60, 30),
+    ),
+    (
+        {"prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 6},
+        Usage(9, 1, 6),
+    ),
+]
+
+
+@pytest.mark.parametrize(("usage", "read"), USAGES)
+def test_tokens_are_what_is_billed_or_nothing(tmp_path, usage, read):
+    """Thoughts outside completion_tokens count; a count that cannot be is none; nothing is lost."""
+    with Server(per_request(text("fine", usage=usage))) as server:
+        asked = ask(server, tmp_path)
+        assert (asked.reply.text, asked.reply.usage) == ("fine", read)
+        assert asked.stored == 1
+
+
+def test_a_routers_own_bill_is_read(tmp_path):
+    """``usage.cost``, with what was paid upstream where the key is the user's own."""
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.25}
+    own = usage | {"is_byok": True, "cost_details": {"upstream_inference_cost": 0.5}}
+    for n, (said, billed) in enumerate([(usage, 0.25), (own, 0.75), (usage | {"cost": -1}, None)]):
+        with Server(per_request(text("fine", usage=said))) as server:
+            assert ask(server, tmp_path / str(n)).reply.billed_usd == billed
