@@ -155,6 +155,28 @@ class ChatModel(Protocol):
         """
 
 
+def adapted(models: Iterable[ChatModel]) -> str:
+    """How requests to these models differ from what was asked for, as the end of a signature.
+
+    A model that finds out what its endpoint refuses has it as ``quirks`` (see `Reply.sent`). Empty:
+    nothing differs.
+    """
+    told = {
+        f"{model.name} {change}"
+        for model in models
+        for change in changes(getattr(model, "quirks", {}))
+    }
+    return f"|adapted:{', '.join(sorted(told))}" if told else ""
+
+
+def changes(quirks: Mapping[str, Any]) -> list[str]:
+    """Quirks in words; one that leaves the request's meaning as it is has none."""
+    left_out = [name for name, new in quirks.get("parameters", {}).items() if new is None]
+    places = (quirks.get("layout", "natural"), quirks.get("system", "system"))
+    moved = [place for place in places if place not in ("natural", "system")]
+    return [f"without {name}" for name in sorted(left_out)] + moved
+
+
 def settings_digest(*settings: Any) -> str:
     """8 hex digits of any JSON-ready settings, for signatures."""
     return hashlib.sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()[:8]
@@ -261,6 +283,10 @@ class Judge(Protocol):
     @property
     def digest(self) -> str:
         """8 hex digits of everything that decides its verdicts besides the case."""
+
+    @property
+    def models(self) -> Sequence[ChatModel]:
+        """Whom it asks; none: it decides by itself."""
 
     async def answer(self, case: Case) -> Answer:
         """Answer one case. Raises only `FatalModelError` and `LimitReached`."""

@@ -176,9 +176,15 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
 
 
 def models(arguments: argparse.Namespace) -> None:
-    """List what can be named."""
-    from botchat.pipeline.session import model_rows
+    """List what can be named, or forget what one model's endpoint refused."""
+    from botchat.pipeline.session import forget_quirks, model_rows
 
+    if arguments.forget_quirks is not None:
+        forgotten = forget_quirks(workspace_of(arguments), arguments.forget_quirks)
+        whole = {"model": arguments.forget_quirks, "forgotten": forgotten}
+        said = ", ".join(forgotten) or "nothing: it was asked as it was asked for"
+        say(arguments, whole, [whole | {"forgotten": said}])
+        return
     say(arguments, {"rows": model_rows(workspace_of(arguments), check=arguments.check)})
 
 

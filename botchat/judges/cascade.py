@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
-from botchat.interfaces import Answer, Case, Judge, settings_digest
+from botchat.interfaces import Answer, Case, ChatModel, Judge, settings_digest
 from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import is_tie, mirrored
 from botchat.parallel import together
@@ -49,6 +49,11 @@ class Cascade:
     def parallel(self) -> int:
         """Cases worth having in flight."""
         return max(self.cheap.parallel, self.strong.parallel)
+
+    @property
+    def models(self) -> tuple[ChatModel, ...]:
+        """Of both judges."""
+        return (*self.cheap.models, *self.strong.models)
 
     @property
     def digest(self) -> str:

@@ -30,7 +30,7 @@ class Panel:
 
     name: str
     talking: Talking
-    parallel: int
+    models: Sequence[ChatModel]
     digest: str
     _: KW_ONLY
     scores: Literal["mean", "majority"] = "mean"
@@ -38,6 +38,11 @@ class Panel:
     both_orders: bool = False
     """Position calibration: a second talk about the mirrored case. Its votes are mirrored back and
     counted together with those of the first."""
+
+    @property
+    def parallel(self) -> int:
+        """Cases worth having in flight."""
+        return max(model.parallel for model in self.models)
 
     async def answer(self, case: Case) -> Answer:
         """Let the agents talk, then count their votes.
@@ -116,7 +121,7 @@ def build_panel(
     return Panel(
         name,
         _talking(settings, agents, served),
-        max(agent.model.parallel for agent in agents),
+        (*(agent.model for agent in agents), served),
         _digest(settings, agents, served),
         scores="majority" if settings.decides == "majority" else "mean",
         both_orders=settings.position_calibration,

@@ -44,6 +44,7 @@ class RulesJudge:
 
     name = "rules"
     parallel = 1
+    models = ()
 
     def __init__(self, human_dialogues: Iterable[tuple[str, ...]]) -> None:
         """Fit the thresholds to the human dialogues of the seed set; see `fit_thresholds`."""

@@ -37,7 +37,7 @@ def sampled(
     return Panel(
         f"{name} ({n_samples} samples)",
         Ensemble(agents),
-        model.parallel,
+        (model,),
         settings_digest(model.identity, decoding.settings, n_samples, *form),
     )
 

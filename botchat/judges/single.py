@@ -27,6 +27,11 @@ class SingleJudge:
         return self.model.parallel
 
     @property
+    def models(self) -> tuple[ChatModel]:
+        """The model."""
+        return (self.model,)
+
+    @property
     def digest(self) -> str:
         """Of the model, the decoding and the form of the reply."""
         form = ("structured",) if self.structured else ()

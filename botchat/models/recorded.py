@@ -8,15 +8,19 @@ share one call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field, replace
+from typing import Any
 
 from botchat.errors import FatalModelError
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprobs
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprobs, changes
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.roles import without_thoughts
 from botchat.workspace.ledger import Ledger, request_json, request_key
+
+log = logging.getLogger("botchat")
 
 DRAIN_S = 30.0
 """How long an interrupted run waits for replies that are under way, and may be billed."""
@@ -137,13 +141,26 @@ class RecordedModel:
                 )
 
     @property
+    def quirks(self) -> Mapping[str, Any]:
+        """What its endpoint was found to refuse (see `Reply.sent`)."""
+        return self._quirks
+
+    @property
     def under_way(self) -> int:
         """Number of calls in flight."""
         return len(self._in_flight)
 
     def _learn(self, reply: Reply) -> None:
         if reply.sent and dict(reply.sent) != self._quirks:
-            self._quirks = dict(reply.sent)
+            before, self._quirks = changes(self._quirks), dict(reply.sent)
+            if new := [change for change in changes(self._quirks) if change not in before]:
+                log.warning(
+                    "%s is asked %s from now on, since its endpoint refuses it otherwise; to try "
+                    "again as asked for: botchat models --forget-quirks %s",
+                    self.name,
+                    " and ".join(new),
+                    self.name,
+                )
             self.ledger.set_quirks(self.identity, self._quirks)
 
     def _as_asked(self, reply: Reply, decoding: Decoding) -> Reply:

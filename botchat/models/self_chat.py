@@ -32,12 +32,13 @@ class Length:
 
 
 async def extend(
-    seed: Seed, speakers: Sequence[Speaker], turns: int, length: Length, signature: str
+    seed: Seed, speakers: Sequence[Speaker], turns: int, length: Length, sign: Callable[[], str]
 ) -> Dialogue:
     """Extend the ChatSEED of ``seed``, its first two utterances, to a dialogue of ``turns``.
 
     One speaker is self-chat; two alternate (cross-play), and the first one speaks the third
-    utterance. ``signature``: of the settings, stored in the dialogue.
+    utterance. ``sign`` makes the signature that is stored in the
+    dialogue, when it is done: endpoints may have refused parameters meanwhile.
 
     Returns:
         A complete dialogue, or one stopped at the first utterance that got no usable reply.
@@ -65,7 +66,7 @@ async def extend(
         n_seed=N_SEED,
         facts=tuple(facts),
         status=status,
-        signature=signature,
+        signature=sign(),
         detail=detail,
     )
 

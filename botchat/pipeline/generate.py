@@ -10,7 +10,7 @@ from pathlib import Path
 
 from botchat import prompts
 from botchat.errors import ConfigError
-from botchat.interfaces import settings_digest
+from botchat.interfaces import adapted, settings_digest
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline import plan
@@ -126,7 +126,8 @@ class _Job:
     contestant: str
     speakers: Sequence[Speaker]
     turns: int
-    signature: str
+    asked: str
+    """The signature of what is asked for."""
     path: Path
     have: dict[str, Dialogue]
     seeds: Sequence[Seed]
@@ -134,17 +135,21 @@ class _Job:
     @cached_property
     def pending(self) -> list[Seed]:
         """Seeds whose stored dialogue is not what this run would make, or is not final."""
+        signature = self.sign()
         return [
             seed
             for seed in self.seeds
             if (dialogue := self.have.get(seed.id)) is None
-            or dialogue.signature != self.signature
+            or dialogue.signature != signature
             or dialogue.utterances[:N_SEED] != seed.utterances[:N_SEED]
             or dialogue.status.removeprefix("stopped:") in UNANSWERED
         ]
 
+    def sign(self) -> str:
+        return self.asked + adapted(speaker.model for speaker in self.speakers)
+
     async def make(self, seed: Seed, length: Length) -> Dialogue:
-        return await extend(seed, self.speakers, self.turns, length, self.signature)
+        return await extend(seed, self.speakers, self.turns, length, self.sign)
 
     async def run(self, length: Length, stops: Stops, meter: Meter) -> Generated:
         new = self.pending

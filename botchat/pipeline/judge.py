@@ -11,7 +11,7 @@ from typing import Self
 import msgspec
 
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import Case, Judge
+from botchat.interfaces import Case, Judge, adapted
 from botchat.judges.cascade import Escalations, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.models.self_chat import Length
@@ -293,7 +293,8 @@ class Filing:
 
         ``chosen``: of `botchat.records.Judgment`, for new ones.
         """
-        self.protocol, self.answering, self.signature = protocol, answering, signature
+        self.protocol, self.answering, self._asked_as = protocol, answering, signature
+        self.signature = self._sign()
         self.path = workspace.judgments_path(seed_set, protocol, answering.name)
         self._have = workspace.judgments(self.path)
         self._asked: list[tuple[str, tuple[str, ...]]] = []
@@ -311,6 +312,10 @@ class Filing:
         self._file.__exit__(None, None, None)
         if raised[0] is None and self._have:
             files.finish(self.path, self._have.values(), judgment_order)
+
+    def _sign(self) -> str:
+        """The signature, with what endpoints have refused by now."""
+        return self._asked_as + adapted(self.answering.models)
 
     @property
     def judgments(self) -> Iterable[Judgment]:
@@ -335,6 +340,7 @@ class Filing:
         judgment = self.stored(case)
         if judgment is None:
             answer = await self.answering.answer(case)
+            self.signature = self._sign()
             judgment = Judgment(
                 protocol=case.protocol,
                 seed_id=case.seed_id,

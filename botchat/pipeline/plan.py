@@ -72,6 +72,7 @@ class PlannedModel:
     """Prompt tokens as billed / as we count: another tokenizer, another template."""
     count: Callable[[str], int]
     """Tokens of a text."""
+    quirks: Mapping[str, Any]
     asked: set[str] = field(default_factory=set)
     prompt: int = 0
     parallel = 1
@@ -124,6 +125,7 @@ class PlanningSession(Session):
                 prices,
                 *self._expected(model.name, stage),
                 self._count,
+                self._ledger.quirks(model.identity),
             )
         return self.planned[place]
 

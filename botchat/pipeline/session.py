@@ -6,14 +6,15 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from botchat.errors import BotChatError, ConfigError
-from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row
+from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row, changes
 from botchat.models.bots import BASELINES, baseline
-from botchat.models.endpoint import BatchedModel, wire_format
+from botchat.models.endpoint import BatchedModel, identity, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
@@ -21,7 +22,7 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import HUMAN, Seed
 from botchat.workspace import config
-from botchat.workspace.config import public_url
+from botchat.workspace.config import ModelSettings, public_url
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -350,18 +351,42 @@ def in_session(
         return run_now(run())
 
 
+def forget_quirks(workspace: Workspace, name: str) -> list[str]:
+    """Ask an endpoint's model as it was asked for again: what was changed until now.
+
+    Raises `ConfigError`: the name is of no model of an endpoint.
+    """
+    settings = config.model_name(name, workspace.config).settings
+    if settings is None:
+        raise ConfigError(f"--forget-quirks {name}: it is on no endpoint; nothing is left out")
+    with workspace.locked(), closing(workspace.ledger()) as ledger:
+        known = ledger.quirks(identity(settings))
+        ledger.set_quirks(identity(settings), {})
+    return changes(known)
+
+
+def _adapted(workspace: Workspace, models: Mapping[str, ModelSettings]) -> dict[str, str]:
+    """How each model's requests differ from what is asked for, since its endpoint refuses it."""
+    if not workspace.ledger_path.exists():
+        return {}
+    with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
+        return {n: ", ".join(changes(ledger.quirks(identity(of)))) for n, of in models.items()}
+
+
 def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
-    """Configured models with window, prices and limits; bots; forms of names; judges.
+    """Configured models with window, prices, limits and quirks; bots; forms of names; judges.
 
     With ``check`` each configured model is asked for one word, at most 16 tokens.
     """
-    facts = ("context_window", "price_input", "price_output", "max_concurrency")
+    facts = ("context_window", "price_input", "price_output", "max_concurrency", "adapted")
+    known = _adapted(workspace, workspace.config.models)
     rows = [
         {
             "name": name,
             "kind": "endpoint",
             "what": f"{settings.model} at {public_url(settings.base_url)}",
-            **{fact: getattr(settings, fact) for fact in facts},
+            **{fact: getattr(settings, fact) for fact in facts[:-1]},
+            "adapted": known.get(name) or None,
         }
         for name, settings in sorted(workspace.config.models.items())
     ]
