@@ -2,8 +2,7 @@
 
 The criteria are those of the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases
 of Appendix C, made countable: one number per utterance, from the dialogue up to and including it.
-Limits come from what the human dialogues of the set do (`fit_thresholds`). Word lists are English;
-a Chinese or Japanese character is a word.
+Word lists are English; a Chinese or Japanese character is a word.
 """
 
 from __future__ import annotations
@@ -35,17 +34,14 @@ _DRIFT_LINK = 6
 
 
 class Thresholds(NamedTuple):
-    """The most that an utterance may show of each criterion; more is flagged.
+    """The most that an utterance may show of each criterion, the one to prefer first.
 
-    Also what one utterance shows, under the name `Values`. Of several flags of one utterance the
-    first in this order is preferred. The defaults are floors, which hold however small or terse
-    the set is; those without another source are the rounded 99th percentile of MuTual's 547 human
-    dialogues.
+    The defaults are floors; those without another source are the rounded 99th percentile of
+    MuTual's 547 human dialogues.
     """
 
     ai_phrases: float = 0.0
-    """Phrases in which a speaker is said to be a program ("AI self-identification", Appendix C).
-    No floor: humans of ordinary sets never say one; in a set about chatbots the limit rises."""
+    """Phrases in which a speaker is said to be a program ("AI self-identification", Appendix C)."""
 
     exact_repeat: float = 3.0
     """Words of the utterance times how often it was said before ("just repeat some previous
@@ -61,8 +57,7 @@ class Thresholds(NamedTuple):
     ("not likely to appear in human-human conversations"). Floor: one may be a slip."""
 
     words: float = 60.0
-    """Words of the utterance ("too long"). Floor: the limit that the generation prompt recommends
-    (Appendix B)."""
+    """Words of the utterance ("too long"). Floor: the generation prompt's limit (Appendix B)."""
 
     verbatim_run: float = 5.0
     """Longest stretch of words within a sentence all of whose word 4-grams were said before, also
@@ -75,15 +70,14 @@ class Thresholds(NamedTuple):
     drift: float = 20.0
     """Content words said since the dialogue last had a link to its context ("not related to the
     context or the change of topic is not natural"). An utterance that shares no content word with
-    the `NEAR_CONTEXT` utterances before it adds its own (at most 10, so that no single utterance
-    decides); each shared one takes 6 away. Pronouns and answer words are no links: in MuTual,
-    utterances planted from other dialogues have as many of them."""
+    the `NEAR_CONTEXT` utterances before it adds its own, at most 10; each shared one takes 6 away.
+    Pronouns and answer words are no links: utterances from other dialogues have as many."""
 
     formality: float = 11.0
     """Formal marks in 100 words ("formal tone", Appendix C; "do not talk like an AI assistant",
     Appendix B): 5 for each written connective or assistant's phrase, 1 for each word of 8 letters
     or more and each form that speech contracts ("do not"), -1 for each contraction; divided by
-    length + 40 words, so that one phrase does not decide a short utterance; never below 0."""
+    length + 40 words; never below 0."""
 
 
 Values: TypeAlias = Thresholds
@@ -101,7 +95,7 @@ class Flag:
     value: float
     threshold: float
     evidence: str
-    """What was found: at most about 60 characters of the dialogue's text."""
+    """What was found, in about 60 characters."""
 
     @property
     def strength(self) -> float:
@@ -145,8 +139,7 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
     """The 99th percentile of what human dialogues reach, but not less than the floors.
 
     A dialogue counts with its most extreme utterance, so each criterion accuses at most 1 % of
-    these dialogues; a much longer dialogue has more chances to be accused. A set of fewer than 100
-    has no such percentile: its maximum is taken. Without any dialogue there are only the floors.
+    these dialogues. Of fewer than 100 the maximum is taken.
     """
     peaks = [np.max(values(dialogue), axis=0) for dialogue in dialogues if dialogue]
     if not peaks:
@@ -157,7 +150,7 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
 
 
 def flags(utterances: tuple[str, ...], thresholds: Thresholds) -> list[Flag]:
-    """Every criterion that an utterance after the ChatSEED exceeds; the ChatSEED is human.
+    """Every criterion that an utterance after the ChatSEED exceeds.
 
     Ordered by utterance, then as in `Thresholds`. Further utterances only append flags.
     """
@@ -288,8 +281,7 @@ def _closing_chains(texts: Iterable[Text]) -> list[int]:
     """Length of the chain of closings that each utterance ends.
 
     A closing has a closing phrase, no question, and at most half as many words with a subject as
-    courtesies (one is always allowed: a name). A reply without a subject ("I will.") does not
-    start a chain but continues one.
+    courtesies, or one. A reply without a subject ("I will.") only continues a chain.
     """
     chains, length = [], 0
     for text in texts:
@@ -386,11 +378,7 @@ def _quote(text: str) -> str:
 
 
 CRITERIA = Thresholds._fields
-"""Columns of `Measured.first`."""
-
 MEASURES = DialogueMeasures._fields
-"""Columns of `Measured.measures`."""
-
 STYLE = ("length", "repetition", "questions", "formality")
 """Columns of `Measured.style`: logarithm of the mean words of an utterance, share of word 4-grams
 said before, share of utterances with a question, formal marks in 100 words."""
