@@ -56,8 +56,7 @@ class Stability:
     unanimous: float
     """Share of them with all answers the same, 0 to 1."""
     agreement: float
-    """Mean over them of the share of equal pairs of answers, 0 to 1: the probability that a second
-    answer equals the first."""
+    """Mean over them of the share of equal pairs of answers, 0 to 1."""
 
     def __str__(self) -> str:
         """In words."""

@@ -4,8 +4,6 @@
 ``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval)
 ``score``   numbers on a scale, for one text or for each of two (FairEval, one's own criterion)
 ``report``  errors with type, place and reason; the verdict is their score: ``"-3"`` (diagnosis)
-
-Whoever counts, tables, draws or shows verdicts asks a `Protocol` for its kind, never for its name.
 """
 
 from __future__ import annotations
@@ -72,8 +70,7 @@ class Protocol:
     labels: tuple[str, ...] = LABELS
     """Of a choice: what a judge writes for the first, the second, both and neither."""
     chosen_wins: bool = False
-    """Of a choice: whether the conversation that is named is the better one. In Arena and GTEval it
-    is the one that is taken for AI, which loses."""
+    """Of a choice: whether the one that is named is the better; in Arena and GTEval it loses."""
     short: str = ""
     """The title where there is little room; by default the same."""
     explained: str = ""
@@ -81,8 +78,7 @@ class Protocol:
     leads: bool = False
     """Whether its numbers stand on a board without its name: the paper's Elo and success rates."""
     about_ai: bool = False
-    """Whether it asks what tells machines from people: the rules judge then answers it, and who
-    wrote what is known."""
+    """As of `botchat.interfaces.Case`."""
 
     @property
     def digest(self) -> str:
@@ -144,11 +140,10 @@ class Protocol:
         return groups * len(self.eligible(seeds))
 
     def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
-        """A maker of a case for everything that can be asked, seed by seed.
+        """A maker of a case for everything that can be asked, seed by seed, to save memory.
 
-        Makers, not cases: the texts of a whole run at once would fill the memory. Dialogues that
-        stopped in the ChatSEED, or are too short beside the other one, are passed over. What is
-        shown beside ``human`` needs its dialogues too.
+        Dialogues that stopped in the ChatSEED, or are too short beside the other one, are passed
+        over.
         """
         if self.shows == "one":
             for by_seed in dialogues.values():
@@ -239,18 +234,13 @@ class Protocol:
     def result(self, verdict: Verdict | None) -> float | None:
         """Result of a comparison for the contestant shown first: 1 win, ½ tie, 0 loss.
 
-        The one place where the meaning of ``1 / 2 / both / neither`` is written. In Arena and
-        GTEval the contestant whose conversation alone is AI-involved loses, Both and Neither are
-        ties (BotChat §3.3); by scores the higher sum wins. ``None``, an unreadable verdict, has no
-        result: never a tie, never a loss.
-
-        Raises:
-            DataError: the verdict is none that the protocol offers.
+        In Arena and GTEval the contestant whose conversation alone is AI-involved loses, Both and
+        Neither are ties (BotChat §3.3); by scores the higher sum wins. An unreadable verdict has no
+        result. Raises `DataError` for a verdict that the protocol does not offer.
         """
         if verdict is None:
             return None
-        if self.kind == "score":
-            given = scores.scores(verdict, len(self.asked_scale.names))
+        if self.kind == "score" and (given := self.numbers(verdict)):
             half = len(given) // 2
             lead = sum(given[:half]) - sum(given[half:])
             return 0.5 if abs(lead) < 1e-9 else float(lead > 0)
@@ -263,11 +253,7 @@ class Protocol:
         return named_first if self.chosen_wins else 1 - named_first
 
     def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
-        """The numbers of a score or a report's verdict, in their order.
-
-        Raises:
-            DataError: the verdict is none of that kind.
-        """
+        """The numbers of a score or a report's verdict; raises `DataError` if it is neither."""
         if verdict is None:
             return None
         return scores.scores(verdict, 1 if self.kind == "report" else len(self.asked_scale.names))
@@ -281,8 +267,7 @@ class Protocol:
 def shown_length(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
     """Utterances shown of both dialogues; ``None`` if one of them is too short to compare.
 
-    A human dialogue is as long as it is, so beside one both are cut to its length if that is below
-    ``n``.
+    Beside a human dialogue both are cut to its length if that is below ``n``.
     """
     wanted = [len(d.utterances) for d in (a, b) if d.contestant == HUMAN]
     shown = min([*wanted, *([] if n is None else [n])])
@@ -290,10 +275,7 @@ def shown_length(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
 
 
 def read_place(text: str, n: int) -> tuple[Verdict | None, str]:
-    """(``"No"`` or a 1-based index, reason) of a judge's reply about ``n`` utterances.
-
-    ``Yes`` without an index between 1 and ``n`` is no verdict: Pass@N could not be told from it.
-    """
+    """(``"No"`` or a 1-based index, reason) of a judge's reply about ``n`` utterances."""
     choice, why, rest = read_choice(text, {"yes": "yes", "no": "no"}.get)
     if choice == "no":
         return "No", why
