@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -152,6 +153,7 @@ class _Tables:
     ) -> None:
         self._grid, self._weights, self._selves = grid, weights, selves
         self._item = np.repeat(grid.item[:, None], 2, axis=1)
+        self._share = partial(_share, weights, self._item)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
         self._longer = np.zeros(len(grid.item))
         for i, sides in enumerate(grid.sides):
@@ -333,9 +335,6 @@ class _Tables:
         """Tables of counts, shape (resamples + 1, 3, 3)."""
         cell = np.eye(9)[one[judged] % 3 * 3 + two[judged] % 3]
         return _sums(self._weights, self._item[judged], cell).reshape(-1, 3, 3)
-
-    def _share(self, hit: Flags, of: Flags) -> Floats:
-        return _share(self._weights, self._item, hit, of)
 
 
 _UNKNOWN = -1

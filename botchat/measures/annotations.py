@@ -132,7 +132,7 @@ def is_person(judge: str, truth_prefix: str | None) -> bool:
 class Grid:
     """Verdicts as arrays: c comparisons (item and two contestants), each shown in two orders.
 
-    Column 0 is the order in which people saw the comparison first, or else the first order found.
+    Column 0 is the order in which people saw the comparison first, or else the first found.
     """
 
     people: tuple[str, ...]

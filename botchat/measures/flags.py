@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from botchat.measures.english import Text
-from botchat.measures.statistics import Floats, Indices
+from botchat.measures.statistics import Floats, Indices, share
 from botchat.records import N_SEED, Dialogues, Seed
 
 NEAR_CONTEXT = 6
@@ -190,19 +190,19 @@ def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
     return DialogueMeasures(
         n_utterances=n,
         mean_words=mean_words,
-        length_growth=_ratio(sum(lengths[n - half :]), sum(lengths[:half])),
+        length_growth=share(sum(lengths[n - half :]), sum(lengths[:half])),
         question_rate=question_rate,
-        distinct_2=_ratio(len(pairs), sum([length - 1 for length in lengths if length])),
-        exact_rate=_ratio(len([each for each in shown if each.exact_repeat]), n),
+        distinct_2=share(len(pairs), sum([length - 1 for length in lengths if length])),
+        exact_rate=share(len([each for each in shown if each.exact_repeat]), n),
         repetition_rate=repetition_rate,
         max_overlap=max([each.overlap for each in shown], default=math.nan),
         closing_loop=chains.index(usual + 1) + 1 - usual if usual + 1 in chains else None,
         ai_phrases=int(sum([each.ai_phrases for each in shown])),
         formality=formality,
-        contraction_share=_ratio(sum([text.contractions for text in texts]), n_words),
-        long_word_share=_ratio(sum([text.long_words for text in texts]), n_words),
-        layout_share=_ratio(len([each for each in shown if each.layout_marks]), n),
-        emoji_share=_ratio(len([text for text in texts if text.emoji]), n),
+        contraction_share=share(sum([text.contractions for text in texts]), n_words),
+        long_word_share=share(sum([text.long_words for text in texts]), n_words),
+        layout_share=share(len([each for each in shown if each.layout_marks]), n),
+        emoji_share=share(len([text for text in texts if text.emoji]), n),
     )
 
 
@@ -217,15 +217,11 @@ def _style(reading: _Reading, end: int | None = None) -> tuple[float, float, flo
     texts, ngrams = reading.texts[N_SEED:end], reading.ngrams[N_SEED:end]
     n = len(texts)
     return (
-        _ratio(sum([len(text.words) for text in texts]), n),
-        _ratio(sum([each[0] for each in ngrams]), sum([each[1] for each in ngrams])),
-        _ratio(len([text for text in texts if text.question]), n),
-        _ratio(sum([each.formality for each in reading.values[N_SEED:end]]), n),
+        share(sum([len(text.words) for text in texts]), n),
+        share(sum([each[0] for each in ngrams]), sum([each[1] for each in ngrams])),
+        share(len([text for text in texts if text.question]), n),
+        share(sum([each.formality for each in reading.values[N_SEED:end]]), n),
     )
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else math.nan
 
 
 class _Reading(NamedTuple):

@@ -58,8 +58,13 @@ def differences(one: Mapping[str, Floats], other: Mapping[str, Floats]) -> Row:
     return figures({f"{name}_difference": one[name] - other[name] for name in one})
 
 
-def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
+def share(part: float, whole: float) -> float:
     """``part / whole``, NaN where the whole is 0."""
+    return part / whole if whole else math.nan
+
+
+def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
+    """`share` of arrays."""
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = np.divide(np.asarray(part, np.float64), whole)
     return np.where(np.equal(whole, 0), np.nan, quotient).astype(np.float64)

@@ -188,9 +188,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     review_file, one, two = review[0]
     questions = _by_question(files, by_name["question.jsonl"])
     answers = [_by_question(files, answer_files[model]) for model in (one, two)]
-    said = decoded(files[review_file], review_file).split("\n")
-    while said and not said[-1].strip():
-        said.pop()
+    said = decoded(files[review_file], review_file).rstrip().splitlines()
     if len(said) != len(questions):
         raise DataError(
             f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
@@ -199,8 +197,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     meant = {_plain(one): "1", _plain(two): "2", "tie": "tie"}
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, said, strict=True), 1):
-        name = _plain(label)
-        name = _ALIASES.get(name, name)
+        name = _plain(label).replace("chatgpt", "gpt35")
         if name not in meant:
             raise DataError(
                 f"{review_file}:{line}: label {label.strip()!r} is neither {one}, {two} nor TIE"
@@ -208,15 +205,8 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
         for model, texts in zip((one, two), answers, strict=True):
             if id_ not in texts:
                 raise DataError(f"{answer_files[model]}: no answer to question {id_}; add it")
-        pairs.append(
-            AnswerPair(
-                id_,
-                questions[id_],
-                (one, two),
-                (answers[0][id_], answers[1][id_]),
-                meant[name],
-            )
-        )
+        shown = answers[0][id_], answers[1][id_]
+        pairs.append(AnswerPair(id_, questions[id_], (one, two), shown, meant[name]))
     return pairs
 
 
@@ -244,8 +234,6 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
         f"and scores; found {', '.join(sorted(files)) or 'no files'}"
     )
 
-
-_ALIASES = {"chatgpt": "gpt35"}
 
 _FRAME_LIKE = re.compile(
     r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",

@@ -153,15 +153,14 @@ class Protocol:
                             self.one, dialogue.seed_id, dialogue.contestant, dialogue.utterances
                         )
             return
-        pairs: Iterable[tuple[str, str]] = combinations(sorted(dialogues), 2)
+        pairs = list(combinations(sorted(dialogues), 2))
         if self.shows == "human":
             pairs = [(model, HUMAN) for model in sorted(set(dialogues) - {HUMAN})]
-        pairs = list(pairs)
         for seed in self.eligible(seeds):
             for a, b in pairs:
-                first, second = dialogues[a].get(seed.id), dialogues[b].get(seed.id)
-                shown = shown_length(first, second, self.n) if first and second else None
-                if first and second and shown:
+                found = comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n)
+                if found:
+                    first, second, shown = found
                     yield partial(self.pair, seed.id, first, second, shown)
                     yield partial(self.pair, seed.id, second, first, shown)
 
@@ -264,14 +263,18 @@ class Protocol:
         return {"place": "No", "report": "0"}.get(self.kind)
 
 
-def shown_length(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
-    """Utterances shown of both dialogues; ``None`` if one of them is too short to compare.
+def comparable(
+    a: Dialogue | None, b: Dialogue | None, n: int | None
+) -> tuple[Dialogue, Dialogue, int] | None:
+    """Two dialogues and the utterances shown of both; ``None`` if one is absent or too short.
 
     Beside a human dialogue both are cut to its length if that is below ``n``.
     """
+    if a is None or b is None:
+        return None
     wanted = [len(d.utterances) for d in (a, b) if d.contestant == HUMAN]
     shown = min([*wanted, *([] if n is None else [n])])
-    return shown if min(len(a.utterances), len(b.utterances)) >= shown else None
+    return (a, b, shown) if 0 < shown <= min(len(a.utterances), len(b.utterances)) else None
 
 
 def read_place(text: str, n: int) -> tuple[Verdict | None, str]:

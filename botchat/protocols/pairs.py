@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.interfaces import Case
-from botchat.protocols.kinds import Protocol, shown_length
+from botchat.protocols.kinds import Protocol, comparable
 from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, PairVerdict, Seed
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ class Field:
         self._wanted = np.where(human[:, None], np.minimum(self._length, n), n)
 
     def seeds_of(self, i: int, j: int) -> Indices:
-        """Numbers of the seeds on which two contestants can be compared; see `shown_length`."""
+        """Numbers of the seeds on which two contestants can be compared; see `comparable`."""
         absent, short = self.obstacles(i, j)
         return np.flatnonzero(~(absent | short))
 
@@ -60,8 +60,7 @@ class Field:
     def shown(self, first: int, second: int, seed: int) -> tuple[Dialogue, Dialogue, int] | None:
         """The dialogues of two contestants on a seed, and how much of them a case shows."""
         one, two = (self._dialogues[i].get(self.seed_ids[seed]) for i in (first, second))
-        n = shown_length(one, two, self.protocol.n) if one and two else None
-        return (one, two, n) if one and two and n else None
+        return comparable(one, two, self.protocol.n)
 
     def case(self, first: int, second: int, seed: int) -> Case:
         """The question about two contestants on one of their `seeds_of`, in the order shown."""
@@ -76,10 +75,10 @@ class Field:
 class Verdicts:
     """What one judge said in one pairwise protocol, at most once for each seed and order shown.
 
-    All arrays have shape (n,). ``seed``: indices into ``seed_ids``. ``first``, ``second``: into
-    ``contestants``. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown
-    of each dialogue. ``chosen``: whether an adaptive design asked for it. ``signature``: indices
-    into ``known_signatures``. ``case``: digest of what was shown, as a number; 0 for none.
+    All arrays have shape (n,). ``seed``, ``first``, ``second``, ``signature``: indices into the
+    names. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown of each
+    dialogue. ``chosen``: whether an adaptive design asked for it. ``case``: digest of what was
+    shown, as a number; 0 for none.
     """
 
     seed_ids: tuple[str, ...]

@@ -6,15 +6,16 @@ An unreadable verdict is no win, tie or loss and no success or failure: it is mi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from botchat.errors import DataError
 from botchat.measures.annotations import accused_index
+from botchat.measures.statistics import share
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
@@ -50,25 +51,22 @@ class Rate:
     @property
     def value(self) -> float:
         """Share of hits among the covered, 0 to 1; NaN if nothing is covered."""
-        return self.hits / self.n if self.n else math.nan
+        return share(self.hits, self.n)
 
     @property
     def coverage(self) -> float:
         """Share of the cases that are covered, 0 to 1; NaN if there are no cases."""
-        total = self.n + self.missing
-        return self.n / total if total else math.nan
+        return share(self.n, self.n + self.missing)
 
     @property
     def lowest(self) -> float:
         """The rate if every missing case were a miss."""
-        total = self.n + self.missing
-        return self.hits / total if total else math.nan
+        return share(self.hits, self.n + self.missing)
 
     @property
     def highest(self) -> float:
         """The rate if every missing case were a hit."""
-        total = self.n + self.missing
-        return (self.hits + self.missing) / total if total else math.nan
+        return share(self.hits + self.missing, self.n + self.missing)
 
 
 @dataclass(frozen=True)
@@ -102,12 +100,7 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         """Both together."""
-        return Tally(
-            self.wins + other.wins,
-            self.ties + other.ties,
-            self.losses + other.losses,
-            self.missing + other.missing,
-        )
+        return Tally(*map(add, astuple(self), astuple(other)))
 
 
 def success(
