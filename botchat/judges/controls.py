@@ -1,7 +1,6 @@
 """Controls of a panel: its members before they talked, and single judges asked equally often.
 
-*Before the talk*: the opening votes of the members (`botchat.judges.voting.openings`), counted as
-the panel counts its last ones.
+*Before the talk*: the opening votes of the members, counted as the panel counts its last ones.
 
 *Call-matched*: the panel's models, asked the bare question as often as the panel makes calls, at a
 temperature at which their answers differ, and a vote on the answers.
@@ -42,10 +41,7 @@ def before_talk(
     choices: Callable[[Judgment], Collection[Verdict]],
     scores: Literal["mean", "majority"] = "mean",
 ) -> list[Judgment]:
-    """One panel's judgments as they would be without the talk; ``scores`` as the panel's.
-
-    ``choices``: what the question of a judgment offered.
-    """
+    """A panel's judgments without the talk; ``choices``: what the question of a judgment offers."""
     return [
         msgspec.structs.replace(
             judgment,

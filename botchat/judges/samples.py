@@ -25,10 +25,7 @@ _SAMPLE = re.compile(rf"(.+) #\d+({re.escape(SWAPPED)})?")
 def sampled(
     name: str, model: ChatModel, decoding: Decoding, n_samples: int, *, structured: bool = False
 ) -> Panel:
-    """`botchat.judges.single.SingleJudge` asked ``n_samples`` times a case; its votes are counted.
-
-    ``name`` is that of the judge that is asked once.
-    """
+    """A `SingleJudge` asked ``n_samples`` times a case, its votes counted."""
     agents = [
         Agent(f"{name} #{n + 1}", "", model, replace(decoding, sample=n), structured=structured)
         for n in range(n_samples)

@@ -140,10 +140,7 @@ def heard(remark: Remark) -> bool:
 
 
 def history(remarks: Iterable[Remark]) -> str:
-    """Messages as agents see them: ``[name]: text``, one after the other (ChatEval's code).
-
-    A line that looks like the beginning of another message loses its brackets and colon.
-    """
+    """Messages as agents see them (ChatEval's code), the beginnings of others in them defused."""
     return "\n".join(f"[{said.speaker}]: {_defused(said)}" for said in remarks if heard(said))
 
 

@@ -69,10 +69,7 @@ def is_tie(verdict: Verdict) -> bool:
 
 
 def openings(transcript: Iterable[Remark]) -> list[Remark]:
-    """The first remark of each member of a panel, each order of showing by itself.
-
-    Where members speak one by one, only the first member has heard nobody.
-    """
+    """The first remark of each member of a panel, each order of showing by itself."""
     first: dict[str, Remark] = {}
     for remark in transcript:
         if has_vote(remark):

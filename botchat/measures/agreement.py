@@ -298,10 +298,7 @@ class _Tables:
         return {"spearman": statistics.spearman(x, y), "kendall": statistics.kendall(x, y)}
 
     def _preference(self, said: Codes, truth: Codes, judged: Flags, favoured: Floats) -> Floats:
-        """Mean result of the favoured side, less that by people.
-
-        ``favoured``, shape (c,): 1 the side shown first in column 0, -1 the other, 0 neither.
-        """
+        """Mean result of the favoured side (1: the first in column 0, -1, 0), less people's."""
         sign = favoured[:, None] * np.array([1, -1])
         kept = judged & (sign != 0)
         beyond = (said[kept].astype(np.float64) - truth[kept]) * sign[kept] / 2

@@ -50,7 +50,7 @@ class Annotation:
 
 
 def read_csv(text: str, where: str) -> list[Annotation]:
-    """Annotations of a CSV file with the columns `COLUMNS`, in any order; others are ignored.
+    """Annotations of a CSV file with at least the columns `COLUMNS`, in any order.
 
     Raises `DataError`, with the file's name ``where`` and the line, for what is wrong in it.
     """
@@ -109,10 +109,7 @@ def decoded(content: bytes, where: str) -> str:
 
 
 def accused_index(verdict: Verdict, of: str) -> int:
-    """The 1-based utterance that a UniEval verdict accuses, 0 for No.
-
-    Raises `DataError`, which says ``of`` whom the verdict is, if it is neither.
-    """
+    """The 1-based utterance that a UniEval verdict accuses, 0 for No; `DataError` if neither."""
     if verdict == "No":
         return 0
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}", verdict):
@@ -199,10 +196,7 @@ class Grid:
         return np.where(swapped, np.negative(there), here).astype(np.int8)
 
     def majority(self, people: Sequence[str]) -> Codes:
-        """The side that more of ``people`` prefer, or a tie, in both orders, shape (c, 2).
-
-        Absent where nobody gave a readable verdict.
-        """
+        """The side that more of ``people`` prefer, or a tie, if any gave a verdict; (c, 2)."""
         lead, voters = np.zeros((2, len(self.item)), np.intp)
         for person in people:
             readable = self.said[person] < UNREADABLE

@@ -150,10 +150,7 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
 
 
 def flags(utterances: tuple[str, ...], thresholds: Thresholds) -> list[Flag]:
-    """Every criterion that an utterance after the ChatSEED exceeds.
-
-    Ordered by utterance, then as in `Thresholds`. Further utterances only append flags.
-    """
+    """Every criterion that an utterance after the ChatSEED exceeds, by utterance."""
     reading = _read(utterances)
     return [
         Flag(criterion, at + 1, value, limit, _evidence(reading, criterion, at))

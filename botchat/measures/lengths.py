@@ -100,10 +100,7 @@ def words(text: str) -> int:
 
 
 def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
-    """Lengths of all generated utterances, all in one unit, from recorded token counts if possible.
-
-    ``get_counter`` is called only if a count is missing.
-    """
+    """Lengths of all generated utterances in one unit, counted where no tokens are recorded."""
     spoken: dict[str, list[tuple[str, int | None]]] = {name: [] for name in dialogues}
     for name, by_seed in dialogues.items():
         for dialogue in by_seed.values():

@@ -92,10 +92,7 @@ def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
 
 
 def agreeing_pairs(counts: Floats) -> Floats:
-    """Share of agreeing pairs of raters in each unit, NaN where fewer than two rated it.
-
-    ``counts``: how many raters gave each label, shape (units, k).
-    """
+    """Share of agreeing pairs in each unit, from the raters of each label, shape (units, k)."""
     raters = counts.sum(-1)
     return ratio((counts * (counts - 1)).sum(-1), raters * (raters - 1))
 
@@ -202,10 +199,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 
 @cache
 def student_t(level: float, df: int) -> float:
-    """Half the width, in standard errors, of a two-sided interval with ``df`` degrees of freedom.
-
-    Exact for whole ``df`` (Abramowitz & Stegun 26.7.3, 26.7.4).
-    """
+    """Half a two-sided interval's width in standard errors (Abramowitz & Stegun 26.7.3, 26.7.4)."""
 
     def inside(t: float) -> float:
         angle = math.atan(t / math.sqrt(df))

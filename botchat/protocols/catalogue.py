@@ -113,10 +113,7 @@ class Catalogue:
 
 
 def catalogue(own: Mapping[str, CriterionSettings]) -> Catalogue:
-    """The built-in protocols and those of a ``botchat.toml``, their prompts read.
-
-    Raises `ConfigError` if somebody's own has the name of a built-in one.
-    """
+    """The built-in protocols and somebody's own; raises `ConfigError` if both have one name."""
     for protocol in BUILT_IN:
         if protocol.name in own:
             raise ConfigError(

@@ -130,21 +130,14 @@ class Protocol:
         return list(seeds) if self.shows == "one" else eligible(seeds)
 
     def most_cases(self, seeds: Sequence[Seed], n_models: int, n_dialogues: int) -> int:
-        """Cases there would be if every dialogue were long enough, ``human``'s among them.
-
-        ``n_models`` contestants besides ``human`` have ``n_dialogues`` so far.
-        """
+        """Cases of n contestants besides ``human`` if every dialogue were long enough."""
         if self.shows == "one":
             return n_dialogues + len(seeds)
         groups = n_models * (n_models - 1) if self.shows == "pair" else 2 * n_models
         return groups * len(self.eligible(seeds))
 
     def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
-        """A maker of a case for everything that can be asked, seed by seed, to save memory.
-
-        Dialogues that stopped in the ChatSEED, or are too short beside the other one, are passed
-        over.
-        """
+        """A maker (to save memory) of a case for all that is long enough, seed by seed."""
         if self.shows == "one":
             for by_seed in dialogues.values():
                 for dialogue in by_seed.values():

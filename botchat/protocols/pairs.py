@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -138,7 +138,14 @@ class Verdicts:
         return self.only(known[self.first] & known[self.second])
 
 
-_COLUMNS = ("seed", "first", "second", "result", "shown", "chosen", "signature", "case")
+_COLUMNS: Mapping[str, Any] = {
+    **dict.fromkeys(("seed", "first", "second"), np.intp),
+    "result": np.float64,
+    "shown": np.intp,
+    "chosen": np.bool_,
+    "signature": np.intp,
+    "case": np.uint64,
+}
 _FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "chosen", "signature", "case")
 
 
@@ -149,7 +156,7 @@ class Collected:
         """Nothing yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
-        self._blocks: list[tuple[npt.NDArray[Any], ...]] = [_NOTHING]
+        self._blocks = [tuple(np.empty(0, dtype) for dtype in _COLUMNS.values())]
 
     def add(self, said: Sequence[Judgment | PairVerdict]) -> None:
         """Add some, older ones first; raises `DataError` as `Protocol.result`."""
@@ -160,18 +167,17 @@ class Collected:
             *map(_FIELDS, said), strict=True
         )
         numbers = self._contestants.of(chain.from_iterable(contestants), 2 * n)
-        self._blocks.append(
-            (
-                self._seeds.of(seeds, n),
-                numbers[::2],
-                numbers[1::2],
-                np.array(list(map(self._result, verdicts)), dtype=np.float64),
-                np.array(shown, dtype=np.intp),
-                np.array(list(map(bool, chosen))),
-                self._signatures.of(signatures, n),
-                np.array(list(map(_number, cases)), dtype=np.uint64),
-            )
+        columns = (
+            self._seeds.of(seeds, n),
+            numbers[::2],
+            numbers[1::2],
+            list(map(self._result, verdicts)),
+            shown,
+            list(map(bool, chosen)),
+            self._signatures.of(signatures, n),
+            list(map(_number, cases)),
         )
+        self._blocks.append(tuple(map(np.asarray, columns, _COLUMNS.values())))
 
     def verdicts(self) -> Verdicts:
         """The last on each seed and order, in order of first appearance."""
@@ -187,12 +193,6 @@ class Collected:
         return Verdicts(
             tuple(self._seeds), tuple(self._contestants), tuple(self._signatures), *columns
         )
-
-
-_NOTHING = tuple(
-    np.empty(0, dtype=dtype)
-    for dtype in (np.intp, np.intp, np.intp, np.float64, np.intp, bool, np.intp, np.uint64)
-)
 
 
 def _number(case: str) -> int:

@@ -58,10 +58,7 @@ def probes(seeds: Iterable[Seed], strangers: Strangers, rng_seed: int = 0) -> It
 
 
 def plant(seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0) -> Probe | None:
-    """The dialogue of ``seed`` with ``fault`` at a random utterance behind the ChatSEED.
-
-    ``None`` where no utterance lends itself to it.
-    """
+    """``seed`` with ``fault`` at a random utterance behind the ChatSEED that lends itself to it."""
     rng = Random(f"{rng_seed}|{fault}|{seed.id}")
     said = seed.utterances
     for index in rng.sample(range(N_SEED + 1, len(said) + 1), len(said) - N_SEED):

@@ -128,10 +128,9 @@ def success(
 def tallies(
     verdicts: Verdicts, pairs: Iterable[tuple[str, str]], seed_ids: Collection[str]
 ) -> dict[tuple[str, str], Tally]:
-    """Wins, ties, losses and missing comparisons of every pair, in both directions.
+    """Tallies of every pair (a, b), in both directions.
 
-    Each pair is expected to be judged once in each order on each seed (BotChat §4.2). ``pairs``:
-    (a, b), each once, in either direction.
+    Each pair is expected to be judged once in each order on each seed (BotChat §4.2).
     """
     chosen = set(seed_ids)
     said = verdicts.on(chosen)

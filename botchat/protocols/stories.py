@@ -47,10 +47,8 @@ class Story:
 
 
 def stories(files: Mapping[str, bytes]) -> list[Story]:
-    """The stories of one dataset; files and errors as of `mateval_records.mateval`.
-
-    An id holds a digest of the text, so that datasets can be judged beside each other.
-    """
+    """The stories of one dataset; files and errors as of `mateval_records.mateval`."""
+    # The digest in the id, so that datasets can be judged beside each other.
     return [
         Story(f"{n}-{sha256(text.encode()).hexdigest()[:6]}", text, given)
         for n, (text, given) in enumerate(people(files))

@@ -85,10 +85,7 @@ def read_choice(text: str, meaning: Callable[[str], str | None]) -> tuple[str | 
 def verdict_words(
     text: str, meaning: Callable[[str], str | None], *, index: bool = False
 ) -> list[tuple[int, int]]:
-    """Where the words stand that `read_choice` reads the verdict from: (start, end) in ``text``.
-
-    ``index``: the index after the choice is a part of the verdict too.
-    """
+    """(start, end) of the words that `read_choice`, and `read_index`, read the verdict from."""
     fields = json_fields(text)
     if "choice" in fields:
         values = {match["key"].lower(): match.span("value") for match in _JSON_VALUE.finditer(text)}
