@@ -185,9 +185,8 @@ def place(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
     rows = []
     for name, said in verdicts.items():
         found: dict[int | None, Rate] = {
-            n: rates.success(seeds, dialogues[name], said, n) for n in turns
+            n: rates.success(seeds, dialogues[name], said, n) for n in (*turns, None)
         }
-        found[None] = rates.success_at_human_length(seeds, dialogues[name], said)
         rows.append({"model": name, "rates": found})
     columns = [_success(n, f"_n{n}", f"@{n}", detail=n < turns[0]) for n in turns]
     columns.append(_success(None, "_human_length", "@human length", detail=True))

@@ -1,13 +1,9 @@
 """A cheap judge first, in both orders; a strong judge where the cheap one is not reliable.
 
 The verdict of the cheap judge is accepted if it prefers one side, and the same side in both orders.
-Every other case is escalated: the orders disagree, the verdict is a tie or cannot be read, or the
-question has no second order (UniEval), so that consistency cannot be tested.
-
 Consistency does not prove that a verdict is right. So the strong judge is also asked about a
 *calibration slice*: a fixed share of the accepted cases, chosen by the digest of the question (the
-same for both orders). `escalations` tells how often the two judges agree there. Wherever the strong
-judge was asked, its answer is the cascade's.
+same for both orders). Wherever the strong judge was asked, its answer is the cascade's.
 """
 
 from __future__ import annotations
@@ -66,10 +62,10 @@ class Cascade:
             return await self._escalated(case, ONE_ORDER, ())
         swapped = case.mirror()
         answers = await together(self.cheap.answer(shown) for shown in (case, swapped))
-        unanswered = [a for a in answers if a.verdict is None and a.outcome in UNANSWERED]
-        if unanswered:
-            # Not escalated: the next run asks the cheap judge again.
-            return _joined(unanswered[0], answers)
+        for answer in answers:
+            if answer.verdict is None and answer.outcome in UNANSWERED:
+                # Not escalated: the next run asks the cheap judge again.
+                return _joined(answer, answers)
         cause = _cause(answers[0].verdict, mirrored(answers[1].verdict))
         if cause == ACCEPTED and _drawn(case, swapped) < self.calibration:
             cause = CALIBRATION

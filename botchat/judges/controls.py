@@ -1,10 +1,9 @@
 """Controls of a panel: its members before they talked, and single judges asked equally often.
 
-*Before the talk*: the opening votes of the members (`botchat.judges.voting.openings`), counted as
-the panel counts its last ones. They are in the transcript and cost nothing.
+*Before the talk*: the opening votes of the members, counted as the panel counts its last ones.
 
 *Call-matched*: the panel's models, asked the bare question as often as the panel makes calls, at a
-temperature at which their answers differ, and a vote on the answers. It costs as much as the panel.
+temperature at which their answers differ, and a vote on the answers.
 """
 
 from __future__ import annotations
@@ -30,14 +29,11 @@ CALL_MATCHED = " (control)"
 
 def talks(judgments: Sequence[Judgment]) -> bool:
     """Whether these are of a panel whose members hear each other: speak twice, or get feedback."""
-    if any(remark.speaker in (CHEAP, CASCADE) for j in judgments for remark in j.transcript):
+    speakers = {remark.speaker for judgment in judgments for remark in judgment.transcript}
+    if not speakers.isdisjoint((CHEAP, CASCADE)):
         return False
-    for judgment in judgments:
-        voters = [remark.speaker for remark in judgment.transcript if has_vote(remark)]
-        feedback = any(remark.speaker == panels.FEEDBACK for remark in judgment.transcript)
-        if feedback or len(set(voters)) < len(voters):
-            return True
-    return False
+    voters = [[said.speaker for said in j.transcript if has_vote(said)] for j in judgments]
+    return panels.FEEDBACK in speakers or any(len(set(each)) < len(each) for each in voters)
 
 
 def before_talk(
@@ -45,10 +41,7 @@ def before_talk(
     choices: Callable[[Judgment], Collection[Verdict]],
     scores: Literal["mean", "majority"] = "mean",
 ) -> list[Judgment]:
-    """One panel's judgments as they would be without the talk, under its name and `BEFORE_TALK`.
-
-    ``choices``: what the question of a judgment offered. ``scores``: as the panel's.
-    """
+    """A panel's judgments without the talk; ``choices``: what the question of a judgment offers."""
     return [
         msgspec.structs.replace(
             judgment,
@@ -65,10 +58,8 @@ def before_talk(
 def call_matched(settings: PanelSettings, model: str | None) -> panels.EnsembleSettings:
     """The panel that asks as often as ``settings`` does, without roles and without talk.
 
-    Each of the panel's models gives as many samples as the others, together at least `calls`.
-    ``model`` is the model of agents that name none.
-
-    Raises `ConfigError` for a cascade, which makes more calls on some cases than on others.
+    Each model gives as many samples as the others, together at least `calls`; ``model`` is that of
+    agents that name none. Raises `ConfigError` for a cascade.
     """
     if isinstance(settings, panels.CascadeSettings):
         raise ConfigError(

@@ -1,18 +1,14 @@
 """Evaluators that discuss a question part by part (MATEval: Li et al. 2024, §3.4, Algorithm 1).
 
-Of a statement that was examined again, only the second version is passed on in the history H.
+Strategies: one-by-one, SR (self-reflection), CoT (decomposition), SR+CoT. SA is one agent that
+writes the report at once. All prompts are ours: the paper shows its own only in a figure.
 
-Strategies: one-by-one (neither), SR (self-reflection), CoT (decomposition), SR+CoT (both). SA is
-one agent that writes the report at once. All prompts are ours: the paper shows its own only in a
-figure.
+Of a statement that was examined again, only the second version is passed on in the history H. A
+feedback that failed is left out; an agent whose reply failed takes no further part.
 
-Deviations: the sub-questions come from one call before the first round, not from each agent during
-the talk, so that all agents speak about the same part and the number of rounds is known; if that
-call fails or its reply has no numbered line, every round is about the whole question. A feedback
-that failed is left out. An agent whose reply failed takes no further part.
-
-The verdict is read from the report, or, if the panel counts votes, from each agent's last
-statement; every statement ends with the agent's present answer.
+Deviation: the sub-questions come from one call before the first round, not from each agent during
+the talk, so that all agents speak about the same part and the number of rounds is known; without a
+numbered line in its reply every round is about the whole question.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Literal, assert_never
@@ -36,8 +36,7 @@ class Panel:
     scores: Literal["mean", "majority"] = "mean"
     """See `botchat.judges.voting.aggregate`."""
     both_orders: bool = False
-    """Position calibration: a second talk about the mirrored case. Its votes are mirrored back and
-    counted together with those of the first."""
+    """Position calibration: a second talk about the mirrored case, whose votes count as well."""
 
     @property
     def parallel(self) -> int:
@@ -45,18 +44,16 @@ class Panel:
         return max(model.parallel for model in self.models)
 
     async def answer(self, case: Case) -> Answer:
-        """Let the agents talk, then count their votes.
-
-        The reason names agents that failed. Without any verdict the outcome is that of a failure,
-        ``transport`` before any other, so that the case is asked again.
-        """
+        """Let the agents talk, then count their votes; without any verdict the outcome is why."""
         shown = [case]
         if self.both_orders and case.mirror is not None:
             shown.append(case.mirror())
         first, *others = await together(self.talking.talk(one) for one in shown)
         # From here on everything is about the order of `case`.
-        votes = [*first.votes, *(_turned(vote) for talk in others for vote in talk.votes)]
-        remarks = (*first.remarks, *(_marked(said) for talk in others for said in talk.remarks))
+        turned = (_swapped(vote, mirrored(vote.verdict)) for talk in others for vote in talk.votes)
+        votes = [*first.votes, *turned]
+        later = (_swapped(said, said.verdict) for talk in others for said in talk.remarks)
+        remarks = (*first.remarks, *later)
         verdict = aggregate((vote.verdict for vote in votes), case.choices, self.scores)
         return Answer(
             verdict,
@@ -96,8 +93,8 @@ def build_panel(
     """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
-    under ``name@model``. ``judge_of`` finds the judges of a cascade; by default single models.
-    Raises `ConfigError`: agents without a model, a default that none needs, an unread role text.
+    under ``name@model``. ``judge_of`` finds a cascade's judges. Raises `ConfigError`: agents
+    without a model, a default that none needs, an unread role text.
     """
     model_of = cache(model_of)
     cascade = isinstance(settings, panels.CascadeSettings)
@@ -129,23 +126,19 @@ def build_panel(
 
 
 def wording(settings: PanelSettings) -> dict[str, str]:
-    """What a panel's agents are told, beside the question: title -> text.
-
-    Empty for a cascade: its judges are told what each is told alone.
-    """
+    """What a panel's agents are told, beside the question: title -> text; empty for a cascade."""
     if isinstance(settings, panels.CascadeSettings):
         return {}
     roles = {f"role of {member.name}": _role(member) for member in settings.members}
-    spoken = {name.replace("_", " "): prompts.text(name) for name in _prompts(settings)}
+    spoken = {name.replace("_", " "): prompts.text(name) for name in _PROMPTS[type(settings)]}
     return {title: text for title, text in {**roles, **spoken}.items() if text}
 
 
 def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) -> str:
     """Of everything that decides a panel's verdicts: models by their identity, not their name.
 
-    The digest is part of the signatures of published judgments. When the first of them were made
-    one struct held the keys of all strategies, in this order, so their bytes must stay as they are.
-    Agents and models are empty because the digest covers them separately.
+    It is part of the signatures of published judgments, so the keys below keep their order; agents
+    and models are empty because they are covered separately.
     """
     how = {
         "strategy": settings.strategy,
@@ -168,20 +161,17 @@ def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) 
     how |= {key: stated[key] for key in stated if key not in {*how, "rounds"}}
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
-    wording = prompts.digest(*_prompts(settings))
+    wording = prompts.digest(*_PROMPTS[type(settings)])
     return settings_digest(in_order, who, dict(served.identity), wording)
 
 
-def _prompts(settings: TalkSettings) -> tuple[str, ...]:
-    match settings:
-        case panels.EnsembleSettings():
-            return ("ensemble_evidence",)
-        case panels.DebateSettings() | panels.SummarizedDebateSettings():
-            return talk.PROMPTS
-        case panels.SingleReportSettings() | panels.DiscussionSettings():
-            return discussion.PROMPTS
-        case _:
-            assert_never(settings)
+_PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
+    panels.EnsembleSettings: ("ensemble_evidence",),
+    panels.DebateSettings: talk.PROMPTS,
+    panels.SummarizedDebateSettings: talk.PROMPTS,
+    panels.SingleReportSettings: discussion.PROMPTS,
+    panels.DiscussionSettings: discussion.PROMPTS,
+}
 
 
 def _role(member: AgentSettings) -> str:
@@ -210,10 +200,8 @@ def _agents(
 
 def _talking(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) -> Talking:
     decoding = Decoding(settings.temperature, settings.max_tokens)
-    decomposer, feedback, summarizer = (
-        Agent(speaker, "", served, decoding)
-        for speaker in (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
-    )
+    serving = (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
+    decomposer, feedback, summarizer = (Agent(who, "", served, decoding) for who in serving)
     match settings:
         case panels.EnsembleSettings():
             return Ensemble(agents, evidence=settings.evidence)
@@ -239,13 +227,9 @@ def _talking(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel)
             assert_never(settings)
 
 
-def _turned(remark: Remark) -> Remark:
-    """A vote on the swapped order as a vote on the order before."""
-    return msgspec.structs.replace(_marked(remark), verdict=mirrored(remark.verdict))
-
-
-def _marked(remark: Remark) -> Remark:
-    return msgspec.structs.replace(remark, speaker=f"{remark.speaker}{SWAPPED}")
+def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
+    speaker = f"{remark.speaker}{SWAPPED}"
+    return msgspec.structs.replace(remark, speaker=speaker, verdict=verdict)
 
 
 def _outcome(votes: Sequence[Remark]) -> Outcome:

@@ -1,11 +1,9 @@
 """The offline judge: the UniEval prompt's criteria (BotChat Appendix B) made computable.
 
-It accuses the first utterance that does what at most 1 % of the set's human dialogues do; the
-criteria are those of `botchat.measures.flags`. It is a floor and a check for other judges, not one
-of the paper's: it sees form only, and finds no error of fact or logic.
-
-It answers a diagnosis in the form that the question asks for. Error types that need understanding
-are "Not judged".
+It accuses the first utterance that does what at most 1 % of the set's human dialogues do
+(`botchat.measures.flags`). It is a floor and a check for other judges, not one of the paper's: it
+sees form only, and finds no error of fact or logic. Of a diagnosis, error types that need
+understanding are "Not judged".
 """
 
 from __future__ import annotations
@@ -36,10 +34,8 @@ _QUOTE = 60
 class RulesJudge:
     """Judges each dialogue of a case by itself, from its utterances only, never from the prompt.
 
-    One dialogue: ``"No"`` or the index of the first accused utterance (UniEval). Two dialogues:
-    which of them are accused (Arena, GTEval); where a comparison does not offer that answer, the
-    earlier accusation decides, then the stronger one, else the verdict is ``None``. A diagnosis
-    reports every accused utterance. Any other kind of case has no verdict.
+    Where a comparison does not offer that both are accused, the earlier accusation decides, then
+    the stronger one. A case that is not about AI has no verdict.
     """
 
     name = "rules"
@@ -49,7 +45,7 @@ class RulesJudge:
     def __init__(self, human_dialogues: Iterable[tuple[str, ...]]) -> None:
         """Fit the thresholds to the human dialogues of the seed set; see `fit_thresholds`."""
         self.thresholds = fit_thresholds(human_dialogues)
-        # A dialogue is compared with every other contestant of its seed, in both orders.
+        # Cached: a dialogue is compared with every other contestant of its seed, in both orders.
         self._accuse = lru_cache(maxsize=1024)(self._first_flag)
 
     @property

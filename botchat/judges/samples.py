@@ -25,10 +25,7 @@ _SAMPLE = re.compile(rf"(.+) #\d+({re.escape(SWAPPED)})?")
 def sampled(
     name: str, model: ChatModel, decoding: Decoding, n_samples: int, *, structured: bool = False
 ) -> Panel:
-    """`botchat.judges.single.SingleJudge` asked ``n_samples`` times a case; its votes are counted.
-
-    ``name`` is that of the judge that is asked once.
-    """
+    """A `SingleJudge` asked ``n_samples`` times a case, its votes counted."""
     agents = [
         Agent(f"{name} #{n + 1}", "", model, replace(decoding, sample=n), structured=structured)
         for n in range(n_samples)
@@ -56,8 +53,7 @@ class Stability:
     unanimous: float
     """Share of them with all answers the same, 0 to 1."""
     agreement: float
-    """Mean over them of the share of equal pairs of answers, 0 to 1: the probability that a second
-    answer equals the first."""
+    """Mean over them of the share of equal pairs of answers, 0 to 1."""
 
     def __str__(self) -> str:
         """In words."""

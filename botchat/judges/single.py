@@ -55,11 +55,7 @@ class SingleJudge:
 
 
 def confidence(case: Case, reply: Reply) -> float | None:
-    """Probability of the verdict's words, given the reply before them, 0 to 1.
-
-    The product over all tokens that overlap these words. ``None`` without log-probabilities or
-    without a verdict.
-    """
+    """Probability of the tokens that overlap the verdict's words, 0 to 1; ``None`` if unknown."""
     if not reply.tokens or case.words is None:
         return None
     said = b"".join(token for token, _ in reply.tokens)

@@ -3,19 +3,15 @@
 What each agent finds in its prompt as the history H:
 
 - one-by-one (Algorithm 1): agents speak in order; H is everything said before, in earlier rounds
-  and in this one. (With the algorithm's index range taken literally agent 1 would never hear
-  anybody; in the text and the authors' code everyone hears everyone before them.)
+  and in this one, as in the text and the authors' code. (With the algorithm's index range taken
+  literally agent 1 would never hear anybody.)
 - simultaneous-talk (Algorithm 2): all speak at the same time; H is what was said in earlier rounds.
-- simultaneous-talk-with-summarizer (Algorithm 3): as Algorithm 2, but after every round a
-  summariser sums up all messages so far, and H is that summary alone ("we replace the chat history
-  slots of all debater agents with this summarization"). If a summary fails, H is the messages.
+- simultaneous-talk-with-summarizer (Algorithm 3): as Algorithm 2, but H is the summary that a
+  summariser makes of all messages after every round. If a summary fails, H is the messages.
 
-An agent's own messages are in H too. Agents are not asked to agree: the votes are those in each
-agent's last remark. An agent whose reply failed takes no further part; with no agent left the talk
-ends.
-
-The question comes first in every prompt and H only grows, so that endpoints with a prompt cache
-bill most of each prompt at the cached price.
+An agent's own messages are in H too. The votes are those in each agent's last remark. An agent
+whose reply failed takes no further part; with no agent left the talk ends. The question comes first
+in every prompt and H only grows, for the endpoints' prompt caches.
 """
 
 from __future__ import annotations
@@ -107,11 +103,7 @@ class Agent:
     """Votes follow the case's JSON schema, where it has one."""
 
     async def say(self, prompt: str, case: Case | None = None) -> Remark:
-        """Its answer to one prompt; with ``case`` also its vote.
-
-        A prompt is never shortened to fit: overflow is an outcome like any other failure, and the
-        text of a remark that failed is empty.
-        """
+        """Its answer to one prompt, empty if that failed; with ``case`` also its vote."""
         schema = case.schema if case is not None and self.structured else None
         decoding = replace(self.decoding, schema=schema)
         reply = await self.model.chat([Message(role="user", content=prompt)], decoding)
@@ -148,11 +140,7 @@ def heard(remark: Remark) -> bool:
 
 
 def history(remarks: Iterable[Remark]) -> str:
-    """Messages as agents see them: ``[name]: text``, one after the other (ChatEval's code).
-
-    A line inside a message that looks like the beginning of another message loses its brackets and
-    colon, so that no agent can speak in the name of another.
-    """
+    """Messages as agents see them (ChatEval's code), the beginnings of others in them defused."""
     return "\n".join(f"[{said.speaker}]: {_defused(said)}" for said in remarks if heard(said))
 
 

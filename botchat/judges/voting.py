@@ -1,19 +1,15 @@
 """How votes become one verdict. The order of the votes never matters.
 
 *Labels* (Arena, GTEval, answer comparison): the most frequent one, as ChatEval decides direct
-comparisons (Appendix B). The paper does not mention ties. The mean of its scores makes an even
-split a tie between the two texts, and so do we: where the question asks which of two dialogues is
-AI-involved, each dialogue is then voted on separately and is accused if more than half accuse it
-("both" accuses both, "neither" none); where it offers ``tie``, that is the verdict; else there is
-none.
+comparisons (Appendix B). The paper does not mention ties. Ours: where the question asks which of
+two dialogues is AI-involved, each dialogue is then voted on separately and is accused if more than
+half accuse it; where it offers ``tie``, that is the verdict; else there is none.
 
-*Index questions* (UniEval: ``No`` or the first accused utterance): the smallest N such that more
-than half of the voters accuse the dialogue at or before N, ``No`` if there is none. So Pass@N of
-the panel is the majority of its members' Pass@N: at every N the panel passes the dialogue if at
-least half of its members do. It is the upper median of the votes, with ``No`` after every index.
+*Index questions* (UniEval: ``No`` or the first accused utterance): the upper median of the votes,
+with ``No`` after every index. So at every N the panel passes the dialogue if at least half of its
+members do.
 
-*Scores*: the mean (ChatEval Appendix B). A score is one number, or several with a space between
-them (``"8 6"``: answer 1 and answer 2), each averaged by itself.
+*Scores*: the mean (ChatEval Appendix B) of each number by itself.
 """
 
 from __future__ import annotations
@@ -41,8 +37,7 @@ def aggregate(
 ) -> Verdict | None:
     """The verdict of a group; ``None`` without votes, or if an even split cannot be a tie.
 
-    ``choices``, what the question offers, decide which of the three kinds it is. ``scores``:
-    ``majority`` treats scores as labels; a mean is rounded to 4 decimals and need not be one of
+    ``scores``: ``majority`` treats scores as labels; a mean has 4 decimals and need not be one of
     ``choices``.
     """
     cast = [vote for vote in votes if vote is not None]
@@ -74,11 +69,7 @@ def is_tie(verdict: Verdict) -> bool:
 
 
 def openings(transcript: Iterable[Remark]) -> list[Remark]:
-    """The first remark of each member of a panel, each order of showing by itself.
-
-    Where members speak at the same time, these hold the votes before any talk; one by one, only the
-    first member has heard nobody.
-    """
+    """The first remark of each member of a panel, each order of showing by itself."""
     first: dict[str, Remark] = {}
     for remark in transcript:
         if has_vote(remark):
@@ -113,11 +104,8 @@ def _majority(cast: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict 
 
 
 def _are_scores(choices: Collection[Verdict]) -> bool:
-    """Numbers only, and a scale: "1" and "2" alone are labels of two texts.
-
-    Three choices tell, since no kind of question has more than two numbers among its labels; a
-    scale of several numbers may have a million.
-    """
+    """Numbers only, and more than two: "1" and "2" alone are labels of two texts."""
+    # Three choices tell; a scale of several numbers may have a million.
     return len(choices) > 2 and all(map(_NUMBERS.fullmatch, islice(choices, 3)))
 
 

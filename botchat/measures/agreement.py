@@ -1,11 +1,10 @@
 """Agreement of judges with people and with each other, on comparisons and on scores.
 
 Judges whose name starts with the truth prefix are people (annotators). Their common verdict is the
-sign of the mean vote, as PRD's gold label (Li et al. 2023): the side that more of them prefer, a
-tie where both sides have as many votes. Votes for a tie count for neither side: first, tie, tie is
-a verdict for the first. It does not depend on the order of the annotators or of showing.
+sign of the mean vote, as PRD's gold label (Li et al. 2023): the side that more of them prefer, else
+a tie. Votes for a tie count for neither side: first, tie, tie is a verdict for the first.
 
-A judge's verdicts are labels ``1``, ``2`` and ``tie`` in the order shown. An unreadable verdict is
+A judge's verdicts are labels ``1``, ``2`` and ``tie`` in the order shown; an unreadable one is
 counted but has no label. Intervals are percentiles of a bootstrap over items; all judges are
 measured on the same resamples.
 """
@@ -15,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -30,43 +30,40 @@ from botchat.measures.annotations import (
     Annotation,
     Codes,
     Grid,
+    accused_index,
     is_person,
 )
-from botchat.measures.statistics import Flags, Floats, Indices, differences, figure, figures, ratio
+from botchat.measures.statistics import Flags, Floats, Indices, differences, figures, ratio
 from botchat.records import Judgment, natural_key
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The comparison of judges: rows of tables, JSON-ready.
-
-    Every measured figure has the ends of its interval under ``<figure>_low``, ``<figure>_high``.
-    """
+    """The comparison of judges: rows of tables, JSON-ready, figures with their intervals."""
 
     rows: Sequence[Row] = ()
     """One a judge: ``judge``; ``n`` readable verdicts where people have one too; ``verdicts``
-    readable and ``unreadable`` of all; the figures below; ``accuracy_worst`` and
-    ``accuracy_best``, with every unreadable verdict taken as wrong or as right; where a judge's
-    probabilities are known, their mean ``confidence``, and ``overconfidence``, confidence less the
-    share of the same verdicts that is right.
+    readable and ``unreadable`` of all; ``accuracy_worst`` and ``accuracy_best``, with every
+    unreadable verdict taken as wrong or as right; where a judge's probabilities are known, their
+    mean ``confidence``, and ``overconfidence``, confidence less the share that is right; and
 
     - ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (of two raters): against people.
-    - ``consistency``: share of the comparisons with a readable verdict in both orders in which both
-      verdicts name the same side.
-    - ``position_preference``: share of the verdicts on those comparisons, ties left out, that name
-      the side shown first; ½ is no preference, because each side is shown first once.
+    - ``consistency``: share of the comparisons readable in both orders on which both verdicts name
+      the same side.
+    - ``position_preference``: share of the verdicts on those, ties left out, that name the side
+      shown first; ½ is no preference.
     - ``tie_rate``: share of the readable verdicts. ``unreadable_rate``: share of all verdicts.
     - ``spearman``, ``kendall``: between the contestants' mean results (win 1, tie ½, loss 0) by the
       judge and by people on the same comparisons.
     - ``length_preference``: mean result of the longer text by the judge, less that by people on the
       same comparisons; -1 to 1, 0 is no preference.
-    - ``self_preference``: the same for the judge's own texts, on comparisons with a readable
-      verdict in both orders, so that position has no effect.
+    - ``self_preference``: the same for the judge's own texts, on comparisons readable in both
+      orders, so that position has no effect.
     """
     pairs: Sequence[Row] = ()
-    """One a pair of judges, on what both have a readable verdict on: ``judge_a``, ``judge_b``,
-    ``n``; ``agreement``, ``agreement_kappa`` and ``ranking_kendall`` between them; every figure's
-    ``<figure>_difference``, a less b (``unreadable_rate`` over all verdicts of each);
+    """One a pair of judges, on the ``n`` that both have a readable verdict on: ``judge_a``,
+    ``judge_b``; ``agreement``, ``agreement_kappa`` and ``ranking_kendall`` between them; every
+    figure's ``<figure>_difference``, a less b (``unreadable_rate`` over all verdicts of each);
     ``only_a_right``, ``only_b_right`` and ``mcnemar_p``, where people have a verdict."""
     groups: Sequence[Row] = ()
     """``group`` (``judges``, ``annotators``), ``raters``, ``units`` that at least two rated,
@@ -90,12 +87,10 @@ def compare(
 ) -> Agreement:
     """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
 
-    ``truth_prefix``: what the names of annotators start with; ``None``: there are none.
-    ``resamples``, ``seed``: of the bootstrap. ``lengths``: (item, contestant) -> length of the
-    text, for ``length_preference``. ``selves``: judge -> the contestant that is itself; default:
-    the one of the same name.
-    Raises `MissingError` without a judge, or without an annotator where a prefix is given, and
-    `DataError` for two verdicts of one judge on one item in one order.
+    ``truth_prefix``: ``None`` where there are no annotators. ``lengths``: (item, contestant) ->
+    length of the text. ``selves``: judge -> the contestant that is itself; default: the one of the
+    same name. Raises `MissingError` without a judge, or without an annotator where a prefix is
+    given, and `DataError` for two verdicts of one judge on one item in one order.
     """
     grid = Grid.of(annotations, truth_prefix)
     if not grid.judges:
@@ -158,6 +153,7 @@ class _Tables:
     ) -> None:
         self._grid, self._weights, self._selves = grid, weights, selves
         self._item = np.repeat(grid.item[:, None], 2, axis=1)
+        self._share = partial(_share, weights, self._item)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
         self._longer = np.zeros(len(grid.item))
         for i, sides in enumerate(grid.sides):
@@ -216,10 +212,7 @@ class _Tables:
         }
 
     def groups(self, truth: Codes) -> Iterator[Row]:
-        """Agreement of all judges, and of all people, whichever order each of them saw.
-
-        For judges also how many votes the correlation of their errors leaves.
-        """
+        """Agreement of all judges, and of all people, whichever order each of them saw."""
         grid = self._grid
         if len(grid.judges) > 1:
             said = np.stack([grid.said[judge] for judge in grid.judges])
@@ -243,7 +236,7 @@ class _Tables:
                 "contestant": self._grid.contestants[i],
                 "n": int(n[0, i]),
                 "rank": 1 + int((score[0, ranked] > score[0, i]).sum()),
-                **figure("score", score[:, i]),
+                **figures({"score": score[:, i]}),
             }
             for i in ranked[np.argsort(-score[0, ranked], kind="stable")].tolist()
         ]
@@ -305,10 +298,7 @@ class _Tables:
         return {"spearman": statistics.spearman(x, y), "kendall": statistics.kendall(x, y)}
 
     def _preference(self, said: Codes, truth: Codes, judged: Flags, favoured: Floats) -> Floats:
-        """Mean result of the favoured side, less that by people.
-
-        ``favoured``, shape (c,): 1 the side shown first in column 0, -1 the other, 0 neither.
-        """
+        """Mean result of the favoured side (1: the first in column 0, -1, 0), less people's."""
         sign = favoured[:, None] * np.array([1, -1])
         kept = judged & (sign != 0)
         beyond = (said[kept].astype(np.float64) - truth[kept]) * sign[kept] / 2
@@ -340,12 +330,8 @@ class _Tables:
 
     def _confusion(self, one: Codes, two: Codes, judged: Flags) -> Floats:
         """Tables of counts, shape (resamples + 1, 3, 3)."""
-        counts = np.zeros((len(self._grid.items), 9))
-        np.add.at(counts, (self._item[judged], one[judged] % 3 * 3 + two[judged] % 3), 1)
-        return (self._weights @ counts).reshape(-1, 3, 3)
-
-    def _share(self, hit: Flags, of: Flags) -> Floats:
-        return _share(self._weights, self._item, hit, of)
+        cell = np.eye(9)[one[judged] % 3 * 3 + two[judged] % 3]
+        return _sums(self._weights, self._item[judged], cell).reshape(-1, 3, 3)
 
 
 _UNKNOWN = -1
@@ -364,9 +350,8 @@ def detection(
     Shares of readable verdicts: ``detection_rate``, generated dialogues accused;
     ``exact_index_rate``, generated dialogues accused at exactly their first AI utterance;
     ``false_alarm_rate``, human dialogues accused. ``judgments``: of UniEval, at most one a judge,
-    seed and contestant. ``first_ai``: index of the first AI utterance of a judged dialogue, from 1;
-    ``None`` for a human dialogue. The bootstrap is over seeds.
-    Raises `DataError` for a verdict that UniEval does not offer.
+    seed and contestant. ``first_ai``: 1-based, ``None`` for a human dialogue. The bootstrap is over
+    seeds. Raises `DataError` for a verdict that UniEval does not offer.
     """
     rows = list(judgments)
     ordered = sorted({row.seed_id for row in rows}, key=natural_key)
@@ -379,7 +364,9 @@ def detection(
     for row in rows:
         place = cases[row.seed_id, row.contestants[0]]
         true[place] = first_ai(row) or 0
-        said[row.judge][place] = _index(row)
+        if row.verdict is not None:
+            whose = f"{row.judge} on seed {row.seed_id}"
+            said[row.judge][place] = accused_index(row.verdict, whose)
     item = np.array([seeds[seed_id] for seed_id, _ in cases], np.intp)
     weights = statistics.item_weights(len(seeds), resamples, seed)
 
@@ -396,18 +383,6 @@ def detection(
         both = (said[a] > _UNKNOWN) & (said[b] > _UNKNOWN)
         pairs[a, b] = differences(measured(a, both), measured(b, both))
     return {judge: figures(measured(judge, said[judge] > _UNKNOWN)) for judge in judges}, pairs
-
-
-def _index(judgment: Judgment) -> int:
-    verdict = judgment.verdict
-    if verdict is None or verdict == "No":
-        return _UNKNOWN if verdict is None else 0
-    if verdict.isascii() and verdict.isdigit() and int(verdict) > 0:
-        return int(verdict)
-    raise DataError(
-        f"verdict {verdict!r} of {judgment.judge} on seed {judgment.seed_id} is neither No nor an "
-        "index from 1; delete that line and judge again"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,9 +406,9 @@ def compare_scores(
 ) -> Agreement:
     """Correlate judges' scores with people's: the mean of the readable scores of a text.
 
-    ``truth_prefix``: what people's names start with. The bootstrap is over items. Each row has the
-    readable (``n``) and ``unreadable`` scores of texts that people scored too, and ``spearman`` and
-    ``kendall`` (tau-b); each pair their differences on the ``n`` texts that both scored.
+    The bootstrap is over items. Each row has the readable (``n``) and ``unreadable`` scores of
+    texts that people scored too, and ``spearman`` and ``kendall`` (tau-b); each pair their
+    differences on the ``n`` texts that both scored.
     Raises `MissingError` without a judge or a person, `DataError` if a judge scored a text twice.
     """
     scores: dict[str, dict[tuple[str, str], float]] = {}

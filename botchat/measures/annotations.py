@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from botchat.errors import DataError
 from botchat.measures.statistics import Floats, Indices
-from botchat.records import natural_key
+from botchat.records import Verdict, natural_key
 
 Codes: TypeAlias = npt.NDArray[np.int8]
 
@@ -49,11 +50,9 @@ class Annotation:
 
 
 def read_csv(text: str, where: str) -> list[Annotation]:
-    """Annotations of a CSV file with the columns `COLUMNS`, in any order; others are ignored.
+    """Annotations of a CSV file with at least the columns `COLUMNS`, in any order.
 
-    Raises `DataError`, with the file's name ``where`` and the line: no such column, a verdict other
-    than 1, 2, tie or empty, an empty name, a contestant against itself, a second verdict of one
-    judge on one order.
+    Raises `DataError`, with the file's name ``where`` and the line, for what is wrong in it.
     """
     rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     found: dict[tuple[str, ...], int] = {}
@@ -101,15 +100,24 @@ def read_csv(text: str, where: str) -> list[Annotation]:
 
 
 def decoded(content: bytes, where: str) -> str:
-    """The UTF-8 text of a file, with or without a byte order mark.
-
-    Raises `DataError`, with the file's name ``where`` and the line, if it is not UTF-8.
-    """
+    """The UTF-8 text of a file, with or without a byte order mark; raises `DataError` as above."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise DataError(f"{where}:{line}: not UTF-8 text; save the file as UTF-8") from None
+
+
+def accused_index(verdict: Verdict, of: str) -> int:
+    """The 1-based utterance that a UniEval verdict accuses, 0 for No; `DataError` if neither."""
+    if verdict == "No":
+        return 0
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", verdict):
+        raise DataError(
+            f"verdict {verdict!r} of {of} is neither No nor an index from 1; delete that line and "
+            "judge again"
+        )
+    return int(verdict)
 
 
 def is_person(judge: str, truth_prefix: str | None) -> bool:
@@ -121,7 +129,7 @@ def is_person(judge: str, truth_prefix: str | None) -> bool:
 class Grid:
     """Verdicts as arrays: c comparisons (item and two contestants), each shown in two orders.
 
-    Column 0 is the order in which people saw the comparison first, or else the first order found.
+    Column 0 is the order in which people saw the comparison first, or else the first found.
     """
 
     people: tuple[str, ...]
@@ -141,10 +149,7 @@ class Grid:
 
     @classmethod
     def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> Grid:
-        """The grid of annotations.
-
-        Raises `DataError` for two of one judge on one item in one order of showing.
-        """
+        """The grid of annotations; raises `DataError` for two of a judge on one item and order."""
         rows = sorted(annotations, key=lambda row: not is_person(row.judge, truth_prefix))
         items = {item: i for i, item in enumerate(sorted({r.item for r in rows}, key=natural_key))}
         contestants: dict[str, int] = {}
@@ -185,20 +190,13 @@ class Grid:
         )
 
     def seen_by(self, person: str) -> Codes:
-        """One verdict a comparison, in the order of column 0, shape (c,).
-
-        Where it is not readable, the verdict in the other order counts, mirrored.
-        """
+        """One verdict a comparison, of column 0 or, where that has none, of 1 mirrored; (c,)."""
         here, there = self.said[person][:, 0], self.said[person][:, 1]
         swapped = (here >= UNREADABLE) & (there < UNREADABLE)
         return np.where(swapped, np.negative(there), here).astype(np.int8)
 
     def majority(self, people: Sequence[str]) -> Codes:
-        """The side that more of ``people`` prefer, in both orders, shape (c, 2).
-
-        Votes for a tie count for neither side, and equal votes are a tie; absent where nobody gave
-        a readable verdict.
-        """
+        """The side that more of ``people`` prefer, or a tie, if any gave a verdict; (c, 2)."""
         lead, voters = np.zeros((2, len(self.item)), np.intp)
         for person in people:
             readable = self.said[person] < UNREADABLE

@@ -1,7 +1,7 @@
 """What is found in one utterance by itself: words, phrases, marks of a document, stems.
 
-The words and phrases are in ``english.toml``. `_LAYOUT` and `_EMOJI` are searched in the text as it
-is, the other patterns in lower case with straight apostrophes; all in linear time.
+`_LAYOUT` and `_EMOJI` are searched in the text as it is, the other patterns in lower case with
+straight apostrophes; all in linear time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ ASCII_WORD = re.compile(r"[a-z0-9]++(?:'[a-z0-9]++)*+")
 """`WORD` for lower-case ASCII, in half the time."""
 
 _SENTENCE_END = re.compile(r"[.!?\n\u3002\uff01\uff1f](?:(?<![.!?])|\s)")
-"""A stop before a blank, a line break, or a Chinese or Japanese stop. The pattern begins with a set
-of characters because that is twice as fast."""
+"""A stop before a blank, a line break, or a Chinese or Japanese stop; fast as it begins."""
 
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
 _CONTRACTION = re.compile(

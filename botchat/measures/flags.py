@@ -2,8 +2,7 @@
 
 The criteria are those of the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases
 of Appendix C, made countable: one number per utterance, from the dialogue up to and including it.
-Limits come from what the human dialogues of the set do (`fit_thresholds`). Word lists are English;
-a Chinese or Japanese character is a word.
+Word lists are English; a Chinese or Japanese character is a word.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from botchat.measures.english import Text
-from botchat.measures.statistics import Floats, Indices
+from botchat.measures.statistics import Floats, Indices, share
 from botchat.records import N_SEED, Dialogues, Seed
 
 NEAR_CONTEXT = 6
@@ -35,17 +34,14 @@ _DRIFT_LINK = 6
 
 
 class Thresholds(NamedTuple):
-    """The most that an utterance may show of each criterion; more is flagged.
+    """The most that an utterance may show of each criterion, the one to prefer first.
 
-    Also what one utterance shows, under the name `Values`. Of several flags of one utterance the
-    first in this order is preferred. The defaults are floors, which hold however small or terse
-    the set is; those without another source are the rounded 99th percentile of MuTual's 547 human
-    dialogues.
+    The defaults are floors; those without another source are the rounded 99th percentile of
+    MuTual's 547 human dialogues.
     """
 
     ai_phrases: float = 0.0
-    """Phrases in which a speaker is said to be a program ("AI self-identification", Appendix C).
-    No floor: humans of ordinary sets never say one; in a set about chatbots the limit rises."""
+    """Phrases in which a speaker is said to be a program ("AI self-identification", Appendix C)."""
 
     exact_repeat: float = 3.0
     """Words of the utterance times how often it was said before ("just repeat some previous
@@ -61,8 +57,7 @@ class Thresholds(NamedTuple):
     ("not likely to appear in human-human conversations"). Floor: one may be a slip."""
 
     words: float = 60.0
-    """Words of the utterance ("too long"). Floor: the limit that the generation prompt recommends
-    (Appendix B)."""
+    """Words of the utterance ("too long"). Floor: the generation prompt's limit (Appendix B)."""
 
     verbatim_run: float = 5.0
     """Longest stretch of words within a sentence all of whose word 4-grams were said before, also
@@ -75,15 +70,14 @@ class Thresholds(NamedTuple):
     drift: float = 20.0
     """Content words said since the dialogue last had a link to its context ("not related to the
     context or the change of topic is not natural"). An utterance that shares no content word with
-    the `NEAR_CONTEXT` utterances before it adds its own (at most 10, so that no single utterance
-    decides); each shared one takes 6 away. Pronouns and answer words are no links: in MuTual,
-    utterances planted from other dialogues have as many of them."""
+    the `NEAR_CONTEXT` utterances before it adds its own, at most 10; each shared one takes 6 away.
+    Pronouns and answer words are no links: utterances from other dialogues have as many."""
 
     formality: float = 11.0
     """Formal marks in 100 words ("formal tone", Appendix C; "do not talk like an AI assistant",
     Appendix B): 5 for each written connective or assistant's phrase, 1 for each word of 8 letters
     or more and each form that speech contracts ("do not"), -1 for each contraction; divided by
-    length + 40 words, so that one phrase does not decide a short utterance; never below 0."""
+    length + 40 words; never below 0."""
 
 
 Values: TypeAlias = Thresholds
@@ -101,7 +95,7 @@ class Flag:
     value: float
     threshold: float
     evidence: str
-    """What was found: at most about 60 characters of the dialogue's text."""
+    """What was found, in about 60 characters."""
 
     @property
     def strength(self) -> float:
@@ -145,8 +139,7 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
     """The 99th percentile of what human dialogues reach, but not less than the floors.
 
     A dialogue counts with its most extreme utterance, so each criterion accuses at most 1 % of
-    these dialogues; a much longer dialogue has more chances to be accused. A set of fewer than 100
-    has no such percentile: its maximum is taken. Without any dialogue there are only the floors.
+    these dialogues. Of fewer than 100 the maximum is taken.
     """
     peaks = [np.max(values(dialogue), axis=0) for dialogue in dialogues if dialogue]
     if not peaks:
@@ -157,10 +150,7 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
 
 
 def flags(utterances: tuple[str, ...], thresholds: Thresholds) -> list[Flag]:
-    """Every criterion that an utterance after the ChatSEED exceeds; the ChatSEED is human.
-
-    Ordered by utterance, then as in `Thresholds`. Further utterances only append flags.
-    """
+    """Every criterion that an utterance after the ChatSEED exceeds, by utterance."""
     reading = _read(utterances)
     return [
         Flag(criterion, at + 1, value, limit, _evidence(reading, criterion, at))
@@ -197,19 +187,19 @@ def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
     return DialogueMeasures(
         n_utterances=n,
         mean_words=mean_words,
-        length_growth=_ratio(sum(lengths[n - half :]), sum(lengths[:half])),
+        length_growth=share(sum(lengths[n - half :]), sum(lengths[:half])),
         question_rate=question_rate,
-        distinct_2=_ratio(len(pairs), sum([length - 1 for length in lengths if length])),
-        exact_rate=_ratio(len([each for each in shown if each.exact_repeat]), n),
+        distinct_2=share(len(pairs), sum([length - 1 for length in lengths if length])),
+        exact_rate=share(len([each for each in shown if each.exact_repeat]), n),
         repetition_rate=repetition_rate,
         max_overlap=max([each.overlap for each in shown], default=math.nan),
         closing_loop=chains.index(usual + 1) + 1 - usual if usual + 1 in chains else None,
         ai_phrases=int(sum([each.ai_phrases for each in shown])),
         formality=formality,
-        contraction_share=_ratio(sum([text.contractions for text in texts]), n_words),
-        long_word_share=_ratio(sum([text.long_words for text in texts]), n_words),
-        layout_share=_ratio(len([each for each in shown if each.layout_marks]), n),
-        emoji_share=_ratio(len([text for text in texts if text.emoji]), n),
+        contraction_share=share(sum([text.contractions for text in texts]), n_words),
+        long_word_share=share(sum([text.long_words for text in texts]), n_words),
+        layout_share=share(len([each for each in shown if each.layout_marks]), n),
+        emoji_share=share(len([text for text in texts if text.emoji]), n),
     )
 
 
@@ -224,15 +214,11 @@ def _style(reading: _Reading, end: int | None = None) -> tuple[float, float, flo
     texts, ngrams = reading.texts[N_SEED:end], reading.ngrams[N_SEED:end]
     n = len(texts)
     return (
-        _ratio(sum([len(text.words) for text in texts]), n),
-        _ratio(sum([each[0] for each in ngrams]), sum([each[1] for each in ngrams])),
-        _ratio(len([text for text in texts if text.question]), n),
-        _ratio(sum([each.formality for each in reading.values[N_SEED:end]]), n),
+        share(sum([len(text.words) for text in texts]), n),
+        share(sum([each[0] for each in ngrams]), sum([each[1] for each in ngrams])),
+        share(len([text for text in texts if text.question]), n),
+        share(sum([each.formality for each in reading.values[N_SEED:end]]), n),
     )
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else math.nan
 
 
 class _Reading(NamedTuple):
@@ -288,8 +274,7 @@ def _closing_chains(texts: Iterable[Text]) -> list[int]:
     """Length of the chain of closings that each utterance ends.
 
     A closing has a closing phrase, no question, and at most half as many words with a subject as
-    courtesies (one is always allowed: a name). A reply without a subject ("I will.") does not
-    start a chain but continues one.
+    courtesies, or one. A reply without a subject ("I will.") only continues a chain.
     """
     chains, length = [], 0
     for text in texts:
@@ -386,11 +371,7 @@ def _quote(text: str) -> str:
 
 
 CRITERIA = Thresholds._fields
-"""Columns of `Measured.first`."""
-
 MEASURES = DialogueMeasures._fields
-"""Columns of `Measured.measures`."""
-
 STYLE = ("length", "repetition", "questions", "formality")
 """Columns of `Measured.style`: logarithm of the mean words of an utterance, share of word 4-grams
 said before, share of utterances with a question, formal marks in 100 words."""

@@ -1,7 +1,6 @@
 """Lengths of generated utterances in cl100k_base tokens (BotChat §4.1, Table 1, Figure 3).
 
-tiktoken downloads the encoding's vocabulary on first use. We first look for the file where it may
-already be; without it, lengths are in words and say so.
+Without the encoding's vocabulary, which tiktoken downloads, lengths are in words.
 """
 
 from __future__ import annotations
@@ -101,11 +100,7 @@ def words(text: str) -> int:
 
 
 def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
-    """Lengths of all generated utterances, all in one unit.
-
-    Recorded token counts are used; missing ones are counted. If that is not possible, every
-    utterance is measured in words. ``get_counter`` is called only if a count is missing.
-    """
+    """Lengths of all generated utterances in one unit, counted where no tokens are recorded."""
     spoken: dict[str, list[tuple[str, int | None]]] = {name: [] for name in dialogues}
     for name, by_seed in dialogues.items():
         for dialogue in by_seed.values():

@@ -1,8 +1,7 @@
 """MATEval's published correlations, computed from its recorded discussions without a model.
 
 The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with
-people's scores and one JSON file a strategy, with every message of every discussion and the
-summariser's final report (Li et al. 2024, §4, Tables 1 and 2).
+people's scores and one JSON file a strategy (Li et al. 2024, §4, Tables 1 and 2).
 """
 
 from __future__ import annotations
@@ -58,13 +57,10 @@ def mateval(files: Mapping[str, bytes], *, resamples: int = 1000, seed: int = 0)
     """Correlation of each strategy's recorded scores with people's, for each error type.
 
     ``files``: name -> content of one dataset's files, in any folders; JSON files without recorded
-    reports (upstream's inputs) are ignored. The bootstrap is over stories.
-
-    Rows, in the order of the paper's table: ``strategy``, ``error_type`` (a key of `ERROR_TYPES`),
-    ``n`` stories, ``unreadable`` reports (without a score for this type, and not in ``n``),
-    ``spearman`` and ``kendall`` with their intervals.
-    Raises `MissingError` without a table of people's scores or recorded reports, and `DataError`,
-    with name and line or record, for an invalid file.
+    reports are ignored. Rows have ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n``
+    stories, ``unreadable`` reports (not in ``n``), ``spearman`` and ``kendall``, bootstrapped over
+    stories. Raises `MissingError` without a table of people's scores or recorded reports, and
+    `DataError`, with name and line or record, for an invalid file.
     """
     told = people(files)
     reports = _reports(files, [story for story, _ in told])
@@ -89,9 +85,8 @@ def mateval(files: Mapping[str, bytes], *, resamples: int = 1000, seed: int = 0)
 def read_report(text: str) -> dict[str, float]:
     """Scores by error type of a report in question-and-answer form, English or Chinese.
 
-    The last score line under a question counts. Its sign is kept as written: some reports give a
-    deduction without a minus, and the published figures use them so. A type without a score line is
-    left out; an answer of No is not a score of 0.
+    The last score line under a question counts, its sign as written, which the published figures
+    use so. A type without a score line is left out; an answer of No is not a score of 0.
     """
     _, *parts = _QUESTION.split(text)
     scores = {}

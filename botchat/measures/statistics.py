@@ -1,8 +1,7 @@
 """Statistics of agreement and rank, for many bootstrap resamples at once.
 
-Functions work along the last axes and keep the others. Row 0 of `item_weights` is the sample and
-the other rows are resamples, so one call gives a figure and its interval.
-An undefined figure (division by zero, a rating without variation) is NaN.
+Functions work along the last axes and keep the others. An undefined figure (division by zero, a
+rating without variation) is NaN.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,8 +28,7 @@ LEVEL = 0.95
 def item_weights(n_items: int, resamples: int, seed: int) -> Floats:
     """How often each item counts, shape (resamples + 1, n_items).
 
-    Once in row 0; in the others, items are drawn with replacement, each with everything said about
-    it. Two judges weighted by the same array are compared on the same items: a paired difference.
+    Row 0 is the sample, each item once; in the others items are drawn with replacement.
     """
     drawn = np.random.default_rng(seed).multinomial(
         n_items, np.full(n_items, 1 / max(n_items, 1)), size=resamples
@@ -37,26 +36,20 @@ def item_weights(n_items: int, resamples: int, seed: int) -> Floats:
     return np.vstack([np.ones(n_items), drawn]).astype(np.float64)
 
 
-def figure(name: str, values: Floats) -> Row:
-    """The entries ``name``, ``name_low`` and ``name_high`` of a figure, shape (resamples + 1,).
+def figures(values: Mapping[str, Floats]) -> Row:
+    """The entries ``name``, ``name_low``, ``name_high`` of figures, each shape (resamples + 1,).
 
     The ends are percentiles at `LEVEL` of the resamples in which the figure is defined; None
     without any, or where the figure itself is not defined.
     """
-    row: Row = {name: None, f"{name}_low": None, f"{name}_high": None}
-    if math.isfinite(values[0]):
-        row[name] = float(values[0])
-        if len(drawn := values[1:][np.isfinite(values[1:])]):
-            low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-            row |= {f"{name}_low": float(low), f"{name}_high": float(high)}
-    return row
-
-
-def figures(values: Mapping[str, Floats]) -> Row:
-    """The entries of several figures, as `figure` makes them."""
     row: Row = {}
-    for name, each in values.items():
-        row |= figure(name, each)
+    for name, figure in values.items():
+        row |= {name: None, f"{name}_low": None, f"{name}_high": None}
+        if math.isfinite(figure[0]):
+            row[name] = float(figure[0])
+            if len(drawn := figure[1:][np.isfinite(figure[1:])]):
+                low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+                row |= {f"{name}_low": float(low), f"{name}_high": float(high)}
     return row
 
 
@@ -65,8 +58,13 @@ def differences(one: Mapping[str, Floats], other: Mapping[str, Floats]) -> Row:
     return figures({f"{name}_difference": one[name] - other[name] for name in one})
 
 
-def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
+def share(part: float, whole: float) -> float:
     """``part / whole``, NaN where the whole is 0."""
+    return part / whole if whole else math.nan
+
+
+def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
+    """`share` of arrays."""
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = np.divide(np.asarray(part, np.float64), whole)
     return np.where(np.equal(whole, 0), np.nan, quotient).astype(np.float64)
@@ -85,20 +83,16 @@ def cohen_kappa(confusion: Floats) -> Floats:
 
 
 def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
-    """Fleiss' kappa (Fleiss 1971).
+    """Fleiss' kappa (Fleiss 1971), shape (...), from the mean over the units of `agreeing_pairs`.
 
-    ``agreement``: mean over the units of `agreeing_pairs`, shape (...). ``labels``: how often each
-    label was given in all units, shape (..., k).
+    ``labels``: how often each label was given in all units, shape (..., k).
     """
     shares = ratio(labels, labels.sum(-1)[..., None])
     return _beyond_chance(np.asarray(agreement, np.float64), (shares**2).sum(-1))
 
 
 def agreeing_pairs(counts: Floats) -> Floats:
-    """Share of agreeing pairs of raters in each unit, NaN where fewer than two rated it.
-
-    ``counts``: how many raters gave each label, shape (units, k).
-    """
+    """Share of agreeing pairs in each unit, from the raters of each label, shape (units, k)."""
     raters = counts.sum(-1)
     return ratio((counts * (counts - 1)).sum(-1), raters * (raters - 1))
 
@@ -106,8 +100,7 @@ def agreeing_pairs(counts: Floats) -> Floats:
 def coincidences(counts: Floats) -> Floats:
     """Krippendorff's coincidence matrix of each unit, shape (units, k) -> (units, k, k).
 
-    Their sum over the units is what `krippendorff_alpha` takes. A unit that fewer than two raters
-    rated adds nothing.
+    `krippendorff_alpha` takes their sum. A unit that fewer than two raters rated adds nothing.
     """
     pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(counts.shape[1]))
     return ratio(pairs, np.maximum(counts.sum(-1) - 1, 1)[:, None, None])
@@ -123,10 +116,9 @@ def krippendorff_alpha(coincidence: Floats) -> Floats:
 
 
 def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
-    """Spearman's rank correlation, ties at their mean rank.
+    """Spearman's rank correlation of two ratings, ties at their mean rank.
 
-    ``x``, ``y``: two ratings, shape (..., n). ``weights``: how often each entry counts, shape
-    (..., n); default 1.
+    ``weights``: how often each entry counts, by default once. All have shape (..., n).
     """
     w = np.ones_like(x) if weights is None else weights
     # The signed sum against all others is twice the distance of a rank from the mean rank.
@@ -149,19 +141,13 @@ def kendall(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
 
 
 def correlation(both: Floats, first: Floats, second: Floats, n: Floats) -> Floats:
-    """Pearson's correlation of two yes-or-no marks, from counts of any shape.
-
-    Cases with ``both`` marks, with the ``first``, with the ``second``, and all ``n``.
-    """
+    """Pearson's correlation of two yes-or-no marks, from the counts of cases that have them."""
     spread = np.sqrt(first * (n - first) * (second * (n - second)))
     return ratio(n * both - first * second, spread)
 
 
 def effective_votes(raters: int, correlation: Floats) -> Floats:
-    """How many independent voters ``raters`` correlated ones are worth: k / (1 + (k - 1) r).
-
-    From Kish's design effect; ``correlation``: mean correlation of their errors.
-    """
+    """How many independent voters are worth some whose errors correlate (Kish's design effect)."""
     return ratio(raters, 1 + (raters - 1) * correlation)
 
 
@@ -169,14 +155,11 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     """Two-sided p of McNemar's exact test, from the cases that only one of two judges got right.
 
     It assumes independent cases: where an item has several, trust the bootstrap by item instead.
-    1.0 where the judges never differ.
     """
     n, fewer = only_first + only_second, min(only_first, only_second)
-    term, tail = 1, 1
-    for i in range(1, fewer + 1):
-        term = term * (n - i + 1) // i
-        tail += term
-    return min(1.0, 2 * tail / (1 << n))
+    # One binomial coefficient from the other: thousands of `math.comb` would take seconds.
+    terms = accumulate(range(fewer), lambda term, i: term * (n - i) // (i + 1), initial=1)
+    return min(1.0, 2 * sum(terms) / (1 << n))
 
 
 def _beyond_chance(observed: Floats, by_chance: Floats) -> Floats:
@@ -206,8 +189,7 @@ def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     """Interval at `LEVEL` of a mean of independent values, by Student's t; NaN of fewer than 2."""
-    n = len(values)
-    if n < 2:
+    if (n := len(values)) < 2:
         return math.nan, math.nan
     mean = math.fsum(values) / n
     error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
@@ -217,10 +199,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 
 @cache
 def student_t(level: float, df: int) -> float:
-    """Half the width, in standard errors, of a two-sided interval with ``df`` degrees of freedom.
-
-    The distribution function is exact for whole ``df`` (Abramowitz & Stegun 26.7.3, 26.7.4).
-    """
+    """Half a two-sided interval's width in standard errors (Abramowitz & Stegun 26.7.3, 26.7.4)."""
 
     def inside(t: float) -> float:
         angle = math.atan(t / math.sqrt(df))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
 from botchat.protocols import answers, scores, stories
 from botchat.protocols.kinds import Protocol
+from botchat.protocols.preferences import preferences
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 
@@ -133,7 +135,7 @@ def _faireval(files: Files) -> _Benchmark:
         calibrated = [*people, *answers.calibrated(everything)]
         found = compare_judges(calibrated, PEOPLE, options, selves=selves)
         in_order = compare_judges(
-            [*people, *answers.preferences(everything)],
+            [*people, *preferences(everything, answers.ANSWERS)],
             PEOPLE,
             options,
             lengths={
@@ -185,7 +187,7 @@ def _topicalchat(files: Files) -> _Benchmark:
         return _correlated("topicalchat", data, rows, answered.options, answered.out, pairs=pairs)
 
     cases = [
-        Cases(protocol, list(answers.aspect_cases(responses, aspect)))
+        Cases(protocol, [partial(answers.aspect_case, each, aspect) for each in responses])
         for aspect, protocol in answers.ASPECTS.items()
     ]
     return _Benchmark(cases, compared)
@@ -207,7 +209,7 @@ def _mateval(files: Files) -> _Benchmark:
         data = [[part, asdict(rating)] for part in ratings for rating in ratings[part]]
         return _correlated("mateval", data, rows, answered.options, answered.out, pairs=pairs)
 
-    cases = Cases(stories.STORIES, list(stories.cases(told)))
+    cases = Cases(stories.STORIES, [partial(stories.case, story) for story in told])
     return _Benchmark([cases], compared)
 
 

@@ -25,11 +25,8 @@ def names() -> set[str]:
 def fill(name: str, **values: str) -> str:
     """Prompt ``name`` with every ``{{placeholder}}`` replaced, in one pass.
 
-    Text that is filled in is never searched for placeholders itself, so a dialogue that contains
-    ``{{…}}`` stays as it is.
-
-    Raises:
-        ValueError: a placeholder without a value, or a value without a placeholder.
+    What is filled in is never searched for placeholders itself. Raises `ValueError` for a
+    placeholder without a value, or a value without a placeholder.
     """
     return fill_text(text(name), name, **values)
 

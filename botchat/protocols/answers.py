@@ -2,15 +2,12 @@
 
 *Answer comparison* (FairEval): a question and two answers, each of which gets a score from 1 to 10.
 *Aspect rating* (Topical-Chat): how natural, coherent, engaging and grounded a response is.
-
-A verdict here is the scores themselves: decimals in the order shown, joined by a space (``"8 7.5"``
-or ``"2.5"`` alone); a panel's is the mean of its agents' (ChatEval, Appendix B). Which answer is
-better follows from the scores, and after position calibration from those of both orders.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +22,8 @@ from botchat.interfaces import Case, Shown
 from botchat.measures.agreement import Rating
 from botchat.measures.annotations import Annotation, decoded
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.scores import Scale, harmless, scores
+from botchat.protocols.preferences import better
+from botchat.protocols.scores import Scale, harmless
 from botchat.protocols.wording import conversation, neutral
 from botchat.records import Judgment
 
@@ -88,12 +86,11 @@ class Response:
     scores: Mapping[str, float]
 
 
-def cases(pairs: Iterable[AnswerPair], both_orders: bool = True) -> Iterator[Callable[[], Case]]:
-    """A maker of a case for every pair, in both orders unless told otherwise."""
+def cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:
+    """A maker of a case for every pair, in both orders."""
     for pair in pairs:
         yield partial(case, pair)
-        if both_orders:
-            yield partial(case, pair, True)
+        yield partial(case, pair, True)
 
 
 def case(pair: AnswerPair, swapped: bool = False) -> Case:
@@ -106,12 +103,6 @@ def case(pair: AnswerPair, swapped: bool = False) -> Case:
         prompts.fill("answers", question=question, answer_1=one, answer_2=two),
         partial(case, pair, not swapped),
     )
-
-
-def aspect_cases(responses: Iterable[Response], aspect: str) -> Iterator[Callable[[], Case]]:
-    """A maker of a case for every response."""
-    for response in responses:
-        yield partial(aspect_case, response, aspect)
 
 
 def aspect_case(response: Response, aspect: str) -> Case:
@@ -134,40 +125,21 @@ def aspect_case(response: Response, aspect: str) -> Case:
     )
 
 
-def preferences(judgments: Iterable[Judgment]) -> list[Annotation]:
-    """Which answer is better, order by order: the one with the higher score, a tie if equal."""
-    found = []
-    for judgment in judgments:
-        first, second = judgment.contestants
-        better = None if judgment.verdict is None else _better(*scores(judgment.verdict, 2))
-        found.append(Annotation(judgment.seed_id, first, second, judgment.judge, better))
-    return found
-
-
 def calibrated(judgments: Iterable[Judgment]) -> list[Annotation]:
     """Which answer is better after position calibration: by the sum of its scores in both orders.
 
-    One annotation a judge and pair (ChatEval §3.2; Wang et al. 2023, BPC). Where both orders were
-    asked but one has no readable scores the result is unreadable, since the scores of one order are
-    what calibration is against (upstream makes that a tie). Where only one was asked it stands.
+    One annotation a judge and pair (ChatEval §3.2; Wang et al. 2023, BPC). Where one of both orders
+    has no readable scores the result is unreadable (upstream: a tie). One order alone stands.
     """
-    asked: dict[tuple[str, str, str, str], list[tuple[float, ...] | None]] = {}
+    leads: dict[tuple[str, str, str, str], list[float]] = {}
     for judgment in judgments:
         first, second = judgment.contestants
-        given = None if judgment.verdict is None else scores(judgment.verdict, 2)
-        key = (judgment.seed_id, second, first, judgment.judge)
-        if key in asked:
-            asked[key].append(None if given is None else given[::-1])
+        one, two = ANSWERS.numbers(judgment.verdict) or (math.nan, math.nan)
+        if (swapped := (judgment.seed_id, second, first, judgment.judge)) in leads:
+            leads[swapped].append(two - one)
         else:
-            asked[judgment.seed_id, first, second, judgment.judge] = [given]
-    found = []
-    for key, orders in asked.items():
-        readable = [given for given in orders if given is not None]
-        complete = len(readable) == len(orders)
-        # Scores are decimals to a tenth or finer; sums of equal ones must not differ by a rounding.
-        totals = [round(sum(each), 6) for each in zip(*readable, strict=True)] if complete else []
-        found.append(Annotation(*key, _better(*totals) if totals else None))
-    return found
+            leads[judgment.seed_id, first, second, judgment.judge] = [one - two]
+    return [Annotation(*key, better(sum(each))) for key, each in leads.items()]
 
 
 def labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation]:
@@ -192,11 +164,8 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
 
     ``files``: name -> content, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two
     models, ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name without
-    punctuation, ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions.
-
-    Raises:
-        MissingError: one of the files is not there.
-        DataError: what is in them, with file and line.
+    punctuation, ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions. Raises
+    `MissingError` without one of them, `DataError` with file and line for what is in them.
     """
     by_name = {PurePosixPath(name).name: name for name in sorted(files)}
     answer_files = {
@@ -219,9 +188,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     review_file, one, two = review[0]
     questions = _by_question(files, by_name["question.jsonl"])
     answers = [_by_question(files, answer_files[model]) for model in (one, two)]
-    said = decoded(files[review_file], review_file).split("\n")
-    while said and not said[-1].strip():
-        said.pop()
+    said = decoded(files[review_file], review_file).rstrip().splitlines()
     if len(said) != len(questions):
         raise DataError(
             f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
@@ -230,8 +197,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     meant = {_plain(one): "1", _plain(two): "2", "tie": "tie"}
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, said, strict=True), 1):
-        name = _plain(label)
-        name = _ALIASES.get(name, name)
+        name = _plain(label).replace("chatgpt", "gpt35")
         if name not in meant:
             raise DataError(
                 f"{review_file}:{line}: label {label.strip()!r} is neither {one}, {two} nor TIE"
@@ -239,15 +205,8 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
         for model, texts in zip((one, two), answers, strict=True):
             if id_ not in texts:
                 raise DataError(f"{answer_files[model]}: no answer to question {id_}; add it")
-        pairs.append(
-            AnswerPair(
-                id_,
-                questions[id_],
-                (one, two),
-                (answers[0][id_], answers[1][id_]),
-                meant[name],
-            )
-        )
+        shown = answers[0][id_], answers[1][id_]
+        pairs.append(AnswerPair(id_, questions[id_], (one, two), shown, meant[name]))
     return pairs
 
 
@@ -255,20 +214,16 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
     """Topical-Chat's responses with people's mean scores (Mehri & Eskenazi 2020).
 
     ``files``: name -> content; one JSON file in the form that UniEval (Zhong et al. 2022) gave the
-    labels and ChatEval took them in: a list of records with ``source`` (utterances, one a line),
-    ``context`` (the fact), ``system_id``, ``system_output`` and ``scores``.
-
-    Raises:
-        MissingError: no such file.
-        DataError: what is in it, with file and record.
+    labels: a list of records with ``source`` (utterances, one a line), ``context`` (the fact),
+    ``system_id``, ``system_output`` and ``scores``. Raises `MissingError` without such a file,
+    `DataError` with file and record for what is in it.
     """
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
         records = _json(decoded(files[name], name), name)
-        if not isinstance(records, list) or not records or not isinstance(records[0], dict):
-            continue
-        if {"source", "system_output"} <= set(records[0]):
+        first = records[0] if isinstance(records, list) and records else None
+        if isinstance(first, dict) and {"source", "system_output"} <= set(first):
             ids: dict[tuple[str, str], str] = {}
             return [
                 _response(record, ids, f"{name}: record {number}")
@@ -280,8 +235,6 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
     )
 
 
-_ALIASES = {"chatgpt": "gpt35"}
-
 _FRAME_LIKE = re.compile(
     r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",
     re.IGNORECASE,
@@ -292,10 +245,6 @@ _SCORE_LIKE = re.compile(r"(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a
 def _framed(text: str) -> str:
     """A text that cannot be taken for the frame around it or for a score, its words unchanged."""
     return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text.replace("\0", "")))
-
-
-def _better(first: float, second: float) -> str:
-    return "1" if first > second else "2" if second > first else "tie"
 
 
 def _by_question(files: Mapping[str, bytes], name: str) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Every protocol there is: the built-in ones, and somebody's own (``[protocols.NAME]``).
 
-Whoever needs to know what can be asked, or what a stage file's verdicts mean, asks here. A new
-protocol is a prompt, a value here, and its name in `BUILT_IN`.
+A new protocol is a prompt, a value here, and its name in `BUILT_IN`.
 """
 
 from __future__ import annotations
@@ -90,11 +89,7 @@ class Catalogue:
         return iter(self._by_name.values())
 
     def named(self, name: str) -> Protocol:
-        """The protocol of that name on the command line.
-
-        Raises:
-            ConfigError: there is none; lists those that there are.
-        """
+        """The protocol of that name on the command line; raises `ConfigError` if there is none."""
         if name not in self._by_name:
             raise ConfigError(f"unknown protocol {name!r}; protocols: {', '.join(self._by_name)}")
         return self._by_name[name]
@@ -118,11 +113,7 @@ class Catalogue:
 
 
 def catalogue(own: Mapping[str, CriterionSettings]) -> Catalogue:
-    """The built-in protocols and those of a ``botchat.toml``, their prompts read.
-
-    Raises:
-        ConfigError: somebody's own has the name of a built-in one.
-    """
+    """The built-in protocols and somebody's own; raises `ConfigError` if both have one name."""
     for protocol in BUILT_IN:
         if protocol.name in own:
             raise ConfigError(
@@ -133,17 +124,16 @@ def catalogue(own: Mapping[str, CriterionSettings]) -> Catalogue:
 
 
 def _own(name: str, settings: CriterionSettings) -> Protocol:
-    score = settings.kind == "score"
+    title = settings.title or name.replace("_", " ").capitalize()
+    scale = Scale(settings.lowest or 0, settings.highest or 0, settings.numbers)
     return Protocol(
         name,
-        settings.title or name.replace("_", " ").capitalize(),
+        title,
         settings.kind,
         settings.shows,
-        settings.question or settings.title or name.replace("_", " ").capitalize(),
+        settings.question or title,
         template=settings.prompt,
-        scale=Scale(settings.lowest or 0, settings.highest or 0, settings.numbers)
-        if score
-        else None,
+        scale=scale if settings.kind == "score" else None,
         labels=settings.labels if settings.kind == "choice" else LABELS,
         chosen_wins=settings.chosen == "wins",
     )

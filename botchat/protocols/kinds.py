@@ -4,8 +4,6 @@
 ``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval)
 ``score``   numbers on a scale, for one text or for each of two (FairEval, one's own criterion)
 ``report``  errors with type, place and reason; the verdict is their score: ``"-3"`` (diagnosis)
-
-Whoever counts, tables, draws or shows verdicts asks a `Protocol` for its kind, never for its name.
 """
 
 from __future__ import annotations
@@ -72,8 +70,7 @@ class Protocol:
     labels: tuple[str, ...] = LABELS
     """Of a choice: what a judge writes for the first, the second, both and neither."""
     chosen_wins: bool = False
-    """Of a choice: whether the conversation that is named is the better one. In Arena and GTEval it
-    is the one that is taken for AI, which loses."""
+    """Of a choice: whether the one that is named is the better; in Arena and GTEval it loses."""
     short: str = ""
     """The title where there is little room; by default the same."""
     explained: str = ""
@@ -81,8 +78,7 @@ class Protocol:
     leads: bool = False
     """Whether its numbers stand on a board without its name: the paper's Elo and success rates."""
     about_ai: bool = False
-    """Whether it asks what tells machines from people: the rules judge then answers it, and who
-    wrote what is known."""
+    """As of `botchat.interfaces.Case`."""
 
     @property
     def digest(self) -> str:
@@ -134,22 +130,14 @@ class Protocol:
         return list(seeds) if self.shows == "one" else eligible(seeds)
 
     def most_cases(self, seeds: Sequence[Seed], n_models: int, n_dialogues: int) -> int:
-        """Cases there would be if every dialogue were long enough, ``human``'s among them.
-
-        ``n_models`` contestants besides ``human`` have ``n_dialogues`` so far.
-        """
+        """Cases of n contestants besides ``human`` if every dialogue were long enough."""
         if self.shows == "one":
             return n_dialogues + len(seeds)
         groups = n_models * (n_models - 1) if self.shows == "pair" else 2 * n_models
         return groups * len(self.eligible(seeds))
 
     def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
-        """A maker of a case for everything that can be asked, seed by seed.
-
-        Makers, not cases: the texts of a whole run at once would fill the memory. Dialogues that
-        stopped in the ChatSEED, or are too short beside the other one, are passed over. What is
-        shown beside ``human`` needs its dialogues too.
-        """
+        """A maker (to save memory) of a case for all that is long enough, seed by seed."""
         if self.shows == "one":
             for by_seed in dialogues.values():
                 for dialogue in by_seed.values():
@@ -158,15 +146,14 @@ class Protocol:
                             self.one, dialogue.seed_id, dialogue.contestant, dialogue.utterances
                         )
             return
-        pairs: Iterable[tuple[str, str]] = combinations(sorted(dialogues), 2)
+        pairs = list(combinations(sorted(dialogues), 2))
         if self.shows == "human":
             pairs = [(model, HUMAN) for model in sorted(set(dialogues) - {HUMAN})]
-        pairs = list(pairs)
         for seed in self.eligible(seeds):
             for a, b in pairs:
-                first, second = dialogues[a].get(seed.id), dialogues[b].get(seed.id)
-                shown = shown_length(first, second, self.n) if first and second else None
-                if first and second and shown:
+                found = comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n)
+                if found:
+                    first, second, shown = found
                     yield partial(self.pair, seed.id, first, second, shown)
                     yield partial(self.pair, seed.id, second, first, shown)
 
@@ -239,18 +226,13 @@ class Protocol:
     def result(self, verdict: Verdict | None) -> float | None:
         """Result of a comparison for the contestant shown first: 1 win, ½ tie, 0 loss.
 
-        The one place where the meaning of ``1 / 2 / both / neither`` is written. In Arena and
-        GTEval the contestant whose conversation alone is AI-involved loses, Both and Neither are
-        ties (BotChat §3.3); by scores the higher sum wins. ``None``, an unreadable verdict, has no
-        result: never a tie, never a loss.
-
-        Raises:
-            DataError: the verdict is none that the protocol offers.
+        In Arena and GTEval the contestant whose conversation alone is AI-involved loses, Both and
+        Neither are ties (BotChat §3.3); by scores the higher sum wins. An unreadable verdict has no
+        result. Raises `DataError` for a verdict that the protocol does not offer.
         """
         if verdict is None:
             return None
-        if self.kind == "score":
-            given = scores.scores(verdict, len(self.asked_scale.names))
+        if self.kind == "score" and (given := self.numbers(verdict)):
             half = len(given) // 2
             lead = sum(given[:half]) - sum(given[half:])
             return 0.5 if abs(lead) < 1e-9 else float(lead > 0)
@@ -263,11 +245,7 @@ class Protocol:
         return named_first if self.chosen_wins else 1 - named_first
 
     def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
-        """The numbers of a score or a report's verdict, in their order.
-
-        Raises:
-            DataError: the verdict is none of that kind.
-        """
+        """The numbers of a score or a report's verdict; raises `DataError` if it is neither."""
         if verdict is None:
             return None
         return scores.scores(verdict, 1 if self.kind == "report" else len(self.asked_scale.names))
@@ -278,22 +256,22 @@ class Protocol:
         return {"place": "No", "report": "0"}.get(self.kind)
 
 
-def shown_length(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
-    """Utterances shown of both dialogues; ``None`` if one of them is too short to compare.
+def comparable(
+    a: Dialogue | None, b: Dialogue | None, n: int | None
+) -> tuple[Dialogue, Dialogue, int] | None:
+    """Two dialogues and the utterances shown of both; ``None`` if one is absent or too short.
 
-    A human dialogue is as long as it is, so beside one both are cut to its length if that is below
-    ``n``.
+    Beside a human dialogue both are cut to its length if that is below ``n``.
     """
+    if a is None or b is None:
+        return None
     wanted = [len(d.utterances) for d in (a, b) if d.contestant == HUMAN]
     shown = min([*wanted, *([] if n is None else [n])])
-    return shown if min(len(a.utterances), len(b.utterances)) >= shown else None
+    return (a, b, shown) if 0 < shown <= min(len(a.utterances), len(b.utterances)) else None
 
 
 def read_place(text: str, n: int) -> tuple[Verdict | None, str]:
-    """(``"No"`` or a 1-based index, reason) of a judge's reply about ``n`` utterances.
-
-    ``Yes`` without an index between 1 and ``n`` is no verdict: Pass@N could not be told from it.
-    """
+    """(``"No"`` or a 1-based index, reason) of a judge's reply about ``n`` utterances."""
     choice, why, rest = read_choice(text, {"yes": "yes", "no": "no"}.get)
     if choice == "no":
         return "No", why

@@ -1,12 +1,9 @@
-"""Pairwise protocols by numbers: what can be compared (`Field`), what was said (`Verdicts`).
-
-A million verdicts in columns take 57 MB and are counted in a tenth of a second.
-"""
+"""Pairwise protocols by numbers: what can be compared (`Field`), what was said (`Verdicts`)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -17,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.interfaces import Case
-from botchat.protocols.kinds import Protocol, shown_length
+from botchat.protocols.kinds import Protocol, comparable
 from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, PairVerdict, Seed
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -49,7 +46,7 @@ class Field:
         self._wanted = np.where(human[:, None], np.minimum(self._length, n), n)
 
     def seeds_of(self, i: int, j: int) -> Indices:
-        """Numbers of the seeds on which two contestants can be compared; see `shown_length`."""
+        """Numbers of the seeds on which two contestants can be compared; see `comparable`."""
         absent, short = self.obstacles(i, j)
         return np.flatnonzero(~(absent | short))
 
@@ -63,8 +60,7 @@ class Field:
     def shown(self, first: int, second: int, seed: int) -> tuple[Dialogue, Dialogue, int] | None:
         """The dialogues of two contestants on a seed, and how much of them a case shows."""
         one, two = (self._dialogues[i].get(self.seed_ids[seed]) for i in (first, second))
-        n = shown_length(one, two, self.protocol.n) if one and two else None
-        return (one, two, n) if one and two and n else None
+        return comparable(one, two, self.protocol.n)
 
     def case(self, first: int, second: int, seed: int) -> Case:
         """The question about two contestants on one of their `seeds_of`, in the order shown."""
@@ -79,10 +75,10 @@ class Field:
 class Verdicts:
     """What one judge said in one pairwise protocol, at most once for each seed and order shown.
 
-    All arrays have shape (n,). ``seed``: indices into ``seed_ids``. ``first``, ``second``: into
-    ``contestants``. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown
-    of each dialogue. ``chosen``: whether an adaptive design asked for it. ``signature``: indices
-    into ``known_signatures``. ``case``: digest of what was shown, as a number; 0 for none.
+    All arrays have shape (n,). ``seed``, ``first``, ``second``, ``signature``: indices into the
+    names. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown of each
+    dialogue. ``chosen``: whether an adaptive design asked for it. ``case``: digest of what was
+    shown, as a number; 0 for none.
     """
 
     seed_ids: tuple[str, ...]
@@ -99,11 +95,7 @@ class Verdicts:
 
     @classmethod
     def of(cls, judgments: Iterable[Judgment], protocol: Protocol) -> Verdicts:
-        """Judgments of a pairwise protocol in columns; of several on one seed and order the last.
-
-        Raises:
-            DataError: a verdict that the protocol does not offer.
-        """
+        """Of judgments of a pairwise protocol; errors as of `Collected.add`."""
         collected = Collected(protocol)
         collected.add(list(judgments))
         return collected.verdicts()
@@ -132,22 +124,28 @@ class Verdicts:
 
     def only(self, kept: Flags) -> Verdicts:
         """Some of them."""
+        if kept.all():
+            return self
         return replace(self, **{name: getattr(self, name)[kept] for name in _COLUMNS})
 
     def on(self, seed_ids: Collection[str]) -> Verdicts:
         """Those on some seeds."""
-        chosen = set(seed_ids)
-        known = np.array([seed_id in chosen for seed_id in self.seed_ids], dtype=bool)
-        return self if known.all() else self.only(known[self.seed])
+        return self.only(np.isin(self.seed_ids, list(seed_ids))[self.seed])
 
     def between(self, contestants: Collection[str]) -> Verdicts:
         """Those between some contestants."""
-        chosen = set(contestants)
-        known = np.array([name in chosen for name in self.contestants], dtype=bool)
-        return self if known.all() else self.only(known[self.first] & known[self.second])
+        known = np.isin(self.contestants, list(contestants))
+        return self.only(known[self.first] & known[self.second])
 
 
-_COLUMNS = ("seed", "first", "second", "result", "shown", "chosen", "signature", "case")
+_COLUMNS: Mapping[str, Any] = {
+    **dict.fromkeys(("seed", "first", "second"), np.intp),
+    "result": np.float64,
+    "shown": np.intp,
+    "chosen": np.bool_,
+    "signature": np.intp,
+    "case": np.uint64,
+}
 _FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "chosen", "signature", "case")
 
 
@@ -158,14 +156,10 @@ class Collected:
         """Nothing yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
-        self._blocks: list[tuple[npt.NDArray[Any], ...]] = [_NOTHING]
+        self._blocks = [tuple(np.empty(0, dtype) for dtype in _COLUMNS.values())]
 
     def add(self, said: Sequence[Judgment | PairVerdict]) -> None:
-        """Add some, older ones first.
-
-        Raises:
-            DataError: a verdict that the protocol does not offer.
-        """
+        """Add some, older ones first; raises `DataError` as `Protocol.result`."""
         if not said:
             return
         n = len(said)
@@ -173,18 +167,17 @@ class Collected:
             *map(_FIELDS, said), strict=True
         )
         numbers = self._contestants.of(chain.from_iterable(contestants), 2 * n)
-        self._blocks.append(
-            (
-                self._seeds.of(seeds, n),
-                numbers[::2],
-                numbers[1::2],
-                np.array(list(map(self._result, verdicts)), dtype=np.float64),
-                np.array(shown, dtype=np.intp),
-                np.array(list(map(bool, chosen))),
-                self._signatures.of(signatures, n),
-                np.array(list(map(_number, cases)), dtype=np.uint64),
-            )
+        columns = (
+            self._seeds.of(seeds, n),
+            numbers[::2],
+            numbers[1::2],
+            list(map(self._result, verdicts)),
+            shown,
+            list(map(bool, chosen)),
+            self._signatures.of(signatures, n),
+            list(map(_number, cases)),
         )
+        self._blocks.append(tuple(map(np.asarray, columns, _COLUMNS.values())))
 
     def verdicts(self) -> Verdicts:
         """The last on each seed and order, in order of first appearance."""
@@ -200,12 +193,6 @@ class Collected:
         return Verdicts(
             tuple(self._seeds), tuple(self._contestants), tuple(self._signatures), *columns
         )
-
-
-_NOTHING = tuple(
-    np.empty(0, dtype=dtype)
-    for dtype in (np.intp, np.intp, np.intp, np.float64, np.intp, bool, np.intp, np.uint64)
-)
 
 
 def _number(case: str) -> int:

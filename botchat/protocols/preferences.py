@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from msgspec import UnsetType
 
-from botchat.errors import DataError
-from botchat.measures.annotations import NOBODY, Annotation
+from botchat.measures.annotations import NOBODY, Annotation, accused_index
 from botchat.protocols.kinds import Protocol
 from botchat.records import Judgment
 
-_BETTER = {1.0: "1", 0.0: "2", 0.5: "tie", None: None}
+
+def better(lead: float) -> str | None:
+    """The verdict of an `Annotation`, from how far the first is ahead; nan: unreadable."""
+    if math.isnan(lead):
+        return None
+    return "tie" if abs(lead) < 1e-9 else "1" if lead > 0 else "2"
 
 
 def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
@@ -23,8 +28,7 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annot
     - scores and reports of single dialogues: of any two dialogues of one seed the one with the
       higher sum, in the order of their names.
 
-    Raises:
-        DataError: a verdict that the protocol does not offer.
+    Raises `DataError` for a verdict that the protocol does not offer.
     """
     if protocol.shows == "one" and protocol.kind != "place":
         return list(_by_score(judgments, protocol))
@@ -32,9 +36,9 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annot
         Annotation(
             made.seed_id,
             made.contestants[0],
-            NOBODY if protocol.shows == "one" else made.contestants[1],
+            (*made.contestants, NOBODY)[1],
             made.judge,
-            _of_place(made) if protocol.shows == "one" else _BETTER[protocol.result(made.verdict)],
+            better(_lead(made, protocol)),
             None if isinstance(made.confidence, UnsetType) else made.confidence,
         )
         for made in judgments
@@ -42,26 +46,18 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annot
 
 
 def _by_score(judgments: Iterable[Judgment], protocol: Protocol) -> Iterator[Annotation]:
-    given: dict[tuple[str, str], dict[str, float | None]] = {}
+    totals: dict[tuple[str, str], dict[str, float]] = {}
     for made in judgments:
-        numbers = protocol.numbers(made.verdict)
-        total = None if numbers is None else sum(numbers)
-        given.setdefault((made.judge, made.seed_id), {})[made.contestants[0]] = total
-    for (judge, seed_id), totals in given.items():
-        for first, second in combinations(sorted(totals), 2):
-            one, two = totals[first], totals[second]
-            better = None
-            if one is not None and two is not None:
-                better = "tie" if abs(one - two) < 1e-9 else "1" if one > two else "2"
-            yield Annotation(seed_id, first, second, judge, better)
+        total = sum(protocol.numbers(made.verdict) or (math.nan,))
+        totals.setdefault((made.judge, made.seed_id), {})[made.contestants[0]] = total
+    for (judge, seed_id), of in totals.items():
+        for first, second in combinations(sorted(of), 2):
+            yield Annotation(seed_id, first, second, judge, better(of[first] - of[second]))
 
 
-def _of_place(made: Judgment) -> str | None:
-    if made.verdict is None:
-        return None
-    if made.verdict != "No" and not made.verdict.isdecimal():
-        raise DataError(
-            f"verdict {made.verdict!r} of {made.judge} on seed {made.seed_id} ({made.protocol}) "
-            "is neither No nor an index; delete that line and judge again"
-        )
-    return "1" if made.verdict == "No" else "2"
+def _lead(made: Judgment, protocol: Protocol) -> float:
+    if protocol.kind == "place" and made.verdict is not None:
+        index = accused_index(made.verdict, f"{made.judge} on seed {made.seed_id}")
+        return -index if index else 1
+    result = protocol.result(made.verdict)
+    return math.nan if result is None else result - 0.5

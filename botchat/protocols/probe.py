@@ -1,25 +1,23 @@
 """Probes: one known fault at a known utterance of a human dialogue; does the judge find it, where?
 
-Every probe differs from its dialogue in one utterance (two where their order is swapped) and in
-nothing else, so the truth needs no human label. Faults are planted behind the ChatSEED by rules of
-`botchat.protocols.probe_faults`, the same for the same seed number, whatever else the set is used
-for. Judged as UniEval asks (BotChat §3.2): an index at the planted utterance localises the fault.
-What a rule can plant is not what models do wrong: a judge that misses a probe is blind to it, one
-that finds all of them is not thereby good.
+Every probe differs from its dialogue in one utterance (two where their order is swapped), so the
+truth needs no human label. Faults are planted behind the ChatSEED by rules of
+`botchat.protocols.probe_faults`. Judged as UniEval asks (BotChat §3.2): an index at the planted
+utterance localises the fault. What a rule can plant is not what models do wrong: a judge that finds
+all of them is not thereby good.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Any
 
-from botchat.errors import DataError
 from botchat.interfaces import Case
+from botchat.measures.annotations import accused_index
 from botchat.measures.statistics import wilson
 from botchat.protocols import probe_faults
 from botchat.protocols.catalogue import UNIEVAL
@@ -60,11 +58,7 @@ def probes(seeds: Iterable[Seed], strangers: Strangers, rng_seed: int = 0) -> It
 
 
 def plant(seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0) -> Probe | None:
-    """The dialogue of ``seed`` with ``fault`` at a random utterance behind the ChatSEED.
-
-    ``None`` where no utterance lends itself to it. ``rng_seed``, the seed's id and the fault decide
-    everything.
-    """
+    """``seed`` with ``fault`` at a random utterance behind the ChatSEED that lends itself to it."""
     rng = Random(f"{rng_seed}|{fault}|{seed.id}")
     said = seed.utterances
     for index in rng.sample(range(N_SEED + 1, len(said) + 1), len(said) - N_SEED):
@@ -90,10 +84,7 @@ def strangers_of(seeds: Iterable[Seed]) -> Strangers:
 
 
 def cases(seeds: Iterable[Seed], planted: Iterable[Probe]) -> Iterator[Callable[[], Case]]:
-    """A maker of a UniEval case for every dialogue as it is, and for every probe.
-
-    A case's contestant is ``human`` or the fault.
-    """
+    """A maker of a UniEval case for dialogues as they are and, by name of the fault, for probes."""
     for seed in seeds:
         yield partial(PROBE.one, seed.id, HUMAN, seed.utterances)
     for probe in planted:
@@ -116,7 +107,7 @@ def detection(
         of_fault = [probe for probe in planted if probe.fault == fault]
         said = [(probe, verdicts.get((probe.seed_id, fault))) for probe in of_fault]
         away = [
-            math.inf if verdict == "No" else abs(_index(verdict) - probe.index)
+            math.inf if verdict == "No" else abs(accused_index(verdict, "a probe") - probe.index)
             for probe, verdict in said
             if verdict is not None
         ]
@@ -216,15 +207,6 @@ FAULTS: Mapping[str, Callable[[_Place], Planted]] = {
     "wrong_fact": _wrong_fact,
 }
 """What can be planted."""
-
-
-def _index(verdict: Verdict) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", verdict):
-        raise DataError(
-            f"verdict {verdict!r} of a probe is neither No nor an index; delete that line and run "
-            "the probe again"
-        )
-    return int(verdict)
 
 
 def _share(name: str, hits: int, n: int) -> dict[str, float | None]:

@@ -1,20 +1,21 @@
 """Counting verdicts: from what a judge said to rates, always with what is missing beside them.
 
-`botchat.protocols.kinds.Protocol.result` is the one place where a pairwise verdict becomes win, tie
-or loss, `passed` the one where a place becomes success or failure at N. An unreadable verdict is
-neither, in both: it is missing, and every `Rate` and `Tally` says how much is.
+An unreadable verdict is no win, tie or loss and no success or failure: it is missing, and every
+`Rate` and `Tally` says how much is.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from botchat.errors import DataError
+from botchat.measures.annotations import accused_index
+from botchat.measures.statistics import share
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
@@ -27,15 +28,12 @@ def passed(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | No
     """Whether a dialogue passes UniEval at N = ``turns``: "No", or the accused index is above N.
 
     Unknown (``None``) without a readable verdict, and where a generated dialogue is shorter than N
-    and not accused: it shows nothing about utterances that it does not have. A human dialogue is
-    complete at its own length and passes or fails at any N.
-
-    Raises:
-        DataError: the verdict is none that UniEval offers.
+    and not accused; a human one is complete at its own length. Raises `DataError` for a verdict
+    that UniEval does not offer.
     """
     if verdict is None:
         return None
-    if verdict != "No" and _index(verdict) <= turns:
+    if 0 < accused_index(verdict, "a UniEval judgment") <= turns:
         return False
     return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None
 
@@ -53,25 +51,22 @@ class Rate:
     @property
     def value(self) -> float:
         """Share of hits among the covered, 0 to 1; NaN if nothing is covered."""
-        return self.hits / self.n if self.n else math.nan
+        return share(self.hits, self.n)
 
     @property
     def coverage(self) -> float:
         """Share of the cases that are covered, 0 to 1; NaN if there are no cases."""
-        total = self.n + self.missing
-        return self.n / total if total else math.nan
+        return share(self.n, self.n + self.missing)
 
     @property
     def lowest(self) -> float:
         """The rate if every missing case were a miss."""
-        total = self.n + self.missing
-        return self.hits / total if total else math.nan
+        return share(self.hits, self.n + self.missing)
 
     @property
     def highest(self) -> float:
         """The rate if every missing case were a hit."""
-        total = self.n + self.missing
-        return (self.hits + self.missing) / total if total else math.nan
+        return share(self.hits + self.missing, self.n + self.missing)
 
 
 @dataclass(frozen=True)
@@ -105,49 +100,37 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         """Both together."""
-        return Tally(
-            self.wins + other.wins,
-            self.ties + other.ties,
-            self.losses + other.losses,
-            self.missing + other.missing,
-        )
+        return Tally(*map(add, astuple(self), astuple(other)))
 
 
 def success(
     seeds: Sequence[Seed],
     dialogues: Mapping[str, Dialogue],
     verdicts: Mapping[str, Verdict | None],
-    turns: int,
+    turns: int | None,
 ) -> Rate:
     """Success rate of one contestant at N = ``turns`` over all seeds of the set (BotChat §4.2).
 
+    ``None``: N is the length of each human dialogue, of at least 4 utterances (Figure 7).
     ``dialogues`` are the contestant's and ``verdicts`` UniEval's on them, by seed id; a seed
-    without either, or without a readable verdict, is missing. At a greater N the rate is never
-    higher.
+    without either, or without a readable verdict, is missing.
     """
-    return _success(((seed, turns) for seed in seeds), dialogues, verdicts)
-
-
-def success_at_human_length(
-    seeds: Sequence[Seed],
-    dialogues: Mapping[str, Dialogue],
-    verdicts: Mapping[str, Verdict | None],
-) -> Rate:
-    """Success rate where N is the length of each seed's human dialogue (BotChat Figure 7).
-
-    Over the seeds whose human dialogue has at least 4 utterances; arguments as of `success`.
-    """
-    return _success(((seed, len(seed.utterances)) for seed in eligible(seeds)), dialogues, verdicts)
+    results = [
+        passed(dialogues[seed.id], verdicts.get(seed.id), turns or len(seed.utterances))
+        if seed.id in dialogues
+        else None
+        for seed in (seeds if turns else eligible(seeds))
+    ]
+    missing = results.count(None)
+    return Rate(results.count(True), len(results) - missing, missing)
 
 
 def tallies(
     verdicts: Verdicts, pairs: Iterable[tuple[str, str]], seed_ids: Collection[str]
 ) -> dict[tuple[str, str], Tally]:
-    """Wins, ties, losses and missing comparisons of every pair, in both directions.
+    """Tallies of every pair (a, b), in both directions.
 
-    Each pair is expected to be judged once in each order on each seed (BotChat §4.2). A pair that
-    was never judged, or that one side never won, is there all the same. Verdicts on other pairs or
-    seeds are passed over. ``pairs``: (a, b), each pair once, in either direction.
+    Each pair is expected to be judged once in each order on each seed (BotChat §4.2).
     """
     chosen = set(seed_ids)
     said = verdicts.on(chosen)
@@ -175,8 +158,7 @@ class Steadiness:
     consistency: Rate
     """Pairs of orders with one and the same result; missing: one order has no verdict."""
     first_preferred: Rate
-    """Decided comparisons that the first contestant shown wins (½: no preference); missing: all
-    comparisons that are not decided."""
+    """Decided comparisons that the first contestant shown wins (½: no preference)."""
     ties: Rate
     """Ties among all comparisons."""
 
@@ -204,30 +186,6 @@ def steadiness(verdicts: Verdicts) -> Steadiness:
         first_preferred=Rate(int((verdicts.result == 1).sum()), decided, n - decided),
         ties=Rate(readable - decided, readable, n - readable),
     )
-
-
-def _success(
-    asked: Iterable[tuple[Seed, int]],
-    dialogues: Mapping[str, Dialogue],
-    verdicts: Mapping[str, Verdict | None],
-) -> Rate:
-    results = [
-        None
-        if (dialogue := dialogues.get(seed.id)) is None
-        else passed(dialogue, verdicts.get(seed.id), turns)
-        for seed, turns in asked
-    ]
-    missing = results.count(None)
-    return Rate(results.count(True), len(results) - missing, missing)
-
-
-def _index(verdict: Verdict) -> int:
-    if not (verdict.isascii() and verdict.isdigit() and int(verdict) > 0):
-        raise DataError(
-            f"verdict {verdict!r} of a UniEval judgment is neither No nor an index from 1; "
-            "delete that line and judge again"
-        )
-    return int(verdict)
 
 
 Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
@@ -276,10 +234,8 @@ def error_rates(
     bounded by ``low`` and ``high``; for each type of `ERRORS` the share of dialogues that have it,
     and ``score_TYPE`` and ``readable_TYPE`` (dialogues judged on it); ``quoted``: share of all
     errors whose quote is in the utterance named; ``readable``, ``missing`` (of ``n_seeds``
-    dialogues, those without a verdict), ``coverage``. ``None``: nothing to count.
-
-    Raises:
-        DataError: a verdict that is no score.
+    dialogues, those without a verdict), ``coverage``. ``None``: nothing to count. Raises
+    `DataError` for a verdict that is no score.
     """
     scores: dict[str, dict[str, float | None]] = {}
     for judgment in judgments:

@@ -2,14 +2,12 @@
 
 After MATEval (Li et al. 2024, §3.2, §4.2), with the bad cases of BotChat (Appendix C). A judge
 answers ten questions, one an error type: yes or no; after a yes every erroneous utterance, words
-quoted from it and an explanation. Each error takes one point off, from 0. Scores are counted here,
-never read from what the judge says: judges miscount.
+quoted from it and an explanation. Each error takes one point off, from 0; scores are counted here,
+because judges miscount. The verdict is the score of the whole dialogue (``"-3"``).
 
-The verdict is the score of the whole dialogue (``"-3"``). The report itself stays where the judge's
-words are: of a single judge, in canonical form, in the judgment's reason, of a panel in the
-transcript. `reports` reads it from there whenever a table is made, and checks every quote again.
-Deviation: MATEval's summariser writes the running text as well; `as_prose` makes it from the
-report, so that it says no more than that (a discussion's own is in its transcript).
+The report itself is, of a single judge, in canonical form, in the judgment's reason, of a panel in
+the transcript; `reports` reads it again whenever a table is made. Deviation: MATEval's summariser
+writes the running text as well; `as_prose` makes it from the report, so that it says no more.
 """
 
 from __future__ import annotations
@@ -100,10 +98,7 @@ def choices(n: int) -> frozenset[Verdict]:
 
 
 def read(text: str, utterances: tuple[str, ...]) -> tuple[Verdict | None, str]:
-    """(score, the report in canonical form) of a reply; the bare text where nothing is readable.
-
-    No verdict where the answer to a type is missing: a sum over fewer types is another measure.
-    """
+    """(score, the report in canonical form) of a reply; the bare text where nothing is readable."""
     report = parse(text, utterances)
     if not report.answers:
         return None, " ".join(text.split())
@@ -113,8 +108,8 @@ def read(text: str, utterances: tuple[str, ...]) -> tuple[Verdict | None, str]:
 def parse(text: str, utterances: Sequence[str]) -> Report:
     """The report in a text: a judge's reply, in JSON or not, or what `as_text` made of a report.
 
-    The last answer to a type counts. Where an error names several utterances it is the latest, in
-    which it shows. A second error of one type in one utterance is not counted.
+    The last answer to a type counts. Of several utterances that an error names it is the latest. A
+    second error of one type in one utterance is not counted.
     """
     fields = json_fields(text)
     if fields.keys() & ERRORS.keys():

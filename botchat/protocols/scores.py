@@ -1,8 +1,7 @@
 """Scores: what a judge may give, how they are read from its reply, and what a verdict holds.
 
 A verdict is the scores themselves: decimals in the order shown, joined by a space (``"8 7.5"`` for
-two answers, ``"0 -1 0 0 -2"`` for five kinds of error). A panel's is the mean of its members'
-(ChatEval, Appendix B).
+two answers). A panel's is the mean of its members' (ChatEval, Appendix B).
 """
 
 from __future__ import annotations
@@ -61,11 +60,10 @@ class ScoreChoices(Set[Verdict]):
 
 
 def read(text: str, scale: Scale) -> tuple[Verdict | None, str]:
-    """(scores, reason) of a judge's reply.
+    """(scores, reason) of a judge's reply; ``None`` unless all are there and on the scale.
 
     Of each number the last line that names it counts; where a number is not named at all, the last
-    line that holds nothing but all the numbers (FairEval's form). ``None`` unless all are there and
-    on the scale.
+    line that holds nothing but all the numbers (FairEval's form).
     """
     named = {_plain(match["name"]): match for match in _pattern(scale).finditer(text)}
     if len(named) == len(scale.names):
@@ -80,11 +78,7 @@ def read(text: str, scale: Scale) -> tuple[Verdict | None, str]:
 
 
 def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
-    """The ``n`` scores of a verdict, in their order.
-
-    Raises:
-        DataError: it is no verdict of that kind.
-    """
+    """The ``n`` scores of a verdict, in their order; raises `DataError` if it is not that."""
     try:
         found = tuple(float(score) for score in verdict.split())
     except ValueError:
@@ -95,11 +89,7 @@ def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
 
 
 def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[Rating]:
-    """One of the ``n`` scores of judgments of single texts, the one at ``place`` from 0.
-
-    Raises:
-        DataError: a verdict that is not ``n`` scores.
-    """
+    """One of the ``n`` `scores` of judgments of single texts, the one at ``place`` from 0."""
     return [
         Rating(
             judgment.seed_id,

@@ -1,14 +1,13 @@
 """Story evaluation (MATEval: Li et al. 2024, §4): how many errors of five kinds has a story?
 
-A verdict is five scores in the order of the paper's tables, joined by spaces (``"0 -1 0 0 -2"``):
-0, or one point off for each erroneous passage. A panel's is the mean of its members'.
+A verdict is five scores in the order of the paper's tables (``"0 -1 0 0 -2"``): 0, or one point off
+for each erroneous passage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 
 from botchat import prompts
@@ -48,20 +47,12 @@ class Story:
 
 
 def stories(files: Mapping[str, bytes]) -> list[Story]:
-    """The stories of one dataset; files and errors as of `mateval_records.mateval`.
-
-    An id holds a digest of the text, so that datasets can be judged beside each other.
-    """
+    """The stories of one dataset; files and errors as of `mateval_records.mateval`."""
+    # The digest in the id, so that datasets can be judged beside each other.
     return [
         Story(f"{n}-{sha256(text.encode()).hexdigest()[:6]}", text, given)
         for n, (text, given) in enumerate(people(files))
     ]
-
-
-def cases(told: Iterable[Story]) -> Iterator[Callable[[], Case]]:
-    """A maker of a case for every story."""
-    for story in told:
-        yield partial(case, story)
 
 
 def case(story: Story) -> Case:
@@ -72,11 +63,7 @@ def case(story: Story) -> Case:
 
 
 def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
-    """What judges say about one kind of error.
-
-    Raises:
-        DataError: a verdict that is not five scores.
-    """
+    """What judges say about one kind of error; raises `DataError` as `scores.ratings`."""
     codes = list(ERROR_TYPES)
     return scores.ratings(judgments, len(codes), codes.index(code))
 

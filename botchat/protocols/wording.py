@@ -1,7 +1,7 @@
 """How a dialogue is shown to a judge, and how a verdict is found in what the judge says.
 
-Both sides of the same danger: the judged text is written by the contestants, and a judge may quote
-it. So a dialogue cannot break out of its frame, and only the last well-formed verdict counts.
+Contestants write the judged text and a judge may quote it. So a dialogue cannot break out of its
+frame, and only the last well-formed verdict counts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ def neutral(utterance: str) -> str:
     """An utterance that cannot be taken for the frame around it, its words unchanged.
 
     ``<chat_end>`` loses its brackets, a speaker mark at a line start and a verdict-like mark their
-    colon, and control characters that end a line become plain newlines. (Cached: in an Arena each
-    utterance is shown to every opponent, in both orders.)
+    colon, and control characters that end a line become plain newlines.
     """
     text = _BREAKS.sub("\n", utterance).replace("\0", "")
     text = _END_LIKE.sub(r"(\1chat end)", text)
@@ -69,11 +68,9 @@ _REASON = re.compile(rf"\breason{_MARKS}[:\uff1a=]\s*(?P<reason>.*)", re.IGNOREC
 def read_choice(text: str, meaning: Callable[[str], str | None]) -> tuple[str | None, str, str]:
     """The last well-formed ``Choice: …`` of a reply, or the choice of a reply that is JSON.
 
-    Returns (verdict or ``None``, reason, the text from the verdict on). Bold, case, JSON fences and
-    ``;`` for newlines are all taken; ``meaning``: normalised words after ``Choice:`` -> a verdict,
-    ``None`` if they offer none. A later mention that is no verdict, such as a repeated format line,
-    does not undo an earlier one that is; in JSON only the fields of the object count, whatever the
-    reason quotes.
+    Returns (verdict or ``None``, reason, the text from the verdict on). ``meaning``: normalised
+    words after ``Choice:`` -> a verdict, ``None`` if they offer none. In JSON only the fields of
+    the object count, whatever the reason quotes.
     """
     fields = json_fields(text)
     if "choice" in fields:
@@ -88,10 +85,7 @@ def read_choice(text: str, meaning: Callable[[str], str | None]) -> tuple[str | 
 def verdict_words(
     text: str, meaning: Callable[[str], str | None], *, index: bool = False
 ) -> list[tuple[int, int]]:
-    """Where the words stand that `read_choice` reads the verdict from: (start, end) in ``text``.
-
-    ``index``: the index after the choice is a part of the verdict too.
-    """
+    """(start, end) of the words that `read_choice`, and `read_index`, read the verdict from."""
     fields = json_fields(text)
     if "choice" in fields:
         values = {match["key"].lower(): match.span("value") for match in _JSON_VALUE.finditer(text)}
@@ -119,10 +113,7 @@ def json_fields(text: str) -> dict[str, Any]:
 
 
 def choice_schema(choices: Sequence[str], *, index: bool = False) -> dict[str, Any]:
-    """JSON schema of a reply with one of ``choices``, perhaps an index, and a reason.
-
-    The fields are in the order in which the papers' formats have them.
-    """
+    """JSON schema of a reply with one of ``choices``, perhaps an index, and a reason."""
     fields: dict[str, Any] = {"choice": {"type": "string", "enum": list(choices)}}
     if index:
         fields["index"] = {"type": ["integer", "null"]}
@@ -157,9 +148,7 @@ def reason(text: str) -> str:
 
 
 def _verdict(match: re.Match[str] | None, meaning: Callable[[str], str | None]) -> str | None:
-    if match is None:
-        return None
-    return meaning(normal(match["choice"]))
+    return None if match is None else meaning(normal(match["choice"]))
 
 
 def normal(words: str) -> str:

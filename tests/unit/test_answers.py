@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from botchat.judges.single import SingleJudge
 from botchat.measures.agreement import compare, compare_scores
 from botchat.protocols import answers
 from botchat.protocols.answers import AnswerPair, Response
-from botchat.protocols.scores import ratings
+from botchat.protocols.preferences import preferences
+from botchat.protocols.scores import ratings, scores
 from botchat.records import Judgment
 from tests.scripted import Scripted
 
@@ -78,7 +80,6 @@ def test_both_orders_are_asked_in_the_papers_words():
         assert "on a scale of 1 to 10, where a higher score indicates better" in shown
     assert forward.mirror().prompt == backward.prompt
     assert forward.mirror().mirror().digest == forward.digest
-    assert len(list(answers.cases([pair()], both_orders=False))) == 1
 
 
 def test_an_answer_cannot_break_out_of_its_frame():
@@ -186,14 +187,14 @@ def test_scores_written_are_scores_read(one, two, before):
     said = f"{before}\n{FORM.format(f'{one / 10:g}', f'{two / 10:g}')}"
     verdict, _ = answers.ANSWERS.reading().read(said)
     assert verdict == f"{one / 10:g} {two / 10:g}"
-    assert answers.scores(verdict, 2) == (one / 10, two / 10)
+    assert scores(verdict, 2) == (one / 10, two / 10)
 
 
 def test_a_verdict_of_another_protocol_is_refused():
     """Choices, or the wrong number of scores."""
     for verdict, n in [("both", 2), ("8 7", 1), ("3", 2)]:
         with pytest.raises(DataError, match=f"'{verdict}' is not {n} scores"):
-            answers.scores(verdict, n)
+            scores(verdict, n)
 
 
 # ------------------------------------------------------------------- what they amount to
@@ -225,7 +226,8 @@ def test_position_calibration_adds_the_scores_of_both_orders(forward, backward, 
 def test_one_order_alone_stands_as_it_is():
     """A panel that has asked both orders itself gives one verdict."""
     assert [a.verdict for a in answers.calibrated([judgment("6 8.5", "left", "right")])] == ["2"]
-    said = answers.preferences([judgment("7 7", "left", "right"), judgment(None, "left", "right")])
+    made = [judgment("7 7", "left", "right"), judgment(None, "left", "right")]
+    said = preferences(made, answers.ANSWERS)
     assert [a.verdict for a in said] == ["tie", None]
 
 
@@ -255,7 +257,7 @@ def test_a_scripted_judge_gets_the_accuracy_and_kappa_of_a_hand_count():
     assert calibrated["accuracy"] == pytest.approx(4 / 6)
     # Labels 2:2:2, verdicts 3:2:1, so by chance 2·3 + 2·2 + 2·1 of 36.
     assert calibrated["kappa"] == pytest.approx((4 / 6 - 12 / 36) / (1 - 12 / 36))
-    by_order = compare([*people, *answers.preferences(judgments)], resamples=20).rows[0]
+    by_order = compare([*people, *preferences(judgments, answers.ANSWERS)], resamples=20).rows[0]
     assert by_order["n"] == 12
     # Right: q1 and q2 in both orders, q3 backwards only; no order of q5 is a tie.
     assert by_order["accuracy"] == pytest.approx(5 / 12)
@@ -273,7 +275,8 @@ def test_aspect_scores_are_correlated_with_peoples():
         i = next(i for i in range(5) if f"text {i}" in prompt)
         return "hm" if i == 4 else f"So.\nNaturalness: {1 + i / 2}"
 
-    judgments = judged(answers.aspect_cases(responses, "naturalness"), reply)
+    makers = [partial(answers.aspect_case, each, "naturalness") for each in responses]
+    judgments = judged(makers, reply)
     people = answers.aspect_labels(responses, "naturalness")
     row = compare_scores([*people, *ratings(judgments)], resamples=10).rows[0]
     assert (row["n"], row["unreadable"], row["spearman"]) == (4, 1, 1.0)
@@ -406,7 +409,9 @@ def test_a_judge_that_favours_the_first_answer_ties_everything_after_calibration
     judgments = judged(answers.cases(faireval), lambda prompt: FORM.format(9, 7))
     row = compare([*answers.labels(faireval), *answers.calibrated(judgments)], resamples=20).rows[0]
     assert (row["n"], row["accuracy"], row["kappa"]) == (80, 14 / 80, 0)
-    biased = compare([*answers.labels(faireval), *answers.preferences(judgments)], resamples=20)
+    biased = compare(
+        [*answers.labels(faireval), *preferences(judgments, answers.ANSWERS)], resamples=20
+    )
     assert biased.rows[0]["position_preference"] == 1
     assert biased.rows[0]["accuracy"] == pytest.approx(66 / 160)
 

@@ -18,7 +18,6 @@ from botchat.protocols.rates import (
     passed,
     steadiness,
     success,
-    success_at_human_length,
     tallies,
 )
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
@@ -122,7 +121,7 @@ def test_success_at_human_length_takes_each_seeds_own() -> None:
     seeds = [seed(4, "a"), seed(9, "b"), seed(3, "c")]
     dialogues = {s.id: dialogue(16, seed_id=s.id) for s in seeds}
     verdicts = dict.fromkeys(dialogues, "6")
-    assert success_at_human_length(seeds, dialogues, verdicts) == Rate(1, 2, 0)
+    assert success(seeds, dialogues, verdicts, None) == Rate(1, 2, 0)
 
 
 @given(
