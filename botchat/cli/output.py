@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from botchat.errors import BotChatError, LimitReached
 from botchat.interfaces import Row
 
 if TYPE_CHECKING:
-    from botchat.judges.cascade import Escalations
-    from botchat.pipeline.agree import Compared
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import Spending
@@ -66,15 +64,6 @@ def spent(meter: Meter) -> Row:
     }
 
 
-def escalated(account: Escalations) -> str:
-    """What a cascade did, in words."""
-    parts = [f"{account.accepted} of {account.n} verdicts are the cheap judge's"]
-    parts += [f"{n} went on ({cause})" for cause, n in account.causes.items()]
-    if account.checked:
-        parts.append(f"of {account.checked} checked the strong judge agreed on {account.agreed}")
-    return "; ".join(parts)
-
-
 def say_plan(arguments: argparse.Namespace, planned: Sequence[Planned]) -> None:
     """Print one row for each model and level."""
     rows = [asdict(one) for one in planned]
@@ -98,21 +87,22 @@ def unanswered(n: int, what: str, meter: Meter) -> None:
 def say(
     arguments: argparse.Namespace,
     whole: Mapping[str, Any],
-    rows: Sequence[Mapping[str, Any]] | None = None,
+    *shown: str | Sequence[Mapping[str, Any]],
     meter: Meter | None = None,
-    lines: Iterable[str] = (),
 ) -> None:
-    """Print a result: one JSON object, or for people a table, what was spent, and lines.
+    """Print a result: one JSON object, or for people lines and tables, and what was spent.
 
-    The table is of ``rows``; by default of those in ``whole``, or of ``whole`` as its only row.
+    ``shown``: by default the table of the rows in ``whole``, or of ``whole`` as its only row.
     """
     if arguments.json:
         print_json({**whole, **(spent(meter) if meter else {})})
         return
-    print_table(whole.get("rows", [whole]) if rows is None else rows)
+    for part in shown or [whole.get("rows", [whole])]:
+        if isinstance(part, str):
+            print(part)
+        else:
+            print_table(part)
     if meter is not None and (line := spent_line(meter)):
-        print(line)
-    for line in lines:
         print(line)
 
 
@@ -235,20 +225,3 @@ def _duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
-
-
-def say_compared(
-    arguments: argparse.Namespace, found: Compared, meter: Meter | None = None
-) -> None:
-    """Print a comparison of judges."""
-    if arguments.json:
-        say(arguments, found.whole, meter=meter)
-        return
-    for part in found.tables:
-        print(f"{part.title}\n")
-        print_table(part.rows_for_people)
-        print(f"\n{part.note}\n" if part.note else "")
-    for line in found.lines:
-        print(line)
-    if meter is not None and (line := spent_line(meter)):
-        print(line)

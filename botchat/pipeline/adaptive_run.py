@@ -11,7 +11,7 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, Row, case_digest
-from botchat.pipeline.judge import Filing, Judged
+from botchat.pipeline.judge import Filing, StageResult
 from botchat.pipeline.run import Meter, Stops, work_through
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
@@ -137,7 +137,7 @@ class AdaptiveArena:
             design.state,
             self.settings.target or Target(),
             self.added,
-            self.filing.judged(),
+            self.filing.result(),
         )
 
     def _cases(self, asked: Asked) -> Iterator[Case]:
@@ -158,7 +158,7 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
     place = {name: i for i, name in enumerate(field.contestants) if name != added}
     number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
     rows = []
-    for judgment in filing.judgments:
+    for judgment in filing.have.values():
         one, two = (place.get(name) for name in judgment.contestants)
         seed, said = number.get(judgment.seed_id), field.protocol.result(judgment.verdict)
         if one is None or two is None or seed is None or said is None:
@@ -204,7 +204,7 @@ class AdaptiveResult:
     """What ``state.swaps`` and ``state.probability`` are about."""
     added: str | None
     """The model that was placed; pairs and comparisons are then those with it."""
-    judged: Judged
+    judged: StageResult
 
     @property
     def saved(self) -> float:
@@ -254,15 +254,10 @@ class AdaptiveResult:
 
     @property
     def json(self) -> Row:
-        """All of it but what a cascade did and how steady samples were, JSON-ready."""
-        state, judged = self.state, self.judged
+        """All of it."""
+        state = self.state
         return {
-            "protocol": judged.protocol,
-            "judge": judged.judge,
-            "cases": judged.cases,
-            "new": judged.new,
-            "unreadable": judged.unreadable,
-            "path": str(judged.path),
+            **self.judged.shown,
             "made": state.made,
             "population": state.population,
             "saved": round(self.saved, 4),
@@ -274,6 +269,7 @@ class AdaptiveResult:
             "warning": state.warning,
             "ratings": self.rows,
             "placed": self.placed,
+            **self.judged.account,
         }
 
     @property
@@ -303,8 +299,6 @@ class AdaptiveResult:
                     f"Warning: {self.added} is the {end} of all: nobody beyond it tells how far it "
                     "is from the others, so its rating may be further out than its error says"
                 )
-        if self.judged.stability:
-            said.append(f"{self.judged.protocol}: {self.judged.stability}")
         n_pairs = pairs(len(self.models), self.added)
         if target.swaps > _MANY * n_pairs and state.finished == "target reached":
             said.append(

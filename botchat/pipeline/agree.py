@@ -6,8 +6,9 @@ dialogue, is human.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -316,6 +317,15 @@ class Compared:
     out: Path | None
     """The folder written, if any."""
 
+    @property
+    def shown(self) -> Iterator[str | list[dict[str, str]]]:
+        """Lines, and rows of the tables, in the order in which people read them."""
+        for part in self.tables:
+            yield f"{part.title}\n"
+            yield part.rows_for_people
+            yield f"\n{part.note}\n" if part.note else ""
+        yield from self.lines
+
 
 @dataclass(frozen=True)
 class Options:
@@ -412,7 +422,8 @@ def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> 
     def mean(judge: str, figure: str) -> float | None:
         known = [getattr(paid[call], figure) for call in by_judge[judge] if call in paid]
         whole = None not in known and len(known) == len(by_judge[judge])
-        return sum(known) / len(judged[judge]) if whole else None
+        # Exactly rounded: the calls of a set are in no order.
+        return math.fsum(known) / len(judged[judge]) if whole else None
 
     return {
         name: {
