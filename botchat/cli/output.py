@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from botchat.errors import BotChatError, LimitReached
 from botchat.interfaces import Row
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import Spending
@@ -41,8 +43,16 @@ def spending_of(arguments: argparse.Namespace) -> Spending:
 
 @contextmanager
 def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
-    """`show_progress`; where a limit stops the run, print what it spent or found so far."""
-    with show_progress(by_steps=by_steps) as meter:
+    """A meter for a long step, shown as a line on stderr while that is a terminal.
+
+    Where a limit stops the run, print what it spent or found so far. ``by_steps``: draw the line
+    only when the meter is told of a step, and not from a thread of its own, beside which no process
+    is forked (`botchat.parallel`).
+    """
+    from botchat.pipeline.run import Meter
+
+    meter = Meter()
+    with _display(meter, by_steps) if sys.stderr.isatty() else nullcontext():
         try:
             yield meter
         except LimitReached as limit:
@@ -106,34 +116,21 @@ def say(
         print(line)
 
 
-@contextmanager
-def show_progress(*, by_steps: bool = False) -> Iterator[Meter]:
-    """A meter for a long step, shown as a line on stderr while that is a terminal.
-
-    ``by_steps``: draw the line only when the meter is told of a step. Otherwise a thread draws it
-    all the time, beside which no process is forked (`botchat.parallel`).
-    """
-    from botchat.pipeline.run import Meter
-
-    meter = Meter()
-    if not sys.stderr.isatty():
-        yield meter
-        return
+def _display(meter: Meter, by_steps: bool) -> Live:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(stderr=True)
-    with Live(
+    live = Live(
         get_renderable=lambda: Text(progress_text(meter), overflow="ellipsis", no_wrap=True),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
         auto_refresh=not by_steps,
         refresh_per_second=4,
-    ) as live:
-        if by_steps:
-            meter.watch = live.refresh
-        yield meter
+    )
+    if by_steps:
+        meter.watch = live.refresh
+    return live
 
 
 def progress_text(meter: Meter) -> str:

@@ -49,10 +49,9 @@ class AdaptiveArena:
             )
 
     async def run(self, stops: Stops, meter: Meter) -> AdaptiveResult:
-        """Ask until the target is reached or the budget used.
+        """Ask until the target is reached or the budget used; see ``stops`` for other ends.
 
-        It ends before that with whatever is in ``stops``, or at a batch with cases that got no
-        answer; run again, it goes on from there.
+        A batch with cases that got no answer ends it too; run again, it goes on from there.
         """
         design = self._design(self.settings)
         with self.filing:
@@ -68,8 +67,7 @@ class AdaptiveArena:
         """Let the judge answer what a run would ask, storing nothing.
 
         Results that are not stored are drawn: by the ratings of those that are, or with none by
-        models whose ratings have the standard deviation `SPREAD`. ``most``: as much as can be asked
-        in a run whose target is never reached.
+        models whose ratings have the standard deviation `SPREAD`. ``most``: all that may be asked.
         """
         if most and self.settings.budget is None:
             for case in self._all_cases():
@@ -110,8 +108,9 @@ class AdaptiveArena:
         answered = [one for one in said if one is not None and one.outcome not in UNANSWERED]
         if len(answered) < len(said):
             return None
+        # What cannot be read is None here, and nan in the array.
         found = [self.field.protocol.result(judgment.verdict) for judgment in answered]
-        return np.array([np.nan if one is None else one for one in found])
+        return np.array(found, dtype=np.float64)
 
     async def _foreseen(self, case: Case) -> float | None:
         """Result as stored, or as the ledger has it; ``None`` where it has to be asked for."""
@@ -186,8 +185,7 @@ _TOP = 5
 """Models that a line of progress names."""
 
 _MANY = 0.05
-"""Share of the pairs that a target had better not allow in the wrong order; of 14 models 2 are
-2 %."""
+"""Share of the pairs that a target had better not allow in the wrong order."""
 
 _WIDE = 1.96
 """Standard errors on each side of a 95 % interval."""
@@ -241,10 +239,7 @@ class AdaptiveResult:
 
     @property
     def placed(self) -> Row | None:
-        """The model that was added: its row, ``of`` how many, who is next ``above`` and ``below``.
-
-        ``None`` where none was added.
-        """
+        """The added model's row, ``of`` how many, and who is next ``above`` and ``below``."""
         if self.added is None:
             return None
         names = [None, *(row["model"] for row in self.rows), None]

@@ -3,7 +3,7 @@
 The logit of a comparison is t_i - t_j + sum over features of b z, where z is the difference of the
 two dialogues in a feature, first less second, in units of its usual size. The strengths t are
 ratings at equal style (as in length-controlled AlpacaEval, Dubois et al. 2024, and style control of
-Chatbot Arena). They never replace the ranking: style is part of what a model does.
+Chatbot Arena), shown beside the ranking.
 """
 
 from __future__ import annotations
@@ -42,12 +42,10 @@ _OWN_SHARE = 1e-6
 class StyleResult:
     """Ratings at equal style, and what each feature of style is worth.
 
-    ``adjusted``: the ratings; their intervals include the uncertainty of the coefficients.
-    ``scale``: root mean square difference of each feature in its own unit, shape (k,).
-    ``coefficient``: rating points for one ``scale`` more, and its ``std_error``, clustered as the
-    ratings are, shape (k,); nan for a feature without a coefficient. ``low``, ``high``: ends of its
-    interval.
-    ``warning``: what these comparisons cannot tell, one line or "".
+    ``adjusted``: the ratings. Of each feature, shape (k,): ``scale``: root mean square difference
+    in its own unit; ``coefficient``: rating points for one ``scale`` more, its clustered
+    ``std_error`` and the ends of its interval, or nan. ``warning``: what these comparisons cannot
+    tell, one line or "".
     """
 
     adjusted: BradleyTerryResult
@@ -69,11 +67,9 @@ def fit_style(
     """Maximum-likelihood ratings and coefficients, with a sandwich clustered by seed.
 
     ``differences``: of the k ``features`` in each comparison, first less second, shape (n, k).
-    A feature that never differs, differs only by model, or repeats earlier ones gets no
-    coefficient. Without a finite maximum, models get the ties of `bradley_terry.fit`, each feature
-    one at its usual difference if necessary, and intervals come from the curvature alone.
-    Raises `MissingError` if there is no comparison, ``ValueError`` for differences of another shape
-    or not finite.
+    A feature that models or earlier features explain gets no coefficient. Without a finite maximum,
+    models get the ties of `bradley_terry.fit`, each feature one at its usual difference if
+    necessary, and intervals come from the curvature alone. `MissingError`: there is no comparison.
     """
     settings = settings or BradleyTerrySettings()
     comparisons.need_some()
@@ -126,10 +122,7 @@ def fit_style(
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """Comparisons as a regression on m models (first less second) and k features.
-
-    Its matrix X, shape (n, m + k), is never made.
-    """
+    """A regression on m models (first less second) and k features; X, (n, m + k), is never made."""
 
     comparisons: Comparisons
     weight: Floats
@@ -157,8 +150,8 @@ class _Design:
     def curvature(self, parameters: Floats, ties: Floats) -> Floats:
         """Minus the Hessian of the log-likelihood, made invertible, shape (m + k, m + k).
 
-        ``ties``: 1 for each parameter with a tie, shape (m + k,). Without ties the models' level is
-        free: a constant added to the matrix fixes it alone.
+        ``ties``: 1 for each parameter with a tie, shape (m + k,); without, a constant added to the
+        matrix fixes the models' level.
         """
         m = len(self.comparisons.models)
         rate, own = score_rate(self.logits(parameters)), score_rate(parameters)
@@ -217,10 +210,7 @@ def _covariance(design: _Design, parameters: Floats, ties: Floats) -> tuple[Floa
 
 
 def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
-    """Parameters of greatest likelihood, the ties that keep them finite, and why features have any.
-
-    ``bounded``: whether the models alone have a finite maximum.
-    """
+    """Parameters of greatest likelihood, the ties that keep them finite, why features have any."""
     ties = np.zeros(len(design.comparisons.models) + design.style.shape[1])
     ties[: len(design.comparisons.models)] = not bounded
     found = _maximise(design, ties)
