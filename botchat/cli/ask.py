@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from botchat.cli.output import progress, say, say_plan, spending_of, unanswered, workspace_of
+from botchat.cli.output import progress, say, unanswered, workspace_of
 
 if TYPE_CHECKING:
     from botchat.interfaces import Row
@@ -31,12 +31,19 @@ def _ask(
     arguments: argparse.Namespace, request: _Request[Result_co]
 ) -> tuple[Result_co, Meter] | None:
     """Plan or run a request; ``None``: it was planned, and the plan is printed."""
+    from botchat.pipeline.session import Limits, Spending
+
     workspace = workspace_of(arguments)
     if arguments.plan:
-        say_plan(arguments, request.plan(workspace))
+        rows = [asdict(one) for one in request.plan(workspace)]
+        dollars = [row["cost_usd"] for row in rows]
+        costs = ["unknown price" if cost is None else f"${cost:,.4f}" for cost in dollars]
+        shown = [row | {"cost_usd": cost} for row, cost in zip(rows, costs, strict=True)]
+        say(arguments, {"rows": rows}, shown)
         return None
+    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     with progress(arguments) as meter:
-        return request.run(workspace, spending_of(arguments), meter), meter
+        return request.run(workspace, Spending(limits, arguments.batch), meter), meter
 
 
 def generate(arguments: argparse.Namespace) -> None:
@@ -125,13 +132,7 @@ def probe(arguments: argparse.Namespace) -> None:
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
-    whole = {
-        "judge": made.judge,
-        "rows": made.rows,
-        "untouched": made.untouched,
-        "signature": made.signature,
-        "path": str(made.path),
-    }
+    whole = {key: value for key, value in vars(made).items() if key != "unanswered"}
     say(arguments, whole, made.shown, made.signature, meter=meter)
     unanswered(made.unanswered, "verdicts", meter)
 

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,9 +19,7 @@ from botchat.interfaces import Row
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
-    from botchat.pipeline.session import Spending
     from botchat.workspace.folder import Workspace
 
 
@@ -31,14 +28,6 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     from botchat.workspace.folder import Workspace
 
     return Workspace(arguments.dir)
-
-
-def spending_of(arguments: argparse.Namespace) -> Spending:
-    """What the run may cost, and how its calls are sent."""
-    from botchat.pipeline.session import Limits, Spending
-
-    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
-    return Spending(limits, arguments.batch)
 
 
 @contextmanager
@@ -72,16 +61,6 @@ def spent(meter: Meter) -> Row:
         "tokens": meter.tokens,
         "cost_usd": None if meter.unpriced else meter.cost_usd,
     }
-
-
-def say_plan(arguments: argparse.Namespace, planned: Sequence[Planned]) -> None:
-    """Print one row for each model and level."""
-    rows = [asdict(one) for one in planned]
-    costs = [
-        "unknown price" if one.cost_usd is None else f"${one.cost_usd:,.4f}" for one in planned
-    ]
-    shown = [row | {"cost_usd": cost} for row, cost in zip(rows, costs, strict=True)]
-    say(arguments, {"rows": rows}, shown)
 
 
 def unanswered(n: int, what: str, meter: Meter) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -68,9 +69,7 @@ class Judging:
     def _asked(self, workspace: Workspace) -> Asked:
         """Everything that the protocol asks about the dialogues there are.
 
-        Raises:
-            ConfigError: N too small, or too few contestants.
-            MissingError: there is nothing to ask.
+        Raises `ConfigError`: N too small, too few contestants; `MissingError`: nothing to ask.
         """
         protocol = catalogue_of(workspace).named(self.protocol)
         seeds = workspace.seeds(self.seed_set)
@@ -299,7 +298,7 @@ def filing_of(
     return Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
 
 
-class Filing:
+class Filing(AbstractContextManager["Filing"]):
     """One judge's judgments in one protocol. Cases may be settled side by side."""
 
     def __init__(
@@ -323,11 +322,6 @@ class Filing:
         self._new = 0
         self._chosen = chosen
         self._file = files.Appender[Judgment](self.path)
-
-    def __enter__(self) -> Self:
-        """Open for new judgments."""
-        self._file.__enter__()
-        return self
 
     def __exit__(self, *raised: object) -> None:
         """Close the file; put it into canonical order unless something was raised."""
@@ -376,10 +370,7 @@ class Filing:
         return judgment
 
     def whole(self) -> None:
-        """Every case has been settled: remove the mark of those that an adaptive run chose.
-
-        So a file has the same bytes whether an adaptive run came first or not.
-        """
+        """All cases are settled: remove an adaptive run's mark, for the same bytes without one."""
         for key in self.asked:
             if self.have[key].chosen:
                 self.have[key] = msgspec.structs.replace(self.have[key], chosen="")

@@ -26,12 +26,12 @@ class Probed:
     """What `probe` found out about a judge."""
 
     judge: str
-    path: Path
     rows: Sequence[Mapping[str, Any]]
     """One row a fault; see `botchat.protocols.probe.detection`."""
     untouched: Mapping[str, Any]
     """False alarms on all dialogues as they are."""
     signature: str
+    path: Path
     unanswered: int
     """Verdicts that another run may still get."""
 

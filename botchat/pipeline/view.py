@@ -22,8 +22,6 @@ from botchat.workspace.ledger import Ledger, stats
 
 HOST = "127.0.0.1"
 
-_TYPES = {".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
-
 
 class Server(http.server.ThreadingHTTPServer):
     """Serves ``leaderboards/``, and the state of a set at ``/live`` and ``/``.
@@ -63,7 +61,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     server: Server
     extensions_map = {  # noqa: RUF012 (the base class has it so)
         **http.server.SimpleHTTPRequestHandler.extensions_map,
-        **_TYPES,
+        **{".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"},
     }
 
     def send_head(self) -> Any:
