@@ -97,13 +97,10 @@ def _add_commands(
             for flag in groups[entry] if isinstance(entry, str) else [entry]:
                 settings = {key: value for key, value in flag.items() if key != "flag"}
                 if "type" in settings:
-                    settings["type"] = _TYPES[settings["type"]]
+                    settings["type"] = {"int": int, "float": float, "path": Path}[settings["type"]]
                 one.add_argument(flag["flag"], **settings)
         if name == "judge":
             _list_protocols(one)
-
-
-_TYPES = {"int": int, "float": float, "path": Path}
 
 
 def _list_protocols(parser: argparse.ArgumentParser) -> None:

@@ -45,8 +45,6 @@ Files = Mapping[str, bytes]
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 
-_READ = (".csv", ".json", ".jsonl", ".txt")
-
 
 @dataclass(frozen=True)
 class Benching:
@@ -260,7 +258,7 @@ def _files(data: Path) -> dict[str, bytes]:
         return {
             path.relative_to(data).as_posix(): path.read_bytes()
             for path in sorted(data.rglob("*"))
-            if path.suffix.lower() in _READ and path.is_file()
+            if path.suffix.lower() in (".csv", ".json", ".jsonl", ".txt") and path.is_file()
         }
     except OSError as error:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from None

@@ -18,9 +18,8 @@ from botchat.ratings.comparisons import TIE, Comparisons, Flags, Floats, Indices
 
 _BATCH = 1 << 20
 """Numbers in a batch of pair tables (8 MB); fitting takes ten times that."""
-_MAX_STEPS = 100
-_STEP_TOLERANCE = 1e-10
-"""Logits; 2e-8 Elo."""
+MAX_STEPS, STEP_TOLERANCE = 100, 1e-10
+"""Of Newton's method; the tolerance in logits is 2e-8 Elo."""
 
 
 @dataclass(frozen=True)
@@ -271,13 +270,13 @@ def maximise(games: Floats, score: Floats, start: Floats | None = None) -> Float
     batch, m = games.shape[:2]
     ties = ~has_maximum(score)
     theta = np.zeros((batch, m)) if start is None else np.repeat(start, batch, axis=0)
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         rate = score_rate(theta[:, :, None] - theta[:, None, :])
         slope = (score - games * rate).sum(axis=2) - ties[:, None] * (score_rate(theta) - 0.5)
         step = np.linalg.solve(curvature(games, theta, ties), slope[:, :, None])[:, :, 0]
         change = np.ptp(step, axis=1)
         theta += (np.log1p(change) / np.maximum(change, 1e-300))[:, None] * step
-        if bool((change < _STEP_TOLERANCE).all()):
+        if bool((change < STEP_TOLERANCE).all()):
             break
     return theta
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.ratings.bradley_terry import (
+    MAX_STEPS,
+    STEP_TOLERANCE,
     BradleyTerryResult,
     BradleyTerrySettings,
     laplacian,
@@ -27,9 +29,6 @@ from botchat.ratings.bradley_terry import (
 )
 from botchat.ratings.comparisons import Comparisons, Flags, Floats
 
-_MAX_STEPS = 100
-_STEP_TOLERANCE = 1e-10
-"""Logits."""
 _RIDGE = 1e-11
 """Share of the curvature added to it, so that nearly decided comparisons can be inverted."""
 _LEAST_BEND = 1e-8
@@ -230,7 +229,7 @@ def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
 def _maximise(design: _Design, ties: Floats) -> Floats | None:
     """Parameters of greatest likelihood, or None; steps damped as in `bradley_terry.maximise`."""
     parameters = np.zeros(len(ties))
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         residual = design.comparisons.result - score_rate(design.logits(parameters))
         slope = design.slopes(design.weight * residual) - ties * (score_rate(parameters) - 0.5)
         try:
@@ -239,6 +238,6 @@ def _maximise(design: _Design, ties: Floats) -> Floats | None:
             return None
         change = max(np.abs(design.logits(step)).max(), np.abs(ties * step).max())
         parameters += (np.log1p(change) / max(change, 1e-300)) * step
-        if change < _STEP_TOLERANCE:
+        if change < STEP_TOLERANCE:
             return parameters
     return None

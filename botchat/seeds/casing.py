@@ -58,8 +58,6 @@ def true_case(text: str) -> str:
     return "".join(cased)
 
 
-# ------------------------------------------------------------------------------------ spacing
-
 _DATA = tomllib.loads(resources.files(__package__).joinpath("casing.toml").read_text("utf-8"))
 _FULL_WIDTH = str.maketrans(_DATA["full_width"])
 _SPACING = [(re.compile(pattern), replacement) for pattern, replacement in _DATA["spacing"]]
@@ -73,8 +71,6 @@ def _reread(match: re.Match[str]) -> str:
     except UnicodeDecodeError:
         return match.group()
 
-
-# ----------------------------------------------------------------------------------- capitals
 
 _Kind = Literal["plain", "joint", "code", "spelt", "proper", "phrase", "title", "name", "place"]
 """What a word is; ``joint`` is the ``and`` after a person's name."""

@@ -121,9 +121,6 @@ def mutual_digest(archive: Path | IO[bytes]) -> str:
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
-# ------------------------------------------------------------------------------------- datasets
-
-
 def _check_access(uri: str, name: str) -> None:
     """Ask the hub once, because `datasets` itself retries for half a minute."""
     from huggingface_hub import HfApi
@@ -190,9 +187,6 @@ def _split(
         raise ConfigError(f"{uri}: no split {name!r}; add one of @{', @'.join(names)}")
     for row in splits[name]:
         yield dict(row)
-
-
-# ------------------------------------------------------------------------------------- download
 
 
 def _matches(archive: Path | IO[bytes], digest: str) -> bool:

@@ -85,9 +85,6 @@ def from_xlsx(data: bytes, where: str) -> list[Seed]:
     return _seeds(filled, where)
 
 
-# ------------------------------------------------------------------------------- rows of a file
-
-
 class _Row(NamedTuple):
     place: str
     """``file:line`` or ``file row n``."""
@@ -160,9 +157,6 @@ def _json(text: str, place: str) -> object:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise DataError(f"{place}: {_shown(text)} is not JSON ({error}); correct it") from None
-
-
-# ----------------------------------------------------------------------------- rows to dialogues
 
 
 class _Part(NamedTuple):
