@@ -49,7 +49,7 @@ class AdaptiveArena:
             )
 
     async def run(self, stops: Stops, meter: Meter) -> AdaptiveResult:
-        """Ask until the target is reached or the budget used; see ``stops`` for other ends.
+        """Ask until the target is reached, the budget used, or something is in ``stops``.
 
         A batch with cases that got no answer ends it too; run again, it goes on from there.
         """

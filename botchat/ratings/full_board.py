@@ -75,7 +75,7 @@ class FullBoard:
 
 
 class Latent(NamedTuple):
-    """In logits; shape (m,); ``spread``, ``misfit``: standard deviation of strengths, of pairs."""
+    """Strengths, tie thresholds, shape (m,), standard deviations of strengths, of pairs; logits."""
 
     strength: Floats
     threshold: Floats

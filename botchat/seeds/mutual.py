@@ -42,7 +42,7 @@ _MIN_SHARED_WORDS = 5
 
 def is_mutual_item(name: str) -> bool:
     """Whether a file is ``test_<n>.txt``, alone or in a folder ``test``."""
-    # The other folder holds the same dialogues under the same names.
+    # A folder mutual_plus holds the same dialogues under the same names.
     return _ITEM.fullmatch(name) is not None and "mutual_plus" not in name.split("/")
 
 
