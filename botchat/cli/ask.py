@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from botchat.cli.output import (
-    escalated,
-    print_json,
-    print_table,
-    progress,
-    say,
-    say_compared,
-    say_plan,
-    spending_of,
-    spent,
-    spent_line,
-    unanswered,
-    workspace_of,
-)
-from botchat.interfaces import Row
+from botchat.cli.output import progress, say, unanswered, workspace_of
 
 if TYPE_CHECKING:
-    from botchat.pipeline.judge import Judged
+    from botchat.interfaces import Row
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import JudgeName, Spending
@@ -46,12 +31,19 @@ def _ask(
     arguments: argparse.Namespace, request: _Request[Result_co]
 ) -> tuple[Result_co, Meter] | None:
     """Plan or run a request; ``None``: it was planned, and the plan is printed."""
+    from botchat.pipeline.session import Limits, Spending
+
     workspace = workspace_of(arguments)
     if arguments.plan:
-        say_plan(arguments, request.plan(workspace))
+        rows = [asdict(one) for one in request.plan(workspace)]
+        dollars = [row["cost_usd"] for row in rows]
+        costs = ["unknown price" if cost is None else f"${cost:,.4f}" for cost in dollars]
+        shown = [row | {"cost_usd": cost} for row, cost in zip(rows, costs, strict=True)]
+        say(arguments, {"rows": rows}, shown)
         return None
+    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     with progress(arguments) as meter:
-        return request.run(workspace, spending_of(arguments), meter), meter
+        return request.run(workspace, Spending(limits, arguments.batch), meter), meter
 
 
 def generate(arguments: argparse.Namespace) -> None:
@@ -101,15 +93,10 @@ def judge(arguments: argparse.Namespace) -> None:
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
-    shown = ("protocol", "judge", "cases", "new", "unreadable", "path")
-    rows = [{key: getattr(one, key) for key in shown} for one in made]
-    whole = [row | about(one) for row, one in zip(rows, made, strict=True)]
-    lines = []
-    for one in made:
-        lines += [f"{one.protocol}: {escalated(one.escalations)}"] if one.escalations else []
-        lines += [f"{one.protocol}: {one.stability}"] if one.stability else []
-    say(arguments, {"rows": whole}, rows, meter, lines)
-    _complete(made, meter)
+    rows, lines = [one.shown for one in made], [line for one in made for line in one.lines]
+    whole = {"rows": [one.shown | one.account for one in made]}
+    say(arguments, whole, rows, *lines, meter=meter)
+    unanswered(sum(one.unanswered for one in made), "verdicts", meter)
 
 
 def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings) -> None:
@@ -130,18 +117,11 @@ def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings)
             print(PLANNED)
         return
     made, meter = asked
-    if arguments.json:
-        print_json({"rows": [one.json | about(one.judged) for one in made], **spent(meter)})
-    else:
-        for one in made:
-            print_table(one.shown)
-            print("\n".join(one.lines))
-            if one.judged.escalations:
-                print(escalated(one.judged.escalations))
-            print()
-        if line := spent_line(meter):
-            print(line)
-    _complete((one.judged for one in made), meter)
+    shown: list[str | list[Row]] = []
+    for one in made:
+        shown += [one.shown, *one.lines, *one.judged.lines, ""]
+    say(arguments, {"rows": [one.json for one in made]}, *shown, meter=meter)
+    unanswered(sum(one.judged.unanswered for one in made), "verdicts", meter)
 
 
 def probe(arguments: argparse.Namespace) -> None:
@@ -152,16 +132,8 @@ def probe(arguments: argparse.Namespace) -> None:
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
-    whole = {
-        "judge": made.judge,
-        "rows": made.rows,
-        "untouched": made.untouched,
-        "signature": made.signature,
-        "path": str(made.path),
-    }
-    say(arguments, {**whole, **spent(meter)}, made.shown, meter)
-    if not arguments.json:
-        print(made.signature)
+    whole = {key: value for key, value in vars(made).items() if key != "unanswered"}
+    say(arguments, whole, made.shown, made.signature, meter=meter)
     unanswered(made.unanswered, "verdicts", meter)
 
 
@@ -180,17 +152,8 @@ def bench(arguments: argparse.Namespace) -> None:
         Options(arguments.resamples, arguments.seed),
     )
     if (asked := _ask(arguments, request)) is not None:
-        say_compared(arguments, *asked)
-
-
-def about(judged: Judged) -> Row:
-    """What a cascade did, and how steady a judge is that was sampled, where there is such."""
-    found: dict[str, Any] = {"escalations": judged.escalations, "stability": judged.stability}
-    return {name: asdict(value) for name, value in found.items() if value}
-
-
-def _complete(made: Iterable[Judged], meter: Meter) -> None:
-    unanswered(sum(one.unanswered for one in made), "verdicts", meter)
+        made, meter = asked
+        say(arguments, made.whole, *made.shown, meter=meter)
 
 
 def _judge_of(arguments: argparse.Namespace) -> JudgeName:

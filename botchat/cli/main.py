@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, NoReturn
@@ -89,28 +89,18 @@ def _add_commands(
         one = added.add_parser(name, help=what, description=what)
         one.add_argument("--dir", type=Path, default=Path(), help="the workspace (this folder)")
         one.add_argument("--json", action="store_true", help="print one JSON object")
-        one.set_defaults(command=_function(command["run"]))
+        module, function = command["run"].split(".")
+        one.set_defaults(command=getattr(import_module(f"botchat.cli.{module}"), function))
         if "dir" in command:
             one.set_defaults(dir=Path(command["dir"]))
         for entry in command.get("flags", ()):
             for flag in groups[entry] if isinstance(entry, str) else [entry]:
                 settings = {key: value for key, value in flag.items() if key != "flag"}
                 if "type" in settings:
-                    settings["type"] = _TYPES[settings["type"]]
+                    settings["type"] = {"int": int, "float": float, "path": Path}[settings["type"]]
                 one.add_argument(flag["flag"], **settings)
         if name == "judge":
             _list_protocols(one)
-
-
-_TYPES = {"int": int, "float": float, "path": Path}
-
-
-def _function(place: str) -> Callable[[argparse.Namespace], None]:
-    module, name = place.split(".")
-    command: Callable[[argparse.Namespace], None] = getattr(
-        import_module(f"botchat.cli.{module}"), name
-    )
-    return command
 
 
 def _list_protocols(parser: argparse.ArgumentParser) -> None:

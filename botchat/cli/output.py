@@ -7,9 +7,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,11 +17,9 @@ from botchat.errors import BotChatError, LimitReached
 from botchat.interfaces import Row
 
 if TYPE_CHECKING:
-    from botchat.judges.cascade import Escalations
-    from botchat.pipeline.agree import Compared
-    from botchat.pipeline.plan import Planned
+    from rich.live import Live
+
     from botchat.pipeline.run import Meter
-    from botchat.pipeline.session import Spending
     from botchat.workspace.folder import Workspace
 
 
@@ -33,18 +30,18 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     return Workspace(arguments.dir)
 
 
-def spending_of(arguments: argparse.Namespace) -> Spending:
-    """What the run may cost, and how its calls are sent."""
-    from botchat.pipeline.session import Limits, Spending
-
-    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
-    return Spending(limits, arguments.batch)
-
-
 @contextmanager
 def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
-    """`show_progress`; where a limit stops the run, print what it spent or found so far."""
-    with show_progress(by_steps=by_steps) as meter:
+    """A meter for a long step, shown as a line on stderr while that is a terminal.
+
+    Where a limit stops the run, print what it spent or found so far. ``by_steps``: draw the line
+    only when the meter is told of a step, and not from a thread of its own, beside which no process
+    is forked (`botchat.parallel`).
+    """
+    from botchat.pipeline.run import Meter
+
+    meter = Meter()
+    with _display(meter, by_steps) if sys.stderr.isatty() else nullcontext():
         try:
             yield meter
         except LimitReached as limit:
@@ -66,25 +63,6 @@ def spent(meter: Meter) -> Row:
     }
 
 
-def escalated(account: Escalations) -> str:
-    """What a cascade did, in words."""
-    parts = [f"{account.accepted} of {account.n} verdicts are the cheap judge's"]
-    parts += [f"{n} went on ({cause})" for cause, n in account.causes.items()]
-    if account.checked:
-        parts.append(f"of {account.checked} checked the strong judge agreed on {account.agreed}")
-    return "; ".join(parts)
-
-
-def say_plan(arguments: argparse.Namespace, planned: Sequence[Planned]) -> None:
-    """Print one row for each model and level."""
-    rows = [asdict(one) for one in planned]
-    costs = [
-        "unknown price" if one.cost_usd is None else f"${one.cost_usd:,.4f}" for one in planned
-    ]
-    shown = [row | {"cost_usd": cost} for row, cost in zip(rows, costs, strict=True)]
-    say(arguments, {"rows": rows}, shown)
-
-
 def unanswered(n: int, what: str, meter: Meter) -> None:
     """End with an error where an endpoint left something unanswered, with the commonest reason."""
     if n:
@@ -98,52 +76,40 @@ def unanswered(n: int, what: str, meter: Meter) -> None:
 def say(
     arguments: argparse.Namespace,
     whole: Mapping[str, Any],
-    rows: Sequence[Mapping[str, Any]] | None = None,
+    *shown: str | Sequence[Mapping[str, Any]],
     meter: Meter | None = None,
-    lines: Iterable[str] = (),
 ) -> None:
-    """Print a result: one JSON object, or for people a table, what was spent, and lines.
+    """Print a result: one JSON object, or for people lines and tables, and what was spent.
 
-    The table is of ``rows``; by default of those in ``whole``, or of ``whole`` as its only row.
+    ``shown``: by default the table of the rows in ``whole``, or of ``whole`` as its only row.
     """
     if arguments.json:
         print_json({**whole, **(spent(meter) if meter else {})})
         return
-    print_table(whole.get("rows", [whole]) if rows is None else rows)
+    for part in shown or [whole.get("rows", [whole])]:
+        if isinstance(part, str):
+            print(part)
+        else:
+            print_table(part)
     if meter is not None and (line := spent_line(meter)):
         print(line)
-    for line in lines:
-        print(line)
 
 
-@contextmanager
-def show_progress(*, by_steps: bool = False) -> Iterator[Meter]:
-    """A meter for a long step, shown as a line on stderr while that is a terminal.
-
-    ``by_steps``: draw the line only when the meter is told of a step. Otherwise a thread draws it
-    all the time, beside which no process is forked (`botchat.parallel`).
-    """
-    from botchat.pipeline.run import Meter
-
-    meter = Meter()
-    if not sys.stderr.isatty():
-        yield meter
-        return
+def _display(meter: Meter, by_steps: bool) -> Live:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(stderr=True)
-    with Live(
+    live = Live(
         get_renderable=lambda: Text(progress_text(meter), overflow="ellipsis", no_wrap=True),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
         auto_refresh=not by_steps,
         refresh_per_second=4,
-    ) as live:
-        if by_steps:
-            meter.watch = live.refresh
-        yield meter
+    )
+    if by_steps:
+        meter.watch = live.refresh
+    return live
 
 
 def progress_text(meter: Meter) -> str:
@@ -235,20 +201,3 @@ def _duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
-
-
-def say_compared(
-    arguments: argparse.Namespace, found: Compared, meter: Meter | None = None
-) -> None:
-    """Print a comparison of judges."""
-    if arguments.json:
-        say(arguments, found.whole, meter=meter)
-        return
-    for part in found.tables:
-        print(f"{part.title}\n")
-        print_table(part.rows_for_people)
-        print(f"\n{part.note}\n" if part.note else "")
-    for line in found.lines:
-        print(line)
-    if meter is not None and (line := spent_line(meter)):
-        print(line)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.cli.output import progress, say, say_compared, workspace_of
+from botchat.cli.output import progress, say, workspace_of
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 
 if TYPE_CHECKING:
     from botchat.workspace.folder import Workspace
+    from botchat.workspace.ledger import Ledger
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -20,7 +23,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
     with progress(arguments) as meter:
         board = everything.demo(workspace_of(arguments), meter)
-    say(arguments, board.whole, board.rows, lines=board.lines)
+    say(arguments, board.whole, board.rows, *board.lines)
 
 
 def leaderboard(arguments: argparse.Namespace) -> None:
@@ -42,7 +45,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
             board = publishing.leaderboard(
                 workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
             )
-    say(arguments, board.whole, board.rows, lines=board.lines)
+    say(arguments, board.whole, board.rows, *board.lines)
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -65,9 +68,7 @@ def simulate(arguments: argparse.Namespace) -> None:
             seed=arguments.seed,
             meter=meter,
         )
-    say(arguments, {"rows": found.rows}, found.shown)
-    if not arguments.json:
-        print(found.note)
+    say(arguments, {"rows": found.rows}, found.shown, found.note)
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -98,9 +99,9 @@ def view(arguments: argparse.Namespace) -> None:
     import webbrowser
     from contextlib import suppress
 
-    from botchat.pipeline.view import serve
+    from botchat.pipeline.view import Server
 
-    server = serve(workspace_of(arguments), arguments.seeds, arguments.port)
+    server = Server(workspace_of(arguments), arguments.seeds, arguments.port)
     with server, suppress(KeyboardInterrupt):
         print(f"{server.url} (Ctrl-C ends it)", flush=True)
         if not arguments.no_browser:
@@ -123,7 +124,7 @@ def agree(arguments: argparse.Namespace) -> None:
         out=arguments.out,
         options=Options(arguments.resamples, arguments.seed),
     )
-    say_compared(arguments, found)
+    say(arguments, found.whole, *found.shown)
 
 
 def seeds_import(arguments: argparse.Namespace) -> None:
@@ -190,22 +191,39 @@ def models(arguments: argparse.Namespace) -> None:
 
 def ledger_stats(arguments: argparse.Namespace) -> None:
     """Show the ledger's accounts."""
-    from botchat.pipeline.ledger import stats_rows
+    from botchat.workspace.ledger import stats
 
-    say(arguments, {"rows": stats_rows(workspace_of(arguments))})
+    with _ledger(arguments) as ledger:
+        say(arguments, {"rows": [asdict(one) for one in stats(ledger)]})
 
 
 def ledger_export(arguments: argparse.Namespace) -> None:
     """Write the ledger to a file."""
-    from botchat.pipeline.ledger import export
+    from botchat.workspace.ledger import export
 
-    calls = export(workspace_of(arguments), arguments.file)
+    with _ledger(arguments) as ledger:
+        calls = export(ledger, arguments.file)
     say(arguments, {"path": arguments.file, "calls": calls})
 
 
 def ledger_import(arguments: argparse.Namespace) -> None:
     """Add an exported ledger."""
-    from botchat.pipeline.ledger import import_
+    from botchat.workspace.ledger import import_
 
-    added, known = import_(workspace_of(arguments), arguments.file)
-    say(arguments, {"path": arguments.file, "added": added, "known": known})
+    workspace, path = workspace_of(arguments), arguments.file
+    if not path.exists():
+        raise MissingError(f"no file {path}; make it with: botchat ledger export {path}")
+    with workspace.locked(), closing(workspace.ledger()) as ledger:
+        added, known = import_(ledger, path)
+    say(arguments, {"path": path, "added": added, "known": known})
+
+
+def _ledger(arguments: argparse.Namespace) -> closing[Ledger]:
+    from botchat.workspace.ledger import Ledger
+
+    workspace = workspace_of(arguments)
+    if not workspace.ledger_path.exists():
+        raise MissingError(
+            f"no ledger in {workspace.root}: no model has been called in this workspace yet"
+        )
+    return closing(Ledger(workspace.ledger_path, readonly=True))

@@ -99,6 +99,14 @@ class Escalations:
     agreed: int
     """Of these, the cases in which both judges agree."""
 
+    def __str__(self) -> str:
+        """In words."""
+        parts = [f"{self.accepted} of {self.n} verdicts are the cheap judge's"]
+        parts += [f"{n} went on ({cause})" for cause, n in self.causes.items()]
+        if self.checked:
+            parts.append(f"of {self.checked} checked the strong judge agreed on {self.agreed}")
+        return "; ".join(parts)
+
 
 def escalations(transcripts: Iterable[Sequence[Remark]]) -> Escalations:
     """Counted from the transcripts of a cascade's judgments."""

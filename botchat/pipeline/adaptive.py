@@ -1,14 +1,13 @@
 """Stage 2 adaptively: as much of the Arena as its ranking takes, each batch chosen by the verdicts.
 
-What is asked depends on the dialogues, the settings and the verdicts only. So there is no state to
-keep: a run that goes on asks the same questions again and finds the answers in the stage file. A
-case that the endpoint did not answer ends the run at its batch, because without its verdict the
-next batch would be another one.
+What is asked depends on dialogues, settings and verdicts only, so no state is kept: a run that goes
+on asks the same again and finds the answers in the stage file. A case without an answer ends the
+run at its batch, because the next batch depends on its verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,20 +17,14 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
-from botchat.pipeline.judge import (
-    Cases,
-    pairwise_contestants,
-    pairwise_turns,
-    pick,
-    too_short,
-)
+from botchat.pipeline.judge import at_each_n, filing_of, pairwise_contestants, pick, too_short
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, Target
-from botchat.records import Dialogue, Dialogues, Seed
+from botchat.records import Seed
 from botchat.workspace.folder import Workspace
 
 ADD_BUDGET = 400
@@ -50,8 +43,7 @@ _TARGET = {"gap": float, "swaps": int, "confidence": float}
 class Adaptive:
     """The request of ``botchat judge --adaptive``; see ``docs/adaptive.md``.
 
-    Judgments go to the stage files of the whole protocol, so a later whole run keeps them all. What
-    is judged already is not asked again.
+    Judgments go to the stage files of the whole protocol; what is in them is not asked again.
     """
 
     seed_set: str
@@ -60,8 +52,7 @@ class Adaptive:
     """When to stop. Default: at most 2 pairs more than 10 Elo apart in the wrong order, with 95 %
     confidence; with ``add`` after 400 comparisons."""
     add: str | None = None
-    """A model to place on the board that this judge's verdicts make of the others: only comparisons
-    with it are asked."""
+    """A model to place on this judge's board of the others; only pairs with it are asked."""
     models: tuple[str, ...] = ()
     """Contestants; empty: all there are, with ``add`` all that are on the board."""
     turns: tuple[int, ...] = ()
@@ -70,37 +61,93 @@ class Adaptive:
     """One that compares pairs of models."""
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
-        """What `run` would send.
-
-        Low and expected are what one simulated run asks (`AdaptiveArena.foresee`); high is all that
-        may be asked: the budget, or every comparison there is.
-        """
-        wanted = _Wanted.of(self, workspace)
+        """What `run` would send; see `PLANNED` and `AdaptiveArena.foresee`."""
+        seeds, arenas = self._resolved(workspace)
 
         async def walk(session: plan.PlanningSession, _length: Length) -> None:
             most = session.level == len(plan.LEVELS) - 1
-            for one in wanted.arenas(session.judge(self.judge)):
+            for one in arenas(session.judge(self.judge)):
                 await one.foresee(most=most)
 
-        return plan.plan(workspace, wanted.seeds, walk)
+        return plan.plan(workspace, seeds, walk)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
     ) -> list[AdaptiveResult]:
         """Judge as much as the ranking takes; one result for each N.
 
-        Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: a limit of the
-        run, from which the same request goes on.
+        Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: run it again.
         """
-        wanted = _Wanted.of(self, workspace)
+        seeds, arenas = self._resolved(workspace)
 
         async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
-            arenas = wanted.arenas(session.judge(self.judge))
+            wanted = arenas(session.judge(self.judge))
             # A target may be reached any time: only a budget is a total.
-            session.meter.begin("judge", (wanted.settings.budget or 0) * len(arenas))
-            return await together(one.run(stops, session.meter) for one in arenas)
+            session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
+            return await together(one.run(stops, session.meter) for one in wanted)
 
-        return in_session(workspace, wanted.seeds, spending, meter, ask)
+        return in_session(workspace, seeds, spending, meter, ask)
+
+    def _resolved(
+        self, workspace: Workspace
+    ) -> tuple[list[Seed], Callable[[Judge], list[AdaptiveArena]]]:
+        """The whole set, and what makes a judge's Arena at each N, with every name resolved."""
+        protocol = catalogue_of(workspace).named(self.protocol)
+        seeds, models = workspace.seeds(self.seed_set), self.models
+        named = pick(workspace, self.seed_set, seeds, models) if models else {}
+        added, asked = None, [*models]
+        if self.add is not None:
+            (added,) = pick(workspace, self.seed_set, seeds, [self.add])
+            asked = [*(models or workspace.all_dialogues(self.seed_set)), added]
+        found = pick(workspace, self.seed_set, seeds, asked)
+        contestants = pairwise_contestants(protocol, found, bool(asked))
+        by_default = AdaptiveSettings(target=None, budget=ADD_BUDGET) if added else None
+        settings = self.settings or by_default or AdaptiveSettings()
+
+        def at(n: int) -> Field | None:
+            whole = Field(protocol.at(n), seeds, contestants)
+            pairs = combinations(range(len(whole.contestants)), 2)
+            there = {whole.contestants[i] for p in pairs if len(whole.seeds_of(*p)) for i in p}
+            comparable = {name: contestants[name] for name in there}
+            return Field(whole.protocol, seeds, comparable) if there else None
+
+        fields = at_each_n(workspace, self.turns, at)
+
+        def no_board(answering: Judge, n: int | None) -> MissingError:
+            return MissingError(
+                f"no board of {answering.name} at N = {n} to add {added} to; judge the others "
+                f"first with: botchat judge {protocol.base} --seeds {self.seed_set} "
+                f"--judge {answering.name} --adaptive"
+            )
+
+        def arena(answering: Judge, field: Field) -> AdaptiveArena | None:
+            """``None``: there is no board to add to, and none was asked for by its N."""
+            n = field.protocol.n
+            filing = filing_of(workspace, self.seed_set, field.protocol, answering, "adaptive")
+            if added is None:
+                return AdaptiveArena(field, filing, settings, None, None)
+            known = known_comparisons(field, filing, added)
+            board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
+            if added not in field.contestants or not board:
+                if not self.turns:
+                    return None
+                raise too_short(n) if board else no_board(answering, n)
+            if missing := sorted({*named} - board - {added}):
+                raise MissingError(
+                    f"{answering.name} has not compared {', '.join(missing)} with the others at "
+                    f"N = {n}: judge them first, or leave them out of --model"
+                )
+            field = Field(field.protocol, seeds, {m: contestants[m] for m in (*board, added)})
+            known = known_comparisons(field, filing, added)
+            return AdaptiveArena(field, filing, settings, added, known)
+
+        def arenas(answering: Judge) -> list[AdaptiveArena]:
+            made = [arena(answering, field) for field in fields]
+            if found := [one for one in made if one is not None]:
+                return found
+            raise no_board(answering, fields[-1].protocol.n)
+
+        return seeds, arenas
 
 
 def adaptive_settings(
@@ -166,92 +213,3 @@ def read_target(text: str | None) -> Target:
         return Target(**found)  # type: ignore[arg-type]
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What is to be compared, as far as it is known without a judge."""
-
-    request: Adaptive
-    workspace: Workspace
-    protocols: list[Protocol]
-    """The protocol at each N at which two contestants can be compared."""
-    seeds: list[Seed]
-    contestants: Dialogues
-    settings: AdaptiveSettings
-    added: str | None
-    named: frozenset[str]
-    """Contestants asked for by name: they must be on the board that one is added to."""
-
-    @classmethod
-    def of(cls, request: Adaptive, workspace: Workspace) -> _Wanted:
-        """A request with its names resolved and its dialogues read."""
-        protocol = catalogue_of(workspace).named(request.protocol)
-        seeds, models = workspace.seeds(request.seed_set), request.models
-        named = frozenset(pick(workspace, request.seed_set, seeds, models) if models else ())
-        added, asked = None, [*models]
-        if request.add is not None:
-            (added,) = pick(workspace, request.seed_set, seeds, [request.add])
-            asked = [*(models or workspace.all_dialogues(request.seed_set)), added]
-        found = pick(workspace, request.seed_set, seeds, asked)
-        contestants = pairwise_contestants(protocol, found, bool(asked))
-        reached = []
-        for n in pairwise_turns(workspace, request.turns):
-            if len(_taking_part(protocol.at(n), seeds, contestants)) > 1:
-                reached.append(protocol.at(n))
-            elif request.turns:
-                raise too_short(n)
-        if not reached:
-            raise too_short()
-        by_default = AdaptiveSettings(target=None, budget=ADD_BUDGET) if added else None
-        settings = request.settings or by_default or AdaptiveSettings()
-        return cls(request, workspace, reached, seeds, contestants, settings, added, named)
-
-    def arenas(self, answering: Judge) -> list[AdaptiveArena]:
-        """One for each N; `MissingError` if there is no board to add to."""
-        made = (self._arena(answering, protocol) for protocol in self.protocols)
-        if found := [one for one in made if one is not None]:
-            return found
-        raise self._no_board(answering, self.protocols[-1])
-
-    def _arena(self, answering: Judge, protocol: Protocol) -> AdaptiveArena | None:
-        """``None``: there is no board to add to, and none was asked for by its N."""
-        contestants = _taking_part(protocol, self.seeds, self.contestants)
-        added, n = self.added, protocol.n
-        seed_set = self.request.seed_set
-        filing = Cases(protocol, ()).filing(self.workspace, seed_set, answering, "adaptive")
-        field = Field(protocol, self.seeds, contestants)
-        if added is None:
-            return AdaptiveArena(field, filing, self.settings, None, None)
-        known = known_comparisons(field, filing, added)
-        board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
-        if added not in contestants or not board:
-            if not self.request.turns:
-                return None
-            raise too_short(n) if board else self._no_board(answering, protocol)
-        if missing := sorted(self.named - board - {added}):
-            raise MissingError(
-                f"{answering.name} has not compared {', '.join(missing)} with the others at "
-                f"N = {n}: judge them first, or leave them out of --model"
-            )
-        kept = {name: contestants[name] for name in (*board, added)}
-        field = Field(protocol, self.seeds, kept)
-        known = known_comparisons(field, filing, added)
-        return AdaptiveArena(field, filing, self.settings, added, known)
-
-    def _no_board(self, answering: Judge, protocol: Protocol) -> MissingError:
-        return MissingError(
-            f"no board of {answering.name} at N = {protocol.n} to add {self.added} to; judge the "
-            f"others first with: botchat judge {protocol.base} --seeds {self.request.seed_set} "
-            f"--judge {answering.name} --adaptive"
-        )
-
-
-def _taking_part(
-    protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
-) -> dict[str, Mapping[str, Dialogue]]:
-    """Those who can be compared with another one."""
-    field = Field(protocol, seeds, contestants)
-    pairs = combinations(range(len(field.contestants)), 2)
-    there = {i for pair in pairs if len(field.seeds_of(*pair)) for i in pair}
-    return {field.contestants[i]: contestants[field.contestants[i]] for i in sorted(there)}

@@ -11,7 +11,7 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, Row, case_digest
-from botchat.pipeline.judge import Filing, Judged
+from botchat.pipeline.judge import Filing, StageResult
 from botchat.pipeline.run import Meter, Stops, work_through
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
@@ -49,10 +49,9 @@ class AdaptiveArena:
             )
 
     async def run(self, stops: Stops, meter: Meter) -> AdaptiveResult:
-        """Ask until the target is reached or the budget used.
+        """Ask until the target is reached, the budget used, or something is in ``stops``.
 
-        It ends before that with whatever is in ``stops``, or at a batch with cases that got no
-        answer; run again, it goes on from there.
+        A batch with cases that got no answer ends it too; run again, it goes on from there.
         """
         design = self._design(self.settings)
         with self.filing:
@@ -68,8 +67,7 @@ class AdaptiveArena:
         """Let the judge answer what a run would ask, storing nothing.
 
         Results that are not stored are drawn: by the ratings of those that are, or with none by
-        models whose ratings have the standard deviation `SPREAD`. ``most``: as much as can be asked
-        in a run whose target is never reached.
+        models whose ratings have the standard deviation `SPREAD`. ``most``: all that may be asked.
         """
         if most and self.settings.budget is None:
             for case in self._all_cases():
@@ -110,8 +108,9 @@ class AdaptiveArena:
         answered = [one for one in said if one is not None and one.outcome not in UNANSWERED]
         if len(answered) < len(said):
             return None
+        # What cannot be read is None here, and nan in the array.
         found = [self.field.protocol.result(judgment.verdict) for judgment in answered]
-        return np.array([np.nan if one is None else one for one in found])
+        return np.array(found, dtype=np.float64)
 
     async def _foreseen(self, case: Case) -> float | None:
         """Result as stored, or as the ledger has it; ``None`` where it has to be asked for."""
@@ -137,7 +136,7 @@ class AdaptiveArena:
             design.state,
             self.settings.target or Target(),
             self.added,
-            self.filing.judged(),
+            self.filing.result(),
         )
 
     def _cases(self, asked: Asked) -> Iterator[Case]:
@@ -158,7 +157,7 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
     place = {name: i for i, name in enumerate(field.contestants) if name != added}
     number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
     rows = []
-    for judgment in filing.judgments:
+    for judgment in filing.have.values():
         one, two = (place.get(name) for name in judgment.contestants)
         seed, said = number.get(judgment.seed_id), field.protocol.result(judgment.verdict)
         if one is None or two is None or seed is None or said is None:
@@ -186,8 +185,7 @@ _TOP = 5
 """Models that a line of progress names."""
 
 _MANY = 0.05
-"""Share of the pairs that a target had better not allow in the wrong order; of 14 models 2 are
-2 %."""
+"""Share of the pairs that a target had better not allow in the wrong order."""
 
 _WIDE = 1.96
 """Standard errors on each side of a 95 % interval."""
@@ -204,7 +202,7 @@ class AdaptiveResult:
     """What ``state.swaps`` and ``state.probability`` are about."""
     added: str | None
     """The model that was placed; pairs and comparisons are then those with it."""
-    judged: Judged
+    judged: StageResult
 
     @property
     def saved(self) -> float:
@@ -241,10 +239,7 @@ class AdaptiveResult:
 
     @property
     def placed(self) -> Row | None:
-        """The model that was added: its row, ``of`` how many, who is next ``above`` and ``below``.
-
-        ``None`` where none was added.
-        """
+        """The added model's row, ``of`` how many, and who is next ``above`` and ``below``."""
         if self.added is None:
             return None
         names = [None, *(row["model"] for row in self.rows), None]
@@ -254,15 +249,10 @@ class AdaptiveResult:
 
     @property
     def json(self) -> Row:
-        """All of it but what a cascade did and how steady samples were, JSON-ready."""
-        state, judged = self.state, self.judged
+        """All of it."""
+        state = self.state
         return {
-            "protocol": judged.protocol,
-            "judge": judged.judge,
-            "cases": judged.cases,
-            "new": judged.new,
-            "unreadable": judged.unreadable,
-            "path": str(judged.path),
+            **self.judged.shown,
             "made": state.made,
             "population": state.population,
             "saved": round(self.saved, 4),
@@ -274,6 +264,7 @@ class AdaptiveResult:
             "warning": state.warning,
             "ratings": self.rows,
             "placed": self.placed,
+            **self.judged.account,
         }
 
     @property
@@ -303,8 +294,6 @@ class AdaptiveResult:
                     f"Warning: {self.added} is the {end} of all: nobody beyond it tells how far it "
                     "is from the others, so its rating may be further out than its error says"
                 )
-        if self.judged.stability:
-            said.append(f"{self.judged.protocol}: {self.judged.stability}")
         n_pairs = pairs(len(self.models), self.added)
         if target.swaps > _MANY * n_pairs and state.finished == "target reached":
             said.append(

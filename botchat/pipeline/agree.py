@@ -1,13 +1,13 @@
 """Judges beside people and beside each other: stage files and CSV files in, tables and figures out.
 
-Where nobody was asked, GTEval and UniEval know the truth themselves: one side, or the whole
-dialogue, is human.
+GTEval and UniEval know the truth themselves: one side, or the whole dialogue, is human.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -50,19 +50,26 @@ def agree(
     """Compare judges with people, with what is known anyway, and with each other.
 
     Verdicts are those of CSV files (``item,first,second,judge,verdict``; beside a set, their items
-    are seeds) and of a set's stage files of one ``protocol``: ``arena-n16`` (any N), ``gteval`` or
-    ``unieval``. ``judges``: only these, and their controls. ``truth``: what the names of people
-    begin with; by default GTEval and UniEval know the truth themselves, else it is ``human`` where
-    there is such a name. ``out``: folder to write to, by default
+    are seeds) and of a set's stage files of one ``protocol``, such as ``arena-n16``. ``judges``:
+    only these, and their controls. ``truth``: what the names of people begin with; default: what is
+    known, else ``human``. ``out``: folder to write to; default
     ``leaderboards/<set>/agreement-<protocol>``, and none for CSV files alone.
-
-    Raises:
-        ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
     """
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
     annotations = [one for path in files for one in _annotations(path)]
-    stage = _stage(workspace, seed_set, protocol)
+    if seed_set is not None:
+        stages = _stages(read(workspace, seed_set))
+        if protocol is None or protocol not in stages:
+            raise ConfigError(
+                f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
+                f"{', '.join(stages) or 'nothing that judges can be compared on'}"
+            )
+        stage = stages[protocol]
+    elif protocol is not None:
+        raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
+    else:
+        stage = _Stage()
     known = list(dict.fromkeys([*(a.judge for a in annotations), *stage.judged]))
     kept = _chosen(workspace, known, judges, truth)
     found = _findings(
@@ -80,17 +87,13 @@ def agree(
 
 
 def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
-    """What `agree` finds of the judges of a set: protocol -> findings.
-
-    Protocols that fewer than two have judged, or people alone, are left out.
-    """
+    """Protocol -> what `agree` finds of a set's judges, where there are two, not all people."""
     compared = {}
     for name, stage in _stages(found).items():
-        names = list(stage.judged)
-        judges = [name for name in names if not is_person(name, HUMAN)]
+        judges = [name for name in stage.judged if not is_person(name, HUMAN)]
         truth_known = stage.protocol is not None and stage.protocol.knows_truth
-        if len(names) > 1 and (judges or truth_known):
-            compared[name] = _findings(workspace, stage, [], names)
+        if len(stage.judged) > 1 and (judges or truth_known):
+            compared[name] = _findings(workspace, stage, [], list(stage.judged))
     return compared
 
 
@@ -115,10 +118,7 @@ def _findings(
     truth: str | None = None,
     options: Options | None = None,
 ) -> Findings:
-    """Judges compared, by stage files and by ``annotations``; the rest as of `agree`.
-
-    ``known``: everybody who said something, also those who do not take part.
-    """
+    """Judges compared, by stage files and ``annotations``; ``known``: all who said something."""
     options = options or Options()
     protocol, judged, said = stage.protocol, dict(stage.judged), list(annotations)
     if protocol is not None:
@@ -184,20 +184,6 @@ def _annotations(path: Path) -> list[Annotation]:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     return read_csv(decoded(content, str(path)), str(path))
-
-
-def _stage(workspace: Workspace, seed_set: str | None, protocol: str | None) -> _Stage:
-    if seed_set is None:
-        if protocol is not None:
-            raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
-        return _Stage()
-    stages = _stages(read(workspace, seed_set))
-    if protocol is None or protocol not in stages:
-        raise ConfigError(
-            f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
-            f"{', '.join(stages) or 'nothing that judges can be compared on'}"
-        )
-    return stages[protocol]
 
 
 def _stages(found: Read) -> dict[str, _Stage]:
@@ -316,6 +302,15 @@ class Compared:
     out: Path | None
     """The folder written, if any."""
 
+    @property
+    def shown(self) -> Iterator[str | list[dict[str, str]]]:
+        """Lines, and rows of the tables, in the order in which people read them."""
+        for part in self.tables:
+            yield f"{part.title}\n"
+            yield part.rows_for_people
+            yield f"\n{part.note}\n" if part.note else ""
+        yield from self.lines
+
 
 @dataclass(frozen=True)
 class Options:
@@ -397,8 +392,8 @@ def with_controls(
 def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> dict[str, Row]:
     """Judge -> ``calls``, ``tokens``, ``usd`` and ``seconds`` of one verdict, from the ledger.
 
-    A call that several verdicts rest on counts once for each judge. ``None``: not known of every
-    call. Seconds are the sum of the calls' own, also where they were in flight together.
+    A call that several verdicts rest on counts once. ``None``: not known of every call. Seconds are
+    the sum of the calls' own, also where they were in flight together.
     """
     by_judge = {
         name: {call for judgment in made for call in judgment.calls}
@@ -412,7 +407,8 @@ def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> 
     def mean(judge: str, figure: str) -> float | None:
         known = [getattr(paid[call], figure) for call in by_judge[judge] if call in paid]
         whole = None not in known and len(known) == len(by_judge[judge])
-        return sum(known) / len(judged[judge]) if whole else None
+        # Exactly rounded: the calls of a set are in no order.
+        return math.fsum(known) / len(judged[judge]) if whole else None
 
     return {
         name: {
@@ -456,8 +452,7 @@ def method(workspace: Workspace, judge: str) -> tuple[str, str]:
 def own_name(workspace: Workspace, judge: str) -> str:
     """The contestant that a judge is itself: its model, where it has but one."""
     base = _bare(judge)
-    settings = panel_of(workspace, base)
-    if settings is not None:
+    if (settings := panel_of(workspace, base)) is not None:
         models = {member.model for member in settings.members if member.model}
         named = models.pop() if len(models) == 1 else ""
         base = base.partition("@")[2] or named or base

@@ -10,7 +10,7 @@ from botchat.pipeline.adaptive_run import AdaptiveResult
 from botchat.pipeline.agree import Compared, Options
 from botchat.pipeline.bench import Benching
 from botchat.pipeline.generate import Generated, Generating
-from botchat.pipeline.judge import Judged, Judging
+from botchat.pipeline.judge import Judging, StageResult
 from botchat.pipeline.probe import Probed, Probing
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Limits, Spending
@@ -50,7 +50,7 @@ def judge(
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
-) -> list[Judged]:
+) -> list[StageResult]:
     """Judge the dialogues of a set in one protocol; see `Judging`."""
     named = JudgeName(judge_name, judge_model, samples)
     request = Judging(seed_set, protocol, named, tuple(models), tuple(turns), control)

@@ -1,8 +1,7 @@
 """Benchmarks of judges: upstream's files in, a judge asked, the papers' tables out.
 
-A benchmark is judged like a seed set of its own, ``bench-faireval``: its judgments are stage files
-of the workspace and every call is in the ledger, so a run that was killed goes on where it was. The
-tables show every judge that has judged what is in the files.
+A benchmark is judged like a seed set of its own, ``bench-faireval``. The tables show every judge
+that has judged what is in the files.
 """
 
 from __future__ import annotations
@@ -48,8 +47,6 @@ Files = Mapping[str, bytes]
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 
-_READ = (".csv", ".json", ".jsonl", ".txt")
-
 
 @dataclass(frozen=True)
 class Benching:
@@ -66,17 +63,15 @@ class Benching:
     control: bool = False
     """Beside a panel, let a single judge vote that is asked as often."""
     out: Path | None = None
-    """Folder to write to; default ``leaderboards/bench-<benchmark>``, and none for recorded
-    discussions."""
+    """Folder to write to; default ``leaderboards/bench-<benchmark>``, none for recorded ones."""
     options: Options = field(default_factory=Options)
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
         if self.judge is None:
             raise ConfigError("--plan needs a judge; name one with --judge")
-        made = _made(self.benchmark, self.data)
-        name = f"bench-{self.benchmark}"
-        return Asked(name, (), self.judge, made.cases, self.control).plan(workspace)
+        cases = _made(self.benchmark, self.data).cases
+        return Asked(self._set, (), self.judge, cases, self.control).plan(workspace)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -90,15 +85,19 @@ class Benching:
                 )
             rows = mateval_records.mateval(_files(self.data), **asdict(self.options))
             return _correlated("mateval-recorded", rows, rows, self.options, self.out)
-        made, name = _made(self.benchmark, self.data), f"bench-{self.benchmark}"
+        made = _made(self.benchmark, self.data)
         if self.judge is not None:
-            asked = Asked(name, (), self.judge, made.cases, self.control)
+            asked = Asked(self._set, (), self.judge, made.cases, self.control)
             asked.run(workspace, spending, meter)
-        judged = {c.protocol.name: _judged(workspace, name, c) for c in made.cases}
+        judged = {c.protocol.name: _judged(workspace, self._set, c) for c in made.cases}
         if not any(judged.values()):
-            raise MissingError(f"nobody has judged {name} yet; name a judge with --judge")
-        out = self.out or workspace.out(name)
+            raise MissingError(f"nobody has judged {self._set} yet; name a judge with --judge")
+        out = self.out or workspace.out(self._set)
         return made.compared(_Answered(workspace, judged, self.options, out))
+
+    @property
+    def _set(self) -> str:
+        return f"bench-{self.benchmark}"
 
 
 @dataclass(frozen=True)
@@ -176,14 +175,10 @@ def _topicalchat(files: Files) -> _Benchmark:
     responses = answers.topical_chat(files)
 
     def compared(answered: _Answered) -> Compared:
-        ratings, costs = {}, {}
-        for aspect, protocol in answers.ASPECTS.items():
-            people = answers.aspect_labels(responses, aspect, PEOPLE)
-            ratings[aspect] = [*people, *scores.ratings(answered.all(protocol))]
-            costs[aspect] = answered.costs(protocol)
-        rows, pairs = _by_part(ratings, "aspect", answered.options)
-        rows = [row | costs[row["aspect"]][row["judge"]] for row in rows]
-        data = [[part, asdict(rating)] for part in ratings for rating in ratings[part]]
+        def ratings(aspect: str, judged: Sequence[Judgment]) -> list[Rating]:
+            return [*answers.aspect_labels(responses, aspect, PEOPLE), *scores.ratings(judged)]
+
+        data, rows, pairs = _by_part(answered, "aspect", answers.ASPECTS, ratings)
         return _correlated("topicalchat", data, rows, answered.options, answered.out, pairs=pairs)
 
     cases = [
@@ -197,16 +192,14 @@ def _mateval(files: Files) -> _Benchmark:
     told = stories.stories(files)
 
     def compared(answered: _Answered) -> Compared:
-        everything = answered.all(stories.STORIES)
-        ratings = {
-            code: [*stories.labels(told, code, PEOPLE), *stories.ratings(everything, code)]
-            for code in ERROR_TYPES
-        }
-        rows, pairs = _by_part(ratings, "error_type", answered.options)
-        costs = answered.costs(stories.STORIES)
-        rows = [{"strategy": row["judge"], **row, **costs[row["judge"]]} for row in rows]
-        rows.sort(key=lambda row: list(costs).index(row["judge"]))
-        data = [[part, asdict(rating)] for part in ratings for rating in ratings[part]]
+        def ratings(code: str, judged: Sequence[Judgment]) -> list[Rating]:
+            return [*stories.labels(told, code, PEOPLE), *stories.ratings(judged, code)]
+
+        parts = dict.fromkeys(ERROR_TYPES, stories.STORIES)
+        data, rows, pairs = _by_part(answered, "error_type", parts, ratings)
+        judges = list(answered.judged[stories.STORIES.name])
+        rows.sort(key=lambda row: judges.index(row["judge"]))
+        rows = [{"strategy": row["judge"], **row} for row in rows]
         return _correlated("mateval", data, rows, answered.options, answered.out, pairs=pairs)
 
     cases = Cases(stories.STORIES, [partial(stories.case, story) for story in told])
@@ -225,16 +218,22 @@ _IN_ORDER = ("consistency", "position_preference", "length_preference", "self_pr
 
 
 def _by_part(
-    ratings: Mapping[str, Sequence[Rating]], key: str, options: Options
-) -> tuple[list[Row], list[Row]]:
-    """Rows and pairs of `compare_scores` of every part of a benchmark, its name under ``key``."""
+    answered: _Answered,
+    key: str,
+    protocols: Mapping[str, Protocol],
+    ratings: Callable[[str, Sequence[Judgment]], list[Rating]],
+) -> tuple[list[Any], list[Row], list[Row]]:
+    """Ratings, and rows and pairs of `compare_scores`, of every part, its name under ``key``."""
+    data: list[Any] = []
     rows: list[Row] = []
     pairs: list[Row] = []
-    for part, given in ratings.items():
-        found = compare_scores(given, PEOPLE, **asdict(options))
-        rows += [{key: part, **row} for row in found.rows]
+    for part, protocol in protocols.items():
+        rated, costs = ratings(part, answered.all(protocol)), answered.costs(protocol)
+        found = compare_scores(rated, PEOPLE, **asdict(answered.options))
+        data += [[part, asdict(rating)] for rating in rated]
+        rows += [{key: part, **row, **costs[row["judge"]]} for row in found.rows]
         pairs += [{key: part, **row} for row in found.pairs]
-    return rows, pairs
+    return data, rows, pairs
 
 
 def _correlated(
@@ -261,7 +260,7 @@ def _files(data: Path) -> dict[str, bytes]:
         return {
             path.relative_to(data).as_posix(): path.read_bytes()
             for path in sorted(data.rglob("*"))
-            if path.suffix.lower() in _READ and path.is_file()
+            if path.suffix.lower() in (".csv", ".json", ".jsonl", ".txt") and path.is_file()
         }
     except OSError as error:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import Case, Judge, adapted
+from botchat.interfaces import Case, Judge, Row, adapted
 from botchat.judges.cascade import Escalations, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.models.self_chat import Length
@@ -33,6 +34,8 @@ from botchat.records import (
 )
 from botchat.workspace import config, files
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Judging:
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> list[Judged]:
+    ) -> list[StageResult]:
         """Ask and store; one result a protocol and N, and all again for the control.
 
         Raises as `botchat.pipeline.generate.Generating.run`.
@@ -66,25 +69,20 @@ class Judging:
     def _asked(self, workspace: Workspace) -> Asked:
         """Everything that the protocol asks about the dialogues there are.
 
-        Raises:
-            ConfigError: N too small, or too few contestants.
-            MissingError: there is nothing to ask.
+        Raises `ConfigError`: N too small, too few contestants; `MissingError`: nothing to ask.
         """
         protocol = catalogue_of(workspace).named(self.protocol)
         seeds = workspace.seeds(self.seed_set)
         contestants: Dialogues = pick(workspace, self.seed_set, seeds, self.models)
         if protocol.shows == "pair":
             compared = pairwise_contestants(protocol, contestants, bool(self.models))
-            asked = []
-            for n in pairwise_turns(workspace, self.turns):
+
+            def at(n: int) -> Cases | None:
                 at_n = protocol.at(n)
                 makers = list(at_n.cases(seeds, compared))
-                if makers:
-                    asked.append(Cases(at_n, makers))
-                elif self.turns:
-                    raise too_short(n)
-            if not asked:
-                raise too_short()
+                return Cases(at_n, makers) if makers else None
+
+            asked = at_each_n(workspace, self.turns, at)
             return Asked(self.seed_set, seeds, self.judge, asked, self.control)
         if self.turns:
             raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
@@ -93,8 +91,7 @@ class Judging:
                 raise ConfigError(
                     f"{protocol.title} compares models with human: name a model besides human"
                 )
-            human = {seed.id: human_dialogue(seed) for seed in seeds}
-            contestants = {**contestants, HUMAN: human}
+            contestants = {**contestants, HUMAN: _human(seeds)}
         makers = list(protocol.cases(seeds, contestants))
         if not makers and protocol.shows == "human":
             raise MissingError(
@@ -105,26 +102,11 @@ class Judging:
         return Asked(self.seed_set, seeds, self.judge, cases, self.control)
 
 
-@dataclass(frozen=True)
-class Cases:
-    """Every case of one protocol on a set, and what their judgments are signed with."""
+class Cases(NamedTuple):
+    """Every case of one protocol on a set."""
 
     protocol: Protocol
     make: Sequence[Callable[[], Case]]
-
-    def filing(
-        self, workspace: Workspace, seed_set: str, answering: Judge, chosen: str = ""
-    ) -> Filing:
-        """The stage file of a judge's answers, with their signature (DESIGN §4)."""
-        protocol = self.protocol
-        name = protocol.base if protocol.template else protocol.name.split("-")[0]
-        n = f"|n:{protocol.n}" if protocol.n else ""
-        signature = (
-            f"botchat:{VERSION}|{name}|set:{seed_set}{n}"
-            f"|judge:{answering.name}@{answering.digest}"
-            f"|prompt:{protocol.digest}|orders:{protocol.orders}"
-        )
-        return Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
 
 
 @dataclass(frozen=True)
@@ -143,7 +125,7 @@ class Asked:
 
         async def walk(session: Session, _length: Length) -> None:
             for answering, cases in product(session.judges(self.judge, self.control), self.cases):
-                filing = cases.filing(workspace, self.seed_set, answering)
+                filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
                 for make in cases.make:
                     case = make()
                     if filing.stored(case) is None:
@@ -153,35 +135,29 @@ class Asked:
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> list[Judged]:
+    ) -> list[StageResult]:
         """One result for each judge and protocol."""
 
-        async def ask(session: Session, stops: Stops) -> list[Judged]:
+        async def ask(session: Session, stops: Stops) -> list[StageResult]:
             answerers = session.judges(self.judge, self.control)
             n_cases = sum(len(cases.make) for cases in self.cases)
             session.meter.begin("judge", len(answerers) * n_cases)
-            return await together(
-                _settle(
-                    cases.filing(workspace, self.seed_set, answering), cases, stops, session.meter
-                )
-                for answering, cases in product(answerers, self.cases)
-            )
+
+            async def settle(answering: Judge, cases: Cases) -> StageResult:
+                with filing_of(workspace, self.seed_set, cases.protocol, answering) as filing:
+
+                    async def do(make: Callable[[], Case]) -> None:
+                        await filing.settle(make())
+                        session.meter.done += 1
+
+                    await work_through(cases.make, do, answering.parallel, stops, answering.name)
+                    if len(filing.asked) == len(cases.make):
+                        filing.whole()
+                return filing.result()
+
+            return await together(settle(*each) for each in product(answerers, self.cases))
 
         return in_session(workspace, self.seeds, spending, meter, ask)
-
-
-async def _settle(filing: Filing, cases: Cases, stops: Stops, meter: Meter) -> Judged:
-    answering = filing.answering
-    with filing:
-
-        async def do(make: Callable[[], Case]) -> None:
-            await filing.settle(make())
-            meter.done += 1
-
-        await work_through(cases.make, do, answering.parallel, stops, answering.name)
-        if filing.n_asked == len(cases.make):
-            filing.whole()
-    return filing.judged()
 
 
 def pick(
@@ -192,7 +168,7 @@ def pick(
     `MissingError` for a model without dialogues, or no dialogues at all.
     """
     generated = workspace.all_dialogues(seed_set)
-    human = {seed.id: human_dialogue(seed) for seed in seeds}
+    human = _human(seeds)
     if not generated:
         raise MissingError(
             f"no dialogues in {workspace.root / 'generations' / seed_set}; "
@@ -216,6 +192,10 @@ def pick(
     return found
 
 
+def _human(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
+    return {seed.id: human_dialogue(seed) for seed in seeds}
+
+
 def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: bool) -> Dialogues:
     """Who is compared in pairs, people only if ``chosen``; `ConfigError` for fewer than two."""
     found = {name: d for name, d in contestants.items() if chosen or name != HUMAN}
@@ -227,22 +207,32 @@ def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: boo
     return found
 
 
-def pairwise_turns(workspace: Workspace, turns: Collection[int]) -> list[int]:
-    """Each N of a pairwise protocol, asked for or of botchat.toml; `ConfigError` if below 3."""
-    found = list(dict.fromkeys(turns or workspace.config.arena.turns))
-    for n in found:
-        if n <= N_SEED:
-            raise ConfigError(
-                f"--turns {n}: the first {N_SEED} utterances are human in every dialogue, so at "
-                f"least {N_SEED + 1} are needed"
-            )
+def at_each_n(
+    workspace: Workspace, turns: Collection[int], at: Callable[[int], T | None]
+) -> list[T]:
+    """What there is to compare at each N of ``turns``, by default as far as there is any.
+
+    Raises `ConfigError` for an N below 3, `MissingError` where there is nothing.
+    """
+    asked = list(dict.fromkeys(turns or workspace.config.arena.turns))
+    if low := [n for n in asked if n <= N_SEED]:
+        raise ConfigError(
+            f"--turns {low[0]}: the first {N_SEED} utterances are human in every dialogue, so at "
+            f"least {N_SEED + 1} are needed"
+        )
+    found = []
+    for n in asked:
+        if (made := at(n)) is not None:
+            found.append(made)
+        elif turns:
+            raise too_short(n)
+    if not found:
+        raise MissingError("no two dialogues are long enough to compare; see --turns")
     return found
 
 
-def too_short(n: int | None = None) -> MissingError:
-    """Nothing can be compared at N = ``n``, or at any."""
-    if n is None:
-        return MissingError("no two dialogues are long enough to compare; see --turns")
+def too_short(n: int | None) -> MissingError:
+    """Nothing can be compared at N = ``n``."""
     return MissingError(
         f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
         f"least 4); generate with --turns {n}"
@@ -258,26 +248,57 @@ def full_name(name: str, workspace: Workspace) -> str:
 
 
 @dataclass(frozen=True)
-class Judged:
+class StageResult:
     """What a run made in one protocol."""
 
     protocol: str
     judge: str
-    path: Path
     cases: int
     """Cases that the dialogues allow; of an adaptive run, those asked."""
     new: int
     unreadable: int
     """Cases without a verdict, for whatever reason."""
+    path: Path
     unanswered: int
-    """Of these, the ones another run may still get an answer for."""
+    """Unreadable cases that another run may still get an answer for."""
     escalations: Escalations | None = None
     """What a cascade did with its cases."""
     stability: Stability | None = None
     """How far the answers of a judge that was sampled agree."""
 
+    @property
+    def shown(self) -> Row:
+        """As people read it."""
+        keys = ("protocol", "judge", "cases", "new", "unreadable", "path")
+        return {key: getattr(self, key) for key in keys}
 
-class Filing:
+    @property
+    def account(self) -> Row:
+        """``escalations`` and ``stability``, where there are such."""
+        found = {"escalations": self.escalations, "stability": self.stability}
+        return {key: value for key, value in found.items() if value is not None}
+
+    @property
+    def lines(self) -> list[str]:
+        """The same in words, a line each."""
+        return [f"{self.protocol}: {one}" for one in self.account.values()]
+
+
+def filing_of(
+    workspace: Workspace, seed_set: str, protocol: Protocol, answering: Judge, chosen: str = ""
+) -> Filing:
+    """The stage file of a judge's answers in a protocol, with their signature (DESIGN §4)."""
+    name = protocol.base if protocol.template else protocol.name.split("-")[0]
+    n = f"|n:{protocol.n}" if protocol.n else ""
+    signature = (
+        f"botchat:{VERSION}|{name}|set:{seed_set}{n}"
+        f"|judge:{answering.name}@{answering.digest}"
+        f"|prompt:{protocol.digest}|orders:{protocol.orders}"
+    )
+    return Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
+
+
+class Filing(AbstractContextManager["Filing"]):
     """One judge's judgments in one protocol. Cases may be settled side by side."""
 
     def __init__(
@@ -296,35 +317,26 @@ class Filing:
         self.protocol, self.answering, self._asked_as = protocol, answering, signature
         self.signature = self._sign()
         self.path = workspace.judgments_path(seed_set, protocol, answering.name)
-        self._have = workspace.judgments(self.path)
-        self._asked: list[tuple[str, tuple[str, ...]]] = []
+        self.have = workspace.judgments(self.path)
+        """All stored judgments, also of dialogues or settings that have changed."""
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
         self._new = 0
         self._chosen = chosen
         self._file = files.Appender[Judgment](self.path)
 
-    def __enter__(self) -> Self:
-        """Open for new judgments."""
-        self._file.__enter__()
-        return self
-
     def __exit__(self, *raised: object) -> None:
         """Close the file; put it into canonical order unless something was raised."""
         self._file.__exit__(None, None, None)
-        if raised[0] is None and self._have:
-            files.finish(self.path, self._have.values(), judgment_order)
+        if raised[0] is None and self.have:
+            files.finish(self.path, self.have.values(), judgment_order)
 
     def _sign(self) -> str:
         """The signature, with what endpoints have refused by now."""
         return self._asked_as + adapted(self.answering.models)
 
-    @property
-    def judgments(self) -> Iterable[Judgment]:
-        """All stored judgments, also of dialogues or settings that have changed."""
-        return self._have.values()
-
     def stored(self, case: Case) -> Judgment | None:
         """The stored judgment of this case, if it is final."""
-        found = self._have.get((case.seed_id, case.contestants))
+        found = self.have.get((case.seed_id, case.contestants))
         return found if found is not None and self.holds(found, case.digest) else None
 
     def holds(self, judgment: Judgment, digest: str) -> bool:
@@ -358,36 +370,28 @@ class Filing:
                 confidence=msgspec.UNSET if answer.confidence is None else answer.confidence,
             )
             self._file.append(judgment)
-            self._have[judgment_key(judgment)] = judgment
+            self.have[judgment_key(judgment)] = judgment
             self._new += 1
-        self._asked.append(judgment_key(judgment))
+        self.asked.append(judgment_key(judgment))
         return judgment
 
-    @property
-    def n_asked(self) -> int:
-        """Cases settled."""
-        return len(self._asked)
-
     def whole(self) -> None:
-        """Every case has been settled: remove the mark of those that an adaptive run chose.
+        """All cases are settled: remove an adaptive run's mark, for the same bytes without one."""
+        for key in self.asked:
+            if self.have[key].chosen:
+                self.have[key] = msgspec.structs.replace(self.have[key], chosen="")
 
-        So a file has the same bytes whether an adaptive run came first or not.
-        """
-        for key in self._asked:
-            if self._have[key].chosen:
-                self._have[key] = msgspec.structs.replace(self._have[key], chosen="")
-
-    def judged(self) -> Judged:
+    def result(self) -> StageResult:
         """What was asked and answered."""
-        found = [self._have[key] for key in self._asked]
+        found = [self.have[key] for key in self.asked]
         account = escalations(judgment.transcript for judgment in found)
-        return Judged(
+        return StageResult(
             protocol=self.protocol,
             judge=self.answering.name,
-            path=self.path,
             cases=len(found),
             new=self._new,
             unreadable=sum(judgment.verdict is None for judgment in found),
+            path=self.path,
             unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
             escalations=account if account.n else None,
             stability=stability(judgment.transcript for judgment in found),

@@ -1,7 +1,6 @@
 """``botchat probe`` on a workspace: faults planted in human dialogues, asked like any other case.
 
-Judgments go to ``judgments/<set>/probe/unieval/``: the contestant is the fault, or ``human`` for
-the dialogue as it is.
+The contestant is the fault, or ``human`` for the dialogue as it is.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ class Probed:
     """What `probe` found out about a judge."""
 
     judge: str
-    path: Path
     rows: Sequence[Mapping[str, Any]]
     """One row a fault; see `botchat.protocols.probe.detection`."""
     untouched: Mapping[str, Any]
     """False alarms on all dialogues as they are."""
     signature: str
+    path: Path
     unanswered: int
     """Verdicts that another run may still get."""
 
@@ -71,11 +70,7 @@ class Probing:
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
     ) -> Probed:
-        """Plant, ask and count.
-
-        Raises:
-            MissingError: no such set, or none of its dialogues goes on behind the ChatSEED.
-        """
+        """Plant, ask and count; `MissingError` where no dialogue goes on behind the ChatSEED."""
         asked, seeds, planted = self._planted(workspace)
         (judged,) = asked.run(workspace, spending, meter)
         made = workspace.judgments(judged.path)

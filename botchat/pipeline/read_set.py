@@ -109,11 +109,8 @@ def read(
     """A set with the judgments of some judges, by default of all.
 
     ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory.
-    ``for_boards``: measure the dialogues, which every board needs.
-
-    Raises:
-        MissingError: no judgments, or none by a judge that is named.
-        DataError: a line that is no judgment, or a verdict that the protocol does not offer.
+    ``for_boards``: measure the dialogues. Raises `MissingError`: no judgments, or none by a judge
+    that is named; `DataError`: a line that is no judgment, a verdict that cannot be.
     """
     seeds = workspace.seeds(seed_set)
     files = workspace.judgment_files(seed_set)
@@ -198,10 +195,7 @@ def read(
 
 
 def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Judgment]], int]:
-    """The judgments of the dialogues as they are now, and how many are of others.
-
-    Judgments of a contestant or seed that is not there any more are neither.
-    """
+    """The judgments of the dialogues as they are now, and how many are of earlier ones."""
     kept: dict[str, list[Judgment]] = {}
     stale = 0
     for protocol, judgments in judged.items():
@@ -220,12 +214,9 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
     return kept, stale
 
 
-MOST = 9_000
-"""Dialogues up to which all are measured, as of a board of the paper's size. Of more, some."""
-
-SAMPLE = 6_000
-"""How many: the same seeds of every contestant, spread evenly; of 15 contestants 400 each and of 48
-125, which give a share with a standard error below 2.5 and 4.5 points."""
+MOST, SAMPLE = 9_000, 6_000
+"""Dialogues up to which all are measured, and how many of more: the same seeds of every contestant,
+of 15 contestants 400 each and of 48 125: a share's standard error is below 2.5 and 4.5 points."""
 
 _SECONDS_A_DIALOGUE = 1.5e-4
 _SECONDS_A_MB = 4e-3
@@ -238,27 +229,18 @@ def survey_tasks(
 ) -> tuple[Thresholds, int, dict[str, Callable[[], Measured]]]:
     """Tasks that measure every contestant's dialogues, of a large set those on some of its seeds.
 
-    ``dialogues``: contestant -> seed id -> dialogue, ``human`` among them. ``turns``: each N that
-    pairs were judged at. Returns thresholds from the seeds, the number of seeds measured, and
-    contestant -> task.
+    ``turns``: each N that pairs were judged at. Returns thresholds from the seeds, the number of
+    seeds measured, and contestant -> task.
     """
     everything = sum(map(len, dialogues.values()))
     n = len(seeds) if everything <= MOST else min(len(seeds), max(1, SAMPLE // len(dialogues)))
     chosen = {seeds[i * len(seeds) // n].id for i in range(n)}
     thresholds = fit_thresholds(seed.utterances for seed in seeds)
-    return (
-        thresholds,
-        n,
-        {
-            name: partial(
-                measure_all,
-                {seed_id: d.utterances for seed_id, d in by_seed.items() if seed_id in chosen},
-                thresholds,
-                tuple(turns),
-            )
-            for name, by_seed in dialogues.items()
-        },
-    )
+    tasks: dict[str, Callable[[], Measured]] = {}
+    for name, by_seed in dialogues.items():
+        texts = {seed_id: d.utterances for seed_id, d in by_seed.items() if seed_id in chosen}
+        tasks[name] = partial(measure_all, texts, thresholds, tuple(turns))
+    return thresholds, n, tasks
 
 
 def read_columns(path: Path, protocol: Protocol) -> Verdicts:

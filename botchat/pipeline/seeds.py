@@ -31,12 +31,7 @@ _TABLES = {
 
 
 def import_seeds(workspace: Workspace, source: str, name: str) -> Path:
-    """Store what ``source`` holds as the seed set ``name``; return the file.
-
-    Raises:
-        ConfigError: ``name`` is the built-in set's.
-        LockedError: another process writes to the workspace; and as `read_source`.
-    """
+    """Store what ``source`` holds as the seed set ``name``; return the file. See `read_source`."""
     if name == SAMPLE:
         raise ConfigError(
             f"--name {SAMPLE}: that is the built-in set, which this one would hide; choose another"
@@ -49,13 +44,9 @@ def import_seeds(workspace: Workspace, source: str, name: str) -> Path:
 
 
 def read_source(source: str, cache_dir: Path) -> list[Seed]:
-    """Read the seeds that ``source`` names, one of `ACCEPTED`.
+    """The seeds that ``source`` names, one of `ACCEPTED`; ``cache_dir``: for what is downloaded.
 
-    Archives are not unpacked to disk. ``cache_dir`` keeps what ``mutual`` downloads.
-
-    Raises:
-        ConfigError: not a source, or it does not exist.
-        DataError: what is there cannot be read; see `botchat.seeds` and `botchat.seeds.hub`.
+    Raises `ConfigError`: not a source, or it does not exist; `DataError`: it cannot be read.
     """
     if source == "mutual":
         return _from_zip(hub.fetch_mutual(cache_dir))
@@ -63,7 +54,10 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         return from_rows(hub.load_rows(source), source)
     path = Path(source).expanduser()
     if path.is_dir():
-        return from_mutual(_folder_items(path), str(path))
+        found = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
+        names = filter(is_mutual_item, found)
+        items = {name: _bytes(found[name], hub.MAX_ITEM_BYTES) for name in names}
+        return from_mutual(items, str(path))
     kind = path.suffix.lower()
     if kind not in {".zip", *_TABLES}:
         fault = "is none of these" if path.exists() else "does not exist and is none of these"
@@ -87,15 +81,6 @@ def _from_zip(path: Path) -> list[Seed]:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     return from_mutual(items, str(path))
-
-
-def _folder_items(folder: Path) -> dict[str, bytes]:
-    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("test_*.txt")}
-    return {
-        name: _bytes(file, hub.MAX_ITEM_BYTES)
-        for name, file in files.items()
-        if is_mutual_item(name)
-    }
 
 
 def _bytes(path: Path, limit: int) -> bytes:

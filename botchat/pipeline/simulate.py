@@ -1,7 +1,4 @@
-"""``botchat simulate``: what the Arena would have cost, had only a part of it been asked.
-
-Every run has a random stream of its own, so that the number of processes changes no digit.
-"""
+"""``botchat simulate``: what the Arena would have cost, had only a part of it been asked."""
 
 from __future__ import annotations
 
@@ -45,12 +42,7 @@ class Simulated:
     """What each design came to."""
 
     rows: Sequence[Row]
-    """A design each: ``design`` (``full``, ``adaptive``, ``uniform``), ``budget`` (None: until the
-    target), ``added`` (the model that was placed), ``runs``; ``calls_mean``, ``calls_std``,
-    ``share`` of all; ``success``: share of runs with at most ``swaps`` pairs more than ``gap`` Elo
-    apart in the wrong order, beside the full board's Bradley-Terry, with its 95 % interval
-    ``success_low``, ``success_high``; ``success_elo``: beside its Elo; ``stated``: mean probability
-    of success that the runs themselves gave; ``swaps_mean``; ``kendall_mean``."""
+    """A design each, with the columns of ``docs/scale.md``."""
     note: str
 
     @property
@@ -92,15 +84,11 @@ def simulate(
 ) -> Simulated:
     """Run designs on a rate table or a finished Arena, and compare them with all of it.
 
-    The board is either the Arena of ``seed_set`` in the workspace, by ``judge`` at N = ``turns``
-    (both may be left out where there is only one), or the table ``rates`` of
-    ``leaderboard --pairwise-rates``, each pair of which stands for ``per_pair`` comparisons
-    (default: the paper's 444). Each design runs ``runs`` times until ``target``, and to each of
+    The board is either the Arena of ``seed_set``, by ``judge`` at N = ``turns`` (default: the only
+    one), or the table ``rates`` of ``leaderboard --pairwise-rates``, each pair of which stands for
+    ``per_pair`` comparisons (444). Each design runs ``runs`` times until ``target``, and to each of
     ``budgets`` comparisons. With ``add`` a model, or with ``all`` each in turn, is placed on the
-    board of the others instead, to ``budgets`` (default 400).
-
-    Raises:
-        ConfigError, MissingError, DataError: what cannot be used, is not there or not readable.
+    board of the others instead, to ``budgets`` (400).
     """
     target, meter = target or Target(), meter or Meter()
     if runs < 1:

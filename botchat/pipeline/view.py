@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.server
 import io
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -14,27 +14,28 @@ from urllib.parse import quote
 import msgspec
 
 from botchat.errors import BotChatError, MissingError
-from botchat.pipeline.ledger import stats_rows
 from botchat.pipeline.session import catalogue_of
 from botchat.records import Dialogue, Judgment
 from botchat.report.live import Calls, Progress, State, policy, render
 from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger, stats
 
 HOST = "127.0.0.1"
-
-_TYPES = {".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 class Server(http.server.ThreadingHTTPServer):
     """Serves ``leaderboards/``, and the state of a set at ``/live`` and ``/``.
 
-    Raises `BotChatError` if the port is taken.
+    Raises `MissingError` if there is no such set, `BotChatError` if the port is taken.
     """
 
     daemon_threads = True
 
     def __init__(self, workspace: Workspace, seed_set: str, port: int = 0) -> None:
         """Listen on loopback; port 0 takes a free one."""
+        if seed_set not in workspace.seed_sets():
+            known = ", ".join(workspace.seed_sets()) or "none"
+            raise MissingError(f"no seed set {seed_set!r} in {workspace.root} (there are: {known})")
         self.workspace = workspace
         self.seed_set = seed_set
         folder = workspace.root / "leaderboards"
@@ -54,21 +55,13 @@ class Server(http.server.ThreadingHTTPServer):
         return f"{root}{quote(self.seed_set)}/" if still else f"{root}live"
 
 
-def serve(workspace: Workspace, seed_set: str, port: int = 0) -> Server:
-    """A server that is ready to run (``serve_forever``); `MissingError` if there is no such set."""
-    if seed_set not in workspace.seed_sets():
-        known = ", ".join(workspace.seed_sets()) or "none"
-        raise MissingError(f"no seed set {seed_set!r} in {workspace.root} (there are: {known})")
-    return Server(workspace, seed_set, port)
-
-
 class _Handler(http.server.SimpleHTTPRequestHandler):
     """Files and the live page, to this machine's own browser only."""
 
     server: Server
     extensions_map = {  # noqa: RUF012 (the base class has it so)
         **http.server.SimpleHTTPRequestHandler.extensions_map,
-        **_TYPES,
+        **{".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"},
     }
 
     def send_head(self) -> Any:
@@ -177,22 +170,21 @@ def _last(path: Path, kind: type[Record]) -> list[Record]:
 
 
 def _calls(workspace: Workspace) -> list[Calls]:
-    try:
-        rows = stats_rows(workspace)
-    except MissingError:
+    if not workspace.ledger_path.exists():
         return []
-    return [
-        Calls(
-            row["model"],
-            row["stage"],
-            row["calls"],
-            row["prompt_tokens"] + row["completion_tokens"],
-            row["cost_usd"] or 0.0,
-            row["unpriced_calls"],
-            ", ".join(f"{number:,} {what}" for what, number in row["outcomes"].items()),
-        )
-        for row in rows
-    ]
+    with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
+        return [
+            Calls(
+                of.model,
+                of.stage,
+                of.calls,
+                of.prompt_tokens + of.completion_tokens,
+                of.cost_usd or 0.0,
+                of.unpriced_calls,
+                ", ".join(f"{number:,} {what}" for what, number in of.outcomes.items()),
+            )
+            for of in stats(ledger)
+        ]
 
 
 def _lines(path: Path) -> int:

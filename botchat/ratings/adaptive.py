@@ -1,9 +1,8 @@
 """The adaptive Arena: which comparisons to make next, and when to stop.
 
-Every pair of models gets a few comparisons; then the pairs that are most informative about probably
-wrong orders get more. It stops when draws from the posterior of the full board's ratings
-(`botchat.ratings.full_board`) hold the `Target`. What is asked depends only on the models, their
-seeds, the settings and the results told.
+Every pair of models gets a few comparisons, then those that say most about probably wrong orders
+get more, until draws from the posterior of the full board's ratings (`botchat.ratings.full_board`)
+hold the `Target`. What is asked depends on models, seeds, settings and the results told only.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ _CHUNK, _MOST_DRAWN, _LEAST_DRAWS = 1 << 22, 1 << 25, 200
 
 @dataclass(frozen=True)
 class Target:
-    """At most ``swaps`` pairs more than ``gap`` Elo apart in the wrong order, at ``confidence``.
-
-    Raises `ConfigError` for values out of range.
-    """
+    """At most ``swaps`` pairs more than ``gap`` Elo apart in the wrong order, at ``confidence``."""
 
     gap: float = 10.0
     swaps: int = 2
@@ -61,15 +57,13 @@ class Target:
 
 @dataclass(frozen=True)
 class AdaptiveSettings:
-    """How comparisons are chosen.
+    """How comparisons are chosen; `ConfigError` for values out of range.
 
-    ``target``: when to stop; None: when the budget is used. ``budget``: comparisons in all, with
-    those of earlier runs. ``design``: ``uniform`` asks pairs in turn, with the same target.
-    ``first``: comparisons of each pair at the start, at most 60 a model. ``batch``: comparisons
-    asked at once; None: 1/80 of those made, at least 50. ``uniform``: share of the later ones that
-    go to pairs in turn. ``audits``: share that shows a seed in its other order. ``draws``: from the
-    posterior.
-    Raises `ConfigError` for values out of range.
+    ``target``: when to stop; None: when the ``budget`` is used, which counts earlier runs too.
+    ``design``: ``uniform`` asks pairs in turn. ``first``: comparisons of each pair at the start, at
+    most 60 a model. ``batch``: comparisons asked at once; None: 1/80 of those made, at least 50.
+    ``uniform``: share of the later ones that go to pairs in turn. ``audits``: share that shows a
+    seed in its other order. ``draws``: from the posterior.
     """
 
     target: Target | None = Target()
@@ -112,11 +106,10 @@ class Asked:
 class State:
     """What is known so far.
 
-    ``made``: comparisons, with those of earlier runs and unreadable ones. ``population``: those of
-    the full board. ``rating``, ``error``: estimated Elo (mean 1000) and its standard error, shape
-    (m,). ``swaps``: upper bound, at the wanted confidence, of the pairs more than ``gap`` apart in
-    the wrong order. ``probability``: that the target holds. ``finished``, ``warning``: why it
-    stopped, and what the ratings cannot tell; one line or "".
+    ``made``: comparisons, unreadable ones too, of ``population`` on the full board. ``rating``,
+    ``error``: estimated Elo (mean 1000) and its standard error, shape (m,). ``swaps``: upper bound,
+    at the wanted confidence, of pairs in the wrong order. ``probability``: that the target holds.
+    ``finished``, ``warning``: why it stopped, what the ratings cannot tell; one line or "".
     """
 
     made: int
@@ -130,10 +123,7 @@ class State:
 
 
 class AdaptiveDesign:
-    """Call `ask`, make the comparisons and call `tell`, until `ask` returns None.
-
-    Continue an earlier run by telling its stored results: what is asked is the same again.
-    """
+    """Call `ask`, make the comparisons and call `tell`, until `ask` returns None."""
 
     def __init__(
         self,
@@ -145,11 +135,10 @@ class AdaptiveDesign:
     ) -> None:
         """Nothing asked yet.
 
-        ``seeds_of``: (i, j) with i < j -> numbers of the seeds on which the two models can be
-        compared. ``added``: index of a model to add to a board: only pairs with it are asked and
-        counted. ``known``: comparisons of the others, then; their ``cluster`` numbers the seeds.
-        Raises `ConfigError` for fewer than two models, or some without a seed in common with the
-        others; ``ValueError`` for ``known`` without ``added``, of other models, or of ``added``.
+        ``seeds_of``: (i, j) with i < j -> numbers of the seeds that the two models share.
+        ``added``: index of a model to add to a board: only pairs with it are asked and counted.
+        ``known``: comparisons of the others, then; their ``cluster`` numbers the seeds.
+        Raises `ConfigError` for fewer than two models, or models that no seeds connect.
         """
         m = len(models)
         if m < 2:
@@ -350,9 +339,9 @@ class AdaptiveDesign:
 def _wrong(
     board: full_board.FullBoard, low: Indices, high: Indices, gap: float, normals: Floats
 ) -> tuple[Indices, Floats]:
-    """Pairs more than ``gap`` logits apart in the wrong order, in draws of the full board.
+    """In draws of the full board: pairs more than ``gap`` logits apart in the wrong order.
 
-    Returns their number in each draw, and for each pair the share of draws.
+    Their number in each draw, and for each pair the share of draws.
     """
     values, vectors = np.linalg.eigh(board.covariance)
     root = vectors * np.sqrt(np.maximum(values, 0))

@@ -1,8 +1,8 @@
 """Bradley-Terry ratings with intervals.
 
 Model i scores against model j at the rate 1 / (1 + 10^((r_j - r_i) / 400)); a win scores 1, a tie
-½ (Bradley & Terry 1952; a tie is half a win in BotChat's Elo too, Appendix A). Comparisons on one
-ChatSEED are not independent: intervals come from a sandwich estimator clustered by seed.
+½ (Bradley & Terry 1952; BotChat, Appendix A). Comparisons on one ChatSEED are not independent:
+intervals come from a sandwich estimator clustered by seed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,17 @@ from botchat.ratings.comparisons import TIE, Comparisons, Flags, Floats, Indices
 
 _BATCH = 1 << 20
 """Numbers in a batch of pair tables (8 MB); fitting takes ten times that."""
-_MAX_STEPS = 100
-_STEP_TOLERANCE = 1e-10
-"""Logits; 2e-8 Elo."""
+MAX_STEPS, STEP_TOLERANCE = 100, 1e-10
+"""Of Newton's method; the tolerance in logits is 2e-8 Elo."""
 
 
 @dataclass(frozen=True)
 class BradleyTerrySettings:
-    """How Bradley-Terry ratings are fitted and reported.
+    """How Bradley-Terry ratings are fitted; `ConfigError` for values out of range.
 
-    ``mean``, ``scale``: of the ratings, as Elo's. ``tie_weight``: how many comparisons scored ½ a
-    tie counts for: 1 makes it half a win, 0 drops it, 2 gives both models a win. ``confidence``: of
-    the intervals. ``resamples``, ``seed``: of the bootstrap.
-    Raises `ConfigError` for values out of range.
+    ``mean``, ``scale``: as Elo's. ``tie_weight``: comparisons scored ½ that a tie counts for: 1
+    makes it half a win, 0 drops it, 2 gives both models a win. ``confidence``: of the intervals.
+    ``resamples``, ``seed``: of the bootstrap.
     """
 
     mean: float = 1000.0
@@ -62,11 +60,11 @@ class BradleyTerrySettings:
 
 @dataclass(frozen=True, eq=False)
 class BradleyTerryResult:
-    """Bradley-Terry ratings of m models, with their settings.
+    """Bradley-Terry ratings of m models.
 
-    ``rating``: shape (m,), average ``settings.mean``. ``covariance``: of the ratings, shape (m, m),
-    clustered by seed where there are at least two known seeds, whose number is ``n_clusters``.
-    ``warning``: what these comparisons cannot tell, one line or "".
+    ``rating``: shape (m,), average ``settings.mean``. ``covariance``: shape (m, m), clustered by
+    the ``n_clusters`` seeds where at least two are known. ``warning``: what these comparisons
+    cannot tell, one line or "".
     """
 
     settings: BradleyTerrySettings
@@ -109,10 +107,7 @@ class BradleyTerryResult:
 
     @property
     def rank(self) -> Indices:
-        """1 + the number of models whose interval of the *difference* is above 0, shape (m,).
-
-        Models with the same rank are a group.
-        """
+        """1 + the number of models whose interval of the *difference* is above 0, shape (m,)."""
         spread = np.sqrt(np.maximum(differences(self.covariance), 0))
         better = self.rating[None, :] - self.rating[:, None] > self.width * spread
         return np.asarray(1 + better.sum(axis=1), dtype=np.intp)
@@ -121,11 +116,10 @@ class BradleyTerryResult:
 def fit(
     comparisons: Comparisons, settings: BradleyTerrySettings | None = None
 ) -> BradleyTerryResult:
-    """Maximum-likelihood Bradley-Terry ratings with a sandwich covariance.
+    """Maximum-likelihood ratings; `MissingError` if there is no comparison.
 
-    Without a finite maximum (models not connected by comparisons, or that won or lost everything)
-    every model gets one tie with an average model, intervals come from the curvature alone, and
-    ``warning`` says so. Raises `MissingError` if there is no comparison.
+    Without a finite maximum (`has_maximum`) every model gets one tie with an average one, intervals
+    come from the curvature alone, and ``warning`` says so.
     """
     settings = settings or BradleyTerrySettings()
     comparisons.need_some()
@@ -163,10 +157,9 @@ def fit(
 
 
 def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = None) -> Floats:
-    """Ratings refitted to resampled seeds, or resampled comparisons where seeds are not known.
+    """Ratings refitted to resampled seeds, or comparisons where seeds are not known.
 
-    Shape (resamples, m); a check of the sandwich's intervals. Resamples without a finite maximum
-    are fitted as `fit` does it. Takes 16 bytes for each seed and pair.
+    Shape (resamples, m); a check of the sandwich's intervals. Takes 16 bytes a seed and pair.
     Raises `MissingError` if there is no comparison.
     """
     settings = settings or BradleyTerrySettings()
@@ -209,10 +202,9 @@ def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = 
 def scores_by_cluster(
     comparisons: Comparisons, residual: Floats, style: Floats | None = None
 ) -> Floats:
-    """What each seed contributes to the slope of the log-likelihood, shape (seeds, m + k).
+    """What each known seed contributes to the slope of the log-likelihood, shape (seeds, m + k).
 
-    No rows if seeds are not known. ``residual``: (result less expectation) times weight. ``style``:
-    k further regressors, shape (n, k).
+    ``residual``: (result less expectation) times weight. ``style``: regressors, shape (n, k).
     """
     m, features = len(comparisons.models), [] if style is None else list(style.T)
     if comparisons.cluster is None:
@@ -270,22 +262,21 @@ def score_rate(difference: Floats) -> Floats:
 
 
 def maximise(games: Floats, score: Floats, start: Floats | None = None) -> Floats:
-    """Logits of greatest likelihood for a batch of tables, shape (batch, m).
+    """Logits of greatest likelihood for a batch of tables, with ties as in `fit`, shape (batch, m).
 
-    In a table without a finite maximum (`has_maximum`) each model gets one tie with an average one.
     ``start``: first logits, shape (1, m). A Newton step that changes differences by up to d is
     multiplied by log(1 + d) / d, and always ascends (Sun & Tran-Dinh 2019).
     """
     batch, m = games.shape[:2]
     ties = ~has_maximum(score)
     theta = np.zeros((batch, m)) if start is None else np.repeat(start, batch, axis=0)
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         rate = score_rate(theta[:, :, None] - theta[:, None, :])
         slope = (score - games * rate).sum(axis=2) - ties[:, None] * (score_rate(theta) - 0.5)
         step = np.linalg.solve(curvature(games, theta, ties), slope[:, :, None])[:, :, 0]
         change = np.ptp(step, axis=1)
         theta += (np.log1p(change) / np.maximum(change, 1e-300))[:, None] * step
-        if bool((change < _STEP_TOLERANCE).all()):
+        if bool((change < STEP_TOLERANCE).all()):
             break
     return theta
 
@@ -293,9 +284,8 @@ def maximise(games: Floats, score: Floats, start: Floats | None = None) -> Float
 def curvature(games: Floats, theta: Floats, ties: Flags) -> Floats:
     """Minus the Hessian of the log-likelihood, made invertible, shape (batch, m, m).
 
-    ``ties``: which tables got the ties of `maximise`, shape (batch,). A constant added to the
-    matrix fixes the level of the logits alone; a small ridge keeps nearly decided pairs from being
-    singular, and does not change where Newton steps converge.
+    ``ties``: which tables got ties, shape (batch,). A constant added to the matrix fixes the level
+    of the logits alone; a ridge keeps nearly decided pairs from being singular.
     """
     m = theta.shape[1]
     rate = score_rate(theta[:, :, None] - theta[:, None, :])
@@ -312,8 +302,7 @@ def curvature(games: Floats, theta: Floats, ties: Flags) -> Floats:
 def has_maximum(score: Floats) -> Flags:
     """Whether each table of a batch has a finite maximum of likelihood, shape (batch,).
 
-    It has one if and only if every model took a point from every other, directly or through a
-    chain of models (Ford 1957).
+    Every model must take a point from every other, directly or through others (Ford 1957).
     """
     took = score > 0
     return np.asarray(_reached(took).all(axis=1) & _reached(took.swapaxes(1, 2)).all(axis=1))
@@ -383,9 +372,9 @@ class PairFit:
     """How well the ratings explain each pair that was compared; all shapes (pairs,).
 
     ``first`` < ``second``: indices of models. ``games``: weighted comparisons. ``observed``,
-    ``expected``: score rate of ``first``. ``residual``: observed less expected in standard errors,
-    clustered as the ratings are; 0 where the pair alone determines its difference of ratings.
-    ``misfit``: mean square of the residuals, about 1 where Bradley-Terry holds; nan without any.
+    ``expected``: score rate of ``first``. ``residual``: their difference in clustered standard
+    errors; 0 where the pair alone determines its difference of ratings. ``misfit``: mean square of
+    the residuals, about 1 where Bradley-Terry holds; nan without any.
     """
 
     first: Indices
@@ -410,9 +399,8 @@ def tie_sensitivity(
 def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
     """Compare each pair's score rate with what ``result``, fitted to the same data, expects.
 
-    A pair's residual varies less than its results because the fit follows them. To first order a
-    cluster changes the residual of pair (i, j) by its own sum of residuals there, less the pair's
-    information times its change of the fitted t_i - t_j.
+    The fit follows the pair's results: to first order a cluster changes the residual of (i, j) by
+    its own residuals there, less the pair's information times its change of t_i - t_j.
     """
     m = len(comparisons.models)
     theta = (result.rating - result.settings.mean) / result.settings.elo

@@ -23,9 +23,8 @@ WIN, TIE, LOSS = 1.0, 0.5, 0.0
 class Comparisons:
     """Comparisons of models, in columns of shape (n,).
 
-    ``models``: names, m of them. ``first``, ``second``: indices into ``models``. ``result``: 1, ½
-    or 0 for ``first``. ``cluster``: number of the ChatSEED of each comparison, None if not known.
-    Raises ``ValueError`` for other shapes, indices or results.
+    ``first``, ``second``: indices into the m ``models``. ``result``: 1, ½ or 0 for ``first``.
+    ``cluster``: number of the ChatSEED, None if not known. Raises ``ValueError`` for anything else.
     """
 
     models: tuple[str, ...]
@@ -59,9 +58,9 @@ class Comparisons:
     def of(
         cls, rows: Iterable[tuple[str, str, float]], seeds: Iterable[str] | None = None
     ) -> Comparisons:
-        """Build from ``(first, second, result)`` rows and, in step with them, ChatSEED ids.
+        """From ``(first, second, result)`` rows and, in step, ChatSEED ids; models sorted by name.
 
-        Models are sorted by name. Raises `DataError` for another result, or a model against itself.
+        Raises `DataError` for another result, or a model against itself.
         """
         rows = list(rows)
         for a, b, result in rows:

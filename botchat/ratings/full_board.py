@@ -2,19 +2,15 @@
 
 A full board compares every pair of models on every seed that both have, in both orders. Its
 Bradley-Terry ratings are estimated from each pair's score: the seen part, and a prediction of the
-unseen part.
+unseen part. The fit is linearised; its covariance goes to 0 as the board fills.
 
 - Wins, ties and losses follow Rao & Kupper (1967): a tie where the judge sees a difference below a
-  threshold, the sum of one of each model, from which pairs may deviate. (Bradley-Terry with a tie
-  as half a win has four to nine times the variance of BotChat's published results.)
+  threshold, the sum of one of each model. (Bradley-Terry with a tie as half a win has four to nine
+  times the variance of BotChat's published results.)
 - A pair's score deviates by a misfit: normal on the logit scale, its spread estimated as in a
   random-effects meta-analysis. So a pair is shrunk to the strengths more, the less of it was seen.
-- The two orders of a seed are correlated. Errors of different pairs are independent given the
-  board, because each pair draws its seeds in its own order.
+- The two orders of a seed are correlated; different pairs are independent given the board.
 - The strengths have a normal prior whose spread is estimated.
-
-The Bradley-Terry fit is linearised at its estimate; the covariance goes to 0 as the board fills
-(finite-population correction).
 """
 
 from __future__ import annotations
@@ -60,11 +56,10 @@ _ROUNDS, _CLOSE = 50, 3e-3
 
 @dataclass(frozen=True, eq=False)
 class FullBoard:
-    """Estimate of a full board's Bradley-Terry strengths, in logits with mean 0.
+    """Estimate of a full board's Bradley-Terry strengths, in logits with mean 0, shape (m,).
 
-    ``strength``: shape (m,). ``covariance``: of its error, shape (m, m); 0 where the board is full.
-    ``agreement``: correlation of the two orders of a seed. ``next``: expectations of the next
-    comparison of each pair. ``latent``: the model that predicted the unseen part.
+    ``covariance``: of its error, shape (m, m). ``agreement``: correlation of the two orders of a
+    seed. ``next``: of the next comparison of each pair. ``latent``: what predicted the unseen part.
     """
 
     strength: Floats
@@ -80,10 +75,7 @@ class FullBoard:
 
 
 class Latent(NamedTuple):
-    """Strengths and tie thresholds, shape (m,); ``spread``: standard deviation of the strengths.
-
-    ``misfit``: standard deviation of pairs about Bradley-Terry. All in logits.
-    """
+    """Strengths, tie thresholds, shape (m,), standard deviations of strengths, of pairs; logits."""
 
     strength: Floats
     threshold: Floats
@@ -95,9 +87,8 @@ class Latent(NamedTuple):
 class Next:
     """How the next result of a pair (i, j) varies with the strengths on the full board.
 
-    ``variance``: of the result. Its covariance with the strengths is
-    (``common`` · ``by_strength`` + ``own`` · ``by_pair``) (e_i - e_j): the part that the models
-    share with other pairs, and the pair's own part. All shapes (m, m).
+    Its covariance with the strengths is (``common`` · ``by_strength`` + ``own`` · ``by_pair``)
+    (e_i - e_j): shared with the models' other pairs, and the pair's own. All shapes (m, m).
     """
 
     by_strength: Floats
@@ -109,8 +100,7 @@ class Next:
     def gains(self, weight: Floats) -> Floats:
         """How much one comparison of each pair would lower the weighted sum of variances.
 
-        ``weight``: of the variance of the difference of every two models, shape (m, m), symmetric
-        like what is returned.
+        ``weight``: of the variance of each difference of two models, symmetric, shape (m, m).
         """
         form = laplacian(weight)
         cross = self.by_strength.T @ form @ self.by_pair
@@ -123,11 +113,10 @@ class Next:
 def estimate(
     comparisons: Comparisons, population: Floats, start: Latent | None = None
 ) -> FullBoard:
-    """Estimate the full board.
+    """Estimate the full board from readable comparisons, whose ``cluster`` numbers the seeds.
 
-    ``comparisons``: made and readable; ``cluster`` numbers their seeds. ``population``: comparisons
-    of every two models on the full board, shape (m, m), symmetric; it must connect all models.
-    ``start``: the estimate from fewer comparisons, for speed.
+    ``population``: comparisons of every two models on the full board, shape (m, m), symmetric; it
+    must connect all models. ``start``: the estimate from fewer comparisons, for speed.
     """
     games, score = tables(comparisons, 1.0)
     decided, _ = tables(comparisons, 0.0)

@@ -1,8 +1,4 @@
-"""Published tables of pairwise rates, turned back into comparisons.
-
-BotChat's Figure 5 gives for each pair of models how often the row's model won, and how often it won
-or tied. With the number of comparisons a pair these are wins, ties and losses.
-"""
+"""Published tables of pairwise rates, such as BotChat's Figure 5, turned back into comparisons."""
 
 from __future__ import annotations
 
@@ -21,10 +17,9 @@ def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
     """Rebuild comparisons from a CSV of rates with the columns `COLUMNS`.
 
     Rates are all shares (0..1) or all percent (0..100), rounded to any digit. A pair may have one
-    row or one in each orientation; these two describe the same ``per_pair`` comparisons, and their
-    mean is used. The order of rows does not matter; the comparisons have no seeds.
-    ``where`` names the table in messages. Raises `ConfigError` for ``per_pair`` < 1 and
-    `DataError`, with line and value, for an invalid table.
+    row, or one in each orientation, whose mean is used. The comparisons have no seeds. ``where``
+    names the table in messages. Raises `ConfigError` for ``per_pair`` < 1, `DataError` for an
+    invalid table.
     """
     if per_pair < 1:
         raise ConfigError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")

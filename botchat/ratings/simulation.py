@@ -1,7 +1,7 @@
 """Simulation of an adaptive design on a board whose comparisons are all known.
 
-The board's results answer for the judge, and its Bradley-Terry ratings are the truth. Seeds and
-judge are not drawn again: the numbers say how well a part of this board represents the whole.
+The board's results answer for the judge, and its Bradley-Terry ratings are the truth: the numbers
+say how well a part of this board represents the whole.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from botchat.ratings.comparisons import Comparisons, Floats, Indices
 class Population:
     """Every comparison of a full board.
 
-    ``result``: of model i shown before model j on each of s seeds, shape (m, m, s); nan where
-    there is none. ``dealt``: results were recorded without seed and order, as in a rate table; each
-    run deals them to the pair's seeds and orders at random.
+    ``result``: of model i shown before model j on each of s seeds, shape (m, m, s), or nan.
+    ``dealt``: seed and order were not recorded; each run deals the results to them at random.
     """
 
     models: tuple[str, ...]
@@ -32,10 +31,7 @@ class Population:
 
     @classmethod
     def of(cls, comparisons: Comparisons) -> Population:
-        """From comparisons; at most one for each seed and order where seeds are known.
-
-        Raises `MissingError` if there is no comparison.
-        """
+        """From comparisons, at most one a seed and order; `MissingError` if there is none."""
         comparisons.need_some()
         m, first, second = len(comparisons.models), comparisons.first, comparisons.second
         seed, result = comparisons.cluster, comparisons.result
@@ -82,10 +78,7 @@ class Population:
 def simulate(
     population: Population, settings: AdaptiveSettings, run: int, added: int | None = None
 ) -> State:
-    """How a design's run on a population ends; the same for one ``settings.seed`` and ``run``.
-
-    ``run``: number of the run. ``added``: index of a model to place on the others' full board.
-    """
+    """How run number ``run`` of a design ends; ``added``: a model to place on the others' board."""
     rng = np.random.default_rng([settings.seed, run])
     population = population.deal(rng)
     known = None

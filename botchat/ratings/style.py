@@ -3,7 +3,7 @@
 The logit of a comparison is t_i - t_j + sum over features of b z, where z is the difference of the
 two dialogues in a feature, first less second, in units of its usual size. The strengths t are
 ratings at equal style (as in length-controlled AlpacaEval, Dubois et al. 2024, and style control of
-Chatbot Arena). They never replace the ranking: style is part of what a model does.
+Chatbot Arena), shown beside the ranking.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.ratings.bradley_terry import (
+    MAX_STEPS,
+    STEP_TOLERANCE,
     BradleyTerryResult,
     BradleyTerrySettings,
     laplacian,
@@ -27,9 +29,6 @@ from botchat.ratings.bradley_terry import (
 )
 from botchat.ratings.comparisons import Comparisons, Flags, Floats
 
-_MAX_STEPS = 100
-_STEP_TOLERANCE = 1e-10
-"""Logits."""
 _RIDGE = 1e-11
 """Share of the curvature added to it, so that nearly decided comparisons can be inverted."""
 _LEAST_BEND = 1e-8
@@ -42,12 +41,10 @@ _OWN_SHARE = 1e-6
 class StyleResult:
     """Ratings at equal style, and what each feature of style is worth.
 
-    ``adjusted``: the ratings; their intervals include the uncertainty of the coefficients.
-    ``scale``: root mean square difference of each feature in its own unit, shape (k,).
-    ``coefficient``: rating points for one ``scale`` more, and its ``std_error``, clustered as the
-    ratings are, shape (k,); nan for a feature without a coefficient. ``low``, ``high``: ends of its
-    interval.
-    ``warning``: what these comparisons cannot tell, one line or "".
+    ``adjusted``: the ratings. Of each feature, shape (k,): ``scale``: root mean square difference
+    in its own unit; ``coefficient``: rating points for one ``scale`` more, its clustered
+    ``std_error`` and the ends of its interval, or nan. ``warning``: what these comparisons cannot
+    tell, one line or "".
     """
 
     adjusted: BradleyTerryResult
@@ -69,11 +66,9 @@ def fit_style(
     """Maximum-likelihood ratings and coefficients, with a sandwich clustered by seed.
 
     ``differences``: of the k ``features`` in each comparison, first less second, shape (n, k).
-    A feature that never differs, differs only by model, or repeats earlier ones gets no
-    coefficient. Without a finite maximum, models get the ties of `bradley_terry.fit`, each feature
-    one at its usual difference if necessary, and intervals come from the curvature alone.
-    Raises `MissingError` if there is no comparison, ``ValueError`` for differences of another shape
-    or not finite.
+    A feature that models or earlier features explain gets no coefficient. Without a finite maximum,
+    models get the ties of `bradley_terry.fit`, each feature one at its usual difference if
+    necessary, and intervals come from the curvature alone. `MissingError`: there is no comparison.
     """
     settings = settings or BradleyTerrySettings()
     comparisons.need_some()
@@ -126,10 +121,7 @@ def fit_style(
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """Comparisons as a regression on m models (first less second) and k features.
-
-    Its matrix X, shape (n, m + k), is never made.
-    """
+    """A regression on m models (first less second) and k features; X, (n, m + k), is never made."""
 
     comparisons: Comparisons
     weight: Floats
@@ -157,8 +149,8 @@ class _Design:
     def curvature(self, parameters: Floats, ties: Floats) -> Floats:
         """Minus the Hessian of the log-likelihood, made invertible, shape (m + k, m + k).
 
-        ``ties``: 1 for each parameter with a tie, shape (m + k,). Without ties the models' level is
-        free: a constant added to the matrix fixes it alone.
+        ``ties``: 1 for each parameter with a tie, shape (m + k,); without, a constant added to the
+        matrix fixes the models' level.
         """
         m = len(self.comparisons.models)
         rate, own = score_rate(self.logits(parameters)), score_rate(parameters)
@@ -217,10 +209,7 @@ def _covariance(design: _Design, parameters: Floats, ties: Floats) -> tuple[Floa
 
 
 def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
-    """Parameters of greatest likelihood, the ties that keep them finite, and why features have any.
-
-    ``bounded``: whether the models alone have a finite maximum.
-    """
+    """Parameters of greatest likelihood, the ties that keep them finite, why features have any."""
     ties = np.zeros(len(design.comparisons.models) + design.style.shape[1])
     ties[: len(design.comparisons.models)] = not bounded
     found = _maximise(design, ties)
@@ -240,7 +229,7 @@ def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
 def _maximise(design: _Design, ties: Floats) -> Floats | None:
     """Parameters of greatest likelihood, or None; steps damped as in `bradley_terry.maximise`."""
     parameters = np.zeros(len(ties))
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         residual = design.comparisons.result - score_rate(design.logits(parameters))
         slope = design.slopes(design.weight * residual) - ties * (score_rate(parameters) - 0.5)
         try:
@@ -249,6 +238,6 @@ def _maximise(design: _Design, ties: Floats) -> Floats | None:
             return None
         change = max(np.abs(design.logits(step)).max(), np.abs(ties * step).max())
         parameters += (np.log1p(change) / max(change, 1e-300)) * step
-        if change < _STEP_TOLERANCE:
+        if change < STEP_TOLERANCE:
             return parameters
     return None

@@ -1,9 +1,8 @@
 """Readable English from lower-cased, tokenised text: `detokenise`, `true_case`, and `readable`.
 
 MuTual's raw files write ``i do n't know , mr. brown .`` where people write ``I don't know, Mr.
-Brown.`` The rules are deterministic: spacing reverses the Penn Treebank tokeniser; capitals follow
-sentence starts, the word lists of ``casing.toml`` and, for words such as ``may`` or ``green``, the
-words beside them. A name that is in no list stays in lower case.
+Brown.`` Spacing reverses the Penn Treebank tokeniser; capitals follow sentence starts, the word
+lists of ``casing.toml`` and, for words such as ``may`` or ``green``, the words beside them.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ def readable(text: str) -> str:
 
 
 def detokenise(text: str) -> str:
-    """Put the blanks of tokenised English back where people write them.
+    """Put the blanks of tokenised English back where people write them; letters stay.
 
-    Letters stay as they are. Full-width punctuation (also where its UTF-8 was read as Latin-1)
-    becomes ASCII. A missing blank after a full stop or comma is added.
+    Full-width punctuation (also where its UTF-8 was read as Latin-1) becomes ASCII.
     """
     text = _MISREAD.sub(_reread, text).translate(_FULL_WIDTH)
     for pattern, replacement in _SPACING:
@@ -60,8 +58,6 @@ def true_case(text: str) -> str:
     return "".join(cased)
 
 
-# ------------------------------------------------------------------------------------ spacing
-
 _DATA = tomllib.loads(resources.files(__package__).joinpath("casing.toml").read_text("utf-8"))
 _FULL_WIDTH = str.maketrans(_DATA["full_width"])
 _SPACING = [(re.compile(pattern), replacement) for pattern, replacement in _DATA["spacing"]]
@@ -76,13 +72,8 @@ def _reread(match: re.Match[str]) -> str:
         return match.group()
 
 
-# ----------------------------------------------------------------------------------- capitals
-
 _Kind = Literal["plain", "joint", "code", "spelt", "proper", "phrase", "title", "name", "place"]
-"""What a word is; its capitals, and those of the next word, depend on it.
-
-``joint`` is the ``and`` after a person's name.
-"""
+"""What a word is; ``joint`` is the ``and`` after a person's name."""
 
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$")

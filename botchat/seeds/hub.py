@@ -43,14 +43,11 @@ _SUFFIXES = (".arrow", ".csv", ".json", ".jsonl", ".parquet")
 def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a dataset, read as a stream with `datasets`; no code of it is run.
 
-    ``uri`` is ``hf://ORG/NAME[/CONFIG][@SPLIT]`` on the Hugging Face hub (``hf://datasets/ORG/...``
-    is the same), or ``hf://PATH[@SPLIT]`` where PATH begins with ``.``, ``/`` or ``~``: a folder
-    that `datasets` loads or has saved, or one .parquet, .arrow, .json, .jsonl or .csv file. SPLIT
-    is ``test`` unless given, or the only one there is.
-
-    Raises:
-        ConfigError: not such a name; no such dataset, configuration or split; gated or private.
-        DataError: it cannot be reached or read.
+    ``uri`` is ``hf://[datasets/]ORG/NAME[/CONFIG][@SPLIT]`` on the Hugging Face hub, or
+    ``hf://PATH[@SPLIT]`` where PATH begins with ``.``, ``/`` or ``~``: a folder that `datasets`
+    loads or has saved, or a file that ends as in `_SUFFIXES`. SPLIT is ``test`` unless given, or
+    the only one there is. Raises `ConfigError`: no such name, dataset, configuration or split;
+    gated or private; `DataError`: it cannot be reached or read.
     """
     rest = uri.removeprefix("hf://")
     found = _LOCAL.fullmatch(rest) or _REMOTE.fullmatch(rest)
@@ -82,14 +79,9 @@ def fetch_mutual(
 ) -> Path:
     """Download MuTual's upstream archive into ``cache_dir`` once, and return its path.
 
-    GitHub sometimes packs a branch again with other bytes, so the archive has no lasting digest.
-    `mutual_digest`, of the content of the test split's items, must be ``digest`` instead.
-    ``timeout_s`` is the longest silence of the server.
-
-    Raises:
-        ConfigError: ``url`` is neither https nor http to this machine.
-        DataError: it cannot be downloaded, is longer than ``max_bytes``, or is another archive.
-            Nothing is left behind.
+    GitHub may pack a branch again with other bytes, so that only `mutual_digest` is checked.
+    ``timeout_s`` is the longest silence of the server. Raises `ConfigError`: ``url`` is neither
+    https nor http to this machine; `DataError`: it cannot be downloaded, or is another archive.
     """
     target = cache_dir / "MuTual-master.zip"
     if target.exists() and _matches(target, digest):
@@ -115,12 +107,9 @@ def fetch_mutual(
 
 
 def mutual_digest(archive: Path | IO[bytes]) -> str:
-    """SHA-256 over the lines ``<name> <SHA-256 of the content>`` of the test split, sorted.
+    """SHA-256 over the sorted lines ``data/mutual/test/test_<n>.txt <SHA-256 of the content>``.
 
-    Names are without the archive's top folder, ``data/mutual/test/test_<n>.txt``.
-
-    Raises:
-        zipfile.BadZipFile: not a whole zip archive.
+    Raises ``zipfile.BadZipFile``: not a whole zip archive.
     """
     lines = []
     with zipfile.ZipFile(archive) as opened:
@@ -130,9 +119,6 @@ def mutual_digest(archive: Path | IO[bytes]) -> str:
                 content = hashlib.sha256(opened.read(member)).hexdigest()
                 lines.append(f"{item.group(1)} {content}\n")
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
-
-
-# ------------------------------------------------------------------------------------- datasets
 
 
 def _check_access(uri: str, name: str) -> None:
@@ -201,9 +187,6 @@ def _split(
         raise ConfigError(f"{uri}: no split {name!r}; add one of @{', @'.join(names)}")
     for row in splits[name]:
         yield dict(row)
-
-
-# ------------------------------------------------------------------------------------- download
 
 
 def _matches(archive: Path | IO[bytes], digest: str) -> bool:

@@ -5,13 +5,11 @@ tokenised, with ``m :`` or ``f :`` before each utterance. Several files ask abou
 BotChat's published set has 547 dialogues of these 886 files. The rule that finds the same 547:
 
 1. An item that is the beginning of another item's dialogue is left out.
-2. A dialogue that two items hold in full is left out, both times. (The published set does so with
-   22 dialogues; keeping one of each would make 572 dialogues that nobody else has results on.)
+2. A dialogue that two items hold in full is left out, both times.
 3. Where one item's last utterance is another's first, the second continues the first and they
    become one dialogue under the second's number.
 
-In two places the published set uses transcripts that the raw files do not hold; `_KEPT` and
-`_CONTINUES` name these texts by their digest.
+In two places the published set uses other transcripts; `_KEPT` and `_CONTINUES` name these texts.
 """
 
 from __future__ import annotations
@@ -43,24 +41,18 @@ _MIN_SHARED_WORDS = 5
 
 
 def is_mutual_item(name: str) -> bool:
-    """Whether a file of this name (folders with ``/``) belongs to MuTual's test split.
-
-    ``test_<n>.txt``, alone or in a folder ``test`` at any depth; never inside ``mutual_plus``,
-    which holds the same dialogues under the same names.
-    """
+    """Whether a file is ``test_<n>.txt``, alone or in a folder ``test``."""
+    # A folder mutual_plus holds the same dialogues under the same names.
     return _ITEM.fullmatch(name) is not None and "mutual_plus" not in name.split("/")
 
 
 def from_mutual(files: Mapping[str, bytes], where: str) -> list[Seed]:
-    """Make seeds ``MT-<n>``, in the order of n, from raw items.
+    """Make seeds ``MT-<n>``, in the order of n, from raw items, name -> content.
 
     Utterances begin at the speaker marks and, as in BotChat's published set, at any other colon
-    that stands between blanks; their spacing and capitals are restored by `botchat.seeds.casing`.
-    An item with fewer than two utterances is no ChatSEED and is left out.
-
-    ``files`` is name -> content; names for which `is_mutual_item` is false are ignored. ``where``
-    is the folder or archive, for messages. Raises `DataError` for an item that is not MuTual's
-    layout, two items with one number, or no seed.
+    between blanks; `botchat.seeds.casing` restores spacing and capitals. An item with fewer than
+    two utterances is left out. ``where``: the folder or archive, for messages. Raises `DataError`
+    for an item that is not MuTual's layout, two items with one number, or no seed.
     """
     names: dict[int, str] = {}
     for name in filter(is_mutual_item, files):
@@ -140,11 +132,8 @@ def _distinct(items: Mapping[int, _Item]) -> dict[int, tuple[_Turn, ...]]:
 
 
 def _full_and_single(items: Mapping[int, _Item]) -> dict[int, _Item]:
-    """Leave out items that begin another one, and dialogues that two items hold in full.
-
-    In sorted order a text stands right before a text that it begins. The blank at the end makes
-    sure that it ends with a whole word.
-    """
+    """Leave out items that begin another one, and dialogues that two items hold in full."""
+    # Sorted, a text stands right before one that it begins; the blank ends a whole word.
     texts = sorted(f"{item.article} " for item in items.values())
     cuts = {a.rstrip() for a, b in pairwise(texts) if a != b and b.startswith(a)}
     copies = Counter(item.article for item in items.values())

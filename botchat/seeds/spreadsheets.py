@@ -1,18 +1,10 @@
 """Seeds from tables: JSON lines, JSON, CSV, xlsx, or any rows (a Hugging Face dataset's).
 
-A row is either a whole dialogue or one utterance; the names of its fields decide.
-
-- id: ``id``, ``index``, ``dialogue_id``, ``dialog_id``, ``conversation_id`` or ``conv_id``
-- a dialogue: ``utterances``, ``conv-GT`` (BotChat's), ``conversation``, ``conversations``,
-  ``dialogue``, ``dialog`` or ``messages``: a list (in CSV and xlsx a JSON list) of texts, or of
-  objects with a text (named as for one utterance) and perhaps a speaker (``role``, ``speaker`` or
-  ``from``)
-- one utterance: ``utterance``, ``text``, ``content``, ``value`` or ``message``, perhaps a speaker,
-  and perhaps a number to sort by: ``turn``, ``turn_id``, ``turn_number`` or ``position``
-
-Capitals, blanks, ``-`` and ``_`` in field names make no difference; other fields are ignored.
-Where speakers are named, consecutive texts of one speaker become one utterance, a ``system``
-message is left out, and a third speaker is an error: a ChatSEED is a talk of two.
+A row has an id (a field of `_IDS`) and is either a whole dialogue (`_DIALOGUES`: a list of texts,
+or of objects that are utterances; in CSV and xlsx as JSON) or one utterance (`_TEXTS`, perhaps with
+`_SPEAKERS`, and `_TURNS` to sort by). Only letters and digits in field names count (``conv-GT``,
+``Turn_ID``); other fields are ignored. Where speakers are named, consecutive texts of one become
+one utterance, a ``system`` message is left out, and a third speaker is an error.
 """
 
 from __future__ import annotations
@@ -51,8 +43,7 @@ _MAX_UNPACKED = 512 * 2**20
 def from_jsonl(data: bytes, where: str) -> list[Seed]:
     """Read one JSON object a line: ``{"id": "...", "utterances": ["...", ...]}`` or a variant.
 
-    ``where`` is the file's name, for messages. A `DataError` of any function here names file and
-    line, the value, and what to do.
+    ``where`` is the file's name, for messages; `DataError`, as of any function here.
     """
     lines = _text(data, where).split("\n")
     rows = (
@@ -92,9 +83,6 @@ def from_xlsx(data: bytes, where: str) -> list[Seed]:
         if any(cell not in (None, "") for cell in cells)
     )
     return _seeds(filled, where)
-
-
-# ------------------------------------------------------------------------------- rows of a file
 
 
 class _Row(NamedTuple):
@@ -169,9 +157,6 @@ def _json(text: str, place: str) -> object:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise DataError(f"{place}: {_shown(text)} is not JSON ({error}); correct it") from None
-
-
-# ----------------------------------------------------------------------------- rows to dialogues
 
 
 class _Part(NamedTuple):

@@ -16,7 +16,7 @@ import pytest
 from botchat.pipeline.agree import Options, agree
 from botchat.pipeline.leaderboard import leaderboard, report
 from botchat.pipeline.read_set import read
-from botchat.pipeline.view import serve
+from botchat.pipeline.view import Server
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS
 from botchat.records import Judgment, Remark, Utterance, natural_key
@@ -582,7 +582,7 @@ def test_the_served_pages_work(
 ) -> None:
     """Over loopback the chunks load, the live page renews itself, and nothing else is asked for."""
     monkeypatch.setattr(live, "SECONDS", 0.05)
-    with serve(demo_workspace, "sample") as server:
+    with Server(demo_workspace, "sample") as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -20,7 +20,7 @@ from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline.api import generate, judge
 from botchat.pipeline.leaderboard import plot, report
-from botchat.pipeline.view import Server, serve, state
+from botchat.pipeline.view import Server, state
 from botchat.report.live import render
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -40,7 +40,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def server(workspace: Workspace) -> Iterator[Server]:
     """The workspace on loopback, its page made."""
     report(workspace, SAMPLE)
-    running = serve(workspace, SAMPLE)
+    running = Server(workspace, SAMPLE)
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -209,4 +209,4 @@ def test_a_kill_ends_what_a_script_left_in_the_background(workspace: Workspace) 
 def test_view_of_a_set_that_is_not_there(workspace: Workspace) -> None:
     """Refused, with the sets that are."""
     with pytest.raises(MissingError, match="there are: sample"):
-        serve(workspace, "nothing")
+        Server(workspace, "nothing")

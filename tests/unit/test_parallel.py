@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
@@ -18,7 +19,7 @@ import joblib
 import pytest
 
 from botchat import parallel
-from botchat.cli.output import show_progress
+from botchat.cli.output import progress
 from botchat.errors import BotChatError, ConfigError, DataError
 from botchat.pipeline.leaderboard import demo
 from botchat.workspace.folder import Workspace
@@ -270,7 +271,7 @@ def test_the_progress_of_a_leaderboard_takes_no_thread(monkeypatch: pytest.Monke
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     before = threading.active_count()
-    with show_progress(by_steps=True) as meter:
+    with progress(Namespace(json=False), by_steps=True) as meter:
         meter.begin("draw figures", 3)
         meter.advance()
         assert threading.active_count() == before

@@ -19,7 +19,7 @@ from botchat.pipeline.adaptive import (
     known_comparisons,
     read_target,
 )
-from botchat.pipeline.judge import Filing, Judged
+from botchat.pipeline.judge import Filing, StageResult
 from botchat.pipeline.run import Meter, run_now
 from botchat.protocols.catalogue import ARENA, GTEVAL
 from botchat.protocols.pairs import Field
@@ -128,7 +128,7 @@ def test_a_whole_run_takes_the_mark_of_choice_off(tmp_path):
         (stored,) = workspace.judgments(filing.path).values()
         assert isinstance(stored, Judgment)
         assert stored.chosen == mark
-    assert (filing.judged().new, filing.judged().cases) == (0, 1)
+    assert (filing.result().new, filing.result().cases) == (0, 1)
 
 
 def test_a_target_is_read_from_parts():
@@ -170,7 +170,7 @@ def sampled(tmp_path, ratings, added=None, swaps=1, finished="target reached"):
         finished=finished,
         warning="",
     )
-    judged = Judged("arena-n8", "j", tmp_path / "j.jsonl", 40, 40, 1, 0)
+    judged = StageResult("arena-n8", "j", 40, 40, 1, tmp_path / "j.jsonl", 0)
     return AdaptiveResult(8, tuple(ratings), state, Target(), added, judged)
 
 
