@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from operator import itemgetter
+from statistics import fmean
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,7 @@ from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import Tally
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
 from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
 from botchat.records import VERSION
@@ -45,11 +47,6 @@ class Arena(Part):
     """What style is worth; ``None`` where the dialogues were not measured."""
     notes: tuple[str, ...]
     """What a reader must know of the ratings, a sentence each."""
-
-    @property
-    def turns(self) -> int | None:
-        """N."""
-        return self.protocol.n
 
     @property
     def quoted(self) -> list[Column]:
@@ -153,20 +150,19 @@ def from_comparisons(
 ) -> Arena:
     """The Arena's tables from comparisons without judgments, such as a published rate table's.
 
-    ``name``: where they come from. ``per_pair``: comparisons that every pair should have; what it
-    has less is missing. ``elo``: how they are rated; default: the paper's way.
+    ``name``: where they come from. ``per_pair``: comparisons that every pair should have.
     """
     models = comparisons.models
-    m = len(models)
-    # For each ordered pair of numbers: losses, ties and wins of the first.
-    kind = (comparisons.first * m + comparisons.second) * 3 + (2 * comparisons.result).astype(int)
-    counts = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
-    counts = counts + counts.transpose(1, 0, 2)[:, :, ::-1]
+    columns = (comparisons.first, comparisons.second, comparisons.result)
+    said = Counter(zip(*(column.tolist() for column in columns), strict=True))
     found = {}
-    for i, j in permutations(range(m), 2):
-        losses, ties, wins = counts[i, j].tolist()
-        missing = max(0, per_pair - wins - ties - losses)
-        found[models[i], models[j]] = Tally(wins, ties, losses, missing)
+    for i, j in permutations(range(len(models)), 2):
+        wins, ties, losses = (
+            said[i, j, result] + said[j, i, 1 - result] for result in (WIN, TIE, LOSS)
+        )
+        found[models[i], models[j]] = Tally(
+            wins, ties, losses, max(0, per_pair - wins - ties - losses)
+        )
     design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
     elo = _as_designed(elo or EloSettings(), design)
     return _arena(
@@ -180,16 +176,13 @@ def from_comparisons(
 
 def elo_signature(settings: EloSettings) -> str:
     """How an Elo was made: ``elo:k32,1000x10|seed:0``, with what differs from the paper."""
-    paper = EloSettings()
-    unusual = [
-        f",{name}{getattr(settings, name):g}"
-        for name in ("init", "scale")
-        if getattr(settings, name) != getattr(paper, name)
-    ]
-    drawn = ",resampled" if settings.resample else ""
-    drawn += f",{settings.per_pair}-a-pair" if settings.per_pair else ""
-    shuffles = f"{settings.shuffles}x{settings.runs}"
-    return f"elo:k{settings.k:g},{shuffles}{''.join(unusual)}{drawn}|seed:{settings.seed}"
+    paper, told = EloSettings(), f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
+    for name in ("init", "scale"):
+        if (value := getattr(settings, name)) != getattr(paper, name):
+            told += f",{name}{value:g}"
+    told += ",resampled" if settings.resample else ""
+    told += f",{settings.per_pair}-a-pair" if settings.per_pair else ""
+    return f"{told}|seed:{settings.seed}"
 
 
 def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
@@ -254,11 +247,10 @@ def _arena(
     strengths: Strengths,
     signature: str,
 ) -> Arena:
-    """The Arena's tables, wherever its counts come from.
+    """The Arena's tables.
 
-    ``tallies`` are of every ordered pair of contestants, ``rated`` (bootstrap Elo) and
-    ``strengths`` (Bradley-Terry) of those with a readable comparison. ``signature``: how the
-    comparisons were made and rated by Elo.
+    ``tallies``: of every ordered pair of contestants; ``rated`` and ``strengths``: of those with a
+    readable comparison. ``signature``: how the comparisons were made and rated by Elo.
     """
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""
@@ -322,12 +314,10 @@ _ALIKE = ", each of whom counts alike"
 
 def _alike(met: Iterable[Tally]) -> dict[str, float]:
     """Rates of a model whose opponents have unequal numbers: the mean over opponents."""
-    known = [tally for tally in met if tally.n]
-    if not known:
+    rates = [(tally.win.value, tally.win_or_tie.value) for tally in met if tally.n]
+    if not rates:
         return {}
-    n = len(known)
-    win = sum(tally.win.value for tally in known) / n
-    win_or_tie = sum(tally.win_or_tie.value for tally in known) / n
+    win, win_or_tie = map(fmean, zip(*rates, strict=True))
     return {"win": win, "tie": win_or_tie - win, "lose": 1 - win_or_tie, "win_or_tie": win_or_tie}
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from botchat.boards.tables import Column, Table, explained, plain, record, table, with_ends
-from botchat.interfaces import Row
+from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.ratings.bradley_terry import (
     BradleyTerryResult,
     PairFit,
@@ -136,15 +137,27 @@ class Strengths:
         warning = self.fitted.warning and f"Bradley–Terry: {self.fitted.warning}."
         return tuple(filter(None, (warning, "" if self.design.full else self.design.note())))
 
-    def rows(self) -> dict[str, Row]:
-        """Model -> values of `COLUMNS`, without those of a fit that there is not."""
-        found = {
-            key: values for key, values in record(_COLUMNS, self).items() if values is not None
-        }
-        return {
-            model: {key: values[i].item() for key, values in found.items()}
-            for i, model in enumerate(self.fitted.models)
-        }
+    def rows(self) -> dict[Any, dict[Any, Any]]:
+        """Model -> values of `COLUMNS`, those of style only where it was measured."""
+        fitted, places = self.fitted, self.ties.places
+        found = pd.DataFrame(
+            {
+                "bt": fitted.rating,
+                "bt_low": fitted.low,
+                "bt_high": fitted.high,
+                "bt_group": fitted.rank,
+                "bt_tie_shift": np.abs(places - places[0]).max(axis=0),
+                "bt_place": places[0],
+                "bt_place_ties_dropped": places[1],
+                "bt_place_ties_won": places[2],
+            },
+            index=fitted.models,
+        )
+        if self.style is not None:
+            equal = self.style.adjusted
+            found["bt_style"] = equal.rating
+            found["bt_style_low"], found["bt_style_high"] = equal.low, equal.high
+        return found.to_dict("index")
 
     def note(self) -> str:
         """How to read the columns."""
@@ -235,41 +248,13 @@ class Strengths:
         )
 
 
-def _place(key: str, heading: str, reading: int) -> Column:
-    """A place under one of the readings of a tie, in the order of `TieSensitivity.places`."""
-    return Column(key, heading, "count", True, getter=lambda of: of.ties.places[reading])
-
-
-_COLUMNS = (
-    *with_ends(
-        Column("bt", "Bradley–Terry", "rating", getter=lambda of: of.fitted.rating),
-        "95 %",
-        low=lambda of: of.fitted.low,
-        high=lambda of: of.fitted.high,
-    ),
-    Column("bt_group", "Group", "count", role="rank", of="bt", getter=lambda of: of.fitted.rank),
-    Column(
-        "bt_tie_shift",
-        "Moved by ties",
-        "count",
-        getter=lambda of: np.abs(of.ties.places - of.ties.places[0]).max(axis=0),
-    ),
-    *with_ends(
-        Column(
-            "bt_style",
-            "At equal style",
-            "rating",
-            getter=lambda of: of.style and of.style.adjusted.rating,
-        ),
-        "95 %",
-        low=lambda of: of.style and of.style.adjusted.low,
-        high=lambda of: of.style and of.style.adjusted.high,
-    ),
-    _place("bt_place", "Place", 0),
-    _place("bt_place_ties_dropped", "Place, ties dropped", 1),
-    _place("bt_place_ties_won", "Place, ties won", 2),
+COLUMNS = (
+    *with_ends(Column("bt", "Bradley–Terry", "rating"), "95 %"),
+    Column("bt_group", "Group", "count", role="rank", of="bt"),
+    Column("bt_tie_shift", "Moved by ties", "count"),
+    *with_ends(Column("bt_style", "At equal style", "rating"), "95 %"),
+    Column("bt_place", "Place", "count", detail=True),
+    Column("bt_place_ties_dropped", "Place, ties dropped", "count", detail=True),
+    Column("bt_place_ties_won", "Place, ties won", "count", detail=True),
 )
-"""The getters take a `Strengths` and give an array, one value a model."""
-
-COLUMNS = plain(_COLUMNS)
-"""Of an Arena's standing, whose rows have the values of `Strengths.rows`."""
+"""Of `Strengths.rows`."""

@@ -137,15 +137,11 @@ class Table:
     @property
     def cells(self) -> list[list[str]]:
         """Every row as people read it: `headline` columns, rates in percent, a dash for missing."""
-        columns = self.headline
-        shown = self.frame[[column.key for column in columns]]
-        return [
-            [
-                "–" if pd.isna(value) else _FORMAT[column.kind](value)
-                for column, value in zip(columns, row, strict=True)
-            ]
-            for row in shown.itertuples(index=False, name=None)
+        written = [
+            ["–" if pd.isna(v) else _FORMAT[c.kind](v) for v in self.frame[c.key].tolist()]
+            for c in self.headline
         ]
+        return [list(row) for row in zip(*written, strict=True)]
 
     @property
     def rows_for_people(self) -> list[dict[str, str]]:
@@ -156,10 +152,8 @@ class Table:
     @property
     def records(self) -> list[dict[str, Any]]:
         """Every row as a JSON-ready mapping; missing values are ``None``."""
-        return [
-            {column.key: _plain(value) for column, value in zip(self.columns, row, strict=True)}
-            for row in self.frame.itertuples(index=False, name=None)
-        ]
+        rows = self.frame.to_dict("records")
+        return [{str(key): _plain(value) for key, value in row.items()} for row in rows]
 
 
 def table(
@@ -176,26 +170,21 @@ def table(
     ``by``: keys of the columns that rows are sorted by, highest values first, missing ones last,
     then by name; the column ``rank`` then has the rank by the first of them, and equal values share
     the best. Without ``by`` rows keep their order.
-
-    Its columns are `plain`: getters cannot be sent to another process.
     """
     records = [record(columns, row) for row in rows]
     if by is not None:
         records = _ranked(records, by, next(c.key for c in columns if c.kind == "name"))
-    frame = pd.DataFrame(
-        {
-            column.key: pd.Series(
-                [row[column.key] for row in records], dtype=_DTYPE.get(column.kind, "float64")
-            )
-            for column in columns
-        }
-    )
-    return Table(name, title, plain(columns), frame, tuple(dict.fromkeys(signatures)), note)
+    types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
+    values = {key: [row[key] for row in records] for key in types}
+    frame = pd.DataFrame({key: pd.Series(values[key], dtype=types[key]) for key in types})
+    # Getters cannot be sent to another process.
+    plain = tuple(replace(column, getter=None) for column in columns)
+    return Table(name, title, plain, frame, tuple(dict.fromkeys(signatures)), note)
 
 
 def _ranked(records: Iterable[Row], by: Sequence[str], name: str) -> list[Row]:
     def order(row: Row) -> tuple[Any, ...]:
-        values = [row[key] for key in by]
+        values = (row[key] for key in by)
         return (*((True, 0.0) if pd.isna(v) else (False, -v) for v in values), row[name])
 
     ordered = sorted(records, key=order)
@@ -216,11 +205,6 @@ def record(columns: Iterable[Column], row: Any) -> Row:
     return {column.key: column.value(row) for column in columns}
 
 
-def plain(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """The columns without getters, for rows that are a `record` already."""
-    return tuple(replace(column, getter=None) for column in columns)
-
-
 def with_ends(
     column: Column,
     before: str | None = None,
@@ -232,9 +216,9 @@ def with_ends(
 ) -> tuple[Column, Column, Column]:
     """A column and the ends of its interval, ``<key>_low`` and ``<key>_high``.
 
-    The headings of the ends are ``before`` and "low" or "high"; default: the column's and a comma.
-    Their keys are ``low<after>`` and ``high<after>`` where that is given. ``detail`` of the ends is
-    by default the column's; ``low`` and ``high`` are their getters.
+    ``before``: begins their headings, default: the column's heading and a comma. ``after``: their
+    keys are ``low<after>`` and ``high<after>``. ``detail``: of the ends, default: the column's.
+    ``low``, ``high``: their getters.
     """
     before = f"{column.heading}," if before is None else before
     detail = column.detail if detail is None else detail
@@ -252,14 +236,9 @@ def explained(columns: Iterable[Column]) -> str:
     return " ".join(f"{c.heading}: {c.meaning}." for c in columns if c.meaning)
 
 
-def write(shown: Table, form: str) -> str:
-    """A table as text, in one of the formats of `WRITERS`."""
-    return WRITERS[form](shown)
-
-
 def files(tables: Iterable[Table], more: Sequence[str] = ()) -> dict[str, str]:
     """File name -> text, one for each table and format: `FILED` and ``more``."""
-    return {f"{one.name}.{form}": write(one, form) for one in tables for form in (*FILED, *more)}
+    return {f"{one.name}.{form}": WRITERS[form](one) for one in tables for form in (*FILED, *more)}
 
 
 def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
@@ -276,13 +255,12 @@ def to_json(value: Any) -> str:
 def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
     """Names as figures and pages show them: one line, elided in the middle, none like another's."""
     short = {name: elided(name, columns) for name in names}
-    twice = {label for label, count in Counter(short.values()).items() if count > 1}
-    return [
-        f"{elided(name, columns - 5)}~{sha256(name.encode('utf-8', 'replace')).hexdigest()[:4]}"
-        if short[name] in twice
-        else short[name]
-        for name in names
-    ]
+    count = Counter(short.values())
+    for name, label in short.items():
+        if count[label] > 1:
+            digest = sha256(name.encode("utf-8", "replace")).hexdigest()
+            short[name] = f"{elided(name, columns - 5)}~{digest[:4]}"
+    return [short[name] for name in names]
 
 
 def elided(text: str, columns: int) -> str:

@@ -114,7 +114,7 @@ def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
     first = arenas[0]
     drawn = partial(chart, where, first)
     counts = [_of(arena.comparisons.n, arena.comparisons.missing) for arena in arenas]
-    named = [f"N = {arena.turns}" if arena.turns else "" for arena in arenas]
+    named = [f"N = {n}" if (n := arena.protocol.n) else "" for arena in arenas]
     titled = [f", {name}" if name else "" for name in named]
     ratings = first.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
     ratings = ratings.set_axis(["rating", "low", "high", "group"], axis=1).dropna(subset="rating")
@@ -131,8 +131,8 @@ def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
             "Win + tie rate (%)": arena.matrix("win_or_tie_rate"),
         }
         rates = (arena.table.signatures, charts.squares, parts, "row against column")
-        n = f"-n{arena.turns}" if arena.turns else ""
-        yield chart(where, arena, "win-rates", *rates, count=count, at=at, n=n)
+        ending = f"-n{arena.protocol.n}" if arena.protocol.n else ""
+        yield chart(where, arena, "win-rates", *rates, count=count, at=at, n=ending)
 
 
 def _of_places(part: Place, where: str) -> Iterator[Chart]:
