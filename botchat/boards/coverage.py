@@ -1,17 +1,14 @@
 """What a board rests on: cases with a readable verdict, and what the others lack.
 
 A case is a dialogue that UniEval or the diagnosis judges, or two dialogues of one ChatSEED in one
-order. Without a readable verdict it counts for nobody, whatever the reason; but only the reason
-tells what to do about it.
+order.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
 from itertools import combinations
-from operator import add
 
 import numpy as np
 
@@ -24,22 +21,8 @@ from botchat.protocols.pairs import Field, Verdicts
 from botchat.protocols.rates import passed
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
 
-
-@dataclass(frozen=True)
-class Gaps:
-    """Cases of one contestant without a readable verdict, by what they lack first."""
-
-    no_dialogue: int = 0
-    """Never generated (by either of two)."""
-    too_short: int = 0
-    """It stopped, or was made, too short to be judged at this length (either of two)."""
-    not_judged: int = 0
-    unreadable: int = 0
-    """Judged, but the judge's answer has no verdict that could be read."""
-
-    def __add__(self, other: Gaps) -> Gaps:
-        """Both together."""
-        return Gaps(*map(add, astuple(self), astuple(other)))
+Gaps = Counter[str]
+"""Cases of one contestant without a readable verdict, by what they lack first: see `_REASONS`."""
 
 
 def of_single(
@@ -69,8 +52,7 @@ def of_single(
         short = turns is not None and passed(dialogue, verdict, turns) is None
         return "too_short" if short else None
 
-    found = {name: Counter(lacks(name, seed.id) for seed in seeds) for name in said}
-    return {name: Gaps(*(lacking[key] for key in _REASONS)) for name, lacking in found.items()}
+    return {name: Gaps(filter(None, (lacks(name, seed.id) for seed in seeds))) for name in said}
 
 
 def of_pairs(
@@ -93,7 +75,7 @@ def of_pairs(
     order = np.argsort(key, kind="stable")
     begin = np.searchsorted(key[order], np.arange(m * m + 1))
     unreadable = np.bincount(key[~made.readable], minlength=m * m)
-    found = dict.fromkeys(names, Gaps())
+    found = {name: Gaps() for name in names}
     for i, j in combinations(range(m), 2):
         if beside_human and HUMAN not in (names[i], names[j]):
             continue
@@ -144,7 +126,7 @@ def coverage(
                     "protocol": protocol.name,
                     "model": name,
                     **{role: values[name] for role, values in counted.items()},
-                    **asdict(gaps[name]),
+                    **{key: gaps[name][key] for key in _REASONS},
                 }
             )
     if not rows:
@@ -189,7 +171,8 @@ _REASONS = {
     "not_judged": "Not judged",
     "unreadable": "Unreadable",
 }
-"""Fields of `Gaps`."""
+"""Keys of `Gaps`, those that are not generated first. Of two dialogues it is either that is not
+generated, or too short to be judged at this length."""
 
 _COLUMNS = (
     Column("protocol", "Protocol", "name"),

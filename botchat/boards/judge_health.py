@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import accumulate
@@ -95,14 +94,6 @@ Words = Callable[[str, str], list[int]]
 """(contestant, seed id) -> words of the first 0, 1, 2, … utterances of the dialogue."""
 
 
-def _longer_preferred(verdicts: Verdicts, words: Words) -> float:
-    """Decided comparisons that the dialogue with more words wins; equal lengths are left out."""
-    first, second = _shown(verdicts, words)
-    decided = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
-    won = (verdicts.result == 1) == (first > second)
-    return float(won[decided].mean()) if decided.any() else math.nan
-
-
 def _shown(verdicts: Verdicts, words: Words) -> Indices:
     """Words that the judge was shown of the first and of the second dialogue, shape (2, n)."""
     n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
@@ -130,6 +121,9 @@ def _single(judged: Judged) -> Row:
 
 def _pairwise(verdicts: Verdicts, words: Words) -> Row:
     found = rates.steadiness(verdicts)
+    first, second = _shown(verdicts, words)
+    unlike = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
+    longer_won = ((verdicts.result == 1) == (first > second))[unlike]
     return {
         "judged": len(verdicts),
         "unreadable": found.ties.missing,
@@ -137,5 +131,5 @@ def _pairwise(verdicts: Verdicts, words: Words) -> Row:
         "ties": found.ties.value,
         "consistency": found.consistency.value,
         "first_preferred": found.first_preferred.value,
-        "longer_preferred": _longer_preferred(verdicts, words),
+        "longer_preferred": float(longer_won.mean()) if unlike.any() else None,
     }

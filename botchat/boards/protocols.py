@@ -12,7 +12,7 @@ from operator import itemgetter
 from statistics import fmean
 
 from botchat.boards.survival import Curve, curves, survival
-from botchat.boards.tables import Column, Getter, Table, table, with_ends
+from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_ends
 from botchat.interfaces import Row
 from botchat.measures.statistics import mean_interval
 from botchat.protocols import rates
@@ -241,10 +241,15 @@ def scored(judged: Judged, seeds: Sequence[Seed]) -> Scored:
     rows = []
     for model, verdicts in given.items():
         known = [said for said in verdicts if said is not None]
-        means = [(fmean(values), *mean_interval(values)) for values in zip(*known, strict=True)]
-        rate = Rate(0, len(known), len(seeds) - len(known))
-        rows.append({"model": model, "means": means, "rate": rate})
-    columns = [_mean(i, name) for i, name in enumerate(scale.names)]
+        row: Row = {"model": model, "rate": Rate(0, len(known), len(seeds) - len(known))}
+        for i, values in enumerate(zip(*known, strict=True), 1):
+            row[f"mean_{i}"] = fmean(values)
+            row[f"low_{i}"], row[f"high_{i}"] = mean_interval(values)
+        rows.append(row)
+    columns = [
+        with_ends(Column(f"mean_{i}", name, "decimal"), "95 %", after=f"_{i}")
+        for i, name in enumerate(scale.names, 1)
+    ]
     shown = table(
         protocol.name,
         protocol.title,
@@ -309,21 +314,23 @@ def covered(rate: Getter | None = None, of: Column | None = None, after: str = "
 
     ``of``: its column, if the table has several; ``after``: ends the keys.
     """
+
+    def part(name: str) -> Getter | None:
+        return rate and (lambda row: getattr(rate(row), name))
+
     columns = [
-        Column(f"readable{after}", "Readable", "count", role="readable", getter=_part(rate, "n")),
-        Column(
-            f"missing{after}", "Missing", "count", role="missing", getter=_part(rate, "missing")
-        ),
-        Column(
-            f"coverage{after}", "Coverage", "rate", role="coverage", getter=_part(rate, "coverage")
-        ),
+        Column(f"{role}{after}", role.capitalize(), kind, role=role, getter=part(name))
+        for role, kind, name in _COVERED
     ]
     return [replace(column, of=of.key, n=of.n) for column in columns] if of else columns
 
 
-def _part(rate: Getter | None, name: str) -> Getter | None:
-    return rate and (lambda row: getattr(rate(row), name))
-
+_COVERED: tuple[tuple[Role, Kind, str], ...] = (
+    ("readable", "count", "n"),
+    ("missing", "count", "missing"),
+    ("coverage", "rate", "coverage"),
+)
+"""Role and key, kind, and which number of a `Rate` it is."""
 
 _WIN, *_WIN_ENDS = _rate(Column("win", "Win", "rate"), lambda row: row["tally"].win, detail=True)
 _COMPARISONS, _MISSING, _COVERAGE = covered(lambda row: row["tally"].win)
@@ -340,16 +347,6 @@ PAIRWISE = (
     _COVERAGE,
 )
 """Of rows with a ``tally``."""
-
-
-def _mean(i: int, name: str) -> tuple[Column, Column, Column]:
-    """The mean of number ``i`` of a scale and its interval, of rows with such ``means``."""
-
-    def part(place: int) -> Getter:
-        return lambda row: row["means"][i][place] if row["means"] else None
-
-    mean = Column(f"mean_{i + 1}", name, "decimal", getter=part(0))
-    return with_ends(mean, "95 %", after=f"_{i + 1}", low=part(1), high=part(2))
 
 
 def _success(n: int | None, after: str, heading: str, *, detail: bool) -> list[Column]:

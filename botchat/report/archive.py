@@ -30,7 +30,7 @@ SEEDS = 16
 OPENING = 90
 """Characters of a dialogue's first utterance that stand in the list."""
 
-Judged = Mapping[str, Mapping[str, Sequence[Judgment]]]
+ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 """Judge -> protocol -> judgments, at most one for each seed and contestants in the order shown."""
 
 _CHOICE = ("1", "2", "both", "neither")
@@ -52,17 +52,13 @@ class Archive:
 def build(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judged: Judged,
+    judged: ByJudge,
     catalogue: Catalogue | None = None,
 ) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
-    Args:
-        seeds: the set.
-        dialogues: contestant -> seed id -> dialogue, ``human`` among them.
-        judged: what may be shown; judgments on other seeds or contestants, and of protocols that
-            are not in the catalogue, are passed over.
-        catalogue: by default the built-in protocols.
+    ``dialogues``: of ``human`` too. ``judged``: those on other seeds or contestants, and of
+    protocols that are not in the catalogue (default: the built-in ones), are passed over.
 
     Raises:
         DataError: a verdict that its protocol does not offer.
@@ -116,7 +112,7 @@ class _Filed:
         seeds: Sequence[Seed],
         contestants: Sequence[str],
         dialogues: Dialogues,
-        judged: Judged,
+        judged: ByJudge,
         catalogue: Catalogue,
     ) -> None:
         self._seeds = {seed.id: i for i, seed in enumerate(seeds)}
@@ -168,13 +164,8 @@ class _Filed:
         number = self.protocols.index(protocol)
         for judgment in sorted(judgments, key=lambda one: one.contestants):
             at = self._seeds.get(judgment.seed_id)
-            shown = tuple(
-                self._contestants[name]
-                for name in judgment.contestants
-                if name in self._contestants
-            )
-            known = len(shown) == len(judgment.contestants)
-            if at is None or not known or len(shown) != (1 if alone else 2):
+            shown = tuple(self._contestants.get(name, -1) for name in judgment.contestants)
+            if at is None or -1 in shown or len(shown) != (1 if alone else 2):
                 continue
             self.count += 1
             told: list[Any] = []
@@ -214,15 +205,8 @@ def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason
 
     Then how the call ended and what a panel said, where there is something to tell.
     """
-    row: list[Any] = [
-        who,
-        number,
-        shown,
-        judgment.verdict,
-        reason,
-        judgment.shown,
-        judgment.case,
-    ]
+    told = judgment.verdict, reason, judgment.shown, judgment.case
+    row: list[Any] = [who, number, shown, *told]
     if judgment.transcript or judgment.outcome != "ok":
         row.append(judgment.outcome)
         row.append([[t.speaker, t.text, t.verdict, t.outcome] for t in judgment.transcript])
