@@ -30,10 +30,7 @@ from botchat.records import VERSION
 
 @dataclass(frozen=True)
 class Arena(Part):
-    """A protocol about pairs at one N, such as BotChat Arena, its table sorted by rating.
-
-    The protocol has no N where that is not known (a published rate table).
-    """
+    """A protocol about pairs at one N (none where not known), its table sorted by rating."""
 
     pairs: Table
     """One row an ordered pair; its csv is what ``--pairwise-rates`` reads."""
@@ -79,8 +76,8 @@ def rate(
 ) -> list[Arena]:
     """Rate every protocol about pairs, at each N that has a readable verdict.
 
-    ``seed_ids``: the seeds that count; every pair is expected on each, in both orders.
-    ``measured``: contestant -> its dialogues as measured, for their style at N.
+    ``seed_ids``: those that count; every pair is expected on each, in both orders. ``measured``:
+    of each contestant, for the style at N.
     """
     found = [_Counted.of(one, seed_ids) for one in judged]
     found = [one for one in found if len(one.comparisons)]
@@ -101,7 +98,12 @@ def rate(
             protocol := one.judged.protocol,
             rates.tallies(one.made, one.pairs, seed_ids),
             result := results[protocol],
-            one.strengths(measured, protocol.n),
+            Strengths.of(
+                one.comparisons,
+                one.design,
+                _differences(one.readable, one.comparisons, measured, protocol.n),
+                STYLE,
+            ),
             f"{one.judged.signature}|{elo_signature(result.settings)}",
         )
         for one in found
@@ -131,10 +133,6 @@ class _Counted:
     def cases(self) -> Cases:
         """Shuffled are all that were judged, so that N's with the same have one order."""
         return Cases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
-
-    def strengths(self, measured: Mapping[str, Measured], turns: int | None) -> Strengths:
-        differences = _differences(self.readable, self.comparisons, measured, turns)
-        return Strengths.of(self.comparisons, self.design, differences, STYLE)
 
     def has_cases_of(self, other: _Counted) -> bool:
         """Whether both can be shuffled as one."""
@@ -222,8 +220,7 @@ def _differences(
 ) -> Floats | None:
     """Style of the first less that of the second in each comparison, shape (n, k).
 
-    nan where style was not measured, or at another length because both were cut to the end of a
-    human dialogue. ``None`` where a whole contestant was not measured.
+    nan where it was not measured at the length shown; ``None`` where a contestant was not at all.
     """
     styled = {name for name, found in measured.items() if turns in found.style}
     if turns is None or not styled.issuperset(comparisons.models):

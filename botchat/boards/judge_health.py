@@ -22,10 +22,7 @@ from botchat.records import HUMAN, Dialogues, Judgment
 def judge_health(
     judged: Iterable[Judged], dialogues: Dialogues, signatures: Sequence[str]
 ) -> Table:
-    """What a judge's own verdicts say about it, protocol by protocol.
-
-    ``dialogues`` are of everybody judged in pairs, ``human`` among them.
-    """
+    """What a judge's verdicts say about it; ``dialogues``: of everybody judged in pairs."""
 
     @cache
     def words(contestant: str, seed_id: str) -> list[int]:
@@ -79,8 +76,8 @@ SURENESS = (
 def sureness(judgments: Sequence[Judgment]) -> Row:
     """`SURENESS` of a judge in one protocol, without what is not known.
 
-    ``stable``: cases whose samples are all the same; ``samples_agree``: the chance that two samples
-    of a case are; ``confidence``: mean probability given to the verdicts.
+    ``samples_agree``: the chance that two samples of a case are the same; ``confidence``: mean
+    probability given to the verdicts.
     """
     found: dict[str, float] = {}
     if steady := stability(judgment.transcript for judgment in judgments):

@@ -77,10 +77,7 @@ class Part:
         return self.quoted
 
     def quote(self, column: Column) -> Column:
-        """A column of the table for the board's main table, by contestant.
-
-        The protocol's name stands before its key and heading, unless it leads; N behind them.
-        """
+        """A column for the main table, by contestant; named by protocol, unless it leads, and N."""
         heading, label = column.heading, self.protocol.label
         if self.protocol.n is not None:
             heading = f"{heading} @{self.protocol.n}"
@@ -159,20 +156,14 @@ class Scored(Part):
 
 @dataclass(frozen=True)
 class Reported(Part):
-    """A protocol that asks for a report, such as the diagnosis.
-
-    It is not quoted: how many errors a judge lists depends on the judge more than on the dialogue.
-    """
+    """A protocol that asks for a report, such as the diagnosis; it is not quoted."""
 
     diagnoses: rates.Diagnoses
     """Every report."""
 
 
 def place(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
-    """Success rates, at each N that the dialogues reach and at the human length; survival.
-
-    ``dialogues``: of at least the contestants that were judged.
-    """
+    """Success rates, at each N that the dialogues reach and at the human length; survival."""
     protocol = judged.protocol
     verdicts: dict[str, dict[str, Verdict | None]] = {}
     for judgment in judged.judgments:
@@ -182,13 +173,11 @@ def place(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
     longest = max(reached, default=rates.PASS_AT[-1])
     turns = [n for n in reversed(rates.PASS_AT) if n <= longest] or [longest]
 
-    rows = []
+    rows: list[Row] = []
     for name, said in verdicts.items():
-        found: dict[int | None, Rate] = {
-            n: rates.success(seeds, dialogues[name], said, n) for n in turns
-        }
-        found[None] = rates.success_at_human_length(seeds, dialogues[name], said)
-        rows.append({"model": name, "rates": found})
+        found = {n: rates.success(seeds, dialogues[name], said, n) for n in turns}
+        at_human = rates.success_at_human_length(seeds, dialogues[name], said)
+        rows.append({"model": name, "rates": {**found, None: at_human}})
     columns = [_success(n, f"_n{n}", f"@{n}", detail=n < turns[0]) for n in turns]
     columns.append(_success(None, "_human_length", "@human length", detail=True))
     shown = table(
@@ -310,10 +299,7 @@ def _rate(
 
 
 def covered(rate: Getter | None = None, of: Column | None = None, after: str = "") -> list[Column]:
-    """How many cases a `Rate` of a row is from; without one the row has the numbers itself.
-
-    ``of``: its column, if the table has several; ``after``: ends the keys.
-    """
+    """The cases of a row's `Rate`, without ``rate`` of the row itself; ``after`` ends the keys."""
 
     def part(name: str) -> Getter | None:
         return rate and (lambda row: getattr(rate(row), name))
@@ -350,7 +336,7 @@ PAIRWISE = (
 
 
 def _success(n: int | None, after: str, heading: str, *, detail: bool) -> list[Column]:
-    """A success rate at N, or at the human length, of rows with such ``rates``."""
+    """A success rate at N, or at the human length (``None``), of rows with such ``rates``."""
 
     def rate(row: Mapping[str, Mapping[int | None, Rate]]) -> Rate:
         return row["rates"][n]

@@ -12,7 +12,6 @@ import pandas as pd
 
 from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.ratings.bradley_terry import (
-    BradleyTerryResult,
     PairFit,
     TieSensitivity,
     pair_fit,
@@ -99,8 +98,8 @@ class Strengths:
     ) -> Strengths:
         """Fit at least one comparison: as they are, with ties read otherwise, and at equal style.
 
-        ``differences``: style of the first dialogue minus that of the second, shape (comparisons,
-        features); rows that are not finite are left out.
+        ``differences``: style of the first less the second, shape (comparisons, features); rows
+        that are not finite are left out.
         """
         ties = tie_sensitivity(comparisons)
         style = None
@@ -119,14 +118,9 @@ class Strengths:
         return cls(design, ties, pair_fit(comparisons, ties.half), style)
 
     @property
-    def fitted(self) -> BradleyTerryResult:
-        """The ratings: a tie is half a win."""
-        return self.ties.half
-
-    @property
     def signature(self) -> str:
         """The data and the settings, as in ``data:full|bt:ties0.5,95%,by-seed``."""
-        fitted = self.fitted
+        fitted = self.ties.half
         errors = "by-seed" if fitted.n_clusters else "independent"
         level = f"{100 * fitted.settings.confidence:g}%"
         return f"{self.design.signature}|bt:ties0.5,{level},{errors}"
@@ -134,12 +128,12 @@ class Strengths:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the board must know, a sentence each."""
-        warning = self.fitted.warning and f"Bradley–Terry: {self.fitted.warning}."
+        warning = self.ties.half.warning and f"Bradley–Terry: {self.ties.half.warning}."
         return tuple(filter(None, (warning, "" if self.design.full else self.design.note())))
 
     def rows(self) -> dict[Any, dict[Any, Any]]:
         """Model -> values of `COLUMNS`, those of style only where it was measured."""
-        fitted, places = self.fitted, self.ties.places
+        fitted, places = self.ties.half, self.ties.places
         found = pd.DataFrame(
             {
                 "bt": fitted.rating,
@@ -161,7 +155,7 @@ class Strengths:
 
     def note(self) -> str:
         """How to read the columns."""
-        fitted = self.fitted
+        fitted = self.ties.half
         level = f"{100 * fitted.settings.confidence:g} %"
         if fitted.warning:
             intervals = f"Bradley–Terry: {fitted.warning}."
@@ -196,7 +190,7 @@ class Strengths:
         worst = [i for i in order if pairs.residual[i]]
         if not worst:
             return None
-        models = self.fitted.models
+        models = self.ties.half.models
         columns = [
             Column("model_a", "Model", "name", getter=lambda i: models[pairs.first[i]]),
             Column("model_b", "Against", "name", getter=lambda i: models[pairs.second[i]]),

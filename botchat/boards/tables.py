@@ -172,27 +172,19 @@ def table(
     the best. Without ``by`` rows keep their order.
     """
     records = [record(columns, row) for row in rows]
-    if by is not None:
-        records = _ranked(records, by, next(c.key for c in columns if c.kind == "name"))
     types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
     values = {key: [row[key] for row in records] for key in types}
     frame = pd.DataFrame({key: pd.Series(values[key], dtype=types[key]) for key in types})
+    if by is not None:
+        name_key = next(column.key for column in columns if column.kind == "name")
+        down = [*([False] * len(by)), True]
+        frame = frame.sort_values([*by, name_key], ascending=down, ignore_index=True)
+        if by and "rank" in frame:
+            ranks = frame[by[0]].rank(method="min", ascending=False)
+            frame["rank"] = ranks.astype("Int64")
     # Getters cannot be sent to another process.
     plain = tuple(replace(column, getter=None) for column in columns)
     return Table(name, title, plain, frame, tuple(dict.fromkeys(signatures)), note)
-
-
-def _ranked(records: Iterable[Row], by: Sequence[str], name: str) -> list[Row]:
-    def order(row: Row) -> tuple[Any, ...]:
-        values = (row[key] for key in by)
-        return (*((True, 0.0) if pd.isna(v) else (False, -v) for v in values), row[name])
-
-    ordered = sorted(records, key=order)
-    values = [row[by[0]] if by else None for row in ordered]
-    return [
-        {**row, "rank": None if pd.isna(value) else 1 + values.index(value)}
-        for row, value in zip(ordered, values, strict=True)
-    ]
 
 
 def rank_by(key: str) -> Column:

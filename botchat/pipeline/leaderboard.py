@@ -138,7 +138,7 @@ def rank_rates(
         texts = files([board.table, board.pairs], ["md"])
         for file, text in {**texts, f"{board.table.name}.json": to_json(whole)}.items():
             store.write_atomic(out / file, text.encode())
-        for chart in figures.draw_arena(board, path.stem):
+        for chart in figures.draw_arenas([board], path.stem):
             _write_chart(out, chart)
         lines.append(f"written to: {out}")
     return Published(board.table.rows_for_people, lines, whole, out)

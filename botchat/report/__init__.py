@@ -1,9 +1,8 @@
 """The page: one HTML file of a leaderboard, its figures and everything that was said.
 
-Tables and figures are plain HTML, complete without a script. The script only sorts, filters,
-switches judges, and reads transcripts from the chunks beside the page (`botchat.report.archive`).
-A Content-Security-Policy lets nothing else run or load, and whatever models, seeds and names
-contain is shown as text.
+Tables and figures are complete without a script; it only sorts, filters, switches judges, and reads
+transcripts from the chunks beside the page (`botchat.report.archive`). A Content-Security-Policy
+lets nothing else run or load.
 """
 
 from __future__ import annotations
@@ -79,9 +78,8 @@ def render(
 ) -> str:
     """The page as HTML text; the same arguments give the same bytes.
 
-    ``views``: of at least one judge, all on one seed set; the first is shown first. ``archive``:
-    the chunks that will lie beside the page, judges in the order of ``views``; without one there
-    are samples only, and no labelling. ``compared``: what tells the judges apart, a protocol each.
+    ``views``: of at least one judge, all on one seed set. ``archive``: its judges in the order of
+    ``views``; without one there are samples only, and no labelling. ``compared``: a protocol each.
     ``panels``: roles and prompts of judges that are panels.
     """
     script = "\n".join(text(name) for name in SCRIPTS)
@@ -203,10 +201,9 @@ def _below(table: Table, column: Column) -> list[str]:
 
 
 def inline(chart: Chart, number: int | str = 0) -> Markup:
-    """A figure as an element of the page, with ids of its own.
+    """A figure as an element of the page, without a style sheet, which would apply to all of it.
 
-    The prolog, the metadata and the style sheet, which would apply to the whole page, are removed.
-    ``number`` tells figures of one name apart.
+    ``number`` tells figures of one name apart by their ids.
     """
     body = chart.svg[chart.svg.index("<svg") :]
     for part in ("metadata", "style"):

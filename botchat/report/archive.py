@@ -1,9 +1,8 @@
 """Every dialogue and verdict of a set, in compressed scripts that the page loads when asked.
 
-A page opened from disk may not read files, but it may run scripts that lie beside it: so each
-chunk is a script that hands over one base64 text of zlib-compressed JSON. ``index`` holds what
-lists and filters need; every other chunk holds a few seeds whole: dialogues, flags, verdicts.
-The index also describes every protocol, so that the scripts need to know kinds of answers only.
+A page opened from disk may not read files, but it may run scripts beside it: each chunk is a script
+that hands over a base64 text of zlib-compressed JSON. ``index`` holds what lists and filters need,
+with every protocol; each other chunk holds a few seeds whole: dialogues, flags, verdicts.
 """
 
 from __future__ import annotations
@@ -159,7 +158,6 @@ class _Filed:
         """Put one judge's judgments of one protocol at their seeds; their codes by contestants."""
         found: dict[tuple[int, ...], list[Any]] = {}
         alone = protocol.shows == "one"
-        code = _code if alone else _result
         absent = "-" if not alone else -2 if protocol.kind == "place" else None
         number = self.protocols.index(protocol)
         for judgment in sorted(judgments, key=lambda one: one.contestants):
@@ -180,24 +178,22 @@ class _Filed:
             reason = "" if told else judgment.reason
             self.verdicts[judgment.seed_id].append(_row(who, number, judgment, shown, reason))
             codes = found.setdefault(shown, [absent] * len(self._seeds))
-            codes[at] = code(protocol, judgment.verdict)
+            codes[at] = _code(protocol, judgment.verdict)
         return found
 
 
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
-    """A verdict on one dialogue as lists have it.
+    """A verdict as lists have it; see `_RESULTS` for pairs.
 
     Of a place its index, 0 for ``"No"`` and -1 for an unreadable one; of the others the numbers, an
     empty list for an unreadable one. What is not judged is -2 and ``None``.
     """
+    if protocol.shows != "one":
+        return _RESULTS[protocol.result(verdict)]
     if protocol.kind == "place":
         return -1 if verdict is None else 0 if verdict == "No" else int(verdict)
     numbers = protocol.numbers(verdict) or ()
     return [int(number) if number.is_integer() else number for number in numbers]
-
-
-def _result(protocol: Protocol, verdict: Verdict | None) -> str:
-    return _RESULTS[protocol.result(verdict)]
 
 
 def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason: str) -> list[Any]:
@@ -228,7 +224,7 @@ def _about(protocol: Protocol) -> dict[str, Any]:
     }
     if protocol.kind == "choice":
         answers = zip(_CHOICE, protocol.labels, strict=False)
-        told["answers"] = [[said, label, _result(protocol, said)] for said, label in answers]
+        told["answers"] = [[said, label, _code(protocol, said)] for said, label in answers]
     if protocol.scale is not None:
         told["numbers"] = protocol.scale.names
         told["fields"] = protocol.asked_scale.names
