@@ -12,7 +12,7 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Judged, Part, covered
+from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Evidence, Part, covered
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.measures.flags import STYLE, Measured
@@ -69,7 +69,7 @@ class Arena(Part):
 
 
 def rate(
-    judged: Iterable[Judged],
+    judged: Iterable[Evidence],
     seed_ids: Collection[str],
     elo: EloSettings,
     measured: Mapping[str, Measured],
@@ -114,7 +114,7 @@ def rate(
 class _Counted:
     """The verdicts of an Arena that count, and what is rated of them."""
 
-    judged: Judged
+    judged: Evidence
     made: Verdicts
     readable: Verdicts
     comparisons: Comparisons
@@ -122,7 +122,7 @@ class _Counted:
     design: Design
 
     @classmethod
-    def of(cls, judged: Judged, seed_ids: Collection[str]) -> _Counted:
+    def of(cls, judged: Evidence, seed_ids: Collection[str]) -> _Counted:
         made = judged.verdicts.on(seed_ids)
         readable = made.only(made.readable)
         pairs = list(combinations(judged.verdicts.judged_contestants, 2))

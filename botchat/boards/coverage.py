@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from botchat.boards.protocols import Judged, Part
+from botchat.boards.protocols import Evidence, Part
 from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
@@ -100,7 +100,7 @@ def of_pairs(
 
 def coverage(
     parts: Iterable[Part],
-    judged: Mapping[str, Judged],
+    judged: Mapping[str, Evidence],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
     signatures: Sequence[str],

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 from msgspec import UnsetType
 
-from botchat.boards.protocols import Judged
+from botchat.boards.protocols import Evidence
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.judges.samples import stability
@@ -20,7 +20,7 @@ from botchat.records import HUMAN, Dialogues, Judgment
 
 
 def judge_health(
-    judged: Iterable[Judged], dialogues: Dialogues, signatures: Sequence[str]
+    judged: Iterable[Evidence], dialogues: Dialogues, signatures: Sequence[str]
 ) -> Table:
     """What a judge's verdicts say about it; ``dialogues``: of everybody judged in pairs."""
 
@@ -102,7 +102,7 @@ def _shown(verdicts: Verdicts, words: Words) -> Indices:
     return np.asarray(totals[place, verdicts.shown])
 
 
-def _single(judged: Judged) -> Row:
+def _single(judged: Evidence) -> Row:
     protocol, judgments = judged.protocol, judged.judgments
     innocent = protocol.innocent if protocol.about_ai else None
     human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]

@@ -30,7 +30,7 @@ BOUNDS = (
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evidence:
     """What one judge said in one protocol about the seeds and contestants of a board."""
 
     protocol: Protocol
@@ -162,7 +162,7 @@ class Reported(Part):
     """Every report."""
 
 
-def place(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
+def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
     """Success rates, at each N that the dialogues reach and at the human length; survival."""
     protocol = judged.protocol
     verdicts: dict[str, dict[str, Verdict | None]] = {}
@@ -201,7 +201,7 @@ def place(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
 _FINDS = {True: "takes for human, or accuses only", False: "finds nothing in, or only"}
 
 
-def beside_human(judged: Judged, seeds: Sequence[Seed]) -> BesideHuman:
+def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
     """Win, tie and lose rates of each model against the human dialogues."""
     protocol = judged.protocol
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
@@ -220,7 +220,7 @@ def beside_human(judged: Judged, seeds: Sequence[Seed]) -> BesideHuman:
     return BesideHuman(protocol, shown)
 
 
-def scored(judged: Judged, seeds: Sequence[Seed]) -> Scored:
+def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     protocol, scale = judged.protocol, judged.protocol.asked_scale
     given: dict[str, list[tuple[float, ...] | None]] = {}
@@ -252,7 +252,7 @@ def scored(judged: Judged, seeds: Sequence[Seed]) -> Scored:
     return Scored(protocol, shown)
 
 
-def reported(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Reported:
+def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Reported:
     """Error rates of each contestant, fewest points lost first."""
     protocol = judged.protocol
     diagnoses = rates.diagnoses(judged.judgments, dialogues)

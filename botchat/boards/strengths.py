@@ -145,7 +145,7 @@ class Strengths:
                 "bt_place_ties_dropped": places[1],
                 "bt_place_ties_won": places[2],
             },
-            index=fitted.models,
+            index=pd.Index(fitted.models, dtype=object),
         )
         if self.style is not None:
             equal = self.style.adjusted

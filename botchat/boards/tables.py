@@ -228,7 +228,7 @@ def explained(columns: Iterable[Column]) -> str:
     return " ".join(f"{c.heading}: {c.meaning}." for c in columns if c.meaning)
 
 
-def files(tables: Iterable[Table], more: Sequence[str] = ()) -> dict[str, str]:
+def table_files(tables: Iterable[Table], more: Sequence[str] = ()) -> dict[str, str]:
     """File name -> text, one for each table and format: `FILED` and ``more``."""
     return {f"{one.name}.{form}": WRITERS[form](one) for one in tables for form in (*FILED, *more)}
 

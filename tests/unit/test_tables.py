@@ -14,9 +14,9 @@ from botchat.boards.tables import (
     Table,
     document,
     explained,
-    files,
     record,
     table,
+    table_files,
     with_ends,
 )
 
@@ -110,7 +110,7 @@ def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tables, "WRITERS", {**tables.WRITERS, "tex": tex})
     assert tables.WRITERS["tex"](made()) == "a & 25.0 & 4 & 3 \\\\\nb & – & 0 & 0 \\\\\n"
-    assert list(files([made()], ["tex"])) == ["t.csv", "t.tex"]
+    assert list(table_files([made()], ["tex"])) == ["t.csv", "t.tex"]
     assert json.loads(tables.WRITERS["json"](made())) == {
         "rows": made().records,
         "signatures": ["sig"],
