@@ -33,8 +33,8 @@ def of_single(
 ) -> dict[str, Gaps]:
     """What a protocol on single dialogues lacks on each contestant that it judged.
 
-    ``turns``: N of a success rate (`botchat.protocols.rates.success`), which a dialogue that is
-    shorter and not accused tells nothing about; ``None``: any length will do.
+    ``turns``: N of a success rate, which a shorter dialogue that is not accused tells nothing
+    about; ``None``: any length will do.
     """
     said: dict[str, dict[str, str | None]] = {}
     for judgment in judgments:
@@ -58,11 +58,7 @@ def of_single(
 def of_pairs(
     protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues, verdicts: Verdicts
 ) -> dict[str, Gaps]:
-    """What a protocol about two dialogues lacks on each contestant that it judged.
-
-    Seeds that it passes over have no case; beside ``human`` only models have gaps. ``dialogues``
-    are of at least the contestants that were judged.
-    """
+    """What a protocol about pairs lacks on each contestant; beside ``human`` only on models."""
     names = verdicts.judged_contestants
     field = Field(protocol, seeds, {name: dialogues[name] for name in names})
     beside_human = protocol.shows == "human"
@@ -107,8 +103,7 @@ def coverage(
 ) -> Table | None:
     """Readable verdicts of every contestant in every protocol; ``None`` where nothing was judged.
 
-    ``judged``: name of a protocol -> what was said in it. ``dialogues``: of every contestant,
-    ``human`` among them.
+    ``judged``: by name of the protocol. ``dialogues``: of ``human`` too.
     """
     rows: list[Row] = []
     for part in parts:

@@ -29,9 +29,8 @@ Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
 or seconds."""
 
 Role = Literal["value", "low", "high", "readable", "missing", "coverage", "rank", "reason"]
-"""What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row:
-the ends of its interval or of its bounds, how many cases it is from, how many have no readable
-verdict, the share that has one, the rank by it, and its explanation in words."""
+"""What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row;
+``readable``, ``missing``, ``coverage``: cases with a verdict, without one, share with one."""
 
 Getter = Callable[[Any], Any]
 
@@ -65,10 +64,7 @@ class Column:
     """The number of utterances N that it is at."""
 
     def value(self, row: Any) -> Any:
-        """The value in a row, which may be any object.
-
-        A mapping that has the key is a record, made with this column before: nothing is computed.
-        """
+        """The value in a row, any object; what a mapping has under the key is taken as it is."""
         if isinstance(row, Mapping) and (self.getter is None or self.key in row):
             return row.get(self.key)
         return self.getter(row) if self.getter else getattr(row, self.key)
@@ -167,9 +163,8 @@ def table(
 ) -> Table:
     """A table with the value of each column in each row (`Column.value`).
 
-    ``by``: keys of the columns that rows are sorted by, highest values first, missing ones last,
-    then by name; the column ``rank`` then has the rank by the first of them, and equal values share
-    the best. Without ``by`` rows keep their order.
+    ``by``: keys of the columns that rows are sorted by, highest first, missing last, then by name;
+    the column ``rank``, if there is one, gets the rank by the first, equal values the same.
     """
     records = [record(columns, row) for row in rows]
     types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
@@ -269,10 +264,9 @@ def elided(text: str, columns: int) -> str:
 
 
 def _csv(shown: Table) -> str:
-    """CSV with a comment line for each signature.
+    """CSV with a comment line for each signature, as ``pandas.read_csv(text, comment="#")`` reads.
 
-    Names are quoted, so that ``pandas.read_csv(text, comment="#")`` reads a name with a ``#`` in
-    it; a name that a spreadsheet would take for a formula gets a leading apostrophe.
+    A name that a spreadsheet would take for a formula gets a leading apostrophe.
     """
     frame = shown.frame.copy()
     for column in shown.columns:

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -333,29 +333,19 @@ def _name(name: str) -> Markup:
 
 def ranks(boards: Sequence[Board]) -> Table:
     """Rank of every contestant by every judge, and the number that it is by."""
-    names = dict.fromkeys(name for board in boards for name in board.main.frame["model"])
+    columns = [Column("model", "Model", "name", getter=str)]
+    for i, board in enumerate(boards):
+        main, key = board.main, f"value_{i}"
+        rank = main.column(role="rank")
+        heading, place = f"Rank by {board.judge}", main.values(rank.key).get
+        columns.append(replace(rank, key=f"rank_{i}", heading=heading, of=key, getter=place))
+        if rank.of:
+            by = main.column(rank.of)
+            columns.append(replace(by, key=key, getter=main.values(by.key).get))
     return table(
         "judges-ranks",
         "Every contestant by every judge",
-        [
-            Column("model", "Model", "name", getter=str),
-            *(column for i, board in enumerate(boards) for column in _by_judge(i, board)),
-        ],
-        names,
+        columns,
+        dict.fromkeys(name for board in boards for name in board.main.frame["model"]),
         [signature for board in boards for signature in board.main.signatures],
     )
-
-
-def _by_judge(i: int, board: Board) -> Iterator[Column]:
-    """The rank and the number that it is by, of the judge with this number."""
-    rank = board.main.column(role="rank")
-    yield replace(
-        rank,
-        key=f"rank_{i}",
-        heading=f"Rank by {board.judge}",
-        of=f"value_{i}",
-        getter=board.main.values(rank.key).get,
-    )
-    if rank.of:
-        by = board.main.column(rank.of)
-        yield replace(by, key=f"value_{i}", getter=board.main.values(by.key).get)

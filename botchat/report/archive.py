@@ -118,32 +118,26 @@ class _Filed:
         self._contestants = {name: i for i, name in enumerate(contestants)}
         self._dialogues = dialogues
         # Dialogues can be read where nobody has judged them alone: the first view is always there.
-        alone = [p.name for p in catalogue if p.shows == "one" and p.leads]
+        first = [p.name for p in catalogue if p.shows == "one" and p.leads]
         there = {name for by_protocol in judged.values() for name in by_protocol}
-        self.protocols = list(catalogue.among({*alone, *there}).values())
+        self.protocols = list(catalogue.among({*first, *there}).values())
         self.verdicts: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
         """By seed: see `_row`."""
         self.reports: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
         """By seed: judge, protocol, contestant, score, and who reports with its errors."""
-        self.single: list[dict[str, dict[int, list[Any]]]] = []
+        self.single: list[dict[str, dict[str, Any]]] = []
         """Of each judge: protocol -> contestant -> one code a seed; see `_code`."""
-        self.pairs: list[dict[str, dict[str, str]]] = []
+        self.pairs: list[dict[str, dict[str, Any]]] = []
         """Of each judge: protocol -> contestants in the order shown -> one of `_RESULTS` a seed."""
         self.count = 0
         for who, by_protocol in enumerate(judged.values()):
-            single: dict[str, dict[int, list[Any]]] = {}
-            pairs: dict[str, dict[str, str]] = {}
+            alone: dict[str, dict[str, Any]] = {}
+            in_pairs: dict[str, dict[str, Any]] = {}
             for protocol in self.protocols:
-                judgments = by_protocol.get(protocol.name, ())
-                filed = self._file(who, protocol, judgments)
-                if filed and protocol.shows == "one":
-                    single[protocol.name] = {shown[0]: codes for shown, codes in filed.items()}
-                elif filed:
-                    pairs[protocol.name] = {
-                        ",".join(map(str, shown)): "".join(codes) for shown, codes in filed.items()
-                    }
-            self.single.append(single)
-            self.pairs.append(pairs)
+                if filed := self._file(who, protocol, by_protocol.get(protocol.name, ())):
+                    (alone if protocol.shows == "one" else in_pairs)[protocol.name] = filed
+            self.single.append(alone)
+            self.pairs.append(in_pairs)
 
     @property
     def view(self) -> str:
@@ -152,9 +146,7 @@ class _Filed:
         judged = [name for name in names if any(name in by for by in self.single)]
         return next(iter((*judged, *names, *(p.name for p in self.protocols))), "")
 
-    def _file(
-        self, who: int, protocol: Protocol, judgments: Sequence[Judgment]
-    ) -> dict[tuple[int, ...], list[Any]]:
+    def _file(self, who: int, protocol: Protocol, judgments: Sequence[Judgment]) -> dict[str, Any]:
         """Put one judge's judgments of one protocol at their seeds; their codes by contestants."""
         found: dict[tuple[int, ...], list[Any]] = {}
         alone = protocol.shows == "one"
@@ -179,7 +171,10 @@ class _Filed:
             self.verdicts[judgment.seed_id].append(_row(who, number, judgment, shown, reason))
             codes = found.setdefault(shown, [absent] * len(self._seeds))
             codes[at] = _code(protocol, judgment.verdict)
-        return found
+        return {
+            ",".join(map(str, shown)): codes if alone else "".join(codes)
+            for shown, codes in found.items()
+        }
 
 
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
