@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from operator import itemgetter
+from statistics import fmean
 
 import numpy as np
 import pandas as pd
 
-from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Judged, Part, covered
+from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Evidence, Part, covered
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.measures.flags import STYLE, Measured
@@ -20,7 +22,7 @@ from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import Tally
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
 from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
 from botchat.records import VERSION
@@ -28,10 +30,7 @@ from botchat.records import VERSION
 
 @dataclass(frozen=True)
 class Arena(Part):
-    """A protocol about pairs at one N, such as BotChat Arena, its table sorted by rating.
-
-    The protocol has no N where that is not known (a published rate table).
-    """
+    """A protocol about pairs at one N (none where not known), its table sorted by rating."""
 
     pairs: Table
     """One row an ordered pair; its csv is what ``--pairwise-rates`` reads."""
@@ -45,11 +44,6 @@ class Arena(Part):
     """What style is worth; ``None`` where the dialogues were not measured."""
     notes: tuple[str, ...]
     """What a reader must know of the ratings, a sentence each."""
-
-    @property
-    def turns(self) -> int | None:
-        """N."""
-        return self.protocol.n
 
     @property
     def quoted(self) -> list[Column]:
@@ -75,15 +69,15 @@ class Arena(Part):
 
 
 def rate(
-    judged: Iterable[Judged],
+    judged: Iterable[Evidence],
     seed_ids: Collection[str],
     elo: EloSettings,
     measured: Mapping[str, Measured],
 ) -> list[Arena]:
     """Rate every protocol about pairs, at each N that has a readable verdict.
 
-    ``seed_ids``: the seeds that count; every pair is expected on each, in both orders.
-    ``measured``: contestant -> its dialogues as measured, for their style at N.
+    ``seed_ids``: those that count; every pair is expected on each, in both orders. ``measured``:
+    of each contestant, for the style at N.
     """
     found = [_Counted.of(one, seed_ids) for one in judged]
     found = [one for one in found if len(one.comparisons)]
@@ -104,7 +98,12 @@ def rate(
             protocol := one.judged.protocol,
             rates.tallies(one.made, one.pairs, seed_ids),
             result := results[protocol],
-            one.strengths(measured, protocol.n),
+            Strengths.of(
+                one.comparisons,
+                one.design,
+                _differences(one.readable, one.comparisons, measured, protocol.n),
+                STYLE,
+            ),
             f"{one.judged.signature}|{elo_signature(result.settings)}",
         )
         for one in found
@@ -115,7 +114,7 @@ def rate(
 class _Counted:
     """The verdicts of an Arena that count, and what is rated of them."""
 
-    judged: Judged
+    judged: Evidence
     made: Verdicts
     readable: Verdicts
     comparisons: Comparisons
@@ -123,7 +122,7 @@ class _Counted:
     design: Design
 
     @classmethod
-    def of(cls, judged: Judged, seed_ids: Collection[str]) -> _Counted:
+    def of(cls, judged: Evidence, seed_ids: Collection[str]) -> _Counted:
         made = judged.verdicts.on(seed_ids)
         readable = made.only(made.readable)
         pairs = list(combinations(judged.verdicts.judged_contestants, 2))
@@ -134,10 +133,6 @@ class _Counted:
     def cases(self) -> Cases:
         """Shuffled are all that were judged, so that N's with the same have one order."""
         return Cases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
-
-    def strengths(self, measured: Mapping[str, Measured], turns: int | None) -> Strengths:
-        differences = _differences(self.readable, self.comparisons, measured, turns)
-        return Strengths.of(self.comparisons, self.design, differences, STYLE)
 
     def has_cases_of(self, other: _Counted) -> bool:
         """Whether both can be shuffled as one."""
@@ -153,20 +148,19 @@ def from_comparisons(
 ) -> Arena:
     """The Arena's tables from comparisons without judgments, such as a published rate table's.
 
-    ``name``: where they come from. ``per_pair``: comparisons that every pair should have; what it
-    has less is missing. ``elo``: how they are rated; default: the paper's way.
+    ``name``: where they come from. ``per_pair``: comparisons that every pair should have.
     """
     models = comparisons.models
-    m = len(models)
-    # For each ordered pair of numbers: losses, ties and wins of the first.
-    kind = (comparisons.first * m + comparisons.second) * 3 + (2 * comparisons.result).astype(int)
-    counts = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
-    counts = counts + counts.transpose(1, 0, 2)[:, :, ::-1]
+    columns = (comparisons.first, comparisons.second, comparisons.result)
+    said = Counter(zip(*(column.tolist() for column in columns), strict=True))
     found = {}
-    for i, j in permutations(range(m), 2):
-        losses, ties, wins = counts[i, j].tolist()
-        missing = max(0, per_pair - wins - ties - losses)
-        found[models[i], models[j]] = Tally(wins, ties, losses, missing)
+    for i, j in permutations(range(len(models)), 2):
+        wins, ties, losses = (
+            said[i, j, result] + said[j, i, 1 - result] for result in (WIN, TIE, LOSS)
+        )
+        found[models[i], models[j]] = Tally(
+            wins, ties, losses, max(0, per_pair - wins - ties - losses)
+        )
     design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
     elo = _as_designed(elo or EloSettings(), design)
     return _arena(
@@ -180,16 +174,13 @@ def from_comparisons(
 
 def elo_signature(settings: EloSettings) -> str:
     """How an Elo was made: ``elo:k32,1000x10|seed:0``, with what differs from the paper."""
-    paper = EloSettings()
-    unusual = [
-        f",{name}{getattr(settings, name):g}"
-        for name in ("init", "scale")
-        if getattr(settings, name) != getattr(paper, name)
-    ]
-    drawn = ",resampled" if settings.resample else ""
-    drawn += f",{settings.per_pair}-a-pair" if settings.per_pair else ""
-    shuffles = f"{settings.shuffles}x{settings.runs}"
-    return f"elo:k{settings.k:g},{shuffles}{''.join(unusual)}{drawn}|seed:{settings.seed}"
+    paper, told = EloSettings(), f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
+    for name in ("init", "scale"):
+        if (value := getattr(settings, name)) != getattr(paper, name):
+            told += f",{name}{value:g}"
+    told += ",resampled" if settings.resample else ""
+    told += f",{settings.per_pair}-a-pair" if settings.per_pair else ""
+    return f"{told}|seed:{settings.seed}"
 
 
 def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
@@ -229,8 +220,7 @@ def _differences(
 ) -> Floats | None:
     """Style of the first less that of the second in each comparison, shape (n, k).
 
-    nan where style was not measured, or at another length because both were cut to the end of a
-    human dialogue. ``None`` where a whole contestant was not measured.
+    nan where it was not measured at the length shown; ``None`` where a contestant was not at all.
     """
     styled = {name for name, found in measured.items() if turns in found.style}
     if turns is None or not styled.issuperset(comparisons.models):
@@ -254,11 +244,10 @@ def _arena(
     strengths: Strengths,
     signature: str,
 ) -> Arena:
-    """The Arena's tables, wherever its counts come from.
+    """The Arena's tables.
 
-    ``tallies`` are of every ordered pair of contestants, ``rated`` (bootstrap Elo) and
-    ``strengths`` (Bradley-Terry) of those with a readable comparison. ``signature``: how the
-    comparisons were made and rated by Elo.
+    ``tallies``: of every ordered pair of contestants; ``rated`` and ``strengths``: of those with a
+    readable comparison. ``signature``: how the comparisons were made and rated by Elo.
     """
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""
@@ -322,12 +311,10 @@ _ALIKE = ", each of whom counts alike"
 
 def _alike(met: Iterable[Tally]) -> dict[str, float]:
     """Rates of a model whose opponents have unequal numbers: the mean over opponents."""
-    known = [tally for tally in met if tally.n]
-    if not known:
+    rates = [(tally.win.value, tally.win_or_tie.value) for tally in met if tally.n]
+    if not rates:
         return {}
-    n = len(known)
-    win = sum(tally.win.value for tally in known) / n
-    win_or_tie = sum(tally.win_or_tie.value for tally in known) / n
+    win, win_or_tie = map(fmean, zip(*rates, strict=True))
     return {"win": win, "tie": win_or_tie - win, "lose": 1 - win_or_tie, "win_or_tie": win_or_tie}
 
 

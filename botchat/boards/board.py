@@ -16,7 +16,7 @@ from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.judge_health import judge_health, sureness
-from botchat.boards.protocols import Judged, Part, Reported
+from botchat.boards.protocols import Evidence, Part, Reported
 from botchat.boards.tables import Column, Table, rank_by, table, to_json
 from botchat.interfaces import settings_digest
 from botchat.measures.flags import Survey, survey
@@ -88,7 +88,7 @@ class Board:
         return [one for one in found if one is not None]
 
     @property
-    def files(self) -> list[Table]:
+    def every_table(self) -> list[Table]:
         """Every table, those for machines among them."""
         return [*self.tables, *(part.pairs for part in self.arenas)]
 
@@ -175,7 +175,7 @@ def build(
     )
 
 
-def _part(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Part:
+def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part:
     """What the judgments of a protocol that needs no rating come to."""
     if judged.protocol.shows == "human":
         return protocols.beside_human(judged, seeds)
@@ -188,7 +188,7 @@ def _part(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Part:
 
 def files(board: Board) -> dict[str, str]:
     """File name -> text of every table, for the folder of the set."""
-    found = tables.files(board.files)
+    found = tables.table_files(board.every_table)
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
     found["leaderboard.md"] = tables.document(title, board.notes, board.tables)
     found["leaderboard.json"] = to_json(as_json(board))
@@ -222,7 +222,7 @@ def as_json(board: Board) -> dict[str, Any]:
         "notes": list(board.notes),
         "tables": {
             part.name: {"rows": part.records, "signatures": list(part.signatures)}
-            for part in board.files[1:]
+            for part in board.every_table[1:]
         },
     }
 
@@ -232,7 +232,7 @@ def _usable(
     judgments: Mapping[str, Sequence[Judgment] | Verdicts],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-) -> dict[str, Judged]:
+) -> dict[str, Evidence]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
     ids = {seed.id for seed in seeds}
     found = {}
@@ -241,15 +241,15 @@ def _usable(
         # The other side of GTEval is the seeds' own dialogues.
         there = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
         if isinstance(made, Verdicts):
-            found[name] = Judged(protocol, (), made.on(ids).between(there))
+            found[name] = Evidence(protocol, (), made.on(ids).between(there))
             continue
         kept = [j for j in made if j.seed_id in ids and there >= set(j.contestants)]
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
-        found[name] = Judged(protocol, single, Verdicts.of(pairs, protocol), sureness(made))
+        found[name] = Evidence(protocol, single, Verdicts.of(pairs, protocol), sureness(made))
     return {name: one for name, one in found.items() if one.judgments or len(one.verdicts)}
 
 
-def _flags_judge(surveyed: Survey, judged: Iterable[Judged], signature: str) -> Table | None:
+def _flags_judge(surveyed: Survey, judged: Iterable[Evidence], signature: str) -> Table | None:
     """The flags beside the first protocol that asks for the place of an accusation."""
     places = (one for one in judged if one.protocol.kind == "place" and one.protocol.about_ai)
     first = next(places, None)
@@ -306,7 +306,7 @@ def _main(
 
 
 def _notes(
-    judged: Mapping[str, Judged], parts: Sequence[Part], seed_set: str, judge: str
+    judged: Mapping[str, Evidence], parts: Sequence[Part], seed_set: str, judge: str
 ) -> Iterator[str]:
     """What a reader must know is not there."""
     bases = {one.protocol.base for one in judged.values()}

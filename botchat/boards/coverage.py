@@ -1,21 +1,18 @@
 """What a board rests on: cases with a readable verdict, and what the others lack.
 
 A case is a dialogue that UniEval or the diagnosis judges, or two dialogues of one ChatSEED in one
-order. Without a readable verdict it counts for nobody, whatever the reason; but only the reason
-tells what to do about it.
+order.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
 from itertools import combinations
-from operator import add
 
 import numpy as np
 
-from botchat.boards.protocols import Judged, Part
+from botchat.boards.protocols import Evidence, Part
 from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
@@ -24,22 +21,8 @@ from botchat.protocols.pairs import Field, Verdicts
 from botchat.protocols.rates import passed
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
 
-
-@dataclass(frozen=True)
-class Gaps:
-    """Cases of one contestant without a readable verdict, by what they lack first."""
-
-    no_dialogue: int = 0
-    """Never generated (by either of two)."""
-    too_short: int = 0
-    """It stopped, or was made, too short to be judged at this length (either of two)."""
-    not_judged: int = 0
-    unreadable: int = 0
-    """Judged, but the judge's answer has no verdict that could be read."""
-
-    def __add__(self, other: Gaps) -> Gaps:
-        """Both together."""
-        return Gaps(*map(add, astuple(self), astuple(other)))
+Gaps = Counter[str]
+"""Cases of one contestant without a readable verdict, by what they lack first: see `_REASONS`."""
 
 
 def of_single(
@@ -50,8 +33,8 @@ def of_single(
 ) -> dict[str, Gaps]:
     """What a protocol on single dialogues lacks on each contestant that it judged.
 
-    ``turns``: N of a success rate (`botchat.protocols.rates.success`), which a dialogue that is
-    shorter and not accused tells nothing about; ``None``: any length will do.
+    ``turns``: N of a success rate, which a shorter dialogue that is not accused tells nothing
+    about; ``None``: any length will do.
     """
     said: dict[str, dict[str, str | None]] = {}
     for judgment in judgments:
@@ -69,18 +52,13 @@ def of_single(
         short = turns is not None and passed(dialogue, verdict, turns) is None
         return "too_short" if short else None
 
-    found = {name: Counter(lacks(name, seed.id) for seed in seeds) for name in said}
-    return {name: Gaps(*(lacking[key] for key in _REASONS)) for name, lacking in found.items()}
+    return {name: Gaps(filter(None, (lacks(name, seed.id) for seed in seeds))) for name in said}
 
 
 def of_pairs(
     protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues, verdicts: Verdicts
 ) -> dict[str, Gaps]:
-    """What a protocol about two dialogues lacks on each contestant that it judged.
-
-    Seeds that it passes over have no case; beside ``human`` only models have gaps. ``dialogues``
-    are of at least the contestants that were judged.
-    """
+    """What a protocol about pairs lacks on each contestant; beside ``human`` only on models."""
     names = verdicts.judged_contestants
     field = Field(protocol, seeds, {name: dialogues[name] for name in names})
     beside_human = protocol.shows == "human"
@@ -93,7 +71,7 @@ def of_pairs(
     order = np.argsort(key, kind="stable")
     begin = np.searchsorted(key[order], np.arange(m * m + 1))
     unreadable = np.bincount(key[~made.readable], minlength=m * m)
-    found = dict.fromkeys(names, Gaps())
+    found = {name: Gaps() for name in names}
     for i, j in combinations(range(m), 2):
         if beside_human and HUMAN not in (names[i], names[j]):
             continue
@@ -118,15 +96,14 @@ def of_pairs(
 
 def coverage(
     parts: Iterable[Part],
-    judged: Mapping[str, Judged],
+    judged: Mapping[str, Evidence],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
     signatures: Sequence[str],
 ) -> Table | None:
     """Readable verdicts of every contestant in every protocol; ``None`` where nothing was judged.
 
-    ``judged``: name of a protocol -> what was said in it. ``dialogues``: of every contestant,
-    ``human`` among them.
+    ``judged``: by name of the protocol. ``dialogues``: of ``human`` too.
     """
     rows: list[Row] = []
     for part in parts:
@@ -144,7 +121,7 @@ def coverage(
                     "protocol": protocol.name,
                     "model": name,
                     **{role: values[name] for role, values in counted.items()},
-                    **asdict(gaps[name]),
+                    **{key: gaps[name][key] for key in _REASONS},
                 }
             )
     if not rows:
@@ -189,7 +166,8 @@ _REASONS = {
     "not_judged": "Not judged",
     "unreadable": "Unreadable",
 }
-"""Fields of `Gaps`."""
+"""Keys of `Gaps`, those that are not generated first. Of two dialogues it is either that is not
+generated, or too short to be judged at this length."""
 
 _COLUMNS = (
     Column("protocol", "Protocol", "name"),

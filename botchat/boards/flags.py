@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from operator import itemgetter, methodcaller
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table
+from botchat.boards.tables import Column, Table, explained, table
+from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
-from botchat.measures.statistics import Flags, Floats, Indices
+from botchat.measures.statistics import Indices
 from botchat.records import Verdict
 
 NAMES: Mapping[str, str] = {
@@ -40,7 +42,7 @@ def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
 
     ``n_seeds``: size of the set, of which the survey may have measured a part.
     """
-    rows = [record(_COLUMNS, _Row(*one)) for one in survey.measured.items()]
+    rows = [_row(*one) for one in survey.measured.items()]
     rows.sort(key=lambda row: (math.isnan(row["flagged"]), row["flagged"], row["model"]))
     part = "".join(f" {note}" for note in notes(survey, n_seeds))
     return table(
@@ -83,7 +85,7 @@ def agreement(
             if (verdict := said.get(seed_id)) is not None
         ]
         if both:
-            rows.append(record(_AGREEMENT, _Beside(name, *np.array(both).T)))
+            rows.append(_beside(name, *np.array(both).T))
     if not rows:
         return None
     rows.sort(key=lambda row: (-row["same"] - row["neither"], row["model"]))
@@ -127,51 +129,40 @@ def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:
     return replace(shown, frame=shown.frame[::-1].reset_index(drop=True))
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A contestant and what was measured of its dialogues."""
-
-    name: str
-    found: Measured
-
-    @cached_property
-    def means(self) -> dict[str, float]:
-        """Measure -> mean over the dialogues where it is known; nan where it is in none."""
-        known = ~np.isnan(self.found.measures)
-        total = np.where(known, self.found.measures, 0).sum(axis=0)
-        n = known.sum(axis=0)
-        means = np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0)
-        return dict(zip(MEASURES, means.tolist(), strict=True))
-
-    def measure(self, key: str) -> Floats:
-        """A measure of every dialogue."""
-        return self.found.measures[:, MEASURES.index(key)]
-
-    def first(self, criterion: str) -> Indices:
-        """The first utterance of every dialogue that a criterion flags, 0 for none."""
-        return self.found.first[:, CRITERIA.index(criterion)]
-
-    @property
-    def why(self) -> str | None:
-        """The criteria that flag most dialogues, in words."""
-        shares = {criterion: _share(self.first(criterion)) for criterion in CRITERIA}
-        told = sorted((c for c in CRITERIA if shares[c] > _USUAL), key=lambda c: -shares[c])
-        return ", ".join(f"{NAMES[c]} {100 * shares[c]:.0f} %" for c in told[:_TOLD]) or None
+def _row(name: str, found: Measured) -> Row:
+    """A contestant in `_COLUMNS`."""
+    flagged = _first_of_any(found)
+    first = dict(zip(CRITERIA, found.first.T, strict=True))
+    shares = {criterion: _share(at) for criterion, at in first.items()}
+    usual = sorted((c for c in CRITERIA if shares[c] > _USUAL), key=lambda c: -shares[c])
+    measures = pd.DataFrame(found.measures, columns=MEASURES)
+    return {
+        **measures.mean(),
+        **shares,
+        **{f"first_{criterion}": _median(at) for criterion, at in first.items()},
+        "model": name,
+        "flagged": _share(flagged),
+        "first_flag": _median(flagged),
+        "why": ", ".join(f"{NAMES[c]} {100 * shares[c]:.0f} %" for c in usual[:_TOLD]) or None,
+        "loop_share": _share(measures["closing_loop"]),
+        "loop_from": _median(measures["closing_loop"]),
+        "ai_share": _share(measures["ai_phrases"]),
+        "measured": len(found.seed_ids),
+    }
 
 
-@dataclass(frozen=True)
-class _Beside:
-    """First flagged and first accused utterance of dialogues, 0 for none; shapes (n,)."""
-
-    name: str
-    flag: Indices
-    judge: Indices
-
-    @property
-    def apart(self) -> Floats:
-        """Utterances between them; nan where only one accuses, or none does."""
-        accused = (self.flag > 0) & (self.judge > 0)
-        return np.where(accused, np.abs(self.flag - self.judge), np.nan)
+def _beside(name: str, flag: Indices, judge: Indices) -> Row:
+    """A contestant in `_AGREEMENT`, from the first flagged and accused utterances, 0 for none."""
+    flagged, accused, apart = flag > 0, judge > 0, np.abs(flag - judge)
+    return {
+        "model": name,
+        "same": _share(flagged & accused & (apart == 0)),
+        "near": _share(flagged & accused & (apart <= 1)),
+        "neither": _share(~flagged & ~accused),
+        "only_judge": _share(~flagged & accused),
+        "only_flags": _share(flagged & ~accused),
+        "readable": len(flag),
+    }
 
 
 def _first_of_any(found: Measured) -> Indices:
@@ -181,70 +172,52 @@ def _first_of_any(found: Measured) -> Indices:
     return np.where(first == none, 0, first)
 
 
-def _share(values: Floats | Indices | Flags) -> float:
+def _share(values: Any) -> float:
     """Share of those above 0."""
     return float((values > 0).mean()) if len(values) else math.nan
 
 
-def _median(values: Floats | Indices) -> float:
+def _median(values: Any) -> float:
     """Median of those above 0."""
     known = values[values > 0]
     return float(np.median(known)) if len(known) else math.nan
 
 
-def _rate(key: str, heading: str, of: Getter, *, detail: bool = False) -> Column:
-    """The share of dialogues where ``of`` is above 0."""
-    return Column(key, heading, "rate", detail, getter=lambda row: _share(of(row)))
-
-
-def _first(key: str, heading: str, of: Getter, *, detail: bool = False) -> Column:
-    """The median utterance over the dialogues where ``of`` is above 0."""
-    return Column(key, heading, "number", detail, getter=lambda row: _median(of(row)))
-
-
-def _mean(key: str, heading: str, kind: Kind = "rate", *, detail: bool = False) -> Column:
-    return Column(key, heading, kind, detail, getter=lambda row: row.means[key])
-
-
-_MODEL = Column("model", "Model", "name", getter=lambda row: row.name)
-_LOOP_FROM = replace(
-    _first("loop_from", "Loop from", methodcaller("measure", "closing_loop")),
-    meaning="median first utterance of a closing loop",
+_MODEL = Column("model", "Model", "name")
+_LOOP_FROM = Column(
+    "loop_from", "Loop from", "number", meaning="median first utterance of a closing loop"
 )
 
 _COLUMNS = (
     _MODEL,
-    _rate("flagged", "Flagged", lambda row: _first_of_any(row.found)),
+    Column("flagged", "Flagged", "rate"),
     Column("why", "Most often", "name", role="reason", of="flagged"),
-    _first("first_flag", "First flag", lambda row: _first_of_any(row.found)),
-    *(_rate(c, f"{s[0].upper()}{s[1:]}", methodcaller("first", c)) for c, s in NAMES.items()),
-    _rate("loop_share", "Closing loops", methodcaller("measure", "closing_loop"), detail=True),
+    Column("first_flag", "First flag", "number"),
+    *(Column(c, f"{s[0].upper()}{s[1:]}", "rate") for c, s in NAMES.items()),
+    Column("loop_share", "Closing loops", "rate", detail=True),
     _LOOP_FROM,
-    _rate("ai_share", "AI phrases", methodcaller("measure", "ai_phrases"), detail=True),
-    _mean("distinct_2", "Distinct 2-grams"),
-    _mean("repetition_rate", "Repeated"),
-    _mean("exact_rate", "Repeated utterances", detail=True),
-    _mean("max_overlap", "Greatest overlap", detail=True),
-    _mean("question_rate", "Questions"),
-    _mean("long_word_share", "Long words"),
-    _mean("contraction_share", "Contractions"),
-    _mean("layout_share", "Laid out", detail=True),
-    _mean("emoji_share", "Emoji", detail=True),
-    _mean("length_growth", "Growth", "decimal"),
-    _mean("mean_words", "Mean words", "number", detail=True),
-    Column("measured", "Dialogues", "count", getter=lambda row: len(row.found.seed_ids)),
-    *(
-        _first(f"first_{c}", f"First: {s}", methodcaller("first", c), detail=True)
-        for c, s in NAMES.items()
-    ),
+    Column("ai_share", "AI phrases", "rate", detail=True),
+    Column("distinct_2", "Distinct 2-grams", "rate"),
+    Column("repetition_rate", "Repeated", "rate"),
+    Column("exact_rate", "Repeated utterances", "rate", detail=True),
+    Column("max_overlap", "Greatest overlap", "rate", detail=True),
+    Column("question_rate", "Questions", "rate"),
+    Column("long_word_share", "Long words", "rate"),
+    Column("contraction_share", "Contractions", "rate"),
+    Column("layout_share", "Laid out", "rate", detail=True),
+    Column("emoji_share", "Emoji", "rate", detail=True),
+    Column("length_growth", "Growth", "decimal"),
+    Column("mean_words", "Mean words", "number", detail=True),
+    Column("measured", "Dialogues", "count"),
+    *(Column(f"first_{c}", f"First: {s}", "number", detail=True) for c, s in NAMES.items()),
 )
 
 _AGREEMENT = (
     _MODEL,
-    _rate("same", "Same utterance", lambda row: row.apart == 0),
-    _rate("near", "Within one", lambda row: row.apart <= 1),
-    _rate("neither", "Neither accuses", lambda row: (row.flag == 0) & (row.judge == 0)),
-    _rate("only_judge", "Only the judge", lambda row: (row.flag == 0) & (row.judge > 0)),
-    _rate("only_flags", "Only a flag", lambda row: (row.flag > 0) & (row.judge == 0)),
-    Column("readable", "Dialogues", "count", role="readable", getter=lambda row: len(row.flag)),
+    Column("same", "Same utterance", "rate"),
+    Column("near", "Within one", "rate"),
+    Column("neither", "Neither accuses", "rate"),
+    Column("only_judge", "Only the judge", "rate"),
+    Column("only_flags", "Only a flag", "rate"),
+    Column("readable", "Dialogues", "count", role="readable"),
 )

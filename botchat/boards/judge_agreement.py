@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -48,9 +50,9 @@ class Findings(Agreement):
 def ratings(
     annotations: Iterable[Annotation], truth_prefix: str | None
 ) -> dict[tuple[str, str], float]:
-    """(judge, contestant) -> Bradley-Terry rating by that judge's verdicts, as on a leaderboard.
+    """(judge, contestant) -> Bradley-Terry rating by that judge; empty for single dialogues.
 
-    The majority of people is the judge ``truth_prefix``. Empty where contestants were judged alone.
+    The majority of people is the judge ``truth_prefix``.
     """
     grid = Grid.of(annotations, truth_prefix)
     if NOBODY in grid.contestants or not len(grid.item):
@@ -77,11 +79,7 @@ def ratings(
 def shown_lengths(
     dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
 ) -> dict[tuple[str, str], float]:
-    """(seed, contestant) -> words an utterance of what was shown.
-
-    Both sides of a comparison show the same number of utterances, so this orders them as their
-    whole length does.
-    """
+    """(seed, contestant) -> words an utterance of what was shown in comparisons."""
     shown: dict[tuple[str, str], int] = {}
     for made in judged.values():
         for judgment in made:
@@ -290,8 +288,8 @@ _HOW_PAIRED = (
 def chateval_1(rows: Sequence[Row], signature: str) -> Table:
     """ChatEval Table 1: accuracy and kappa on FairEval, after position calibration.
 
-    ``rows`` are of `botchat.measures.agreement.Agreement`, with ``evaluator``, ``method``,
-    ``accuracy_one_order`` and ``kappa_one_order``.
+    ``rows``: of an `Agreement`, with ``evaluator``, ``method``, ``accuracy_one_order`` and
+    ``kappa_one_order``.
     """
     return table(
         "chateval-table-1",
@@ -331,40 +329,31 @@ def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
     for row in rows:
         wide.setdefault(row[first.key], {})[row[key]] = row
 
-    def mean(figure: str, of: Sequence[str]) -> Getter:
-        """The mean over some parts, if all are known."""
-
-        def value(by_part: dict[str, Row]) -> float | None:
-            given = [by_part.get(part, {}).get(figure) for part in of]
+    shown = [*((part, said, [part]) for part, said in headings.items())]
+    shown.append(("mean", "Average", list(headings)))
+    signs = {"spearman": "\u03c1", "kendall": "\u03c4"}
+    records = []
+    for by_part in wide.values():
+        *_, last = by_part.values()
+        made = {**last, "unreadable": sum(row["unreadable"] for row in by_part.values())}
+        for (part, _, of), figure in product(shown, signs):
+            given = [by_part.get(one, {}).get(figure) for one in of]
             known = [value for value in given if value is not None]
-            return sum(known) / len(known) if len(known) == len(of) else None
-
-        return value
-
-    def last(column: Column) -> Column:
-        """A column of ``rows``, from the last part."""
-        return replace(column, getter=lambda by_part: column.value([*by_part.values()][-1]))
-
-    shown = [(part, heading, [part]) for part, heading in headings.items()]
+            made[f"{part}_{figure}"] = fmean(known) if len(known) == len(of) else None
+        records.append(made)
     return table(
         name,
         title,
         [
-            last(first),
+            first,
             *(
-                Column(f"{part}_{figure}", f"{said} {sign}", "decimal", getter=mean(figure, of))
-                for part, said, of in [*shown, ("mean", "Average", list(headings))]
-                for figure, sign in (("spearman", "\u03c1"), ("kendall", "\u03c4"))
+                Column(f"{part}_{figure}", f"{said} {sign}", "decimal")
+                for (part, said, _), (figure, sign) in product(shown, signs.items())
             ),
-            Column(
-                "unreadable",
-                "Unreadable",
-                "count",
-                getter=lambda by_part: sum(row["unreadable"] for row in by_part.values()),
-            ),
-            *map(last, PRICE),
+            Column("unreadable", "Unreadable", "count"),
+            *PRICE,
         ],
-        wide.values(),
+        records,
         [signature],
         "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores "
         "are counted and left out.",

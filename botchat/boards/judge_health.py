@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import accumulate
@@ -10,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 from msgspec import UnsetType
 
-from botchat.boards.protocols import Judged
+from botchat.boards.protocols import Evidence
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.judges.samples import stability
@@ -21,12 +20,9 @@ from botchat.records import HUMAN, Dialogues, Judgment
 
 
 def judge_health(
-    judged: Iterable[Judged], dialogues: Dialogues, signatures: Sequence[str]
+    judged: Iterable[Evidence], dialogues: Dialogues, signatures: Sequence[str]
 ) -> Table:
-    """What a judge's own verdicts say about it, protocol by protocol.
-
-    ``dialogues`` are of everybody judged in pairs, ``human`` among them.
-    """
+    """What a judge's verdicts say about it; ``dialogues``: of everybody judged in pairs."""
 
     @cache
     def words(contestant: str, seed_id: str) -> list[int]:
@@ -80,8 +76,8 @@ SURENESS = (
 def sureness(judgments: Sequence[Judgment]) -> Row:
     """`SURENESS` of a judge in one protocol, without what is not known.
 
-    ``stable``: cases whose samples are all the same; ``samples_agree``: the chance that two samples
-    of a case are; ``confidence``: mean probability given to the verdicts.
+    ``samples_agree``: the chance that two samples of a case are the same; ``confidence``: mean
+    probability given to the verdicts.
     """
     found: dict[str, float] = {}
     if steady := stability(judgment.transcript for judgment in judgments):
@@ -95,14 +91,6 @@ Words = Callable[[str, str], list[int]]
 """(contestant, seed id) -> words of the first 0, 1, 2, … utterances of the dialogue."""
 
 
-def _longer_preferred(verdicts: Verdicts, words: Words) -> float:
-    """Decided comparisons that the dialogue with more words wins; equal lengths are left out."""
-    first, second = _shown(verdicts, words)
-    decided = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
-    won = (verdicts.result == 1) == (first > second)
-    return float(won[decided].mean()) if decided.any() else math.nan
-
-
 def _shown(verdicts: Verdicts, words: Words) -> Indices:
     """Words that the judge was shown of the first and of the second dialogue, shape (2, n)."""
     n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
@@ -114,7 +102,7 @@ def _shown(verdicts: Verdicts, words: Words) -> Indices:
     return np.asarray(totals[place, verdicts.shown])
 
 
-def _single(judged: Judged) -> Row:
+def _single(judged: Evidence) -> Row:
     protocol, judgments = judged.protocol, judged.judgments
     innocent = protocol.innocent if protocol.about_ai else None
     human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]
@@ -130,6 +118,9 @@ def _single(judged: Judged) -> Row:
 
 def _pairwise(verdicts: Verdicts, words: Words) -> Row:
     found = rates.steadiness(verdicts)
+    first, second = _shown(verdicts, words)
+    unlike = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
+    longer_won = ((verdicts.result == 1) == (first > second))[unlike]
     return {
         "judged": len(verdicts),
         "unreadable": found.ties.missing,
@@ -137,5 +128,5 @@ def _pairwise(verdicts: Verdicts, words: Words) -> Row:
         "ties": found.ties.value,
         "consistency": found.consistency.value,
         "first_preferred": found.first_preferred.value,
-        "longer_preferred": _longer_preferred(verdicts, words),
+        "longer_preferred": float(longer_won.mean()) if unlike.any() else None,
     }

@@ -12,7 +12,7 @@ from operator import itemgetter
 from statistics import fmean
 
 from botchat.boards.survival import Curve, curves, survival
-from botchat.boards.tables import Column, Getter, Table, table, with_ends
+from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_ends
 from botchat.interfaces import Row
 from botchat.measures.statistics import mean_interval
 from botchat.protocols import rates
@@ -30,7 +30,7 @@ BOUNDS = (
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evidence:
     """What one judge said in one protocol about the seeds and contestants of a board."""
 
     protocol: Protocol
@@ -77,10 +77,7 @@ class Part:
         return self.quoted
 
     def quote(self, column: Column) -> Column:
-        """A column of the table for the board's main table, by contestant.
-
-        The protocol's name stands before its key and heading, unless it leads; N behind them.
-        """
+        """A column for the main table, by contestant; named by protocol, unless it leads, and N."""
         heading, label = column.heading, self.protocol.label
         if self.protocol.n is not None:
             heading = f"{heading} @{self.protocol.n}"
@@ -159,20 +156,14 @@ class Scored(Part):
 
 @dataclass(frozen=True)
 class Reported(Part):
-    """A protocol that asks for a report, such as the diagnosis.
-
-    It is not quoted: how many errors a judge lists depends on the judge more than on the dialogue.
-    """
+    """A protocol that asks for a report, such as the diagnosis; it is not quoted."""
 
     diagnoses: rates.Diagnoses
     """Every report."""
 
 
-def place(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
-    """Success rates, at each N that the dialogues reach and at the human length; survival.
-
-    ``dialogues``: of at least the contestants that were judged.
-    """
+def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
+    """Success rates, at each N that the dialogues reach and at the human length; survival."""
     protocol = judged.protocol
     verdicts: dict[str, dict[str, Verdict | None]] = {}
     for judgment in judged.judgments:
@@ -182,7 +173,7 @@ def place(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
     longest = max(reached, default=rates.PASS_AT[-1])
     turns = [n for n in reversed(rates.PASS_AT) if n <= longest] or [longest]
 
-    rows = []
+    rows: list[Row] = []
     for name, said in verdicts.items():
         found: dict[int | None, Rate] = {
             n: rates.success(seeds, dialogues[name], said, n) for n in (*turns, None)
@@ -211,7 +202,7 @@ def place(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
 _FINDS = {True: "takes for human, or accuses only", False: "finds nothing in, or only"}
 
 
-def beside_human(judged: Judged, seeds: Sequence[Seed]) -> BesideHuman:
+def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
     """Win, tie and lose rates of each model against the human dialogues."""
     protocol = judged.protocol
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
@@ -230,7 +221,7 @@ def beside_human(judged: Judged, seeds: Sequence[Seed]) -> BesideHuman:
     return BesideHuman(protocol, shown)
 
 
-def scored(judged: Judged, seeds: Sequence[Seed]) -> Scored:
+def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     protocol, scale = judged.protocol, judged.protocol.asked_scale
     given: dict[str, list[tuple[float, ...] | None]] = {}
@@ -240,10 +231,15 @@ def scored(judged: Judged, seeds: Sequence[Seed]) -> Scored:
     rows = []
     for model, verdicts in given.items():
         known = [said for said in verdicts if said is not None]
-        means = [(fmean(values), *mean_interval(values)) for values in zip(*known, strict=True)]
-        rate = Rate(0, len(known), len(seeds) - len(known))
-        rows.append({"model": model, "means": means, "rate": rate})
-    columns = [_mean(i, name) for i, name in enumerate(scale.names)]
+        row: Row = {"model": model, "rate": Rate(0, len(known), len(seeds) - len(known))}
+        for i, values in enumerate(zip(*known, strict=True), 1):
+            row[f"mean_{i}"] = fmean(values)
+            row[f"low_{i}"], row[f"high_{i}"] = mean_interval(values)
+        rows.append(row)
+    columns = [
+        with_ends(Column(f"mean_{i}", name, "decimal"), "95 %", after=f"_{i}")
+        for i, name in enumerate(scale.names, 1)
+    ]
     shown = table(
         protocol.name,
         protocol.title,
@@ -257,7 +253,7 @@ def scored(judged: Judged, seeds: Sequence[Seed]) -> Scored:
     return Scored(protocol, shown)
 
 
-def reported(judged: Judged, seeds: Sequence[Seed], dialogues: Dialogues) -> Reported:
+def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Reported:
     """Error rates of each contestant, fewest points lost first."""
     protocol = judged.protocol
     diagnoses = rates.diagnoses(judged.judgments, dialogues)
@@ -304,25 +300,24 @@ def _rate(
 
 
 def covered(rate: Getter | None = None, of: Column | None = None, after: str = "") -> list[Column]:
-    """How many cases a `Rate` of a row is from; without one the row has the numbers itself.
+    """The cases of a row's `Rate`, without ``rate`` of the row itself; ``after`` ends the keys."""
 
-    ``of``: its column, if the table has several; ``after``: ends the keys.
-    """
+    def part(name: str) -> Getter | None:
+        return rate and (lambda row: getattr(rate(row), name))
+
     columns = [
-        Column(f"readable{after}", "Readable", "count", role="readable", getter=_part(rate, "n")),
-        Column(
-            f"missing{after}", "Missing", "count", role="missing", getter=_part(rate, "missing")
-        ),
-        Column(
-            f"coverage{after}", "Coverage", "rate", role="coverage", getter=_part(rate, "coverage")
-        ),
+        Column(f"{role}{after}", role.capitalize(), kind, role=role, getter=part(name))
+        for role, kind, name in _COVERED
     ]
     return [replace(column, of=of.key, n=of.n) for column in columns] if of else columns
 
 
-def _part(rate: Getter | None, name: str) -> Getter | None:
-    return rate and (lambda row: getattr(rate(row), name))
-
+_COVERED: tuple[tuple[Role, Kind, str], ...] = (
+    ("readable", "count", "n"),
+    ("missing", "count", "missing"),
+    ("coverage", "rate", "coverage"),
+)
+"""Role and key, kind, and which number of a `Rate` it is."""
 
 _WIN, *_WIN_ENDS = _rate(Column("win", "Win", "rate"), lambda row: row["tally"].win, detail=True)
 _COMPARISONS, _MISSING, _COVERAGE = covered(lambda row: row["tally"].win)
@@ -341,18 +336,8 @@ PAIRWISE = (
 """Of rows with a ``tally``."""
 
 
-def _mean(i: int, name: str) -> tuple[Column, Column, Column]:
-    """The mean of number ``i`` of a scale and its interval, of rows with such ``means``."""
-
-    def part(place: int) -> Getter:
-        return lambda row: row["means"][i][place] if row["means"] else None
-
-    mean = Column(f"mean_{i + 1}", name, "decimal", getter=part(0))
-    return with_ends(mean, "95 %", after=f"_{i + 1}", low=part(1), high=part(2))
-
-
 def _success(n: int | None, after: str, heading: str, *, detail: bool) -> list[Column]:
-    """A success rate at N, or at the human length, of rows with such ``rates``."""
+    """A success rate at N, or at the human length (``None``), of rows with such ``rates``."""
 
     def rate(row: Mapping[str, Mapping[int | None, Rate]]) -> Rate:
         return row["rates"][n]

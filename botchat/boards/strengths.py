@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from botchat.boards.tables import Column, Table, explained, plain, record, table, with_ends
-from botchat.interfaces import Row
+from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.ratings.bradley_terry import (
-    BradleyTerryResult,
     PairFit,
     TieSensitivity,
     pair_fit,
@@ -98,8 +98,8 @@ class Strengths:
     ) -> Strengths:
         """Fit at least one comparison: as they are, with ties read otherwise, and at equal style.
 
-        ``differences``: style of the first dialogue minus that of the second, shape (comparisons,
-        features); rows that are not finite are left out.
+        ``differences``: style of the first less the second, shape (comparisons, features); rows
+        that are not finite are left out.
         """
         ties = tie_sensitivity(comparisons)
         style = None
@@ -118,14 +118,9 @@ class Strengths:
         return cls(design, ties, pair_fit(comparisons, ties.half), style)
 
     @property
-    def fitted(self) -> BradleyTerryResult:
-        """The ratings: a tie is half a win."""
-        return self.ties.half
-
-    @property
     def signature(self) -> str:
         """The data and the settings, as in ``data:full|bt:ties0.5,95%,by-seed``."""
-        fitted = self.fitted
+        fitted = self.ties.half
         errors = "by-seed" if fitted.n_clusters else "independent"
         level = f"{100 * fitted.settings.confidence:g}%"
         return f"{self.design.signature}|bt:ties0.5,{level},{errors}"
@@ -133,22 +128,34 @@ class Strengths:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the board must know, a sentence each."""
-        warning = self.fitted.warning and f"Bradley–Terry: {self.fitted.warning}."
+        warning = self.ties.half.warning and f"Bradley–Terry: {self.ties.half.warning}."
         return tuple(filter(None, (warning, "" if self.design.full else self.design.note())))
 
-    def rows(self) -> dict[str, Row]:
-        """Model -> values of `COLUMNS`, without those of a fit that there is not."""
-        found = {
-            key: values for key, values in record(_COLUMNS, self).items() if values is not None
-        }
-        return {
-            model: {key: values[i].item() for key, values in found.items()}
-            for i, model in enumerate(self.fitted.models)
-        }
+    def rows(self) -> dict[Any, dict[Any, Any]]:
+        """Model -> values of `COLUMNS`, those of style only where it was measured."""
+        fitted, places = self.ties.half, self.ties.places
+        found = pd.DataFrame(
+            {
+                "bt": fitted.rating,
+                "bt_low": fitted.low,
+                "bt_high": fitted.high,
+                "bt_group": fitted.rank,
+                "bt_tie_shift": np.abs(places - places[0]).max(axis=0),
+                "bt_place": places[0],
+                "bt_place_ties_dropped": places[1],
+                "bt_place_ties_won": places[2],
+            },
+            index=pd.Index(fitted.models, dtype=object),
+        )
+        if self.style is not None:
+            equal = self.style.adjusted
+            found["bt_style"] = equal.rating
+            found["bt_style_low"], found["bt_style_high"] = equal.low, equal.high
+        return found.to_dict("index")
 
     def note(self) -> str:
         """How to read the columns."""
-        fitted = self.fitted
+        fitted = self.ties.half
         level = f"{100 * fitted.settings.confidence:g} %"
         if fitted.warning:
             intervals = f"Bradley–Terry: {fitted.warning}."
@@ -183,7 +190,7 @@ class Strengths:
         worst = [i for i in order if pairs.residual[i]]
         if not worst:
             return None
-        models = self.fitted.models
+        models = self.ties.half.models
         columns = [
             Column("model_a", "Model", "name", getter=lambda i: models[pairs.first[i]]),
             Column("model_b", "Against", "name", getter=lambda i: models[pairs.second[i]]),
@@ -235,41 +242,13 @@ class Strengths:
         )
 
 
-def _place(key: str, heading: str, reading: int) -> Column:
-    """A place under one of the readings of a tie, in the order of `TieSensitivity.places`."""
-    return Column(key, heading, "count", True, getter=lambda of: of.ties.places[reading])
-
-
-_COLUMNS = (
-    *with_ends(
-        Column("bt", "Bradley–Terry", "rating", getter=lambda of: of.fitted.rating),
-        "95 %",
-        low=lambda of: of.fitted.low,
-        high=lambda of: of.fitted.high,
-    ),
-    Column("bt_group", "Group", "count", role="rank", of="bt", getter=lambda of: of.fitted.rank),
-    Column(
-        "bt_tie_shift",
-        "Moved by ties",
-        "count",
-        getter=lambda of: np.abs(of.ties.places - of.ties.places[0]).max(axis=0),
-    ),
-    *with_ends(
-        Column(
-            "bt_style",
-            "At equal style",
-            "rating",
-            getter=lambda of: of.style and of.style.adjusted.rating,
-        ),
-        "95 %",
-        low=lambda of: of.style and of.style.adjusted.low,
-        high=lambda of: of.style and of.style.adjusted.high,
-    ),
-    _place("bt_place", "Place", 0),
-    _place("bt_place_ties_dropped", "Place, ties dropped", 1),
-    _place("bt_place_ties_won", "Place, ties won", 2),
+COLUMNS = (
+    *with_ends(Column("bt", "Bradley–Terry", "rating"), "95 %"),
+    Column("bt_group", "Group", "count", role="rank", of="bt"),
+    Column("bt_tie_shift", "Moved by ties", "count"),
+    *with_ends(Column("bt_style", "At equal style", "rating"), "95 %"),
+    Column("bt_place", "Place", "count", detail=True),
+    Column("bt_place_ties_dropped", "Place, ties dropped", "count", detail=True),
+    Column("bt_place_ties_won", "Place, ties won", "count", detail=True),
 )
-"""The getters take a `Strengths` and give an array, one value a model."""
-
-COLUMNS = plain(_COLUMNS)
-"""Of an Arena's standing, whose rows have the values of `Strengths.rows`."""
+"""Of `Strengths.rows`."""

@@ -46,8 +46,7 @@ class Curve:
 def estimate(ends: Iterable[tuple[int, bool]], n: int) -> Curve:
     """The curve of some dialogues, the longest of which has ``n`` utterances.
 
-    ``ends``: of each dialogue, the first accused utterance and true, or its last and false. A
-    dialogue that ends unaccused is censored: it counts up to its end.
+    ``ends``: of each, the first accused utterance and true, or its last and false (censored).
     """
     rows = np.array([(end, accused) for end, accused in ends], dtype=np.intp).reshape(-1, 2)
     last, hit = rows[:, 0], rows[:, 1] > 0
@@ -71,10 +70,7 @@ def estimate(ends: Iterable[tuple[int, bool]], n: int) -> Curve:
 
 
 def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Curve]:
-    """Contestant -> its curve, up to the longest dialogue that was judged.
-
-    ``judgments`` are UniEval's, at most one for each dialogue; unreadable ones do not count.
-    """
+    """Contestant -> its curve, up to the longest dialogue with a readable UniEval judgment."""
     ends: dict[str, list[tuple[int, bool]]] = {}
     longest = 0
     for judgment in judgments:
@@ -93,6 +89,11 @@ def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Cur
 def survival(found: Mapping[str, Curve], seeds: Sequence[Seed], signature: str) -> Table:
     """One row a contestant, the longest survival first; ``found``: contestant -> curve."""
     n = max((len(curve.surviving) for curve in found.values()), default=0)
+
+    def order(name: str) -> tuple[list[float], str]:
+        """The longest survival first: by the curve from its end to its start."""
+        return np.nan_to_num(-found[name].surviving[::-1], nan=1).tolist(), name
+
     missing = Column(
         "missing",
         "Missing",
@@ -119,7 +120,7 @@ def survival(found: Mapping[str, Curve], seeds: Sequence[Seed], signature: str) 
         "survival",
         "Survival: the first accused utterance",
         [*columns, *(column for i in range(n) for column in _after(found, i + 1))],
-        sorted(found, key=lambda name: (_order(found[name]), name)),
+        sorted(found, key=order),
         [signature],
         "Utterance by which a quarter and a half of the dialogues are accused, by Kaplan-Meier: a "
         "dialogue that ends unaccused counts as far as it goes. Ended before: unaccused, and "
@@ -140,8 +141,3 @@ def _after(found: Mapping[str, Curve], n: int) -> Iterator[Column]:
     )  # fmt: skip
     share = Column(key, heading, "rate", True, getter=at_n("surviving"), n=n)
     yield from with_ends(share, after=f"_n{n}", low=at_n("low"), high=at_n("high"))
-
-
-def _order(curve: Curve) -> tuple[float, ...]:
-    """Key that sorts the longest survival first: the curve from its end to its start."""
-    return tuple(-share for share in np.nan_to_num(curve.surviving[::-1], nan=-1).tolist())

@@ -29,9 +29,8 @@ Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
 or seconds."""
 
 Role = Literal["value", "low", "high", "readable", "missing", "coverage", "rank", "reason"]
-"""What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row:
-the ends of its interval or of its bounds, how many cases it is from, how many have no readable
-verdict, the share that has one, the rank by it, and its explanation in words."""
+"""What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row;
+``readable``, ``missing``, ``coverage``: cases with a verdict, without one, share with one."""
 
 Getter = Callable[[Any], Any]
 
@@ -65,10 +64,7 @@ class Column:
     """The number of utterances N that it is at."""
 
     def value(self, row: Any) -> Any:
-        """The value in a row, which may be any object.
-
-        A mapping that has the key is a record, made with this column before: nothing is computed.
-        """
+        """The value in a row, any object; what a mapping has under the key is taken as it is."""
         if isinstance(row, Mapping) and (self.getter is None or self.key in row):
             return row.get(self.key)
         return self.getter(row) if self.getter else getattr(row, self.key)
@@ -137,15 +133,11 @@ class Table:
     @property
     def cells(self) -> list[list[str]]:
         """Every row as people read it: `headline` columns, rates in percent, a dash for missing."""
-        columns = self.headline
-        shown = self.frame[[column.key for column in columns]]
-        return [
-            [
-                "–" if pd.isna(value) else _FORMAT[column.kind](value)
-                for column, value in zip(columns, row, strict=True)
-            ]
-            for row in shown.itertuples(index=False, name=None)
+        written = [
+            ["–" if pd.isna(v) else _FORMAT[c.kind](v) for v in self.frame[c.key].tolist()]
+            for c in self.headline
         ]
+        return [list(row) for row in zip(*written, strict=True)]
 
     @property
     def rows_for_people(self) -> list[dict[str, str]]:
@@ -156,10 +148,8 @@ class Table:
     @property
     def records(self) -> list[dict[str, Any]]:
         """Every row as a JSON-ready mapping; missing values are ``None``."""
-        return [
-            {column.key: _plain(value) for column, value in zip(self.columns, row, strict=True)}
-            for row in self.frame.itertuples(index=False, name=None)
-        ]
+        rows = self.frame.to_dict("records")
+        return [{str(key): _plain(value) for key, value in row.items()} for row in rows]
 
 
 def table(
@@ -173,37 +163,23 @@ def table(
 ) -> Table:
     """A table with the value of each column in each row (`Column.value`).
 
-    ``by``: keys of the columns that rows are sorted by, highest values first, missing ones last,
-    then by name; the column ``rank`` then has the rank by the first of them, and equal values share
-    the best. Without ``by`` rows keep their order.
-
-    Its columns are `plain`: getters cannot be sent to another process.
+    ``by``: keys of the columns that rows are sorted by, highest first, missing last, then by name;
+    the column ``rank``, if there is one, gets the rank by the first, equal values the same.
     """
     records = [record(columns, row) for row in rows]
+    types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
+    values = {key: [row[key] for row in records] for key in types}
+    frame = pd.DataFrame({key: pd.Series(values[key], dtype=types[key]) for key in types})
     if by is not None:
-        records = _ranked(records, by, next(c.key for c in columns if c.kind == "name"))
-    frame = pd.DataFrame(
-        {
-            column.key: pd.Series(
-                [row[column.key] for row in records], dtype=_DTYPE.get(column.kind, "float64")
-            )
-            for column in columns
-        }
-    )
-    return Table(name, title, plain(columns), frame, tuple(dict.fromkeys(signatures)), note)
-
-
-def _ranked(records: Iterable[Row], by: Sequence[str], name: str) -> list[Row]:
-    def order(row: Row) -> tuple[Any, ...]:
-        values = [row[key] for key in by]
-        return (*((True, 0.0) if pd.isna(v) else (False, -v) for v in values), row[name])
-
-    ordered = sorted(records, key=order)
-    values = [row[by[0]] if by else None for row in ordered]
-    return [
-        {**row, "rank": None if pd.isna(value) else 1 + values.index(value)}
-        for row, value in zip(ordered, values, strict=True)
-    ]
+        name_key = next(column.key for column in columns if column.kind == "name")
+        down = [*([False] * len(by)), True]
+        frame = frame.sort_values([*by, name_key], ascending=down, ignore_index=True)
+        if by and "rank" in frame:
+            ranks = frame[by[0]].rank(method="min", ascending=False)
+            frame["rank"] = ranks.astype("Int64")
+    # Getters cannot be sent to another process.
+    plain = tuple(replace(column, getter=None) for column in columns)
+    return Table(name, title, plain, frame, tuple(dict.fromkeys(signatures)), note)
 
 
 def rank_by(key: str) -> Column:
@@ -214,11 +190,6 @@ def rank_by(key: str) -> Column:
 def record(columns: Iterable[Column], row: Any) -> Row:
     """Key of each column -> its value in a row."""
     return {column.key: column.value(row) for column in columns}
-
-
-def plain(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """The columns without getters, for rows that are a `record` already."""
-    return tuple(replace(column, getter=None) for column in columns)
 
 
 def with_ends(
@@ -232,9 +203,9 @@ def with_ends(
 ) -> tuple[Column, Column, Column]:
     """A column and the ends of its interval, ``<key>_low`` and ``<key>_high``.
 
-    The headings of the ends are ``before`` and "low" or "high"; default: the column's and a comma.
-    Their keys are ``low<after>`` and ``high<after>`` where that is given. ``detail`` of the ends is
-    by default the column's; ``low`` and ``high`` are their getters.
+    ``before``: begins their headings, default: the column's heading and a comma. ``after``: their
+    keys are ``low<after>`` and ``high<after>``. ``detail``: of the ends, default: the column's.
+    ``low``, ``high``: their getters.
     """
     before = f"{column.heading}," if before is None else before
     detail = column.detail if detail is None else detail
@@ -252,14 +223,9 @@ def explained(columns: Iterable[Column]) -> str:
     return " ".join(f"{c.heading}: {c.meaning}." for c in columns if c.meaning)
 
 
-def write(shown: Table, form: str) -> str:
-    """A table as text, in one of the formats of `WRITERS`."""
-    return WRITERS[form](shown)
-
-
-def files(tables: Iterable[Table], more: Sequence[str] = ()) -> dict[str, str]:
+def table_files(tables: Iterable[Table], more: Sequence[str] = ()) -> dict[str, str]:
     """File name -> text, one for each table and format: `FILED` and ``more``."""
-    return {f"{one.name}.{form}": write(one, form) for one in tables for form in (*FILED, *more)}
+    return {f"{one.name}.{form}": WRITERS[form](one) for one in tables for form in (*FILED, *more)}
 
 
 def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
@@ -276,13 +242,12 @@ def to_json(value: Any) -> str:
 def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
     """Names as figures and pages show them: one line, elided in the middle, none like another's."""
     short = {name: elided(name, columns) for name in names}
-    twice = {label for label, count in Counter(short.values()).items() if count > 1}
-    return [
-        f"{elided(name, columns - 5)}~{sha256(name.encode('utf-8', 'replace')).hexdigest()[:4]}"
-        if short[name] in twice
-        else short[name]
-        for name in names
-    ]
+    count = Counter(short.values())
+    for name, label in short.items():
+        if count[label] > 1:
+            digest = sha256(name.encode("utf-8", "replace")).hexdigest()
+            short[name] = f"{elided(name, columns - 5)}~{digest[:4]}"
+    return [short[name] for name in names]
 
 
 def elided(text: str, columns: int) -> str:
@@ -299,10 +264,9 @@ def elided(text: str, columns: int) -> str:
 
 
 def _csv(shown: Table) -> str:
-    """CSV with a comment line for each signature.
+    """CSV with a comment line for each signature, as ``pandas.read_csv(text, comment="#")`` reads.
 
-    Names are quoted, so that ``pandas.read_csv(text, comment="#")`` reads a name with a ``#`` in
-    it; a name that a spreadsheet would take for a formula gets a leading apostrophe.
+    A name that a spreadsheet would take for a formula gets a leading apostrophe.
     """
     frame = shown.frame.copy()
     for column in shown.columns:

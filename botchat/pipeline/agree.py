@@ -17,8 +17,7 @@ from typing import Any, Literal
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
-from botchat.boards.tables import Table, document, to_json
-from botchat.boards.tables import files as table_files
+from botchat.boards.tables import Table, document, table_files, to_json
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks

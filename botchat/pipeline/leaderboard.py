@@ -121,7 +121,7 @@ def rank_rates(
     and figures to; ``None`` writes nothing.
     """
     from botchat.boards import arena
-    from botchat.boards.tables import files, to_json
+    from botchat.boards.tables import table_files, to_json
 
     per_pair = PER_PAIR if per_pair is None else per_pair
     comparisons = read_rates(path, per_pair)
@@ -135,10 +135,10 @@ def rank_rates(
     if out is not None:
         from botchat.report import figures
 
-        texts = files([board.table, board.pairs], ["md"])
+        texts = table_files([board.table, board.pairs], ["md"])
         for file, text in {**texts, f"{board.table.name}.json": to_json(whole)}.items():
             store.write_atomic(out / file, text.encode())
-        for chart in figures.draw_arena(board, path.stem):
+        for chart in figures.draw_arenas([board], path.stem):
             _write_chart(out, chart)
         lines.append(f"written to: {out}")
     return Published(board.table.rows_for_people, lines, whole, out)

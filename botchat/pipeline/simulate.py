@@ -243,7 +243,7 @@ def _finished(
     protocol, verdicts = arenas[n]
     made = verdicts.on({seed.id for seed in protocol.eligible(found.seeds)})
     gaps = of_pairs(protocol, found.seeds, found.dialogues, made).values()
-    missing = sum(lacking.not_judged for lacking in gaps) // 2  # a comparison is on two accounts
+    missing = sum(lacking["not_judged"] for lacking in gaps) // 2  # a comparison is on two accounts
     if missing > _UNFINISHED * (missing + len(made)):
         raise MissingError(
             f"the Arena at N = {n} of {seed_set} by {name} is no truth to compare with: "

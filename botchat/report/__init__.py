@@ -1,9 +1,8 @@
 """The page: one HTML file of a leaderboard, its figures and everything that was said.
 
-Tables and figures are plain HTML, complete without a script. The script only sorts, filters,
-switches judges, and reads transcripts from the chunks beside the page (`botchat.report.archive`).
-A Content-Security-Policy lets nothing else run or load, and whatever models, seeds and names
-contain is shown as text.
+Tables and figures are complete without a script; it only sorts, filters, switches judges, and reads
+transcripts from the chunks beside the page (`botchat.report.archive`). A Content-Security-Policy
+lets nothing else run or load.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +22,10 @@ from markupsafe import Markup, escape
 
 from botchat import prompts
 from botchat.boards.board import Board
-from botchat.boards.tables import Column, Table, labels
+from botchat.boards.protocols import BesideHuman, Place
+from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided, labels, table
 from botchat.protocols.kinds import Protocol
-from botchat.records import VERSION
-from botchat.report.glance import glance, ranks
+from botchat.records import HUMAN, VERSION
 from botchat.report.transcripts import Sample
 
 if TYPE_CHECKING:
@@ -79,9 +78,8 @@ def render(
 ) -> str:
     """The page as HTML text; the same arguments give the same bytes.
 
-    ``views``: of at least one judge, all on one seed set; the first is shown first. ``archive``:
-    the chunks that will lie beside the page, judges in the order of ``views``; without one there
-    are samples only, and no labelling. ``compared``: what tells the judges apart, a protocol each.
+    ``views``: of at least one judge, all on one seed set. ``archive``: its judges in the order of
+    ``views``; without one there are samples only, and no labelling. ``compared``: a protocol each.
     ``panels``: roles and prompts of judges that are panels.
     """
     script = "\n".join(text(name) for name in SCRIPTS)
@@ -203,10 +201,9 @@ def _below(table: Table, column: Column) -> list[str]:
 
 
 def inline(chart: Chart, number: int | str = 0) -> Markup:
-    """A figure as an element of the page, with ids of its own.
+    """A figure as an element of the page, without a style sheet, which would apply to all of it.
 
-    The prolog, the metadata and the style sheet, which would apply to the whole page, are removed.
-    ``number`` tells figures of one name apart.
+    ``number`` tells figures of one name apart by their ids.
     """
     body = chart.svg[chart.svg.index("<svg") :]
     for part in ("metadata", "style"):
@@ -218,3 +215,137 @@ def inline(chart: Chart, number: int | str = 0) -> Markup:
     )
     body = re.sub(r"^<svg\b.*?(?= viewBox=)", lambda _: opening, body, flags=re.DOTALL)
     return Markup(body)  # matplotlib's own XML: names in it are escaped
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One result, and the part of the page that shows it."""
+
+    question: str
+    answer: Markup
+    figure: str
+    """Name of the figure that shows it."""
+    part: str
+    """Id of the part of the page to link to where there is no such figure."""
+
+
+def glance(board: Board) -> list[Fact]:
+    """The answers that the board has numbers for."""
+    found = (_best(board), _breaking(board), _beside_people(board), _judge(board))
+    return [fact for fact in found if fact]
+
+
+def _best(board: Board) -> Fact | None:
+    for arena in board.arenas:
+        n = arena.protocol.n
+        frame = arena.table.frame.dropna(subset="bt").sort_values("bt", ascending=False)
+        if frame.empty:
+            continue
+        best = frame[frame["bt_group"] == 1]
+        first = best.iloc[0]
+        rating = f"{first['bt']:.0f} points"
+        if not pd.isna(first["bt_low"]):
+            rating += f", 95 % interval {first['bt_low']:.0f} to {first['bt_high']:.0f}"
+        others = len(frame) - 1
+        if len(best) == 1:
+            whom = "the other one" if others == 1 else f"all {others} others"
+            said = Markup("{} ({}), clearly better than {} at N = {}.")
+        else:
+            whom = _listed([name for name in best["model"] if name != first["model"]])
+            said = Markup("{} is ahead ({}), but not clearly better than {} at N = {}.")
+        said = said.format(_name(first["model"]), rating, whom, n)
+        return Fact("Who is best?", said, "bradley-terry", "tables")
+    for part in board.of(Place):
+        n, success = next(iter(part.table.by_n().items()))
+        frame = _models(part.table).dropna(subset=success.key)
+        if len(frame):
+            row = frame.iloc[0]
+            said = Markup("{}: {:.1f} % of {:,} dialogues pass as human for {} utterances.").format(
+                _name(row["model"]),
+                100 * row[success.key],
+                row[part.table.column(role="readable", of=success.key).key],
+                n,
+            )
+            return Fact("Who lasts longest?", said, "success-rates", "tables")
+    return None
+
+
+def _breaking(board: Board) -> Fact | None:
+    survival = next((part.survival for part in board.of(Place)), None)
+    if survival is None or not len(frame := _models(survival)):
+        return None
+    parts = [_half(row) for _, row in (frame.iloc[[0, -1]] if len(frame) > 1 else frame).iterrows()]
+    said = Markup("; ").join(parts)
+    said = Markup("{}{}.").format(said[:1].upper(), said[1:])
+    return Fact("Where do dialogues break?", said, "survival", "tables")
+
+
+def _half(row: pd.Series) -> Markup:
+    name = _name(row["model"])
+    if pd.isna(row["half"]):
+        share = 100 * row["accused"] / row["dialogues"]
+        return Markup("{:.0f} % of {}’s dialogues are ever accused").format(share, name)
+    return Markup("half of {}’s dialogues are accused by utterance {}").format(name, row["half"])
+
+
+def _beside_people(board: Board) -> Fact | None:
+    part = next(iter(board.of(BesideHuman)), None)
+    if part is None or not len(frame := part.table.frame.dropna(subset="win_or_tie")):
+        return None
+    row = frame.iloc[0]
+    said = Markup("{} wins or ties in {:.1f} % of {:,} comparisons with the human dialogue.")
+    said = said.format(_name(row["model"]), 100 * row["win_or_tie"], row["readable"])
+    return Fact("How close to people?", said, part.protocol.name, "tables")
+
+
+def _judge(board: Board) -> Fact | None:
+    if board.judge_health is None:
+        return None
+    frame = board.judge_health.frame
+    parts = []
+    if frame["consistency"].notna().any():
+        worst = 100 * frame["consistency"].min()
+        parts.append(Markup("says the same in both orders for {:.0f} % of pairs").format(worst))
+    if frame["false_alarms"].notna().any():
+        alarms = 100 * frame["false_alarms"].max()
+        parts.append(Markup("accuses {:.1f} % of human dialogues").format(alarms))
+    unreadable = 100 * frame["unreadable"].sum() / frame["judged"].sum()
+    parts.append(Markup("leaves {:.1f} % of verdicts unreadable").format(unreadable))
+    said = Markup("{} {}.").format(_name(board.judge), Markup(", ").join(parts))
+    return Fact("Is the judge any good?", said, "judge-health", "judges")
+
+
+def _models(table: Table) -> pd.DataFrame:
+    return table.frame[table.frame["model"] != HUMAN]
+
+
+def _listed(names: Sequence[str]) -> Markup:
+    shown = [_name(name) for name in names[:3]]
+    if len(names) > len(shown):
+        shown.append(Markup("{} more").format(len(names) - len(shown)))
+    *most, last = shown
+    return Markup("{} and {}").format(Markup(", ").join(most), last) if most else last
+
+
+def _name(name: str) -> Markup:
+    return Markup("<bdi>{}</bdi>").format(elided(name, LABEL_COLUMNS))
+
+
+def ranks(boards: Sequence[Board]) -> Table:
+    """Rank of every contestant by every judge, and the number that it is by."""
+    columns = [Column("model", "Model", "name", getter=str)]
+    for i, board in enumerate(boards):
+        main, key = board.main, f"value_{i}"
+        rank = main.column(role="rank")
+        heading, place = f"Rank by {board.judge}", main.values(rank.key).get
+        columns.append(replace(rank, key=f"rank_{i}", heading=heading, of=key, getter=place))
+        if rank.of:
+            by = main.column(rank.of)
+            columns.append(replace(by, key=key, getter=main.values(by.key).get))
+    return table(
+        "judges-ranks",
+        "Every contestant by every judge",
+        columns,
+        dict.fromkeys(name for board in boards for name in board.main.frame["model"]),
+        [signature for board in boards for signature in board.main.signatures],
+    )

@@ -1,9 +1,8 @@
 """Every dialogue and verdict of a set, in compressed scripts that the page loads when asked.
 
-A page opened from disk may not read files, but it may run scripts that lie beside it: so each
-chunk is a script that hands over one base64 text of zlib-compressed JSON. ``index`` holds what
-lists and filters need; every other chunk holds a few seeds whole: dialogues, flags, verdicts.
-The index also describes every protocol, so that the scripts need to know kinds of answers only.
+A page opened from disk may not read files, but it may run scripts beside it: each chunk is a script
+that hands over a base64 text of zlib-compressed JSON. ``index`` holds what lists and filters need,
+with every protocol; each other chunk holds a few seeds whole: dialogues, flags, verdicts.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SEEDS = 16
 OPENING = 90
 """Characters of a dialogue's first utterance that stand in the list."""
 
-Judged = Mapping[str, Mapping[str, Sequence[Judgment]]]
+ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 """Judge -> protocol -> judgments, at most one for each seed and contestants in the order shown."""
 
 _CHOICE = ("1", "2", "both", "neither")
@@ -52,17 +51,13 @@ class Archive:
 def build(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judged: Judged,
+    judged: ByJudge,
     catalogue: Catalogue | None = None,
 ) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
-    Args:
-        seeds: the set.
-        dialogues: contestant -> seed id -> dialogue, ``human`` among them.
-        judged: what may be shown; judgments on other seeds or contestants, and of protocols that
-            are not in the catalogue, are passed over.
-        catalogue: by default the built-in protocols.
+    ``dialogues``: of ``human`` too. ``judged``: those on other seeds or contestants, and of
+    protocols that are not in the catalogue (default: the built-in ones), are passed over.
 
     Raises:
         DataError: a verdict that its protocol does not offer.
@@ -116,39 +111,33 @@ class _Filed:
         seeds: Sequence[Seed],
         contestants: Sequence[str],
         dialogues: Dialogues,
-        judged: Judged,
+        judged: ByJudge,
         catalogue: Catalogue,
     ) -> None:
         self._seeds = {seed.id: i for i, seed in enumerate(seeds)}
         self._contestants = {name: i for i, name in enumerate(contestants)}
         self._dialogues = dialogues
         # Dialogues can be read where nobody has judged them alone: the first view is always there.
-        alone = [p.name for p in catalogue if p.shows == "one" and p.leads]
+        first = [p.name for p in catalogue if p.shows == "one" and p.leads]
         there = {name for by_protocol in judged.values() for name in by_protocol}
-        self.protocols = list(catalogue.among({*alone, *there}).values())
+        self.protocols = list(catalogue.among({*first, *there}).values())
         self.verdicts: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
         """By seed: see `_row`."""
         self.reports: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
         """By seed: judge, protocol, contestant, score, and who reports with its errors."""
-        self.single: list[dict[str, dict[int, list[Any]]]] = []
+        self.single: list[dict[str, dict[str, Any]]] = []
         """Of each judge: protocol -> contestant -> one code a seed; see `_code`."""
-        self.pairs: list[dict[str, dict[str, str]]] = []
+        self.pairs: list[dict[str, dict[str, Any]]] = []
         """Of each judge: protocol -> contestants in the order shown -> one of `_RESULTS` a seed."""
         self.count = 0
         for who, by_protocol in enumerate(judged.values()):
-            single: dict[str, dict[int, list[Any]]] = {}
-            pairs: dict[str, dict[str, str]] = {}
+            alone: dict[str, dict[str, Any]] = {}
+            in_pairs: dict[str, dict[str, Any]] = {}
             for protocol in self.protocols:
-                judgments = by_protocol.get(protocol.name, ())
-                filed = self._file(who, protocol, judgments)
-                if filed and protocol.shows == "one":
-                    single[protocol.name] = {shown[0]: codes for shown, codes in filed.items()}
-                elif filed:
-                    pairs[protocol.name] = {
-                        ",".join(map(str, shown)): "".join(codes) for shown, codes in filed.items()
-                    }
-            self.single.append(single)
-            self.pairs.append(pairs)
+                if filed := self._file(who, protocol, by_protocol.get(protocol.name, ())):
+                    (alone if protocol.shows == "one" else in_pairs)[protocol.name] = filed
+            self.single.append(alone)
+            self.pairs.append(in_pairs)
 
     @property
     def view(self) -> str:
@@ -157,24 +146,16 @@ class _Filed:
         judged = [name for name in names if any(name in by for by in self.single)]
         return next(iter((*judged, *names, *(p.name for p in self.protocols))), "")
 
-    def _file(
-        self, who: int, protocol: Protocol, judgments: Sequence[Judgment]
-    ) -> dict[tuple[int, ...], list[Any]]:
+    def _file(self, who: int, protocol: Protocol, judgments: Sequence[Judgment]) -> dict[str, Any]:
         """Put one judge's judgments of one protocol at their seeds; their codes by contestants."""
         found: dict[tuple[int, ...], list[Any]] = {}
         alone = protocol.shows == "one"
-        code = _code if alone else _result
         absent = "-" if not alone else -2 if protocol.kind == "place" else None
         number = self.protocols.index(protocol)
         for judgment in sorted(judgments, key=lambda one: one.contestants):
             at = self._seeds.get(judgment.seed_id)
-            shown = tuple(
-                self._contestants[name]
-                for name in judgment.contestants
-                if name in self._contestants
-            )
-            known = len(shown) == len(judgment.contestants)
-            if at is None or not known or len(shown) != (1 if alone else 2):
+            shown = tuple(self._contestants.get(name, -1) for name in judgment.contestants)
+            if at is None or -1 in shown or len(shown) != (1 if alone else 2):
                 continue
             self.count += 1
             told: list[Any] = []
@@ -189,24 +170,25 @@ class _Filed:
             reason = "" if told else judgment.reason
             self.verdicts[judgment.seed_id].append(_row(who, number, judgment, shown, reason))
             codes = found.setdefault(shown, [absent] * len(self._seeds))
-            codes[at] = code(protocol, judgment.verdict)
-        return found
+            codes[at] = _code(protocol, judgment.verdict)
+        return {
+            ",".join(map(str, shown)): codes if alone else "".join(codes)
+            for shown, codes in found.items()
+        }
 
 
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
-    """A verdict on one dialogue as lists have it.
+    """A verdict as lists have it; see `_RESULTS` for pairs.
 
     Of a place its index, 0 for ``"No"`` and -1 for an unreadable one; of the others the numbers, an
     empty list for an unreadable one. What is not judged is -2 and ``None``.
     """
+    if protocol.shows != "one":
+        return _RESULTS[protocol.result(verdict)]
     if protocol.kind == "place":
         return -1 if verdict is None else 0 if verdict == "No" else int(verdict)
     numbers = protocol.numbers(verdict) or ()
     return [int(number) if number.is_integer() else number for number in numbers]
-
-
-def _result(protocol: Protocol, verdict: Verdict | None) -> str:
-    return _RESULTS[protocol.result(verdict)]
 
 
 def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason: str) -> list[Any]:
@@ -214,15 +196,8 @@ def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason
 
     Then how the call ended and what a panel said, where there is something to tell.
     """
-    row: list[Any] = [
-        who,
-        number,
-        shown,
-        judgment.verdict,
-        reason,
-        judgment.shown,
-        judgment.case,
-    ]
+    told = judgment.verdict, reason, judgment.shown, judgment.case
+    row: list[Any] = [who, number, shown, *told]
     if judgment.transcript or judgment.outcome != "ok":
         row.append(judgment.outcome)
         row.append([[t.speaker, t.text, t.verdict, t.outcome] for t in judgment.transcript])
@@ -244,7 +219,7 @@ def _about(protocol: Protocol) -> dict[str, Any]:
     }
     if protocol.kind == "choice":
         answers = zip(_CHOICE, protocol.labels, strict=False)
-        told["answers"] = [[said, label, _result(protocol, said)] for said, label in answers]
+        told["answers"] = [[said, label, _code(protocol, said)] for said, label in answers]
     if protocol.scale is not None:
         told["numbers"] = protocol.scale.names
         told["fields"] = protocol.asked_scale.names

@@ -11,6 +11,8 @@ from botchat.report import script_digest, template, text
 SECONDS = 5
 """Between two looks."""
 
+_SCRIPT = text("live.js").replace("SECONDS", str(SECONDS))
+
 _LONGEST = 400
 """Characters shown of an utterance."""
 
@@ -61,7 +63,7 @@ class State:
 def policy() -> str:
     """What the browser lets the page do: its own script, which asks for the page again."""
     return (
-        f"default-src 'none'; script-src {script_digest(_script())}; connect-src 'self'; "
+        f"default-src 'none'; script-src {script_digest(_SCRIPT)}; connect-src 'self'; "
         "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     )
 
@@ -74,12 +76,8 @@ def render(state: State) -> str:
         seconds=SECONDS,
         longest=_LONGEST,
         style=text("page.css"),
-        script=_script(),
+        script=_SCRIPT,
     )
-
-
-def _script() -> str:
-    return text("live.js").replace("SECONDS", str(SECONDS))
 
 
 def _money(calls: Sequence[Calls]) -> str:

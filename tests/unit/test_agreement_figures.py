@@ -11,7 +11,7 @@ import pytest
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.boards.tables import write
+from botchat.boards.tables import WRITERS
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
 from botchat.report.figures import style
@@ -129,8 +129,8 @@ def test_tables_hold_what_was_found_and_no_empty_columns():
     assert len(headings) == len(set(headings))
     assert [row[0] for row in shown["judges"].cells] == [row["judge"] for row in found.rows]
     for part in shown.values():
-        assert write(part, "csv").splitlines()[-1] == f"# {found.signature}"
-        assert found.signature in write(part, "md")
+        assert WRITERS["csv"](part).splitlines()[-1] == f"# {found.signature}"
+        assert found.signature in WRITERS["md"](part)
     alone = judge_agreement.tables(findings(3, prefix=None))[0]
     assert "With truth" not in [column.heading for column in alone.headline]
 

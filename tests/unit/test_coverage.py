@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,8 +40,12 @@ def test_each_way_to_be_missing_in_unieval() -> None:
     dialogues = with_human(seeds, a={"S-1": 6, "S-2": 16, "S-3": 16, "S-4": 6, "S-5": 16})
     said = {"S-1": "No", "S-3": None, "S-4": "5", "S-5": "No"}
     made = [judgment("unieval", seed_id, ("a",), verdict) for seed_id, verdict in said.items()]
-    assert of_single(seeds, dialogues, made, 16) == {"a": Gaps(1, 1, 1, 1)}
-    assert of_single(seeds, dialogues, made) == {"a": Gaps(1, 0, 1, 1)}
+    assert of_single(seeds, dialogues, made, 16) == {
+        "a": Gaps(no_dialogue=1, too_short=1, not_judged=1, unreadable=1)
+    }
+    assert of_single(seeds, dialogues, made) == {
+        "a": Gaps(no_dialogue=1, not_judged=1, unreadable=1)
+    }
 
 
 def test_each_way_to_be_missing_in_the_arena() -> None:
@@ -149,5 +151,6 @@ def test_a_board_says_what_it_lacks() -> None:
 
 def test_gaps_add_up() -> None:
     """Kind by kind."""
-    both = Gaps(1, 2, 3, 4) + Gaps(10, 20, 30, 40)
-    assert astuple(both) == (11, 22, 33, 44)
+    one = Gaps(no_dialogue=1, too_short=2, not_judged=3, unreadable=4)
+    both = one + Gaps(no_dialogue=10, too_short=20, not_judged=30, unreadable=40)
+    assert both == Gaps(no_dialogue=11, too_short=22, not_judged=33, unreadable=44)

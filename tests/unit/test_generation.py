@@ -38,7 +38,7 @@ class Scripted:
 def run(*models, turns=8, max_tokens=100):
     """Extend the seed."""
     speakers = [Speaker(model, Decoding(0.0, max_tokens)) for model in models]
-    return asyncio.run(extend(SEED, speakers, turns, WORDS, "sig"))
+    return asyncio.run(extend(SEED, speakers, turns, WORDS, lambda: "sig"))
 
 
 def test_a_dialogue_grows_utterance_by_utterance_from_the_chatseed():

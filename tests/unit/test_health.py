@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_health import judge_health
-from botchat.boards.protocols import Judged
+from botchat.boards.protocols import Evidence
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.pairs import Verdicts
 from botchat.records import Dialogue, Judgment
@@ -32,7 +32,7 @@ def dialogues() -> dict[str, dict[str, Dialogue]]:
 
 def health(said: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    judged = Judged(ARENA.at(8), (), Verdicts.of(said, ARENA))
+    judged = Evidence(ARENA.at(8), (), Verdicts.of(said, ARENA))
     (row,) = judge_health([judged], dialogues(), ["x"]).records
     return row
 

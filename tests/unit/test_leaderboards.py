@@ -19,13 +19,13 @@ from botchat.boards.arena import from_comparisons
 from botchat.boards.board import Board, as_json, build, files
 from botchat.boards.protocols import Place
 from botchat.boards.tables import (
+    WRITERS,
     Column,
     Table,
     elided,
     labels,
     table,
     to_json,
-    write,
 )
 from botchat.errors import DataError
 from botchat.ratings.comparisons import Comparisons
@@ -66,7 +66,7 @@ def test_models_are_ranked_by_elo_at_the_largest_n(board: Board) -> None:
     assert board.main.frame["model"].tolist() == ["best", "good", "poor", HUMAN]
     assert board.main.frame["rank"].tolist()[:3] == [1, 2, 3]
     assert pd.isna(board.main.frame["rank"].iloc[3])
-    assert [part.turns for part in board.arenas] == [16, 8]
+    assert [part.protocol.n for part in board.arenas] == [16, 8]
     assert board.main.note.startswith("Ranked by Elo @16.")
 
 
@@ -208,7 +208,7 @@ def test_without_judgments_there_are_lengths(records_made: Made) -> None:
 def test_an_arena_is_rated_as_if_it_were_alone() -> None:
     """Sharing shuffles with the Arena at another N moves nothing, whatever either cannot read."""
     some = made({"a": 0.9, "b": 0.6, "c": 0.1}, 30, unreadable=0.1)
-    both = {part.turns: part for part in some.board().arenas}
+    both = {part.protocol.n: part for part in some.board().arenas}
     for n in (8, 16):
         alone = replace(some, judgments={f"arena-n{n}": some.judgments[f"arena-n{n}"]}).board()
         assert both[n].comparisons.missing > 0
@@ -323,7 +323,7 @@ def test_names_in_csv(name: str, cell: str) -> None:
         "t", "T", [Column("model", "M", "name"), Column("x", "X", "rate")],
         [{"model": name, "x": -0.5}], ["s"],
     )  # fmt: skip
-    text = write(part, "csv")
+    text = WRITERS["csv"](part)
     assert next(csv.DictReader(io.StringIO(text)))["model"] == cell
     assert pd.read_csv(io.StringIO(text), comment="#").iloc[0].tolist() == [cell, -0.5]
 
@@ -334,7 +334,7 @@ def test_markdown_shows_names_as_they_are() -> None:
         "t", "T", [Column("model", "M", "name"), Column("x", "X", "rate")],
         [{"model": "a|b `c` <script> [d](e)\n*f*", "x": 0.125}, {"model": "g"}], ["sig|nature"],
     )  # fmt: skip
-    lines = write(part, "md").splitlines()
+    lines = WRITERS["md"](part).splitlines()
     assert lines[4].startswith(r"| a\|b \`c\` &lt;script> \[d\](e) \*f\* |")
     assert lines[4].endswith(" 12.5 |")
     assert lines[5].endswith(" – |")
@@ -383,7 +383,7 @@ def test_published_rates_pass_through_unchanged() -> None:
     ours = found.pairs.frame.set_index(["model_a", "model_b"]).loc[published.index]
     for key in ("win_rate", "win_or_tie_rate"):
         assert ours[key].to_numpy() == pytest.approx(published[key].to_numpy(), abs=0.0101)
-    again = "\n".join(line for line in write(found.pairs, "csv").splitlines() if line[0] != "#")
+    again = "\n".join(line for line in WRITERS["csv"](found.pairs).splitlines() if line[0] != "#")
     back = from_comparisons(comparisons_from_rates(again, 444, "x"), "n8", 444, QUICK)
     assert back.matrix("win_rate").equals(found.matrix("win_rate"))
 

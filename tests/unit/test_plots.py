@@ -225,7 +225,7 @@ def test_an_arena_alone_is_drawn() -> None:
     """A published rate table has ratings and win rates, and no N."""
     rows = [("a", "b", 1.0), ("b", "c", 0.5), ("a", "c", 0.0)]
     arena = from_comparisons(Comparisons.of(rows), "x", 1, QUICK)
-    found = figures.draw_arena(arena, "a table")
+    found = figures.draw_arenas([arena], "a table")
     assert [chart.name for chart in found] == ["bradley-terry", "elo", "win-rates"]
     assert all("N =" not in chart.svg for chart in found)
 

@@ -18,9 +18,8 @@ import pytest
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
-from botchat.report import View, by_contestant, figures, render
+from botchat.report import View, by_contestant, figures, glance, ranks, render
 from botchat.report.archive import Archive, build
-from botchat.report.glance import glance, ranks
 from botchat.report.transcripts import LONGEST, Sample, pick
 from botchat.workspace.criteria import CriterionSettings
 from tests.boards import Made, judgment, made

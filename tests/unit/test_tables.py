@@ -14,11 +14,10 @@ from botchat.boards.tables import (
     Table,
     document,
     explained,
-    files,
     record,
     table,
+    table_files,
     with_ends,
-    write,
 )
 
 
@@ -110,9 +109,12 @@ def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
         return "".join(" & ".join(row) + " \\\\\n" for row in shown.cells)
 
     monkeypatch.setattr(tables, "WRITERS", {**tables.WRITERS, "tex": tex})
-    assert write(made(), "tex") == "a & 25.0 & 4 & 3 \\\\\nb & – & 0 & 0 \\\\\n"
-    assert list(files([made()], ["tex"])) == ["t.csv", "t.tex"]
-    assert json.loads(write(made(), "json")) == {"rows": made().records, "signatures": ["sig"]}
+    assert tables.WRITERS["tex"](made()) == "a & 25.0 & 4 & 3 \\\\\nb & – & 0 & 0 \\\\\n"
+    assert list(table_files([made()], ["tex"])) == ["t.csv", "t.tex"]
+    assert json.loads(tables.WRITERS["json"](made())) == {
+        "rows": made().records,
+        "signatures": ["sig"],
+    }
 
 
 def test_a_document_has_notes_and_tables() -> None:

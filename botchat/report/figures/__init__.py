@@ -71,17 +71,12 @@ def draw(board: Board) -> list[Chart]:
     where = f"{board.seed_set} · judged by {elided(board.judge, LABEL_COLUMNS)}"
     drawn: list[Chart] = []
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
-        drawn += _of_arenas([one for one in board.arenas if one.protocol.base == base], where)
+        drawn += draw_arenas([one for one in board.arenas if one.protocol.base == base], where)
     drawn += [chart for part in board.of(Place) for chart in _of_places(part, where)]
     drawn += [_against_human(part, where) for part in board.of(BesideHuman)]
     drawn += [_scores(part, number, where) for part in board.of(Scored) for number in part.quoted]
     drawn += [_judge_health(board.judge_health, where)] if board.judge_health else []
     return [*drawn, *_of_lengths(board)]
-
-
-def draw_arena(arena: Arena, where: str) -> list[Chart]:
-    """The figures of an Arena that stands alone; ``where`` says what it is."""
-    return list(_of_arenas([arena], where))
 
 
 def chart(
@@ -109,12 +104,12 @@ def chart(
     return Chart(said["name"], title, caption, partial(draw, *data, heading))
 
 
-def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
-    """Largest N first, if N is known."""
+def draw_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
+    """Of one protocol, the largest N first, if N is known; ``where`` says what they are of."""
     first = arenas[0]
     drawn = partial(chart, where, first)
     counts = [_of(arena.comparisons.n, arena.comparisons.missing) for arena in arenas]
-    named = [f"N = {arena.turns}" if arena.turns else "" for arena in arenas]
+    named = [f"N = {n}" if (n := arena.protocol.n) else "" for arena in arenas]
     titled = [f", {name}" if name else "" for name in named]
     ratings = first.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
     ratings = ratings.set_axis(["rating", "low", "high", "group"], axis=1).dropna(subset="rating")
@@ -131,8 +126,8 @@ def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
             "Win + tie rate (%)": arena.matrix("win_or_tie_rate"),
         }
         rates = (arena.table.signatures, charts.squares, parts, "row against column")
-        n = f"-n{arena.turns}" if arena.turns else ""
-        yield chart(where, arena, "win-rates", *rates, count=count, at=at, n=n)
+        ending = f"-n{arena.protocol.n}" if arena.protocol.n else ""
+        yield chart(where, arena, "win-rates", *rates, count=count, at=at, n=ending)
 
 
 def _of_places(part: Place, where: str) -> Iterator[Chart]:

@@ -67,8 +67,7 @@ _HEAT = LinearSegmentedColormap.from_list(
 def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Heading) -> Figure:
     """Elo of every model: one row a model, one mark a series; sorted by the first series.
 
-    ``elo``: name of the series, such as ``N = 16`` -> model -> rating. A line marks ``init``, the
-    rating that every model starts from.
+    ``elo``: series, such as ``N = 16`` -> model -> rating. A line marks ``init``, the first rating.
     """
     table = pd.DataFrame(elo).sort_index()
     table = table.sort_values(list(elo), ascending=False, kind="stable")
@@ -234,8 +233,8 @@ def success_at_human_length(rates: pd.DataFrame, heading: Heading) -> Figure:
 def squares(parts: Mapping[str, pd.DataFrame], below: str, heading: Heading) -> Figure:
     """Square tables in percent side by side, each under its title (BotChat Figure 5).
 
-    ``parts``: title -> values up to 1, index and columns the same names in each; NaN: not known.
-    ``below`` is the label of the horizontal axes: how to read a cell.
+    ``parts``: title -> values up to 1, index and columns the same names; NaN: not known. ``below``:
+    label of the horizontal axes.
     """
     models = list(next(iter(parts.values())).index)
     n = len(models)
@@ -318,8 +317,7 @@ class Measure:
 def health(judges: Table, measures: Sequence[Measure], heading: Heading) -> Figure:
     """Bars for every measure, side by side; a dash where it is not known.
 
-    ``judges``: one row a protocol or judge, named by its first column. Measures that no row has are
-    left out; those with an interval have a line.
+    ``judges``: named by the first column. Measures that no row has are left out.
     """
     rows = judges.frame
     there = [one for one in measures if one.key in rows and rows[one.key].notna().any()]

@@ -56,8 +56,7 @@ _MOST_BANDS = 6
 def survival(curves: Mapping[str, Curve], heading: Heading) -> Figure:
     """Share of dialogues not accused yet, after each utterance.
 
-    ``curves``: contestant -> curve, all of one length; the longest survival first. Points are
-    joined by straight lines, not by steps, because the steps of many contestants overlap.
+    ``curves``: contestant -> curve, all of one length; the longest survival first.
     """
     names = list(curves)
     shown, banded = labels(names), len(names) <= _MOST_BANDS
@@ -68,15 +67,12 @@ def survival(curves: Mapping[str, Curve], heading: Heading) -> Figure:
     axes.set_xlim(1, last + 0.3)
     axes.set_ylim(-3, 103)
     axes.axvspan(1, N_SEED, color=GRID, alpha=0.45, linewidth=0)
-    ends, colors = [], []
+    drawn = []
     for i, (name, curve) in enumerate(curves.items()):
         color, dashes = _look(name, i, len(names))
-        ends.append(_curve(axes, curve, color, dashes, band=banded))
-        colors.append(color)
-    order = sorted(range(len(names)), key=lambda i: (-ends[i][1], i))
-    name_points(
-        axes, [ends[i] for i in order], [shown[i] for i in order], [colors[i] for i in order]
-    )
+        drawn.append((_curve(axes, curve, color, dashes, band=banded), shown[i], color))
+    drawn.sort(key=lambda one: -one[0][1])
+    name_points(axes, *zip(*drawn, strict=True))
     axes.set_xticks(range(2, last + 1, 2 * (1 + last // 24)))
     axes.set_yticks(range(0, 101, 20))
     axes.set_xlabel("Utterance")

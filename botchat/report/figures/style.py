@@ -1,7 +1,6 @@
 """One look for every figure: colours, names that fit, sizes in inches, svg and png.
 
-Margins are computed from the width of the labels, so that nothing is cut or overlaps with 3 models
-or with 40, and the same data give the same bytes. No pyplot: its figures are global state.
+Margins are computed from the width of the labels. No pyplot: its figures are global state.
 """
 
 from __future__ import annotations
@@ -190,10 +189,7 @@ def wrapped(
 
 
 def inches(text: str, size: float, bold: bool = False) -> float:
-    """Room for one line of text, also where no font has its characters and `png` spells them out.
-
-    Kerning aside, which only makes it narrower.
-    """
+    """Room for one line of text, also where `png` spells characters out; kerning aside."""
     return sum(_em(char, bold) for char in text) * size / 72
 
 
