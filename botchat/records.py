@@ -169,7 +169,10 @@ def slug(name: str) -> str:
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
     return tuple(
-        (0, int(part), part) if part.isdigit() and part.isascii() else (1, 0, part)
+        # A number by its length and digits: Python reads none of more than 4,300.
+        (0, len(digits := part.lstrip("0")), f"{digits} {part}")
+        if part[0] in "0123456789"
+        else (1, 0, part)
         for part in re.split(r"([0-9]+)", text)
         if part
     )

@@ -149,7 +149,7 @@ def read_target(text: str | None) -> Target:
     Raises `ConfigError`, which names what, for anything else.
     """
     found: dict[str, float | int] = {}
-    where = f"--target {text!r}"
+    where = f"--target {text if text is None or len(text) < 60 else f'{text[:60]}…'!r}"
     for part in () if text is None else text.split(","):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if key not in _TARGET or not equals or key in found:
@@ -161,7 +161,7 @@ def read_target(text: str | None) -> Target:
             found[key] = _TARGET[key](value)
         except ValueError:
             kind = "a whole number" if key == "swaps" else "a number"
-            raise ConfigError(f"{where}: {key} {value!r} is not {kind}") from None
+            raise ConfigError(f"{where}: {key} {value[:60]!r} is not {kind}") from None
     try:
         return Target(**found)  # type: ignore[arg-type]
     except ConfigError as error:

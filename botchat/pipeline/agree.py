@@ -174,16 +174,14 @@ def _findings(
     )
 
 
+_MAX_BYTES = 2**28
+"""Of a file of verdicts."""
+
+
 def _annotations(path: Path) -> list[Annotation]:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise MissingError(
-            f"no file {path}; name a csv with item,first,second,judge,verdict"
-        ) from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    return read_csv(decoded(content, str(path)), str(path))
+    if not path.exists():
+        raise MissingError(f"no file {path}; name a csv with item,first,second,judge,verdict")
+    return read_csv(decoded(files.content(path, _MAX_BYTES), str(path)), str(path))
 
 
 def _stage(workspace: Workspace, seed_set: str | None, protocol: str | None) -> _Stage:

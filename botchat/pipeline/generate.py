@@ -20,6 +20,9 @@ from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order
 
+MOST_TURNS = 1_000
+"""Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
+
 
 @dataclass(frozen=True)
 class Generated:
@@ -91,6 +94,8 @@ class Generating:
                 f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
                 f"{N_SEED + 1} are needed for anything to be generated"
             )
+        if turns > MOST_TURNS:
+            raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
         if self.limit is not None and self.limit < 1:
             raise ConfigError(f"--limit {self.limit}: at least one seed is needed")
         return turns, workspace.seeds(self.seed_set)
