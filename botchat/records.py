@@ -95,6 +95,11 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
         return self.model if self.partner is None else f"{self.model} + {self.partner}"
 
     @property
+    def answered(self) -> bool:
+        """Whether it is final; if not, the next run asks again where it stopped."""
+        return self.status.removeprefix("stopped:") not in UNANSWERED
+
+    @property
     def complete(self) -> bool:
         """Whether it reached the length that was asked for."""
         return self.status == "complete"

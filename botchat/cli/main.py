@@ -133,7 +133,7 @@ class _Lasting(io.FileIO):
 
 
 def _lasting_stderr() -> io.TextIOWrapper:
-    """stderr whose terminal or reader may go away without ending the run that reports there."""
+    """A stderr whose terminal or reader may go away without ending the run that reports there."""
     encoding = sys.stderr.encoding if sys.stderr else None
     if sys.stderr is None:  # it was closed; a file that is opened would get its number
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -165,7 +165,7 @@ def _add_commands(
             _add_commands(added.add_parser(name, help=what), command["commands"], groups)
             continue
         one = added.add_parser(name, help=what, description=what)
-        one.add_argument("--dir", type=Path, default=Path(), help="the workspace (this folder)")
+        one.add_argument("--dir", type=_path, default=Path(), help="the workspace (this folder)")
         one.add_argument("--json", action="store_true", help="print one JSON object")
         one.set_defaults(command=_function(command["run"]))
         if "dir" in command:
@@ -187,7 +187,7 @@ _MOST = 2**63 - 1
 def _type(word: str, most: int) -> Callable[[str], Any]:
     """What argparse reads a flag's text with; numbers beyond ``most`` either way are refused."""
     if word == "path":
-        return Path
+        return _path
 
     def number(text: str) -> int | float:
         shown = text if len(text) <= 30 else f"{text[:30]}… ({len(text):,} characters)"
@@ -201,6 +201,12 @@ def _type(word: str, most: int) -> Callable[[str], Any]:
         return value
 
     return number
+
+
+def _path(text: str) -> Path:
+    if "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} has NUL in it; no file has such a name")
+    return Path(text)
 
 
 def _function(place: str) -> Callable[[argparse.Namespace], None]:

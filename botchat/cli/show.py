@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,6 +174,14 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
     seeds = workspace.seeds(name)
     long = sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds)
     return {"set": name, "n_seeds": len(seeds), "n_min4": long, "path": path}
+
+
+def remove(arguments: argparse.Namespace) -> None:
+    """Take a model or a judge out of a set."""
+    from botchat.pipeline.remove import remove as removing
+
+    found = removing(workspace_of(arguments), arguments.seeds, arguments.model, arguments.judge)
+    say(arguments, {"set": arguments.seeds, **asdict(found)})
 
 
 def models(arguments: argparse.Namespace) -> None:

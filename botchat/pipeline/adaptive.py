@@ -96,6 +96,8 @@ class Adaptive:
 
         async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
             arenas = wanted.arenas(session.judge(self.judge))
+            for one in arenas:
+                one.filing.ready()
             # A target may be reached any time: only a budget is a total.
             session.meter.begin("judge", (wanted.settings.budget or 0) * len(arenas))
             return await together(one.run(stops, session.meter) for one in arenas)

@@ -19,7 +19,7 @@ from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table, document, to_json
 from botchat.boards.tables import files as table_files
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once

@@ -81,6 +81,9 @@ class Generating:
 
         async def ask(session: Session, stops: Stops) -> list[Generated]:
             jobs, length = self._jobs(workspace, session, turns, seeds), plan.text_length()
+            for job in jobs:
+                if job.pending:
+                    files.Appender[Dialogue](job.path).ready()
             session.meter.begin("generate", sum(len(job.pending) for job in jobs))
             return await together(job.run(length, stops, session.meter) for job in jobs)
 
@@ -145,7 +148,7 @@ class _Job:
             if (dialogue := self.have.get(seed.id)) is None
             or dialogue.signature != self.signature
             or dialogue.utterances[:N_SEED] != seed.utterances[:N_SEED]
-            or dialogue.status.removeprefix("stopped:") in UNANSWERED
+            or not dialogue.answered
         ]
 
     async def make(self, seed: Seed, length: Length) -> Dialogue:
@@ -163,8 +166,10 @@ class _Job:
 
             parallel = min(speaker.model.parallel for speaker in self.speakers)
             await work_through(new, do, parallel, stops, self.contestant)
-        if self.have:
+        if any(dialogue.answered for dialogue in self.have.values()):
             files.finish(self.path, self.have.values(), dialogue_order)
+        else:  # no contestant as yet
+            self.path.unlink(missing_ok=True)
         found = Counter(self.have[seed.id].status for seed in self.seeds if seed.id in self.have)
         complete = found.pop("complete", 0)
         stopped = {status.removeprefix("stopped:"): found[status] for status in sorted(found)}

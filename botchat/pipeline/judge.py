@@ -159,12 +159,16 @@ class Asked:
         async def ask(session: Session, stops: Stops) -> list[Judged]:
             answerers = session.judges(self.judge, self.control)
             n_cases = sum(len(cases.make) for cases in self.cases)
+            asked = [
+                (cases.filing(workspace, self.seed_set, answering), cases)
+                for answering, cases in product(answerers, self.cases)
+            ]
+            for filing, cases in asked:
+                if len(list(filing.judgments)) < len(cases.make):
+                    filing.ready()
             session.meter.begin("judge", len(answerers) * n_cases)
             return await together(
-                _settle(
-                    cases.filing(workspace, self.seed_set, answering), cases, stops, session.meter
-                )
-                for answering, cases in product(answerers, self.cases)
+                _settle(filing, cases, stops, session.meter) for filing, cases in asked
             )
 
         return in_session(workspace, self.seeds, spending, meter, ask)
@@ -309,8 +313,16 @@ class Filing:
     def __exit__(self, *raised: object) -> None:
         """Close the file; put it into canonical order unless something was raised."""
         self._file.__exit__(None, None, None)
-        if raised[0] is None and self._have:
+        if raised[0] is not None or not self._have:
+            return
+        if all(one.outcome in UNANSWERED for one in self._have.values()):
+            self.path.unlink(missing_ok=True)  # nobody has judged as yet
+        else:
             files.finish(self.path, self._have.values(), judgment_order)
+
+    def ready(self) -> None:
+        """Refuse, before anything is asked, a stage file that cannot be written."""
+        self._file.ready()
 
     @property
     def judgments(self) -> Iterable[Judgment]:
@@ -334,6 +346,7 @@ class Filing:
         """The stored judgment, or a new one, which is stored."""
         judgment = self.stored(case)
         if judgment is None:
+            self.ready()
             answer = await self.answering.answer(case)
             judgment = Judgment(
                 protocol=case.protocol,

@@ -42,7 +42,9 @@ class Server(http.server.ThreadingHTTPServer):
         self.seed_set = seed_set
         folder = workspace.root / "leaderboards"
         if not 0 <= port <= _PORTS:
-            raise ConfigError(f"--port {port}: give a number from 1 to {_PORTS}, or 0 for a free one")
+            raise ConfigError(
+                f"--port {port}: give a number from 1 to {_PORTS}, or 0 for a free one"
+            )
         try:
             super().__init__((HOST, port), partial(_Handler, directory=str(folder)))
         except OSError as error:

@@ -41,7 +41,7 @@ def read(path: Path, record: type[R]) -> list[R]:
 
 
 def content(path: Path, most: int) -> bytes:
-    """A file that is not ours, whole; `DataError` beyond ``most`` bytes, or if it cannot be read."""
+    """A file that is not ours, whole; `DataError` beyond ``most`` bytes, or if unreadable."""
     try:
         with path.open("rb") as file:
             data = file.read(most + 1)  # of a pipe, too
@@ -109,6 +109,7 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd: int | None = None
+        self._ready = False
 
     def append(self, record: R) -> None:
         """Write one record as one line, or nothing and raise `BotChatError`."""
@@ -125,6 +126,24 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
             raise BotChatError(
                 f"cannot write {self.path}: {reason}; free some space and run the command again"
             )
+
+    def ready(self) -> None:
+        """Find out whether records can be written, before any is paid for; leaves no new file.
+
+        Raises `BotChatError`.
+        """
+        if self._ready:
+            return
+        make_folder(self.path.parent)
+        try:
+            if self.path.exists():
+                self._open()
+            # A finished file is replaced by a new one.
+            with tempfile.TemporaryFile(dir=self.path.parent) as probe:
+                probe.write(b"\n")
+        except OSError as error:
+            raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
+        self._ready = True
 
     def __exit__(self, *_: object) -> None:
         """Close the file."""

@@ -149,7 +149,7 @@ def test_every_signal_ends_the_viewer(tmp_path, kind):
 @pytest.mark.parametrize("command", [["models"], ["models", "--json"]])
 def test_an_output_that_is_full_is_one_line(tmp_path, command):
     """No traceback, and no success, where the result could not be written."""
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [sys.executable, "-m", "botchat", *command, "--dir", str(tmp_path)],
             cwd=ROOT,
