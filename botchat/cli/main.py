@@ -173,8 +173,9 @@ def _add_commands(
         for entry in command.get("flags", ()):
             for flag in groups[entry] if isinstance(entry, str) else [entry]:
                 settings = {key: value for key, value in flag.items() if key != "flag"}
-                if "type" in settings:
-                    settings["type"] = _type(settings["type"], settings.pop("most", _MOST))
+                if settings.get("action") != "store_true":
+                    word = settings.get("type", "text")
+                    settings["type"] = _type(word, settings.pop("most", _MOST))
                 one.add_argument(flag["flag"], **settings)
         if name == "judge":
             _list_protocols(one)
@@ -186,8 +187,8 @@ _MOST = 2**63 - 1
 
 def _type(word: str, most: int) -> Callable[[str], Any]:
     """What argparse reads a flag's text with; numbers beyond ``most`` either way are refused."""
-    if word == "path":
-        return _path
+    if word in _WORDS:
+        return _WORDS[word]
 
     def number(text: str) -> int | float:
         shown = text if len(text) <= 30 else f"{text[:30]}… ({len(text):,} characters)"
@@ -207,6 +208,19 @@ def _path(text: str) -> Path:
     if "\0" in text:
         raise argparse.ArgumentTypeError(f"{text!r} has NUL in it; no file has such a name")
     return Path(text)
+
+
+def _text(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from None
+    return text
+
+
+_WORDS: dict[str, Callable[[str], Any]] = {"path": _path, "text": _text, "source": str}
+"""What reads a flag that is no number; a source may be a file of any name."""
 
 
 def _function(place: str) -> Callable[[argparse.Namespace], None]:

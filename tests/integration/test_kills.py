@@ -1,4 +1,4 @@
-"""`benchmarks/kills.py` in short: nothing is lost or paid twice, whenever and however a run ends."""
+"""`benchmarks/kills.py` in short: nothing is lost or paid twice, whenever a run is ended."""
 
 from __future__ import annotations
 

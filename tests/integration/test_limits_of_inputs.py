@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 
 import pytest
@@ -115,6 +116,27 @@ def test_ports_of_the_viewer(tmp_path, capsys, port):
 def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
     """NUL in it."""
     assert "NUL" in one_line(["report", "--seeds", "sample", flag, f"{tmp_path}/a\0b"], capsys)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["generate", "--seeds", "sample", "--model", "http://127.0.0.1:9/v1#\udcff"],
+        ["judge", "unieval", "--seeds", "sample", "--judge", "http://127.0.0.1:9/v1#\udcff"],
+        ["remove", "--seeds", "sample", "--model", "\udcff"],
+    ],
+)
+def test_a_name_that_is_no_utf_8(tmp_path, capsys, command):
+    """As bytes of another encoding come from the command line."""
+    assert "is not UTF-8" in one_line([*command, "--dir", tmp_path], capsys)
+
+
+def test_a_folder_that_is_no_utf_8_is_used_and_printed_as_json(tmp_path, capsysbinary):
+    """A path is whatever the system has."""
+    bots = ["--model", "bot:parrot", "--limit", "1", "--dir", f"{tmp_path}/\udcff", "--json"]
+    assert main(["generate", "--seeds", "sample", *bots]) == 0
+    (row,) = json.loads(capsysbinary.readouterr().out)["rows"]
+    assert "\udcff" in row["path"]
 
 
 def zipped(path, members):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
+from itertools import cycle
 
 import pytest
+from msgspec.structs import replace
 
 from botchat.cli.main import main
 from botchat.models import recorded
 from botchat.models.limits import Retry
-from botchat.records import Dialogue, Judgment
+from botchat.records import UNANSWERED, Dialogue, Judgment
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from tests.integration.test_runs import KEY, MODELS, commands, stage_files, workspace
@@ -83,8 +85,8 @@ def test_what_a_killed_run_left_of_a_silent_model_does_not_count(tmp_path, capsy
             path = there.dialogues_path("small", name)
             made = store.read(path, Dialogue)
             stopped = [
-                Dialogue(d.seed_id, name, d.utterances[:5], 2, d.facts[:3], status, d.signature)
-                for d, status in zip(made[n_left:], ["stopped:transport", "stopped:malformed"] * 10)
+                replace(d, utterances=d.utterances[:5], facts=d.facts[:3], status=f"stopped:{why}")
+                for d, why in zip(made[n_left:], cycle(UNANSWERED), strict=False)
             ]
             store.finish(path, [*made[:n_left], *stopped], lambda d: d.seed_id)
         run(folder, ["judge", "unieval", "--seeds", "small", "--judge", "rules"])
