@@ -223,9 +223,10 @@ def disturb(
         else:
             account.lost += missing
         code = process.returncode
-        # Before it takes its signals a process ends as any other.
-        expected = {0} if kind is None else {0, 130, -kind}
-        if code not in expected or "Traceback" in error:
+        expected = {0} if kind is None else {0, -kind if kind is signal.SIGKILL else 130}
+        # While it is loaded, before it takes signals, it ends as any other Python does.
+        loading = kind is not None and not received and code in (-kind, -signal.SIGINT)
+        if not loading and (code not in expected or "Traceback" in error):
             account.faults.append(f"{kind.name if kind else 'none'}: {code}: {error[-200:]}")
         if code == 0:
             break
