@@ -95,6 +95,11 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
         return self.model if self.partner is None else f"{self.model} + {self.partner}"
 
     @property
+    def answered(self) -> bool:
+        """Whether it is final; if not, the next run asks again where it stopped."""
+        return self.status.removeprefix("stopped:") not in UNANSWERED
+
+    @property
     def complete(self) -> bool:
         """Whether it reached the length that was asked for."""
         return self.status == "complete"
@@ -169,7 +174,10 @@ def slug(name: str) -> str:
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
     return tuple(
-        (0, int(part), part) if part.isdigit() and part.isascii() else (1, 0, part)
+        # A number by its length and digits: Python reads none of more than 4,300.
+        (0, len(digits := part.lstrip("0")), f"{digits} {part}")
+        if part[0] in "0123456789"
+        else (1, 0, part)
         for part in re.split(r"([0-9]+)", text)
         if part
     )

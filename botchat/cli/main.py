@@ -8,13 +8,17 @@ object with ``--json``), stderr has progress and errors. Exit codes: 0 done, 1 e
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
+import io
 import logging
+import math
 import os
 import signal
 import sys
+import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,7 +29,13 @@ from botchat.records import VERSION
 
 def entry() -> NoReturn:
     """Console script: `main`, with its result as exit code."""
-    code = main()
+    sys.stderr = _lasting_stderr()
+    try:
+        code = main()
+    except KeyboardInterrupt:  # before a command began, or when it was done
+        code = 130
+    for ends in _ENDS:  # nothing is left to be stored
+        signal.signal(ends, signal.SIG_IGN)
     # The system takes all memory back at once; looking through it for garbage takes longer.
     gc.freeze()
     gc.disable()
@@ -40,13 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="botchat: %(message)s", level=logging.WARNING, stream=sys.stderr)
     # asyncio would report tasks that a second Ctrl-C leaves unfinished.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-    # A background job of a script starts with SIGINT ignored; SIGTERM below becomes a SIGINT.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    # SIGTERM ends a run as Ctrl-C does: replies in flight are stored first.
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    _take_signals()
     try:
         arguments.command(arguments)
+        sys.stdout.flush()
     except BotChatError as error:
         print(f"botchat: {error}", file=sys.stderr)
         return error.exit_code
@@ -56,11 +63,82 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 130
-    except BrokenPipeError:
-        # The reader (head, less) went away; silence the flush at interpreter exit.
+    except OSError as error:
+        if error.errno not in _UNHEARD:
+            raise
+        if error.errno == errno.ENOSPC:
+            print(f"botchat: cannot write the output: {error.strerror}", file=sys.stderr)
+        # The reader (head, less, a terminal) went away; silence the flush at interpreter exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
+
+
+_UNHEARD = (errno.EPIPE, errno.EIO, errno.ENOSPC)
+"""Errors of an output that nobody reads, or that is full."""
+
+_AT_ONCE_S = 0.1
+"""Signals that come so soon after another are of one end."""
+
+_ENDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def _take_signals() -> None:
+    """Let SIGTERM, and SIGHUP unless it is ignored (nohup), end a run as Ctrl-C does.
+
+    Replies in flight are stored first; a second Ctrl-C or SIGTERM drops them. A hang-up never does:
+    a terminal that closes sends several, and the end of a login session sends both kinds at once.
+    """
+    # A background job of a script starts with SIGINT ignored; the others become a SIGINT.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    acted_at = -math.inf
+
+    def end(*_: object) -> None:
+        nonlocal acted_at
+        if time.monotonic() - acted_at > _AT_ONCE_S:
+            acted_at = time.monotonic()
+            signal.raise_signal(signal.SIGINT)
+
+    def hang_up(*_: object) -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        if not _ending():
+            end()
+
+    signal.signal(signal.SIGTERM, end)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, hang_up)
+
+
+def _ending() -> bool:
+    """Whether a run has been interrupted already and stores what is in flight."""
+    import asyncio
+
+    try:
+        return any(task.cancelling() for task in asyncio.all_tasks())
+    except RuntimeError:  # nothing is under way
+        return False
+
+
+class _Lasting(io.FileIO):
+    """A file that swallows what it cannot write."""
+
+    def write(self, data: Any) -> int:
+        """Write, or pretend to."""
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def _lasting_stderr() -> io.TextIOWrapper:
+    """A stderr whose terminal or reader may go away without ending the run that reports there."""
+    encoding = sys.stderr.encoding if sys.stderr else None
+    if sys.stderr is None:  # it was closed; a file that is opened would get its number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    raw = io.BufferedWriter(_Lasting(2, "w", closefd=False))
+    return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,7 +165,7 @@ def _add_commands(
             _add_commands(added.add_parser(name, help=what), command["commands"], groups)
             continue
         one = added.add_parser(name, help=what, description=what)
-        one.add_argument("--dir", type=Path, default=Path(), help="the workspace (this folder)")
+        one.add_argument("--dir", type=_path, default=Path(), help="the workspace (this folder)")
         one.add_argument("--json", action="store_true", help="print one JSON object")
         module, function = command["run"].split(".")
         one.set_defaults(command=getattr(import_module(f"botchat.cli.{module}"), function))
@@ -96,11 +174,54 @@ def _add_commands(
         for entry in command.get("flags", ()):
             for flag in groups[entry] if isinstance(entry, str) else [entry]:
                 settings = {key: value for key, value in flag.items() if key != "flag"}
-                if "type" in settings:
-                    settings["type"] = {"int": int, "float": float, "path": Path}[settings["type"]]
+                if settings.get("action") != "store_true":
+                    word = settings.get("type", "text")
+                    settings["type"] = _type(word, settings.pop("most", _MOST))
                 one.add_argument(flag["flag"], **settings)
         if name == "judge":
             _list_protocols(one)
+
+
+_MOST = 2**63 - 1
+"""Greatest number of a flag that states no other."""
+
+
+def _type(word: str, most: int) -> Callable[[str], Any]:
+    """What argparse reads a flag's text with; numbers beyond ``most`` either way are refused."""
+    if word in _WORDS:
+        return _WORDS[word]
+
+    def number(text: str) -> int | float:
+        shown = text if len(text) <= 30 else f"{text[:30]}… ({len(text):,} characters)"
+        try:
+            value = int(text) if word == "int" else float(text)
+        except ValueError:
+            what = "a whole number" if word == "int" else "a number"
+            raise argparse.ArgumentTypeError(f"{shown!r} is not {what}") from None
+        if abs(value) > most:
+            raise argparse.ArgumentTypeError(f"{shown} is too large; at most {most:,} is possible")
+        return value
+
+    return number
+
+
+def _path(text: str) -> Path:
+    if "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} has NUL in it; no file has such a name")
+    return Path(text)
+
+
+def _text(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from None
+    return text
+
+
+_WORDS: dict[str, Callable[[str], Any]] = {"path": _path, "text": _text, "source": str}
+"""What reads a flag that is no number; a source may be a file of any name."""
 
 
 def _list_protocols(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -154,7 +155,11 @@ def spent_line(meter: Meter) -> str:
 
 def print_json(value: object) -> None:
     """Print a value as JSON on one line; paths become texts."""
-    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=os.fspath) + b"\n")
+    try:
+        line = msgspec.json.encode(value, enc_hook=os.fspath)
+    except UnicodeEncodeError:  # a path of bytes that are no UTF-8
+        line = json.dumps(value, default=os.fspath).encode()
+    sys.stdout.buffer.write(line + b"\n")
     sys.stdout.flush()
 
 

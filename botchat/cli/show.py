@@ -176,6 +176,14 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
     return {"set": name, "n_seeds": len(seeds), "n_min4": long, "path": path}
 
 
+def remove(arguments: argparse.Namespace) -> None:
+    """Take a model or a judge out of a set."""
+    from botchat.pipeline.remove import remove as removing
+
+    found = removing(workspace_of(arguments), arguments.seeds, arguments.model, arguments.judge)
+    say(arguments, {"set": arguments.seeds, **asdict(found)})
+
+
 def models(arguments: argparse.Namespace) -> None:
     """List what can be named, or forget what one model's endpoint refused."""
     from botchat.pipeline.session import forget_quirks, model_rows

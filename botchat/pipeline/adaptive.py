@@ -82,6 +82,8 @@ class Adaptive:
 
         async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
             wanted = arenas(session.judge(self.judge))
+            for one in wanted:
+                one.filing.ready()
             # A target may be reached any time: only a budget is a total.
             session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
             return await together(one.run(stops, session.meter) for one in wanted)
@@ -196,7 +198,7 @@ def read_target(text: str | None) -> Target:
     Raises `ConfigError`, which names what, for anything else.
     """
     found: dict[str, float | int] = {}
-    where = f"--target {text!r}"
+    where = f"--target {text if text is None or len(text) < 60 else f'{text[:60]}…'!r}"
     for part in () if text is None else text.split(","):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if key not in _TARGET or not equals or key in found:
@@ -208,7 +210,7 @@ def read_target(text: str | None) -> Target:
             found[key] = _TARGET[key](value)
         except ValueError:
             kind = "a whole number" if key == "swaps" else "a number"
-            raise ConfigError(f"{where}: {key} {value!r} is not {kind}") from None
+            raise ConfigError(f"{where}: {key} {value[:60]!r} is not {kind}") from None
     try:
         return Target(**found)  # type: ignore[arg-type]
     except ConfigError as error:

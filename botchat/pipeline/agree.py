@@ -18,7 +18,7 @@ from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table, document, table_files, to_json
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
@@ -173,16 +173,14 @@ def _findings(
     )
 
 
+_MAX_BYTES = 2**28
+"""Of a file of verdicts."""
+
+
 def _annotations(path: Path) -> list[Annotation]:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise MissingError(
-            f"no file {path}; name a csv with item,first,second,judge,verdict"
-        ) from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    return read_csv(decoded(content, str(path)), str(path))
+    if not path.exists():
+        raise MissingError(f"no file {path}; name a csv with item,first,second,judge,verdict")
+    return read_csv(decoded(files.content(path, _MAX_BYTES), str(path)), str(path))
 
 
 def _stages(found: Read) -> dict[str, _Stage]:

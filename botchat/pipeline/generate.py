@@ -20,6 +20,9 @@ from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order
 
+MOST_TURNS = 1_000
+"""Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
+
 
 @dataclass(frozen=True)
 class Generated:
@@ -78,6 +81,9 @@ class Generating:
 
         async def ask(session: Session, stops: Stops) -> list[Generated]:
             jobs, length = self._jobs(workspace, session, turns, seeds), plan.text_length()
+            for job in jobs:
+                if job.pending:
+                    files.Appender[Dialogue](job.path).ready()
             session.meter.begin("generate", sum(len(job.pending) for job in jobs))
             return await together(job.run(length, stops, session.meter) for job in jobs)
 
@@ -91,6 +97,8 @@ class Generating:
                 f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
                 f"{N_SEED + 1} are needed for anything to be generated"
             )
+        if turns > MOST_TURNS:
+            raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
         if self.limit is not None and self.limit < 1:
             raise ConfigError(f"--limit {self.limit}: at least one seed is needed")
         return turns, workspace.seeds(self.seed_set)
@@ -142,7 +150,7 @@ class _Job:
             if (dialogue := self.have.get(seed.id)) is None
             or dialogue.signature != signature
             or dialogue.utterances[:N_SEED] != seed.utterances[:N_SEED]
-            or dialogue.status.removeprefix("stopped:") in UNANSWERED
+            or not dialogue.answered
         ]
 
     def sign(self) -> str:
@@ -163,8 +171,10 @@ class _Job:
 
             parallel = min(speaker.model.parallel for speaker in self.speakers)
             await work_through(new, do, parallel, stops, self.contestant)
-        if self.have:
+        if any(dialogue.answered for dialogue in self.have.values()):
             files.finish(self.path, self.have.values(), dialogue_order)
+        else:  # no contestant as yet
+            self.path.unlink(missing_ok=True)
         found = Counter(self.have[seed.id].status for seed in self.seeds if seed.id in self.have)
         complete = found.pop("complete", 0)
         stopped = {status.removeprefix("stopped:"): found[status] for status in sorted(found)}

@@ -141,21 +141,29 @@ class Asked:
         async def ask(session: Session, stops: Stops) -> list[StageResult]:
             answerers = session.judges(self.judge, self.control)
             n_cases = sum(len(cases.make) for cases in self.cases)
+            asked = [
+                (filing_of(workspace, self.seed_set, cases.protocol, answering), cases)
+                for answering, cases in product(answerers, self.cases)
+            ]
+            for filing, cases in asked:
+                if len(filing.have) < len(cases.make):
+                    filing.ready()
             session.meter.begin("judge", len(answerers) * n_cases)
 
-            async def settle(answering: Judge, cases: Cases) -> StageResult:
-                with filing_of(workspace, self.seed_set, cases.protocol, answering) as filing:
+            async def settle(filing: Filing, cases: Cases) -> StageResult:
+                with filing:
 
                     async def do(make: Callable[[], Case]) -> None:
                         await filing.settle(make())
                         session.meter.done += 1
 
+                    answering = filing.answering
                     await work_through(cases.make, do, answering.parallel, stops, answering.name)
                     if len(filing.asked) == len(cases.make):
                         filing.whole()
                 return filing.result()
 
-            return await together(settle(*each) for each in product(answerers, self.cases))
+            return await together(settle(*each) for each in asked)
 
         return in_session(workspace, self.seeds, spending, meter, ask)
 
@@ -327,8 +335,16 @@ class Filing(AbstractContextManager["Filing"]):
     def __exit__(self, *raised: object) -> None:
         """Close the file; put it into canonical order unless something was raised."""
         self._file.__exit__(None, None, None)
-        if raised[0] is None and self.have:
+        if raised[0] is not None or not self.have:
+            return
+        if all(one.outcome in UNANSWERED for one in self.have.values()):
+            self.path.unlink(missing_ok=True)  # nobody has judged as yet
+        else:
             files.finish(self.path, self.have.values(), judgment_order)
+
+    def ready(self) -> None:
+        """Refuse, before anything is asked, a stage file that cannot be written."""
+        self._file.ready()
 
     def _sign(self) -> str:
         """The signature, with what endpoints have refused by now."""
@@ -351,6 +367,7 @@ class Filing(AbstractContextManager["Filing"]):
         """The stored judgment, or a new one, which is stored."""
         judgment = self.stored(case)
         if judgment is None:
+            self.ready()
             answer = await self.answering.answer(case)
             self.signature = self._sign()
             judgment = Judgment(

@@ -40,6 +40,9 @@ report` packs any number. 14 models in all protocols are 50 MB."""
 _SECONDS_A_CHART = 0.2
 """CPU time of drawing on a core of 2023."""
 
+MAX_RATES_BYTES = 2**24
+"""Of a table of rates."""
+
 PER_PAIR = 444
 """Comparisons a pair in the paper: 222 ChatSEEDs in both orders (BotChat §4.2)."""
 
@@ -150,11 +153,11 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
     Raises:
         MissingError, DataError, ConfigError: no such file, a table that is none, no such number.
     """
+    if not path.exists():
+        raise MissingError(f"no file {path}; name a csv of pairwise rates")
     try:
-        text = path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        raise MissingError(f"no file {path}; name a csv of pairwise rates") from None
-    except (OSError, UnicodeDecodeError) as error:
+        text = store.content(path, MAX_RATES_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise DataError(f"cannot read {path}: {error}") from None
     return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 

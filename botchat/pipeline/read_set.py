@@ -55,6 +55,8 @@ class Read:
     """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``."""
     stale: dict[str, int]
     """Judge -> number of judgments of dialogues that have changed."""
+    unanswered: dict[str, int]
+    """Model -> number of dialogues in which its endpoint did not answer, where there are any."""
     catalogue: Catalogue
     """What can be asked in the workspace."""
     survey: Survey | None
@@ -76,13 +78,19 @@ class Read:
             elo=elo,
             surveyed=self.survey,
         )
-        if not self.stale[judge]:
-            return board
-        note = (
-            f"{self.stale[judge]} judgments are about dialogues that have changed since and do "
-            "not count; run the judge again."
-        )
-        return replace(board, notes=(*board.notes, note))
+        notes = [*board.notes]
+        if self.stale[judge]:
+            notes.append(
+                f"{self.stale[judge]} judgments are about dialogues that have changed since and do "
+                "not count; run the judge again."
+            )
+        if self.unanswered:
+            told = ", ".join(f"{n} of {name}" for name, n in self.unanswered.items())
+            notes.append(
+                "Dialogues that stopped because the endpoint gave no usable reply, and are made by "
+                f"running generate again: {told}. A model with none but such is not on the board."
+            )
+        return replace(board, notes=tuple(notes))
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
@@ -144,9 +152,11 @@ def read(
             # These imports take a second, in which the workers read.
             for module in ("botchat.boards.board", "botchat.report.figures"):
                 import_module(module)
+        said = workspace.all_dialogues(seed_set, unanswered=True)
+        silent = {name: sum(not one.answered for one in by.values()) for name, by in said.items()}
         dialogues = {
             HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
-            **workspace.all_dialogues(seed_set),
+            **{name: by for name, by in said.items() if silent[name] < len(by)},
         }
         judged, stale = {}, {}
         for judge, by_protocol in files.items():
@@ -188,6 +198,7 @@ def read(
         judged,
         columns,
         stale,
+        {name: n for name, n in silent.items() if n},
         catalogue,
         survey if for_boards else None,
         small,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from botchat.errors import ConfigError, DataError
@@ -11,6 +12,7 @@ from botchat.records import Seed
 from botchat.seeds import hub
 from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.seeds.spreadsheets import from_csv, from_json, from_jsonl, from_rows, from_xlsx
+from botchat.workspace.files import content
 from botchat.workspace.folder import SAMPLE, Workspace
 
 ACCEPTED = (
@@ -19,7 +21,11 @@ ACCEPTED = (
 )
 """What `read_source` understands, in words."""
 
-MAX_TABLE_BYTES = 2**30
+MAX_TABLE_BYTES = 2**28
+"""Of a table; of a zip archive's or a folder's items together, a quarter."""
+
+MAX_ITEMS = 20_000
+"""MuTual's test split has 886."""
 
 _TABLES = {
     ".csv": from_csv,
@@ -54,9 +60,7 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         return from_rows(hub.load_rows(source), source)
     path = Path(source).expanduser()
     if path.is_dir():
-        found = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
-        names = filter(is_mutual_item, found)
-        items = {name: _bytes(found[name], hub.MAX_ITEM_BYTES) for name in names}
+        items = _folder_items(path)
         return from_mutual(items, str(path))
     kind = path.suffix.lower()
     if kind not in {".zip", *_TABLES}:
@@ -66,15 +70,14 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         raise ConfigError(f"seeds source {source!r} does not exist; accepted: {ACCEPTED}")
     if kind == ".zip":
         return _from_zip(path)
-    return _TABLES[kind](_bytes(path, MAX_TABLE_BYTES), str(path))
+    return _TABLES[kind](content(path, MAX_TABLE_BYTES), str(path))
 
 
 def _from_zip(path: Path) -> list[Seed]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if is_mutual_item(m.filename)]
-            for m in members:
-                _check_size(m.file_size, hub.MAX_ITEM_BYTES, f"{path}: {m.filename}")
+            _check_items({m.filename: m.file_size for m in members}, path)
             items = {m.filename: archive.read(m) for m in members}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: not a readable zip archive ({error}); get it again") from None
@@ -83,12 +86,23 @@ def _from_zip(path: Path) -> list[Seed]:
     return from_mutual(items, str(path))
 
 
-def _bytes(path: Path, limit: int) -> bytes:
+def _folder_items(folder: Path) -> dict[str, bytes]:
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("test_*.txt")}
+    items = {name: file for name, file in files.items() if is_mutual_item(name) and file.is_file()}
     try:
-        _check_size(path.stat().st_size, limit, str(path))
-        return path.read_bytes()
+        _check_items({name: file.stat().st_size for name, file in items.items()}, folder)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
+        raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
+    return {name: content(file, hub.MAX_ITEM_BYTES) for name, file in items.items()}
+
+
+def _check_items(sizes: Mapping[str, int], where: Path) -> None:
+    """Refuse an archive or folder whose items of MuTual are too many or too large, in bytes."""
+    for name, size in sizes.items():
+        _check_size(size, hub.MAX_ITEM_BYTES, f"{where}: {name}")
+    _check_size(sum(sizes.values()), MAX_TABLE_BYTES // 4, f"{where}, unpacked")
+    if len(sizes) > MAX_ITEMS:
+        raise DataError(f"{where}: {len(sizes):,} items, more than the {MAX_ITEMS:,} allowed")
 
 
 def _check_size(size: int, limit: int, what: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import io
+import sys
 from contextlib import closing, suppress
 from functools import partial
 from http import HTTPStatus
@@ -13,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from botchat.errors import BotChatError, MissingError
+from botchat.errors import BotChatError, ConfigError, MissingError
 from botchat.pipeline.session import catalogue_of
 from botchat.records import Dialogue, Judgment
 from botchat.report.live import Calls, Progress, State, policy, render
@@ -21,6 +22,8 @@ from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, stats
 
 HOST = "127.0.0.1"
+
+_PORTS = 2**16 - 1
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -39,12 +42,21 @@ class Server(http.server.ThreadingHTTPServer):
         self.workspace = workspace
         self.seed_set = seed_set
         folder = workspace.root / "leaderboards"
+        if not 0 <= port <= _PORTS:
+            raise ConfigError(
+                f"--port {port}: give a number from 1 to {_PORTS}, or 0 for a free one"
+            )
         try:
             super().__init__((HOST, port), partial(_Handler, directory=str(folder)))
         except OSError as error:
             raise BotChatError(
                 f"cannot listen on {HOST}:{port}: {error.strerror}; leave out --port for a free one"
             ) from None
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that went away."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:
@@ -74,7 +86,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             return None
         if self.path.split("?")[0] in ("/", "/live"):
             return self._live()
-        return super().send_head()
+        try:
+            return super().send_head()
+        except ValueError:  # NUL or half a character: no file has such a name
+            self.send_error(HTTPStatus.NOT_FOUND, "No page here")
+            return None
 
     def list_directory(self, path: Any) -> None:  # noqa: ARG002 (the base class names it)
         """Folders are not listed."""
@@ -91,7 +107,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """Say nothing on stderr for each request."""
 
     def _live(self) -> Any:
-        page = render(state(self.server.workspace, self.server.seed_set)).encode()
+        try:
+            page = render(state(self.server.workspace, self.server.seed_set)).encode()
+        except (BotChatError, OSError) as error:  # a line that is broken, a file that just went
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=str(error))
+            return None
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Security-Policy", policy())

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from botchat.errors import ConfigError, DataError
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
 
+MOST = 10_000_000
+"""Comparisons that a table may stand for; the paper's has 40,404."""
+
 COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 
 
@@ -33,7 +36,13 @@ def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
             )
         table[row.model_a, row.model_b] = row
     made: list[tuple[str, str, float]] = []
-    for a, b in sorted({(min(pair), max(pair)) for pair in table}):
+    pairs = sorted({(min(pair), max(pair)) for pair in table})
+    if len(pairs) * per_pair > MOST:
+        raise ConfigError(
+            f"{per_pair:,} comparisons a pair are too many for {len(pairs)} pairs: give at most "
+            f"{MOST // len(pairs):,}"
+        )
+    for a, b in pairs:
         win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding, where)
         wins, wins_or_ties = round(win * per_pair), round(win_or_tie * per_pair)
         made += [(a, b, WIN)] * wins

@@ -93,7 +93,7 @@ class _Item(NamedTuple):
 def _read(content: bytes, place: str) -> _Item:
     try:
         article = msgspec.json.decode(content)["article"]
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
         raise DataError(f"{place}: not a JSON object with 'article'; get the file again") from None
     if not isinstance(article, str) or not re.match(r"\s*[mf] :", article):
         raise DataError(

@@ -36,8 +36,16 @@ _TEXTS = ("utterance", "text", "content", "value", "message")
 _SPEAKERS = ("role", "speaker", "from")
 _TURNS = ("turn", "turnid", "turnnumber", "position")
 
-_MAX_UNPACKED = 512 * 2**20
+_MAX_UNPACKED = 64 * 2**20
 """Bytes an xlsx may unpack to."""
+
+_MAX_CELLS = 1_000_000
+"""Of a sheet; empty ones before the last of a row too, and a row counts as `_A_ROW` more."""
+
+_A_ROW = 4
+
+_MAX_ID = 200
+"""Characters of an id."""
 
 
 def from_jsonl(data: bytes, where: str) -> list[Seed]:
@@ -135,11 +143,23 @@ def _sheet(data: bytes, where: str) -> list[Sequence[object]]:
             sheet = book.worksheets[0]
             if isinstance(sheet, ReadOnlyWorksheet):
                 sheet.reset_dimensions()  # some programs state wrong ones
-            return list(sheet.iter_rows(values_only=True))
+            return list(_counted(sheet.iter_rows(values_only=True), where))
+    except DataError:
+        raise
     except Exception as error:  # whatever openpyxl's parsers raise on a broken workbook
         raise DataError(
             f"{where}: not a readable xlsx workbook ({type(error).__name__}); {advice}"
         ) from error
+
+
+def _counted(rows: Iterable[Sequence[object]], where: str) -> Iterator[Sequence[object]]:
+    """The rows, as long as they are not too many cells: a small file may hold billions."""
+    cells = 0
+    for row in rows:
+        cells += len(row) + _A_ROW
+        if cells > _MAX_CELLS:
+            raise DataError(f"{where}: more than {_MAX_CELLS:,} cells; split it into smaller files")
+        yield row
 
 
 def _text(data: bytes, where: str) -> str:
@@ -212,6 +232,10 @@ def _id(row: _Row, fields: Mapping[str, object], *, needed: bool) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         fault = "no id" if value is None else f"the id {_shown(value)} is no text or whole number"
         raise DataError(f"{row.place}: {fault}; give every dialogue one in a field named 'id'")
+    if len(str(value)) > _MAX_ID:
+        raise DataError(
+            f"{row.place}: the id {_shown(value)} is longer than {_MAX_ID} characters; shorten it"
+        )
     return str(value)
 
 
@@ -231,7 +255,7 @@ def _parts(told: object, place: str) -> list[_Part]:
 def _part(fields: Mapping[str, object], place: str, n: int) -> _Part:
     text, speaker, turn = (_first(fields, names) for names in (_TEXTS, _SPEAKERS, _TURNS))
     if text is None:
-        names = ", ".join(fields) or "none"
+        names = ", ".join(fields)[:200] or "none"
         raise DataError(f"{place}: no utterances (fields: {names}); name the field 'utterances'")
     if not isinstance(text, str):
         raise DataError(f"{place}: the utterance {_shown(text)} is not text; write it as text")
@@ -267,7 +291,8 @@ def _seed(seed_id: str, parts: Iterable[_Part], place: str) -> Seed:
     try:
         return Seed(seed_id, tuple(utterances))
     except ValueError as error:
-        raise DataError(f"{place}: {error}; complete it or take it out") from None
+        fault = " ".join(str(error).split())
+        raise DataError(f"{place}: {fault}; complete it or take it out") from None
 
 
 def _shown(value: object) -> str:

@@ -25,6 +25,8 @@ log = logging.getLogger("botchat")
 _BLOCK = 1 << 18
 """Bytes read at once; their records fit into a processor's cache."""
 
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
 R = TypeVar("R", bound=msgspec.Struct)
 K = TypeVar("K")
 
@@ -36,6 +38,18 @@ def read(path: Path, record: type[R]) -> list[R]:
     ``record`` is a `DataError` with file and line.
     """
     return list(chain.from_iterable(blocks(path, record)))
+
+
+def content(path: Path, most: int) -> bytes:
+    """A file that is not ours, whole; `DataError` beyond ``most`` bytes, or if unreadable."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)  # of a pipe, too
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    if len(data) > most:
+        raise DataError(f"{path}: more than the {most:,} bytes allowed; split it")
+    return data
 
 
 def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
@@ -71,7 +85,7 @@ def first(path: Path, record: type[R]) -> R | None:
 def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before: int) -> list[R]:
     try:
         return list(decoder.decode_lines(data))
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except _UNREADABLE:
         lines = enumerate(data.split(b"\n"), n_before + 1)
         return [_decode_line(decoder, line, path, n) for n, line in lines if line.strip()]
 
@@ -79,9 +93,10 @@ def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before:
 def _decode_line(decoder: msgspec.json.Decoder[R], line: bytes, path: Path, n: int) -> R:
     try:
         return decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
+        what = " ".join(str(error).split())[:300]
         raise DataError(
-            f"{path}:{n}: {error}; correct or delete this line (it begins {line[:40]!r})"
+            f"{path}:{n}: {what}; correct or delete this line (it begins {line[:40]!r})"
         ) from None
 
 
@@ -94,6 +109,7 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd: int | None = None
+        self._ready = False
 
     def append(self, record: R) -> None:
         """Write one record as one line, or nothing and raise `BotChatError`."""
@@ -110,6 +126,24 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
             raise BotChatError(
                 f"cannot write {self.path}: {reason}; free some space and run the command again"
             )
+
+    def ready(self) -> None:
+        """Find out whether records can be written, before any is paid for; leaves no new file.
+
+        Raises `BotChatError`.
+        """
+        if self._ready:
+            return
+        make_folder(self.path.parent)
+        try:
+            if self.path.exists():
+                self._open()
+            # A finished file is replaced by a new one.
+            with tempfile.TemporaryFile(dir=self.path.parent) as probe:
+                probe.write(b"\n")
+        except OSError as error:
+            raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
+        self._ready = True
 
     def __exit__(self, *_: object) -> None:
         """Close the file."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import filelock
 
 from botchat.errors import BotChatError, ConfigError, DataError, LockedError, MissingError
-from botchat.records import N_SEED, Dialogue, Judgment, Seed, natural_key, slug
+from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, natural_key, slug
 from botchat.workspace import config
 from botchat.workspace import files as store
 from botchat.workspace.ledger import Ledger
@@ -102,9 +102,12 @@ class Workspace:
         """A generated contestant's dialogues by seed id."""
         return read_dialogues(self.dialogues_path(seed_set, contestant))
 
-    def all_dialogues(self, seed_set: str) -> dict[str, dict[str, Dialogue]]:
+    def all_dialogues(
+        self, seed_set: str, *, unanswered: bool = False
+    ) -> dict[str, dict[str, Dialogue]]:
         """Every generated contestant's dialogues: contestant -> seed id -> dialogue.
 
+        A model that has answered in none is no contestant, except with ``unanswered``.
         Those that do not begin with a ChatSEED of the set as it is now are left out and reported.
         """
         seeds = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
@@ -124,7 +127,7 @@ class Workspace:
                     len(dialogues) - len(current),
                     seed_set,
                 )
-            if current:
+            if any(unanswered or one.answered for one in current.values()):
                 found[next(iter(current.values())).contestant] = current
         return dict(sorted(found.items()))
 
@@ -140,9 +143,16 @@ class Workspace:
         """Judge -> protocol -> stage file, of all judgments on a set; reads only first lines."""
         found: dict[str, dict[str, Path]] = {}
         for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
-            if first := store.first(path, Judgment):
+            first = store.first(path, Judgment)
+            if first is not None and self._answered(path, first):
                 found.setdefault(first.judge, {})[first.protocol] = path
         return found
+
+    def _answered(self, path: Path, first: Judgment) -> bool:
+        """Whether a judge has answered in any case of a stage file that begins with ``first``."""
+        return first.outcome not in UNANSWERED or any(
+            one.outcome not in UNANSWERED for one in store.read(path, Judgment)
+        )
 
     def out(self, seed_set: str) -> Path:
         """Default folder of a set's tables and figures."""

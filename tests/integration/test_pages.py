@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -119,6 +120,62 @@ def test_view_serves_pages_and_nothing_else(server: Server) -> None:
     assert (status, headers["Content-type"]) == (200, "text/javascript")
     for path in ("/../seeds/sample.jsonl", "/%2e%2e/botchat.toml", f"/{SAMPLE}/chunks/"):
         assert get(server, path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/x%00.html",
+        "/live%00",
+        "/%ed%a0%80",
+        "/%ff%fe",
+        "/%zz",
+        "/%",
+        "/" + "a" * 60_000,
+        "/" + "a/" * 3_000,
+        "/../../etc/passwd",
+        "/%2e%2e/%2e%2e/botchat.toml",
+        "//[x",
+        "/sample/%0d%0aX:%20y",
+    ],
+)
+def test_a_path_that_no_page_has_is_404_and_no_traceback(
+    server: Server, capfd: pytest.CaptureFixture[str], path: str
+) -> None:
+    """NUL, half characters, bad escapes, ways out: nothing in the log."""
+    assert get(server, path)[0] == 404
+    assert get(server, "/live")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_a_broken_file_is_told_on_the_live_page(
+    server: Server, workspace: Workspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """503 with the line that is wrong; the server goes on."""
+    own = workspace.seeds_path(SAMPLE)
+    own.parent.mkdir(exist_ok=True)
+    own.write_text('{"id":\n')
+    try:
+        status, _, text = get(server, "/live")
+        assert status == 503
+        assert f"{own.name}:1" in text
+    finally:
+        own.unlink()
+    assert get(server, "/live")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_a_browser_that_goes_away_is_no_traceback(
+    server: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The connection is reset before the answer."""
+    for _ in range(5):
+        gone = socket.create_connection(("127.0.0.1", server.server_port))
+        gone.sendall(f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.close()
+    assert get(server, "/live")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_view_answers_its_own_machine_only(server: Server) -> None:

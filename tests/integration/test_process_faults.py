@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
 import subprocess
 import sys
+import termios
+from pathlib import Path
 
 import pytest
 
@@ -53,15 +56,16 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing(tmp_path):
         assert len(stage_files(folder)) == 3
 
 
-def test_a_second_interrupt_does_not_wait_for_replies(tmp_path):
-    """Ctrl-C twice: the process ends although a reply is still outstanding."""
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_interrupt_does_not_wait_for_replies(tmp_path, kind):
+    """Ctrl-C or SIGTERM twice: the process ends although a reply is still outstanding."""
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server)
         gate = server.hold()
         process = start(folder, next(commands()))
         server.wait_for(IN_FLIGHT)
         while process.poll() is None:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(kind)
             try:
                 process.wait(0.2)
             except subprocess.TimeoutExpired:
@@ -73,6 +77,157 @@ def test_a_second_interrupt_does_not_wait_for_replies(tmp_path):
         server.wait_idle()
         assert main([*next(commands()), "--dir", str(folder)]) == 0
         assert server.n_received <= 60 * 6 + IN_FLIGHT
+
+
+def test_a_closed_terminal_stores_what_is_in_flight(tmp_path):
+    """The terminal that a run has its progress on goes away: hang-up, and writing there fails."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        gate = server.hold()
+        ours, theirs = os.openpty()
+
+        def of_terminal():
+            os.setsid()
+            fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+        process = subprocess.Popen(
+            [sys.executable, "-m", "botchat", *next(commands()), "--dir", str(folder)],
+            cwd=ROOT,
+            env={**os.environ, "OPENAI_API_KEY": KEY},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            preexec_fn=of_terminal,
+        )
+        os.close(theirs)
+        gate.wait_held(IN_FLIGHT)
+        os.close(ours)
+        hung_up(process)
+        gate.open()
+        assert process.wait() == 130
+        server.wait_idle()
+        assert server.n_received == IN_FLIGHT
+        assert main([*next(commands()), "--dir", str(folder)]) == 0
+        assert (server.n_received, server.n_repeated) == (60 * 6, 0)
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_a_run_without_a_reader_of_its_progress_goes_on(tmp_path, ignored):
+    """Under nohup a hang-up is nothing, nor is a stderr that nobody reads: all is made, exit 0."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        gate = server.hold()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "botchat", *next(commands()), "--dir", str(folder)],
+            cwd=ROOT,
+            env={**os.environ, "OPENAI_API_KEY": KEY},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(
+                signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL
+            ),
+        )
+        process.stderr.close()
+        gate.wait_held(IN_FLIGHT)
+        if ignored:
+            process.send_signal(signal.SIGHUP)
+        gate.open()
+        assert process.wait() == 0
+        assert server.n_received == 60 * 6
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_signal_ends_the_viewer(tmp_path, kind):
+    """`view` serves until it is ended; that is no error."""
+    process = start(tmp_path, ["view", "--seeds", "sample", "--no-browser"])
+    assert process.stdout.readline().startswith("http://127.0.0.1:")
+    process.send_signal(kind)
+    _, error = process.communicate()
+    assert (process.returncode, error) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["models"], ["models", "--json"]])
+def test_an_output_that_is_full_is_one_line(tmp_path, command):
+    """No traceback, and no success, where the result could not be written."""
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "botchat", *command, "--dir", str(tmp_path)],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr == "botchat: cannot write the output: No space left on device\n"
+
+
+def ready(folder, stage):
+    """The command of a stage that asks models, in a workspace that has what it needs."""
+    generate, unieval, arena, _ = commands()
+    if stage == "generate":
+        return generate
+    assert main([*generate, "--dir", str(folder)]) == 0
+    return unieval if stage == "judge" else [*arena, "--adaptive", "--target", "swaps=0"]
+
+
+def hung_up(process):
+    """Wait until a process has taken a hang-up: it ignores any other."""
+    status = Path(f"/proc/{process.pid}/status")
+    while not any(
+        int(line.split()[1], 16) & 1
+        for line in status.read_text().splitlines()
+        if line.startswith("SigIgn")
+    ):
+        assert process.poll() is None
+
+
+@pytest.mark.parametrize("stage", ["generate", "judge", "adaptive"])
+@pytest.mark.parametrize("after", [(), (signal.SIGHUP,), (signal.SIGTERM,), (signal.SIGINT,)])
+def test_a_hang_up_stores_what_is_in_flight(tmp_path, stage, after):
+    """SIGHUP, also the one that follows a first end, and nobody reads stderr: nothing is lost."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        command = ready(folder, stage)
+        before = server.n_received
+        gate = server.hold()
+        process = start(folder, command)
+        gate.wait_held(IN_FLIGHT)
+        for kind in after:
+            process.send_signal(kind)
+            assert "under way" in process.stderr.readline()
+        process.stderr.close()
+        process.stdout.close()
+        process.send_signal(signal.SIGHUP)
+        hung_up(process)
+        process.send_signal(signal.SIGHUP)
+        assert server.n_received == before + IN_FLIGHT
+        gate.open()
+        assert process.wait() == 130
+        server.wait_idle()
+        assert server.n_received == before + IN_FLIGHT
+        assert main([*command, "--dir", str(folder)]) == 0
+        assert server.n_repeated == 0
+
+
+def test_the_end_of_a_login_session_stores_what_is_in_flight(tmp_path):
+    """It sends SIGTERM and SIGHUP at once, and they are taken in any order."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        gate = server.hold()
+        process = start(folder, next(commands()))
+        gate.wait_held(IN_FLIGHT)
+        process.send_signal(signal.SIGSTOP)  # so that both wait for it
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGCONT)
+        hung_up(process)
+        gate.open()
+        _, error = process.communicate()
+        assert process.returncode == 130
+        assert "Traceback" not in error
+        assert main([*next(commands()), "--dir", str(folder)]) == 0
+        assert (server.n_received, server.n_repeated) == (60 * 6, 0)
 
 
 def test_a_jump_of_the_clock_changes_nothing(tmp_path, monkeypatch):

@@ -1,0 +1,299 @@
+"""Inputs that would take all memory or time, or end in a traceback: one line, and nothing sent."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.records import natural_key
+from botchat.workspace import files as store
+from tests.integration.test_runs import commands, workspace
+from tests.openai_server import Server, converse
+
+LONG = "9" * 5000
+DEEP = "[" * 5000 + "]" * 5000
+RATES = "model_a,model_b,win_rate,win_or_tie_rate\nA,B,.5,.7\nB,C,.5,.7\nA,C,.6,.8\n"
+ITEM = b'{"article":"m : hello there . f : hi . "}'
+
+
+def one_line(arguments, capsys):
+    """Run a command that is refused; what it says."""
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as ended:
+        code = ended.code
+    said = capsys.readouterr()
+    assert code in (1, 2), said
+    assert said.out == ""
+    line = said.err.splitlines()[-1]
+    assert len(line) < 400
+    assert "Traceback" not in said.err
+    # argparse says before it how the command is used.
+    assert code == 2 or said.err.count("\n") == 1
+    return line
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--per-pair", "1000000000000"], "at most 3,333,333"),
+        (["--per-pair", LONG], "--per-pair"),
+        (["--per-pair", "0"], "at least 1"),
+        (["--runs", "1000000000000"], "--runs"),
+        (["--runs", "-1"], "runs -1"),
+        (["--gap", "1e400"], "--gap"),
+        (["--gap", "nan"], "gap nan"),
+        (["--swaps", f"-{LONG}"], "5,001 characters"),
+        (["--confidence", "nan"], "confidence nan"),
+        (["--budget", "0"], "budget 0"),
+        (["--seed", "-1"], "seed -1"),
+    ],
+)
+def test_numbers_of_a_simulation(tmp_path, capsys, flags, said):
+    """Too many, too long, none, not finite."""
+    rates = tmp_path / "rates.csv"
+    rates.write_text(RATES)
+    assert said in one_line(["simulate", "--rates", rates, *flags], capsys)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--turns", "1000000000"], "--turns 1000000000"),
+        (["--turns", LONG], "--turns"),
+        (["--limit", LONG], "--limit"),
+        (["--limit", "-1"], "--limit -1"),
+        (["--max-usd", "1e400"], "--max-usd"),
+        (["--max-usd", "nan"], "--max-usd nan"),
+        (["--max-calls", "0"], "--max-calls 0"),
+        (["--max-tokens", f"-{LONG}"], "--max-tokens"),
+    ],
+)
+def test_numbers_of_a_run_that_pays(tmp_path, capsys, flags, said):
+    """Refused before a call; the settings file's number of utterances too."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        generate = ["generate", "--seeds", "small", "--model", "alpha", "--dir", folder]
+        assert said in one_line([*generate, *flags], capsys)
+        assert server.n_received == 0
+
+
+def test_turns_of_the_settings_are_bounded_too(tmp_path, capsys):
+    """The same limit wherever the number stands."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        settings = folder / "botchat.toml"
+        settings.write_text(f"{settings.read_text()}\n[generation]\nturns = 1000000000\n")
+        line = one_line(
+            ["generate", "--seeds", "small", "--model", "alpha", "--dir", folder], capsys
+        )
+        assert "1000000000" in line
+        assert server.n_received == 0
+
+
+@pytest.mark.parametrize(
+    "target", [f"swaps={LONG}", f"gap={LONG}", "gap=nan", "confidence=1e400", "swaps=1e400"]
+)
+def test_targets_of_an_adaptive_arena(tmp_path, capsys, target):
+    """Refused as they are read."""
+    judge = ["judge", "arena", "--seeds", "sample", "--judge", "rules", "--adaptive"]
+    line = one_line([*judge, "--target", target, "--dir", tmp_path], capsys)
+    assert line.startswith("botchat: --target '")
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "1000000000000", LONG])
+def test_ports_of_the_viewer(tmp_path, capsys, port):
+    """None that a machine has."""
+    view = ["view", "--seeds", "sample", "--no-browser", f"--port={port}", "--dir", tmp_path]
+    assert "--port" in one_line(view, capsys)
+
+
+@pytest.mark.parametrize("flag", ["--dir", "--out"])
+def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
+    """NUL in it."""
+    assert "NUL" in one_line(["report", "--seeds", "sample", flag, f"{tmp_path}/a\0b"], capsys)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["generate", "--seeds", "sample", "--model", "http://127.0.0.1:9/v1#\udcff"],
+        ["judge", "unieval", "--seeds", "sample", "--judge", "http://127.0.0.1:9/v1#\udcff"],
+        ["remove", "--seeds", "sample", "--model", "\udcff"],
+    ],
+)
+def test_a_name_that_is_no_utf_8(tmp_path, capsys, command):
+    """As bytes of another encoding come from the command line."""
+    assert "is not UTF-8" in one_line([*command, "--dir", tmp_path], capsys)
+
+
+def test_a_folder_that_is_no_utf_8_is_used_and_printed_as_json(tmp_path, capsysbinary):
+    """A path is whatever the system has."""
+    bots = ["--model", "bot:parrot", "--limit", "1", "--dir", f"{tmp_path}/\udcff", "--json"]
+    assert main(["generate", "--seeds", "sample", *bots]) == 0
+    (row,) = json.loads(capsysbinary.readouterr().out)["rows"]
+    assert "\udcff" in row["path"]
+
+
+def zipped(path, members):
+    """An archive of names and contents."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
+
+
+def test_an_archive_of_many_items_is_bounded_as_a_whole(tmp_path, capsys):
+    """Each is small enough; together they are 90 MB, or more than 20,000."""
+    seeds = ["--name", "x", "--dir", tmp_path]
+    large = b" " * 900_000 + ITEM
+    members = [(f"test/test_{n}.txt", large) for n in range(100)]
+    path = zipped(tmp_path / "large.zip", members)
+    assert "90,004,100 bytes" in one_line(["seeds", "import", path, *seeds], capsys)
+    path = zipped(tmp_path / "many.zip", [(f"test/test_{n}.txt", ITEM) for n in range(20_001)])
+    assert "20,001 items" in one_line(["seeds", "import", path, *seeds], capsys)
+
+
+def test_a_folder_of_many_items_is_bounded_as_a_whole(tmp_path, capsys, monkeypatch):
+    """As an archive."""
+    monkeypatch.setattr("botchat.pipeline.seeds.MAX_ITEMS", 2)
+    (tmp_path / "test").mkdir()
+    for n in range(3):
+        (tmp_path / "test" / f"test_{n}.txt").write_bytes(ITEM)
+    line = one_line(["seeds", "import", tmp_path, "--name", "x", "--dir", tmp_path], capsys)
+    assert "3 items" in line
+
+
+def test_a_sheet_with_a_cell_far_away_is_bounded(tmp_path, capsys):
+    """A few hundred bytes that stand for billions of empty cells."""
+    from openpyxl import Workbook
+
+    whole = io.BytesIO()
+    Workbook().save(whole)
+    rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 100))
+    sheet = (
+        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+        f"<sheetData>{rows}</sheetData></worksheet>"
+    )
+    with zipfile.ZipFile(whole) as book:
+        members = [
+            (name, sheet if name.endswith("sheet1.xml") else book.read(name))
+            for name in book.namelist()
+        ]
+    path = zipped(tmp_path / "far.xlsx", members)
+    line = one_line(["seeds", "import", path, "--name", "x", "--dir", tmp_path], capsys)
+    assert "cells" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("deep.jsonl", f'{{"id":"a","utterances":{DEEP}}}'),
+        ("deep.json", DEEP),
+        ("deep.csv", f'id,utterances\na,"{DEEP}"'),
+        ("number.jsonl", f'{{"id":{LONG},"utterances":["a","b"]}}'),
+        ("number.json", f"[{LONG}]"),
+        ("number.csv", f'id,utterances\n{LONG},"[""a"",""b""]"'),
+        ("half.jsonl", '{"id":"a\\ud800","utterances":["x","y"]}'),
+        ("long.jsonl", f'{{"id":"{LONG}","utterances":["x","y"]}}'),
+        ("lines.jsonl", '{"id":"a\\nb\\nc","utterances":["x"]}'),
+        ("field.jsonl", f'{{"{LONG}":1,"id":"a"}}'),
+        ("test_1.txt", f'{{"article":{DEEP}}}'),
+    ],
+)
+def test_seeds_that_are_deep_long_or_broken(tmp_path, capsys, name, text):
+    """One short line with the file."""
+    path = tmp_path / "source" / name
+    path.parent.mkdir()
+    path.write_text(f"{text}\n")
+    source = path.parent if name == "test_1.txt" else path
+    line = one_line(["seeds", "import", source, "--name", "x", "--dir", tmp_path], capsys)
+    assert name in line
+    assert not (tmp_path / "seeds").exists()
+
+
+def test_a_number_of_any_length_is_sorted():
+    """In order of value, equal ones by their text, as ever."""
+    names = ["b2", f"b{LONG}", "b10", "b010", "b0", "a", "b1", "b"]
+    found = sorted(names, key=natural_key)
+    assert found == ["a", "b", "b0", "b1", "b2", "b010", "b10", f"b{LONG}"]
+
+
+@pytest.mark.parametrize("stage", ["generations", "judgments"])
+@pytest.mark.parametrize("broken", [f'"zz":{DEEP}', f'"n_seed":{LONG},"shown":{LONG}'])
+def test_stage_files_that_are_deep_or_long(tmp_path, capsys, stage, broken):
+    """The line is named, by every command that reads it."""
+    bots = ["--model", "bot:parrot", "--model", "bot:eliza", "--limit", "3", "--turns", "4"]
+    judge = ["judge", "arena", "--seeds", "sample", "--judge", "rules", "--turns", "4"]
+    into = ["--dir", str(tmp_path)]
+    assert main(["generate", "--seeds", "sample", *bots, *into]) == 0
+    assert main([*judge, *into]) == 0
+    capsys.readouterr()
+    path = next((tmp_path / stage).rglob("*.jsonl"))
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], f"{lines[1][:-1]},{broken}}}", *lines[2:]]) + "\n")
+    for command in (judge, ["leaderboard", "--seeds", "sample"]):
+        assert f"{path.name}:2: " in one_line([*command, *into], capsys)
+
+
+def test_an_endless_file_is_not_read_to_its_end(tmp_path, capsys, monkeypatch):
+    """Votes and rates may come through a pipe; nobody reads it for ever."""
+    monkeypatch.setattr("botchat.pipeline.agree._MAX_BYTES", 1000)
+    monkeypatch.setattr("botchat.pipeline.leaderboard.MAX_RATES_BYTES", 1000)
+    for command in (["agree", "/dev/zero"], ["leaderboard", "--pairwise-rates", "/dev/zero"]):
+        assert "1,000 bytes" in one_line([*command, "--dir", tmp_path], capsys)
+
+
+def places(folder, seed_set="small"):
+    """What stands in the way of each command that pays, and the command."""
+    generate, unieval, arena, _ = commands()
+    generations, judgments = folder / "generations", folder / "judgments"
+    yield generations, generate
+    yield generations / seed_set, generate
+    yield judgments, unieval
+    yield judgments / seed_set / "unieval", unieval
+    yield judgments / seed_set / "arena-n8", arena
+    yield judgments / seed_set / "arena-n8", [*arena, "--adaptive", "--target", "swaps=0"]
+    yield judgments / seed_set / "probe", ["probe", "--seeds", seed_set, "--judge", "umpire"]
+
+
+@pytest.mark.parametrize("n", range(7))
+@pytest.mark.parametrize("how", ["a file", "a file that is a folder"])
+def test_a_stage_that_cannot_be_written_is_found_before_a_call(tmp_path, capsys, n, how):
+    """Whoever may write anywhere cannot write into a file, or to a folder."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        place, command = list(places(folder))[n]
+        if n > 1:
+            assert main([*commands().__next__(), "--dir", str(folder)]) == 0
+            capsys.readouterr()
+        before = server.n_received
+        if how == "a file":
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text("in the way")
+        else:
+            from botchat.records import slug
+
+            name = "gamma" if n < 2 else "umpire"
+            deepest = {0: "small", 2: "small/unieval", 6: "unieval"}.get(n, "")
+            (place / deepest / f"{slug(name)}.jsonl").mkdir(parents=True)
+        line = one_line([*command, "--dir", folder], capsys)
+        assert "cannot" in line
+        assert server.n_received == before
+
+
+def test_the_test_of_a_stage_file_leaves_nothing_behind(tmp_path):
+    """No file where no record is written, and none beside one that is there."""
+    path = tmp_path / "a" / "b.jsonl"
+    with store.Appender(path) as file:
+        file.ready()
+        assert list(path.parent.iterdir()) == []
+    path.write_text("{}\n")
+    with store.Appender(path) as file:
+        file.ready()
+    assert [one.name for one in path.parent.iterdir()] == ["b.jsonl"]
+    assert path.read_text() == "{}\n"
