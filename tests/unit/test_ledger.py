@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from botchat.errors import DataError
 from botchat.interfaces import Decoding, Reply, Usage
+from botchat.workspace.export import export, import_
 from botchat.workspace.ledger import (
     Bill,
     Ledger,
     bills,
-    export,
-    import_,
     request_json,
     request_key,
     stats,
