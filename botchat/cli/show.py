@@ -186,7 +186,12 @@ def ledger_stats(arguments: argparse.Namespace) -> None:
     """Show the ledger's accounts."""
     from botchat.pipeline.ledger import stats_rows
 
-    say(arguments, {"rows": stats_rows(workspace_of(arguments))})
+    rows = stats_rows(workspace_of(arguments))
+    never = [
+        name for name in ("cache_write_tokens", "superseded") if not any(r[name] for r in rows)
+    ]
+    shown = [{name: row[name] for name in row if name not in never} for row in rows]
+    say(arguments, {"rows": rows}, shown)
 
 
 def ledger_export(arguments: argparse.Namespace) -> None:
@@ -203,3 +208,18 @@ def ledger_import(arguments: argparse.Namespace) -> None:
 
     added, known = import_(workspace_of(arguments), arguments.file)
     say(arguments, {"path": arguments.file, "added": added, "known": known})
+
+
+def ledger_forget(arguments: argparse.Namespace) -> None:
+    """Make calls askable again."""
+    from botchat.pipeline.ledger import forget
+
+    forgotten = forget(
+        workspace_of(arguments),
+        arguments.outcome,
+        arguments.model,
+        arguments.stage,
+        damaged=arguments.damaged,
+    )
+    again = "the commands that made them ask these calls again, and replay all others"
+    say(arguments, vars(forgotten), lines=[again] if forgotten.calls else [])

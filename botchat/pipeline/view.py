@@ -184,7 +184,7 @@ def _calls(workspace: Workspace) -> list[Calls]:
     return [
         Calls(
             row["model"],
-            row["stage"],
+            f"{row['stage']}, superseded" if row["superseded"] else row["stage"],
             row["calls"],
             row["prompt_tokens"] + row["completion_tokens"],
             row["cost_usd"] or 0.0,
