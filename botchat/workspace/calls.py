@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -18,8 +17,11 @@ from botchat.records import Outcome
 MOST_TOKENS = 10**12
 """More than this no call has taken; a count beyond it, or below 0, is no count."""
 
+_MOST = 1e15
+"""Seconds or dollars that are none."""
+
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
-_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=_MOST)]
 
 
 class StoredCall(msgspec.Struct, frozen=True):
@@ -68,6 +70,9 @@ class Damaged:
     key: str
 
 
+_json = json.JSONEncoder(sort_keys=True).encode
+
+
 def row_of(call: StoredCall) -> dict[str, Any]:
     """A call as its table keeps it: column -> value; what cannot be so is unknown."""
     row = msgspec.structs.asdict(call) | {
@@ -78,7 +83,7 @@ def row_of(call: StoredCall) -> dict[str, Any]:
         "cost_usd": _positive(call.cost_usd),
         "request": zlib.compress(bytes(call.request), 1),
         "raw": zlib.compress(call.raw.encode("utf-8", "surrogatepass"), 1),
-        "sent": json.dumps(call.sent, sort_keys=True),
+        "sent": _json(call.sent),
         **{name: _count(getattr(call, name)) for name in COUNTS},
     }
     return row | {"digest": _digest(row)}
@@ -110,7 +115,7 @@ def _digest(row: Mapping[str, Any]) -> str:
     """SHA-256 of all that a row says; a column that is added later changes no digest."""
     blobs = ("request", "raw")
     told = {n: row[n] for n in FIELDS if n not in blobs and row[n] is not None}
-    said = json.dumps(told, sort_keys=True).encode()
+    said = _json(told).encode()
     return hashlib.sha256(b"\0".join([said, *(row[name] for name in blobs)])).hexdigest()
 
 
@@ -128,10 +133,10 @@ def _count(value: Any) -> int | None:
     return value if whole and 0 <= value <= MOST_TOKENS else None
 
 
-def _positive(value: float | None) -> float | None:
+def _positive(value: Any) -> float | None:
     """Seconds or dollars; ``None`` for what is neither. SQLite knows no minus zero."""
-    known = isinstance(value, int | float) and 0 <= value < math.inf
-    return float(value) + 0.0 if known and value is not None else None
+    known = isinstance(value, float | int) and 0 <= value < _MOST
+    return float(value) + 0.0 if known else None
 
 
 def _writable(text: str) -> str:

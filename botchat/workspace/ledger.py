@@ -95,25 +95,31 @@ def request_key(request: bytes) -> str:
 class Ledger:
     """One workspace's calls. Not shared between threads; one writing process at a time."""
 
+    _copy: tempfile.TemporaryDirectory[str] | None = None
+    """Holds what is read where SQLite cannot work beside the file itself."""
+
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
         """Open or create the ledger at ``path``; ``None``: an empty one in memory.
 
         Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
-        self._copy: tempfile.TemporaryDirectory[str] | None = None
         try:
-            if path is not None and readonly:
+            if path is None:
+                self._db = _connect(None)
+            elif readonly:
                 self._db = self._opened_to_read(path)
                 self._stand_in()
             else:
-                if path is not None:
-                    make_folder(path.parent)
-                self._db = _connect("file::memory:" if path is None else _uri(path, "mode=rwc"))
+                make_folder(path.parent)
+                self._db = _connect(path, "mode=rwc")
+            if path is None or not readonly:
                 self._prepare()
             (found,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
         except (sqlite3.Error, OSError, TypeError) as error:
-            raise DataError(f"cannot open the ledger {path}: {error}") from None
+            if self._copy is not None:
+                self._copy.cleanup()
+            raise DataError(f"cannot open the ledger {path}: {error}; {self._advice}") from None
         if found != str(SCHEMA):
             raise DataError(
                 f"{path} is a ledger of schema {found}; this BotChat reads schema {SCHEMA}"
@@ -140,7 +146,7 @@ class Ledger:
 
     def _opened_to_read(self, path: Path) -> sqlite3.Connection:
         """The file as it is, also where nothing can be written beside it."""
-        db = _connect(_uri(path, "mode=ro"))
+        db = _connect(path, "mode=ro")
         try:
             # Else a file that was cut is refused whole.
             db.execute("PRAGMA writable_schema=ON")
@@ -152,16 +158,16 @@ class Ledger:
                 raise
         wal = path.with_name(f"{path.name}-wal")
         if not wal.exists() or not wal.stat().st_size:
-            return _connect(_uri(path, "immutable=1"))
+            return _connect(path, "immutable=1")
         # Calls that a killed process stored are not in the file yet: SQLite puts them in a copy.
         self._copy = tempfile.TemporaryDirectory(prefix="botchat-", ignore_cleanup_errors=True)
         for file in (path, wal):
             shutil.copyfile(file, Path(self._copy.name, file.name))
-        return _connect(_uri(Path(self._copy.name, path.name), "mode=rw"))
+        return _connect(Path(self._copy.name, path.name), "mode=rw")
 
     def _stand_in(self) -> None:
         """Let what a ledger of an older version lacks be empty, in this connection only."""
-        self._db.execute("PRAGMA temp_store=MEMORY")
+        self._db.executescript("PRAGMA temp_store=MEMORY; PRAGMA writable_schema=ON")
         have = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
         for made in re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) (.*?;)", _TABLES, re.DOTALL):
             if "calls" in have and made[0] not in have:
@@ -292,15 +298,14 @@ class Ledger:
                 last = (one.key, one.at) if isinstance(one, StoredCall) else (one.key, math.inf)
             return
         except sqlite3.DatabaseError:
-            keys: dict[int, str] = {}
+            keys, lost = dict[int, str](), 0
         for order in ("ASC", "DESC"):  # the index, then the table, each from both of its ends
-            for scan in (f"key {order}", f"+rowid {order}", f"rowid {order}"):
-                what = "rowid, key" if scan.startswith("key") else "rowid, ''"
-                how = "" if scan.startswith("key") else "NOT INDEXED"
+            for scan in (
+                f"SELECT rowid, key FROM {table} ORDER BY key {order}",
+                f"SELECT rowid, '' FROM {table} NOT INDEXED ORDER BY rowid {order}",
+            ):
                 with suppress(sqlite3.DatabaseError):
-                    for row, key in self._db.execute(
-                        f"SELECT {what} FROM {table} {how} ORDER BY {scan}"
-                    ):
+                    for row, key in self._db.execute(scan):
                         keys[row] = keys.get(row) or key
         for row in range(1, max(keys, default=0) + 1):
             try:
@@ -309,8 +314,11 @@ class Ledger:
                 found = [Damaged(keys.get(row) or f"row {row}")]
             for one in found:
                 at = one.at if isinstance(one, StoredCall) else math.inf
+                lost += isinstance(one, Damaged)
                 if (one.key, at) > last:
                     yield one
+        if not lost:
+            yield Damaged("a part of the file")
 
     def _rows(
         self, table: str, which: str, values: tuple[Any, ...] = ()
@@ -352,13 +360,10 @@ class Ledger:
 
         They stay as superseded; no batch that holds them answers them again either.
         """
-        which = "WHERE key IN (SELECT value FROM json_each(?))"
-        names, listed = COLUMNS, (json.dumps(list(keys)),)
+        which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),)
+        moved = f"INSERT OR IGNORE INTO superseded ({COLUMNS}) SELECT {COLUMNS} FROM calls {which}"
         with self._transaction():
-            self._db.execute(
-                f"INSERT OR IGNORE INTO superseded ({names}) SELECT {names} FROM calls {which}",
-                listed,
-            )
+            self._db.execute(moved, listed)
             self._db.execute(f"DELETE FROM batched {which}", listed)
             return self._db.execute(f"DELETE FROM calls {which}", listed).rowcount
 
@@ -388,21 +393,26 @@ class Ledger:
             yield
         except (sqlite3.Error, ValueError) as error:
             raise DataError(
-                f"cannot read the ledger {self.path}: {' '.join(str(error).split())[:200]}; if it "
-                "is damaged, save what can be read with: botchat ledger export FILE; then move "
-                "the ledger away and bring that back with: botchat ledger import FILE"
+                f"cannot read the ledger {self.path}: {' '.join(str(error).split())[:200]}; "
+                f"{self._advice}"
             ) from None
+
+    @property
+    def _advice(self) -> str:
+        # With its folder: SQLite would put the log (-wal) of the old file into a new one.
+        return (
+            "if it is damaged, save what can be read with: botchat ledger export FILE; then move "
+            f"{self.path and self.path.parent} away, and bring that, or what was exported before, "
+            "back with: botchat ledger import FILE"
+        )
 
 
 _NAMES = "SELECT name FROM pragma_table_info('calls')"
 
 
-def _connect(uri: str) -> sqlite3.Connection:
+def _connect(path: Path | None, how: str = "") -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?{how}" if path else "file::memory:"
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-
-
-def _uri(path: Path, how: str) -> str:
-    return f"{path.absolute().as_uri()}?{how}"
 
 
 def _identity_key(identity: Mapping[str, Any]) -> str:

@@ -182,6 +182,50 @@ def test_of_a_cut_ledger_the_rest_is_exported(tmp_path, capsys, whole, share, fi
         assert import_(ledger, out) == (len(found), 0)
 
 
+def test_a_damaged_index_is_said_and_every_row_is_exported(tmp_path, whole):
+    """Nothing is left out without a word: the file is damaged, so the exit is not 0."""
+    data, lines = whole
+    path, out = tmp_path / "l.sqlite3", tmp_path / "out.jsonl"
+    path.write_bytes(data)
+    with closing(sqlite3.connect(path)) as db:
+        query = "SELECT rootpage FROM sqlite_master WHERE name='sqlite_autoindex_calls_1'"
+        ((root,),) = db.execute(query).fetchall()
+    path.write_bytes(data[: (root - 1) * PAGE] + b"Z" * PAGE + data[root * PAGE :])
+    with closing(Ledger(path, readonly=True)) as ledger:
+        with pytest.raises(DataError, match=rf"\(1: a part of the file\); the other {N} are in"):
+            export(ledger, out)
+        assert ledger.select("SELECT count(*) FROM superseded") == [(0,)]
+    assert by_key(out) == lines
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_every_page_but_the_first_three_may_be_damaged(tmp_path, whole, old):
+    """Page by page: at most the rows on it are lost, and each of them is named."""
+    data, lines = whole
+    path, out = tmp_path / "l.sqlite3", tmp_path / "out.jsonl"
+    path.write_bytes(data)
+    if old:
+        of_before(path)
+        data = path.read_bytes()
+    for page in range(3, len(data) // PAGE):
+        path.write_bytes(data[: page * PAGE] + b"Z" * PAGE + data[(page + 1) * PAGE :])
+        out.unlink(missing_ok=True)
+        said = None
+        with closing(Ledger(path, readonly=True)) as ledger:
+            try:
+                export(ledger, out)
+            except DataError as error:
+                said = str(error)
+        found = by_key(out)
+        assert found.items() <= lines.items()
+        assert len(found) > N - 30
+        named = [key for key in lines if said and key[:12] in said]
+        assert not set(named) & set(found)
+        assert said is not None or found == lines
+        if found != lines:
+            assert f"({N - len(found)}: " in said
+
+
 def test_a_damaged_page_ends_a_run_with_one_line(tmp_path, whole):
     """What is asked of it: the message says how to save the rest."""
     data, lines = whole
