@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -131,7 +131,10 @@ def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[s
 
 
 def _leave_out(
-    paths: Any, read: Callable[[Path], list[Any]], rests: Callable[[Any], bool], order: Any
+    paths: Iterable[Path],
+    read: Callable[[Path], list[Any]],
+    rests: Callable[[Any], bool],
+    order: Callable[[Any], Any],
 ) -> int:
     """Remove records from stage files; how many. Nothing is written if a file cannot be read."""
     removed, changed = 0, {}

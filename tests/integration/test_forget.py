@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 import zlib
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -343,3 +346,51 @@ def test_without_a_ledger_there_is_nothing_to_forget(tmp_path, capsys):
     assert main(["ledger", "forget", "--outcome", "ok", "--dir", str(tmp_path)]) == 1
     assert "no model has been called" in capsys.readouterr().err
     assert not (tmp_path / ".botchat" / "ledger.sqlite3").exists()
+
+
+def test_a_changed_answer_ends_the_run_and_is_asked_again_when_forgotten(tmp_path, capsys):
+    """A row edited behind the ledger's back: one line with its key; one request repairs it."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE)
+        before, sent = stage_files(folder), server.n_received
+        key = min(keys(folder))
+        path = folder / ".botchat" / "ledger.sqlite3"
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE calls SET text='something else' WHERE key=?", (key,))
+        shutil.rmtree(folder / "generations")
+        capsys.readouterr()
+        assert main([*GENERATE, "--dir", str(folder)]) == 1
+        error = capsys.readouterr().err
+        assert f"the call {key} is not as it was stored, and is not used" in error
+        assert error.count("\n") == 1
+        assert server.n_received == sent
+        assert forget(folder, capsys, "--damaged")["calls"] == 1
+        run(folder, GENERATE)
+        assert server.n_received == sent + 1
+        assert stage_files(folder) == before
+
+
+@pytest.mark.parametrize("tokens", [2**63, 2**64 + 1, 10**300, -5])
+def test_absurd_usage_loses_no_paid_reply(tmp_path, capsys, tokens):
+    """Every reply is stored once, the count is unknown, and the run goes on to the same files."""
+    with Server(converse) as server:
+        clean, folder = workspace(tmp_path / "clean", server), workspace(tmp_path / "w", server)
+        run(clean, GENERATE)
+        usage = {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens}
+
+        def absurd(call):
+            answer = converse(call)
+            return replace(answer, body={**answer.body, "usage": usage})
+
+        server.play(absurd)
+        sent = server.n_received
+        run(folder, GENERATE)
+        assert server.n_received == sent + 80
+        run(folder, GENERATE)
+        assert server.n_received == sent + 80
+        assert stage_files(folder) == stage_files(clean)
+        capsys.readouterr()
+        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        assert [(row["calls"], row["prompt_tokens"]) for row in rows] == [(40, 0), (40, 0)]
