@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,6 @@ from botchat.interfaces import Row
 
 if TYPE_CHECKING:
     from botchat.workspace.folder import Workspace
-    from botchat.workspace.ledger import Ledger
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -199,39 +197,42 @@ def models(arguments: argparse.Namespace) -> None:
 
 def ledger_stats(arguments: argparse.Namespace) -> None:
     """Show the ledger's accounts."""
-    from botchat.workspace.ledger import stats
+    from botchat.pipeline.ledger import stats_rows
 
-    with _ledger(arguments) as ledger:
-        say(arguments, {"rows": [asdict(one) for one in stats(ledger)]})
+    rows = stats_rows(workspace_of(arguments))
+    never = [
+        name for name in ("cache_write_tokens", "superseded") if not any(r[name] for r in rows)
+    ]
+    shown = [{name: row[name] for name in row if name not in never} for row in rows]
+    say(arguments, {"rows": rows}, shown)
 
 
 def ledger_export(arguments: argparse.Namespace) -> None:
     """Write the ledger to a file."""
-    from botchat.workspace.ledger import export
+    from botchat.pipeline.ledger import export
 
-    with _ledger(arguments) as ledger:
-        calls = export(ledger, arguments.file)
+    calls = export(workspace_of(arguments), arguments.file)
     say(arguments, {"path": arguments.file, "calls": calls})
 
 
 def ledger_import(arguments: argparse.Namespace) -> None:
     """Add an exported ledger."""
-    from botchat.workspace.ledger import import_
+    from botchat.pipeline.ledger import import_
 
-    workspace, path = workspace_of(arguments), arguments.file
-    if not path.exists():
-        raise MissingError(f"no file {path}; make it with: botchat ledger export {path}")
-    with workspace.locked(), closing(workspace.ledger()) as ledger:
-        added, known = import_(ledger, path)
-    say(arguments, {"path": path, "added": added, "known": known})
+    added, known = import_(workspace_of(arguments), arguments.file)
+    say(arguments, {"path": arguments.file, "added": added, "known": known})
 
 
-def _ledger(arguments: argparse.Namespace) -> closing[Ledger]:
-    from botchat.workspace.ledger import Ledger
+def ledger_forget(arguments: argparse.Namespace) -> None:
+    """Make calls askable again."""
+    from botchat.pipeline.ledger import forget
 
-    workspace = workspace_of(arguments)
-    if not workspace.ledger_path.exists():
-        raise MissingError(
-            f"no ledger in {workspace.root}: no model has been called in this workspace yet"
-        )
-    return closing(Ledger(workspace.ledger_path, readonly=True))
+    forgotten = forget(
+        workspace_of(arguments),
+        arguments.outcome,
+        arguments.model,
+        arguments.stage,
+        damaged=arguments.damaged,
+    )
+    again = "the commands that made them ask these calls again, and replay all others"
+    say(arguments, vars(forgotten), [vars(forgotten)], *([again] if forgotten.calls else []))

@@ -196,7 +196,7 @@ def _calls(workspace: Workspace) -> list[Calls]:
         return [
             Calls(
                 of.model,
-                of.stage,
+                f"{of.stage}, superseded" if of.superseded else of.stage,
                 of.calls,
                 of.prompt_tokens + of.completion_tokens,
                 of.cost_usd or 0.0,

@@ -5,75 +5,57 @@ the canonical request: schema version, who was asked (model id, endpoint without
 parameters), messages, decoding and sample number.
 
 ``ledger.sql`` says what a row of each table is. WAL mode with ``synchronous=NORMAL``: a commit
-survives the death of the process at any moment.
+survives the death of the process at any moment. Every call has a digest of its row, which is
+checked before it answers anything: a row that was changed or damaged is said, never used.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
+import math
+import re
+import shutil
 import sqlite3
+import tempfile
 import time
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from botchat.errors import BotChatError, DataError
-from botchat.interfaces import Decoding, Message, Reply, Usage
-from botchat.records import Outcome
+from botchat.interfaces import Decoding, Message, Reply
+from botchat.workspace.calls import (
+    COLUMNS,
+    COUNTS,
+    FIELDS,
+    REPLY,
+    Damaged,
+    StoredCall,
+    call_of,
+    digest_of,
+    row_of,
+)
 from botchat.workspace.files import make_folder
 
 SCHEMA = 1
 
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
-
-class StoredCall(msgspec.Struct, frozen=True):
-    """A row of ``calls``; also a line of an exported ledger."""
-
-    key: str
-    model: str
-    stage: str
-    at: float
-    request: msgspec.Raw
-    """The canonical request, byte for byte: the key is its digest."""
-    outcome: Outcome
-    text: str
-    finish_reason: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cached_tokens: int | None
-    latency_s: float
-    cost_usd: float | None
-    detail: str
-    raw: str
-    sent: dict[str, Any]
-    cache_write_tokens: int | None = None
-
-    def reply(self) -> Reply:
-        """The answer, as it was when it was stored."""
-        told = msgspec.structs.asdict(self)
-        return Reply(
-            usage=Usage(*(told[name] for name in _COUNTS)),
-            **{name: told[name] for name in _REPLY},
-        )
-
-
-_FIELDS = StoredCall.__struct_fields__
-_COUNTS = [field.name for field in fields(Usage)]
-_REPLY = [field.name for field in fields(Reply) if field.name in _FIELDS]
-_INSERT = (
-    f"INSERT OR IGNORE INTO calls ({', '.join(_FIELDS)}) "
-    f"VALUES ({', '.join(f':{name}' for name in _FIELDS)})"
-)
+_TABLE_OF = {False: "calls", True: "superseded"}
+_INSERT = {
+    # The same call, made at the same time, is in one of the two tables only.
+    table: f"INSERT OR IGNORE INTO {table} ({COLUMNS}) "
+    f"SELECT {', '.join(f':{name}' for name in FIELDS)}, :digest "
+    f"WHERE NOT EXISTS (SELECT 1 FROM {other} WHERE key=:key AND at=:at)"
+    for table, other in (("calls", "superseded"), ("superseded", "calls"))
+}
 
 
 @dataclass(frozen=True)
@@ -113,38 +95,95 @@ def request_key(request: bytes) -> str:
 class Ledger:
     """One workspace's calls. Not shared between threads; one writing process at a time."""
 
+    _copy: tempfile.TemporaryDirectory[str] | None = None
+    """Holds what is read where SQLite cannot work beside the file itself."""
+
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
         """Open or create the ledger at ``path``; ``None``: an empty one in memory.
 
         Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
-        uri = "file::memory:"
-        if path is not None:
-            uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
-            if not readonly:
-                make_folder(path.parent)
         try:
-            self._db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-            if not readonly:
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=NORMAL")
-                self._db.executescript(_TABLES)
-                columns = self._db.execute("SELECT name FROM pragma_table_info('calls')")
-                if ("cache_write_tokens",) not in columns.fetchall():
-                    self._db.execute("ALTER TABLE calls ADD COLUMN cache_write_tokens INTEGER")
-                self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+            if path is None:
+                self._db = _connect(None)
+            elif readonly:
+                self._db = self._opened_to_read(path)
+                self._stand_in()
+            else:
+                make_folder(path.parent)
+                self._db = _connect(path, "mode=rwc")
+            if path is None or not readonly:
+                self._prepare()
             (found,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
-        except (sqlite3.Error, TypeError) as error:
-            raise DataError(f"cannot open the ledger {path}: {error}") from None
+        except (sqlite3.Error, OSError, TypeError) as error:
+            if self._copy is not None:
+                self._copy.cleanup()
+            raise DataError(f"cannot open the ledger {path}: {error}; {self._advice}") from None
         if found != str(SCHEMA):
             raise DataError(
                 f"{path} is a ledger of schema {found}; this BotChat reads schema {SCHEMA}"
             )
 
+    def _prepare(self) -> None:
+        """Make what a ledger of an older version, or a new one, does not have."""
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.executescript(_TABLES)
+        columns = {name for (name,) in self._db.execute(_NAMES)}
+        if "cache_write_tokens" not in columns:
+            self._db.execute("ALTER TABLE calls ADD COLUMN cache_write_tokens INTEGER")
+        if "digest" not in columns:
+            add, names = "ALTER TABLE calls ADD COLUMN digest TEXT", ", ".join(FIELDS)
+            self._db.create_function("digest_of", len(FIELDS), digest_of)
+            try:
+                with self._transaction():
+                    self._db.execute(add)
+                    self._db.execute(f"UPDATE calls SET digest = digest_of({names})")
+            except BotChatError:  # part of it is damaged, or the disk is nearly full
+                self._db.execute(add)
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+
+    def _opened_to_read(self, path: Path) -> sqlite3.Connection:
+        """The file as it is, also where nothing can be written beside it."""
+        db = _connect(path, "mode=ro")
+        try:
+            # Else a file that was cut is refused whole.
+            db.execute("PRAGMA writable_schema=ON")
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return db
+        except sqlite3.OperationalError as error:
+            db.close()
+            if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+                raise
+        wal = path.with_name(f"{path.name}-wal")
+        if not wal.exists() or not wal.stat().st_size:
+            return _connect(path, "immutable=1")
+        # Calls that a killed process stored are not in the file yet: SQLite puts them in a copy.
+        self._copy = tempfile.TemporaryDirectory(prefix="botchat-", ignore_cleanup_errors=True)
+        for file in (path, wal):
+            shutil.copyfile(file, Path(self._copy.name, file.name))
+        return _connect(Path(self._copy.name, path.name), "mode=rw")
+
+    def _stand_in(self) -> None:
+        """Let what a ledger of an older version lacks be empty, in this connection only."""
+        self._db.executescript("PRAGMA temp_store=MEMORY; PRAGMA writable_schema=ON")
+        have = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
+        for made in re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) (.*?;)", _TABLES, re.DOTALL):
+            if "calls" in have and made[0] not in have:
+                self._db.execute("CREATE TEMP TABLE {} {}".format(*made))
+        columns = {name for (name,) in self._db.execute(_NAMES)}
+        if lacking := [n for n in ("cache_write_tokens", "digest") if columns and n not in columns]:
+            nulls = ", ".join(f"NULL AS {name}" for name in lacking)
+            self._db.execute(
+                f"CREATE TEMP VIEW calls AS SELECT rowid AS rowid, *, {nulls} FROM main.calls"
+            )
+
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of a call, or ``None`` if it was never answered."""
@@ -158,9 +197,9 @@ class Ledger:
             at=time.time(),
             request=msgspec.Raw(request),
             **vars(reply.usage),
-            **{name: getattr(reply, name) for name in _REPLY} | {"key": key},
+            **{name: getattr(reply, name) for name in REPLY} | {"key": key},
         )
-        self._write(_INSERT, _row(call))
+        self._write(_INSERT["calls"], row_of(call))
 
     def add_attempt(self, key: str, reply: Reply, *, model: str) -> None:
         """Note a try that brought no answer (it may have been billed)."""
@@ -233,15 +272,60 @@ class Ledger:
             return self._db.execute(sql, values).fetchall()
 
     def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
-        """The stored calls that ``which``, the rest of a query with its ``values``, selects."""
+        """The stored calls that ``which``, the rest of a query with its ``values``, selects.
+
+        Raises `DataError` at the first that is damaged.
+        """
         with self._reading():
-            sql = f"SELECT {', '.join(_FIELDS)} FROM calls {which}"
-            for row in self._db.execute(sql, values):
-                facts: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
-                facts["request"] = msgspec.Raw(zlib.decompress(facts["request"]))
-                facts["raw"] = zlib.decompress(facts["raw"]).decode("utf-8", "surrogatepass")
-                facts["sent"] = json.loads(facts["sent"])
-                yield StoredCall(**facts)
+            for one in self._rows("calls", which, values):
+                if isinstance(one, Damaged):
+                    raise DataError(
+                        f"the ledger {self.path}: the call {one.key} is not as it was stored, and "
+                        "is not used; bring it back with: botchat ledger import FILE, or ask it "
+                        "again after: botchat ledger forget --damaged"
+                    )
+                yield one
+
+    def readable(self, *, superseded: bool = False) -> Iterator[StoredCall | Damaged]:
+        """Every call in the order of the keys, also of a ledger that is damaged.
+
+        Where SQLite gives up on a part of the file, the rows outside it are looked for one by one.
+        """
+        table, last = _TABLE_OF[superseded], ("", 0.0)
+        try:
+            for one in self._rows(table, "ORDER BY key, at"):
+                yield one
+                last = (one.key, one.at) if isinstance(one, StoredCall) else (one.key, math.inf)
+            return
+        except sqlite3.DatabaseError:
+            keys, lost = dict[int, str](), 0
+        for order in ("ASC", "DESC"):  # the index, then the table, each from both of its ends
+            for scan in (
+                f"SELECT rowid, key FROM {table} ORDER BY key {order}",
+                f"SELECT rowid, '' FROM {table} NOT INDEXED ORDER BY rowid {order}",
+            ):
+                with suppress(sqlite3.DatabaseError):
+                    for row, key in self._db.execute(scan):
+                        keys[row] = keys.get(row) or key
+        for row in range(1, max(keys, default=0) + 1):
+            try:
+                found = list(self._rows(table, "NOT INDEXED WHERE rowid=?", (row,)))
+            except sqlite3.DatabaseError:
+                found = [Damaged(keys.get(row) or f"row {row}")]
+            for one in found:
+                at = one.at if isinstance(one, StoredCall) else math.inf
+                lost += isinstance(one, Damaged)
+                if (one.key, at) > last:
+                    yield one
+        if not lost:
+            yield Damaged("a part of the file")
+
+    def _rows(
+        self, table: str, which: str, values: tuple[Any, ...] = ()
+    ) -> Iterator[StoredCall | Damaged]:
+        superseded = table == _TABLE_OF[True]
+        for row in self._db.execute(f"SELECT {COLUMNS} FROM {table} {which}", values):
+            yield call_of(row, superseded)
 
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
         """The last ``n`` answers of known size of a model in a stage, with their messages."""
@@ -257,11 +341,31 @@ class Ledger:
     def add(self, calls: Iterable[StoredCall]) -> tuple[int, int]:
         """Take in calls of another ledger, all or none: (added, already here).
 
-        What ``calls`` raises, this raises.
+        A call that is damaged here is replaced. What ``calls`` raises, this raises.
         """
+        added = known = 0
         with self._transaction():
-            new = [self._db.execute(_INSERT, _row(call)).rowcount == 1 for call in calls]
-        return sum(new), len(new) - sum(new)
+            for call in calls:
+                new = self._db.execute(_INSERT[_TABLE_OF[call.superseded]], row_of(call)).rowcount
+                if not new and not call.superseded:
+                    (here,) = [*self._rows("calls", "WHERE key=?", (call.key,)), None][:1]
+                    if isinstance(here, Damaged):
+                        self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
+                        new = self._db.execute(_INSERT["calls"], row_of(call)).rowcount
+                added, known = added + new, known + 1 - new
+        return added, known
+
+    def forget(self, keys: Iterable[str]) -> int:
+        """Let these calls answer no more, so that they are asked again; how many there were.
+
+        They stay as superseded; no batch that holds them answers them again either.
+        """
+        which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),)
+        moved = f"INSERT OR IGNORE INTO superseded ({COLUMNS}) SELECT {COLUMNS} FROM calls {which}"
+        with self._transaction():
+            self._db.execute(moved, listed)
+            self._db.execute(f"DELETE FROM batched {which}", listed)
+            return self._db.execute(f"DELETE FROM calls {which}", listed).rowcount
 
     def _write(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> None:
         with self._transaction():
@@ -287,20 +391,28 @@ class Ledger:
         """Turn what a damaged file causes into a `DataError`."""
         try:
             yield
-        except (sqlite3.Error, zlib.error, ValueError) as error:
+        except (sqlite3.Error, ValueError) as error:
             raise DataError(
-                f"cannot read the ledger {self.path}: {error}; if it is damaged, move it away and "
-                "bring back what was exported, with: botchat ledger import FILE"
+                f"cannot read the ledger {self.path}: {' '.join(str(error).split())[:200]}; "
+                f"{self._advice}"
             ) from None
 
+    @property
+    def _advice(self) -> str:
+        # With its folder: SQLite would put the log (-wal) of the old file into a new one.
+        return (
+            "if it is damaged, save what can be read with: botchat ledger export FILE; then move "
+            f"{self.path and self.path.parent} away, and bring that, or what was exported before, "
+            "back with: botchat ledger import FILE"
+        )
 
-def _row(call: StoredCall) -> dict[str, Any]:
-    """A call as its table keeps it: column -> value."""
-    return msgspec.structs.asdict(call) | {
-        "request": zlib.compress(bytes(call.request), 1),
-        "raw": zlib.compress(call.raw.encode("utf-8", "surrogatepass"), 1),
-        "sent": json.dumps(call.sent, sort_keys=True),
-    }
+
+_NAMES = "SELECT name FROM pragma_table_info('calls')"
+
+
+def _connect(path: Path | None, how: str = "") -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?{how}" if path else "file::memory:"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
 def _identity_key(identity: Mapping[str, Any]) -> str:
@@ -318,9 +430,12 @@ class ModelStats:
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
+    cache_write_tokens: int
     cost_usd: float | None
     unpriced_calls: int
     latency_s: float
+    superseded: bool
+    """These calls were forgotten: paid for, and asked again."""
     outcomes: Mapping[str, int]
 
 
@@ -353,65 +468,30 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 
 
 def stats(ledger: Ledger) -> list[ModelStats]:
-    """Calls, tokens, money and outcomes by model and stage, sorted by name."""
+    """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name."""
     failed = dict(ledger.select("SELECT model, count(*) FROM attempts GROUP BY model"))
+    # total() of absurd counts that an older version stored does not overflow, as sum() does.
+    sums = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in COUNTS)
     rows = ledger.select(
-        "SELECT model, stage, count(*), 0, coalesce(sum(prompt_tokens), 0),"
-        " coalesce(sum(completion_tokens), 0), coalesce(sum(cached_tokens), 0),"
-        " sum(cost_usd), sum(cost_usd IS NULL), sum(latency_s), json_group_array(outcome)"
-        " FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
+        " UNION ALL ".join(
+            f"SELECT model, stage, count(*), 0, {sums}, sum(cost_usd), sum(cost_usd IS NULL),"
+            f" sum(latency_s), {int(superseded)} AS apart, json_group_array(outcome)"
+            f" FROM {table} GROUP BY 1, 2"
+            for superseded, table in _TABLE_OF.items()
+        )
+        + " ORDER BY 1, 2, apart"
     )
     # Failed attempts are counted by model; they are shown once, beside its first stage.
     result = [
         replace(
             ModelStats(*row),
             failed_attempts=failed.pop(row[0], 0),
+            superseded=bool(row[-2]),
             outcomes=dict(Counter(sorted(json.loads(row[-1])))),
         )
         for row in rows
     ]
-    never_answered = sorted(failed.items())
-    return result + [ModelStats(m, "", 0, n, 0, 0, 0, None, 0, 0.0, {}) for m, n in never_answered]
-
-
-def export(ledger: Ledger, path: Path) -> int:
-    """Write every call as one JSON line (gzip if the name ends in ``.gz``); how many."""
-    count = 0
-    try:
-        with _open(path, "wb") as file:
-            for call in ledger.calls("ORDER BY key"):
-                file.write(msgspec.json.encode(call) + b"\n")
-                count += 1
-    except OSError as error:
-        raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
-    return count
-
-
-def import_(ledger: Ledger, path: Path) -> tuple[int, int]:
-    """Add the calls of an exported ledger, all or none: (added, already here).
-
-    Every key is checked against its request, so a damaged or edited request cannot answer for
-    another. Raises `DataError`, with file and line.
-    """
-    try:
-        with _open(path, "rb") as file:
-            return ledger.add(_calls(file, path))
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
-
-
-def _calls(file: IO[bytes], path: Path) -> Iterator[StoredCall]:
-    for n, line in enumerate(file, 1):
-        try:
-            call = msgspec.json.decode(line, type=StoredCall)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}:{n}: not a call of an exported ledger: {error}") from None
-        if request_key(bytes(call.request)) != call.key:
-            raise DataError(f"{path}:{n}: the request does not match its key {call.key[:12]}…")
-        yield call
-
-
-def _open(path: Path, mode: str) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return gzip.open(path, mode)  # type: ignore[return-value]
-    return path.open(mode)
+    never = (
+        (name, "", 0, n, 0, 0, 0, 0, None, 0, 0.0, False) for name, n in sorted(failed.items())
+    )
+    return [*result, *(ModelStats(*row, {}) for row in never)]

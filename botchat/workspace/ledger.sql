@@ -1,5 +1,5 @@
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
--- A call that was answered for good.
+-- A call that was answered for good; `digest`: of all other columns.
 CREATE TABLE IF NOT EXISTS calls (
     key TEXT PRIMARY KEY,
     model TEXT NOT NULL,
@@ -17,7 +17,30 @@ CREATE TABLE IF NOT EXISTS calls (
     sent TEXT NOT NULL,
     request BLOB NOT NULL,
     raw BLOB NOT NULL,
-    cache_write_tokens INTEGER
+    cache_write_tokens INTEGER,
+    digest TEXT
+);
+-- A call that was forgotten: counted as spent, answers nothing. The columns of `calls`.
+CREATE TABLE IF NOT EXISTS superseded (
+    key TEXT NOT NULL,
+    model TEXT NOT NULL,
+    stage TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    text TEXT NOT NULL,
+    finish_reason TEXT,
+    prompt_tokens INTEGER,
+    completion_tokens INTEGER,
+    cached_tokens INTEGER,
+    cost_usd REAL,
+    latency_s REAL NOT NULL,
+    at REAL NOT NULL,
+    detail TEXT NOT NULL,
+    sent TEXT NOT NULL,
+    request BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    cache_write_tokens INTEGER,
+    digest TEXT,
+    PRIMARY KEY (key, at)
 );
 -- A try that brought no answer.
 CREATE TABLE IF NOT EXISTS attempts (

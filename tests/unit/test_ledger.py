@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.cli.main import main
 from botchat.errors import DataError
 from botchat.interfaces import Decoding, Reply, Usage
+from botchat.workspace.export import export, import_
 from botchat.workspace.ledger import (
     Bill,
     Ledger,
     bills,
-    export,
-    import_,
     request_json,
     request_key,
     stats,
@@ -107,6 +108,20 @@ def test_accounts_keep_unknown_prices_unknown(ledger):
     assert (first.model, first.calls, first.prompt_tokens, first.cached_tokens) == ("m", 2, 20, 4)
     assert (first.cost_usd, first.unpriced_calls, first.failed_attempts) == (0.25, 1, 1)
     assert (second.cost_usd, second.outcomes) == (None, {"refused": 1})
+
+
+def test_cache_writes_are_shown_where_there_are_any(tmp_path, capsys):
+    """The column is in every JSON, and in the table only with something in it."""
+    command = ["ledger", "stats", "--dir", str(tmp_path)]
+    for tokens, shown in ((None, False), (7, True)):
+        with closing(Ledger(tmp_path / ".botchat" / "ledger.sqlite3")) as ledger:
+            ask = [{"role": "user", "content": f"{tokens}"}]
+            put(ledger, messages=ask, usage=Usage(9, 1, 0, tokens))
+        assert main(command) == 0
+        assert ("cache_write_tokens" in capsys.readouterr().out) == shown
+        assert main([*command, "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        assert row["cache_write_tokens"] == (tokens or 0)
 
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])

@@ -1,0 +1,160 @@
+"""The ledger's accounts: what was asked, what it cost, moving it to another machine, forgetting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from botchat.errors import ConfigError, MissingError
+from botchat.models.recorded import spoken
+from botchat.pipeline.judge import full_name
+from botchat.records import Dialogue
+from botchat.workspace import export as moving
+from botchat.workspace import files
+from botchat.workspace import ledger as stored
+from botchat.workspace.calls import Damaged
+from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
+
+
+def stats_rows(workspace: Workspace) -> list[dict[str, Any]]:
+    """Calls, tokens, money and outcomes by model and stage. Unknown cost is ``None``."""
+    with closing(_existing(workspace)) as ledger:
+        return [asdict(one) for one in stored.stats(ledger)]
+
+
+def export(workspace: Workspace, path: Path) -> int:
+    """Write all calls to ``path`` (JSON lines, gzip for ``.gz``); how many."""
+    with closing(_existing(workspace)) as ledger:
+        return moving.export(ledger, path)
+
+
+def import_(workspace: Workspace, path: Path) -> tuple[int, int]:
+    """Add the calls of an exported ledger: (added, already here)."""
+    if not path.exists():
+        raise MissingError(f"no file {path}; make it with: botchat ledger export {path}")
+    with workspace.locked(), closing(workspace.ledger()) as ledger:
+        return moving.import_(ledger, path)
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What `forget` made askable again."""
+
+    calls: int
+    dialogues: int
+    """That rest on them; they are made again by ``generate``, from the ledger up to these calls."""
+    judgments: int
+    """That rest on them; they are made again by ``judge``, ``probe`` and ``bench``."""
+
+
+def forget(
+    workspace: Workspace,
+    outcomes: Collection[str] = (),
+    models: Sequence[str] = (),
+    stage: str | None = None,
+    *,
+    damaged: bool = False,
+) -> Forgotten:
+    """Let calls be asked again: of these ``outcomes``, ``models`` and ``stage``, empty for all.
+
+    ``damaged``: instead those that are not as they were stored; what was made from them stays.
+    Raises `ConfigError` if nothing says which, `MissingError` for a model without calls.
+    """
+    if damaged == bool(outcomes or models or stage) or not (damaged or outcomes or models):
+        raise ConfigError(
+            "say which calls to forget: --outcome OUTCOME or --model MODEL, or --damaged alone"
+        )
+    with workspace.locked(), closing(_existing(workspace, readonly=False)) as ledger:
+        if damaged:
+            keys = {one.key for one in ledger.readable() if isinstance(one, Damaged)}
+            return Forgotten(ledger.forget(keys), 0, 0)
+        known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
+        for name in models:
+            if known.isdisjoint((name, full_name(name, workspace))):
+                raise MissingError(
+                    f"the ledger has no call of {name!r} (there are: {', '.join(sorted(known))})"
+                )
+        chosen = {
+            # A reply that was nothing but thoughts is empty, and stored as it was said.
+            "outcome": {*outcomes, *(("ok", "truncated") if "empty" in outcomes else ())},
+            "model": {*models, *(full_name(name, workspace) for name in models)},
+            "stage": {stage} - {None},
+        }
+        asked = {name: json.dumps([*these]) for name, these in chosen.items() if these}
+        which = " AND ".join(f"{name} IN (SELECT value FROM json_each(?))" for name in asked)
+        keys, failed = set(), set()
+        for call in ledger.calls(f"WHERE {which}", *asked.values()):
+            reply = spoken(call.reply())
+            if outcomes and reply.outcome not in outcomes:
+                continue
+            keys.add(call.key)
+            if not reply.usable:
+                said = json.loads(bytes(call.request))["messages"][1:]
+                failed.add((call.model, *(message["content"] for message in said)))
+        # Files first: what a kill leaves between the two is made again from the ledger.
+        dialogues = _leave_out(
+            workspace.root.glob("generations/*/*.jsonl"),
+            lambda path: list(read_dialogues(path).values()),
+            lambda dialogue: _rests(dialogue, keys, failed),
+            dialogue_order,
+        )
+        judgments = _leave_out(
+            workspace.root.glob("judgments/*/*/*.jsonl"),
+            lambda path: list(workspace.judgments(path).values()),
+            lambda judgment: not keys.isdisjoint(judgment.calls),
+            judgment_order,
+        )
+        return Forgotten(ledger.forget(keys), dialogues, judgments)
+
+
+def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[str, ...]]) -> bool:
+    """Whether a dialogue rests on one of the calls ``keys``.
+
+    It holds the keys of the calls that gave its utterances. Those that gave none, because they
+    stopped it or because the prompt was too long, are ``failed``: (model, the utterances it saw).
+    """
+    if any(fact.call in keys for fact in dialogue.facts):
+        return True
+    speakers = (dialogue.model, dialogue.partner or dialogue.model)
+    said, facts = dialogue.utterances, dialogue.facts
+    # Of each utterance, and of the one that a stopped dialogue lacks, how many were dropped.
+    dropped = [fact.dropped for fact in facts] + ([] if dialogue.complete else [len(said)])
+    return any(
+        (speakers[i % 2], *said[begin : dialogue.n_seed + i]) in failed
+        for i, most in enumerate(dropped)
+        for begin in range(most)
+    )
+
+
+def _leave_out(
+    paths: Iterable[Path],
+    read: Callable[[Path], list[Any]],
+    rests: Callable[[Any], bool],
+    order: Callable[[Any], Any],
+) -> int:
+    """Remove records from stage files; how many. Nothing is written if a file cannot be read."""
+    removed, changed = 0, {}
+    for path in sorted(paths):
+        records = read(path)
+        kept = [record for record in records if not rests(record)]
+        removed += len(records) - len(kept)
+        if len(kept) < len(records):
+            changed[path] = kept
+    for path, kept in changed.items():
+        if kept:
+            files.finish(path, kept, order)
+        else:
+            path.unlink()
+    return removed
+
+
+def _existing(workspace: Workspace, *, readonly: bool = True) -> stored.Ledger:
+    if not workspace.ledger_path.exists():
+        raise MissingError(
+            f"no ledger in {workspace.root}: no model has been called in this workspace yet"
+        )
+    return stored.Ledger(workspace.ledger_path, readonly=readonly)

@@ -1,0 +1,144 @@
+"""A stored call: as a record, as a row of the ledger, and the digest that tells a changed row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+
+from botchat.interfaces import Reply, Usage
+from botchat.records import Outcome
+
+MOST_TOKENS = 10**12
+"""More than this no call has taken; a count beyond it, or below 0, is no count."""
+
+_MOST = 1e15
+"""Seconds or dollars that are none."""
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
+_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=_MOST)]
+
+
+class StoredCall(msgspec.Struct, frozen=True):
+    """A row of ``calls`` or ``superseded``; also a line of an exported ledger."""
+
+    key: str
+    model: str
+    stage: str
+    at: float
+    request: msgspec.Raw
+    """The canonical request, byte for byte: the key is its digest."""
+    outcome: Outcome
+    text: str
+    finish_reason: str | None
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    cached_tokens: _Count
+    latency_s: _Positive
+    cost_usd: _Positive | None
+    detail: str
+    raw: str
+    sent: dict[str, Any]
+    cache_write_tokens: _Count = None
+    superseded: bool = False
+    """It was forgotten: it is counted as spent and answers nothing."""
+
+    def reply(self) -> Reply:
+        """The answer, as it was when it was stored."""
+        told = msgspec.structs.asdict(self)
+        return Reply(
+            usage=Usage(*(told[name] for name in COUNTS)),
+            **{name: told[name] for name in REPLY},
+        )
+
+
+FIELDS = [name for name in StoredCall.__struct_fields__ if name != "superseded"]
+COLUMNS = ", ".join([*FIELDS, "digest"])
+COUNTS = [field.name for field in fields(Usage)]
+REPLY = [field.name for field in fields(Reply) if field.name in FIELDS]
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A stored call that cannot be read, or is not as it was stored."""
+
+    key: str
+
+
+_json = json.JSONEncoder(sort_keys=True).encode
+
+
+def row_of(call: StoredCall) -> dict[str, Any]:
+    """A call as its table keeps it: column -> value; what cannot be so is unknown."""
+    row = msgspec.structs.asdict(call) | {
+        "text": _writable(call.text),
+        "detail": _writable(call.detail),
+        "finish_reason": None if call.finish_reason is None else _writable(call.finish_reason),
+        "latency_s": _positive(call.latency_s) or 0.0,
+        "cost_usd": _positive(call.cost_usd),
+        "request": zlib.compress(bytes(call.request), 1),
+        "raw": zlib.compress(call.raw.encode("utf-8", "surrogatepass"), 1),
+        "sent": _json(call.sent),
+        **{name: _count(getattr(call, name)) for name in COUNTS},
+    }
+    return row | {"digest": _digest(row)}
+
+
+def call_of(row: tuple[Any, ...], superseded: bool) -> StoredCall | Damaged:
+    """A call as its table keeps it, after a check that it is as it was stored."""
+    *values, digest = row
+    facts: dict[str, Any] = dict(zip(FIELDS, values, strict=True))
+    try:
+        if digest is not None and digest != _digest(facts):
+            return Damaged(str(facts["key"]))
+        return StoredCall(
+            **facts
+            | {
+                "request": msgspec.Raw(zlib.decompress(facts["request"])),
+                "raw": zlib.decompress(facts["raw"]).decode("utf-8", "surrogatepass"),
+                "sent": json.loads(facts["sent"]),
+                "cost_usd": _positive(facts["cost_usd"]),
+                "superseded": superseded,
+                **{name: _count(facts[name]) for name in COUNTS},
+            }
+        )
+    except (zlib.error, TypeError, ValueError, RecursionError):
+        return Damaged(str(facts["key"]))
+
+
+def _digest(row: Mapping[str, Any]) -> str:
+    """SHA-256 of all that a row says; a column that is added later changes no digest."""
+    blobs = ("request", "raw")
+    told = {n: row[n] for n in FIELDS if n not in blobs and row[n] is not None}
+    said = _json(told).encode()
+    return hashlib.sha256(b"\0".join([said, *(row[name] for name in blobs)])).hexdigest()
+
+
+def digest_of(*values: Any) -> str | None:
+    """`_digest` of the values of a row; ``None``: it is damaged."""
+    try:
+        return _digest(dict(zip(FIELDS, values, strict=True)))
+    except (TypeError, ValueError):
+        return None
+
+
+def _count(value: Any) -> int | None:
+    """Tokens as an endpoint counted them; ``None`` for what is no such count."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 <= value <= MOST_TOKENS else None
+
+
+def _positive(value: Any) -> float | None:
+    """Seconds or dollars; ``None`` for what is neither. SQLite knows no minus zero."""
+    known = isinstance(value, float | int) and 0 <= value < _MOST
+    return float(value) + 0.0 if known else None
+
+
+def _writable(text: str) -> str:
+    """A text without halves of characters, which no file takes."""
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text

@@ -1,0 +1,396 @@
+"""``botchat ledger forget``: calls that were wrongly final are asked again, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import zlib
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.records import Dialogue, Judgment, Seed
+from botchat.workspace import files
+from botchat.workspace.ledger import Ledger
+from tests.openai_server import Server, converse, faults, text
+
+PANEL = """
+[panels.three]
+strategy = "simultaneous-talk"
+turns = 2
+model = "umpire"
+agents = [{ name = "Ann", text = "A." }, { name = "Bob", text = "B." }, { name = "Cy" }]
+
+[panels.steps]
+strategy = "cascade"
+cheap = "alpha"
+strong = "umpire"
+calibration = 0.5
+"""
+
+GENERATE = ["generate", "--seeds", "small", "--turns", "6", "--model", "alpha", "--model", "beta"]
+CROSS = ["generate", "--seeds", "small", "--turns", "7", "--model", "alpha", "--partner", "beta"]
+
+
+def judge(protocol, judge, *more):
+    """A judging command."""
+    return ["judge", protocol, "--seeds", "small", "--judge", judge, *more]
+
+
+FAULTS = {
+    "filtered": lambda call: faults.content_filtered(),
+    "refused": lambda call: faults.refused(),
+    "overflow": lambda call: faults.context_overflow("llama.cpp"),
+    "empty": lambda call: text("<think>What would a person say?</think>"),
+    "truncated": lambda call: faults.truncated(),
+}
+
+
+def spoilt(outcome, share, prompts=""):
+    """`converse`, but a share of all requests whose text has ``prompts`` ends so."""
+
+    def answer(call):
+        drawn = zlib.crc32(call.digest.encode()) % 100 < share and prompts in call.raw.decode()
+        return FAULTS[outcome](call) if drawn else converse(call)
+
+    return answer
+
+
+def workspace(folder, server):
+    """Ten seeds and three models whose window is known, so that an overflow is taken as it is."""
+    seeds = [Seed(f"s{n}", tuple(f"line {i} of talk {n}" for i in range(6))) for n in range(10)]
+    files.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    entries = [
+        f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\nmax_concurrency = 4\n'
+        "context_window = 100000\nprice_input = 1.0\nprice_output = 1.0\n"
+        for name in ("alpha", "beta", "umpire")
+    ]
+    (folder / "botchat.toml").write_text("\n".join(entries) + PANEL)
+    return folder
+
+
+def run(folder, *commands):
+    """Each command, in this process."""
+    for command in commands:
+        assert main([*command, "--dir", str(folder)]) == 0
+
+
+def forget(folder, capsys, *flags):
+    """The command; what it says as JSON."""
+    capsys.readouterr()
+    assert main(["ledger", "forget", *flags, "--json", "--dir", str(folder)]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def keys(folder, table="calls"):
+    """Keys in a table of the ledger."""
+    path = folder / ".botchat" / "ledger.sqlite3"
+    with closing(Ledger(path, readonly=True)) as ledger:
+        return {key for (key,) in ledger.select(f"SELECT key FROM {table}")}
+
+
+def stage_files(folder):
+    """Every stage file's bytes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for stage in ("generations", "judgments")
+        for path in sorted((folder / stage).rglob("*.jsonl"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "commands", "outcome", "prompts"),
+    [
+        ([], [GENERATE], "filtered", ""),
+        ([], [GENERATE], "overflow", ""),
+        ([], [GENERATE], "empty", ""),
+        ([], [GENERATE], "truncated", ""),
+        ([], [CROSS], "refused", ""),
+        ([], [CROSS], "overflow", ""),
+        ([], [GENERATE, judge("unieval", "umpire")], "filtered", ""),
+        (
+            [GENERATE],
+            [judge("unieval", "umpire"), judge("arena", "umpire", "--turns", "6")],
+            "filtered",
+            "",
+        ),
+        ([GENERATE], [judge("gteval", "umpire", "--samples", "3")], "overflow", ""),
+        ([GENERATE], [judge("arena", "three", "--turns", "6")], "filtered", ""),
+        ([GENERATE], [judge("arena", "three", "--turns", "6")], "empty", "Ann"),
+        ([GENERATE], [judge("arena", "steps", "--turns", "6")], "refused", ""),
+    ],
+)
+def test_after_forgetting_everything_is_as_if_it_had_never_happened(
+    tmp_path, capsys, before, commands, outcome, prompts
+):
+    """Only what was forgotten, and what depends on it, is sent again; the files are the same."""
+    with Server(converse) as server:
+        clean = workspace(tmp_path / "clean", server)
+        run(clean, *before, *commands)
+        folder = workspace(tmp_path / "w", server)
+        run(folder, *before)
+        server.play(spoilt(outcome, 20, prompts))
+        run(folder, *commands)
+        assert stage_files(folder) != stage_files(clean)
+        server.play(converse)
+        sent = server.n_received
+        run(folder, *commands)
+        assert server.n_received == sent
+        stale, all_keys = stage_files(folder), keys(folder)
+
+        said = forget(folder, capsys, "--outcome", outcome)
+        assert said["calls"] > 0
+        assert said["calls"] == len(all_keys) - len(keys(folder)) == len(keys(folder, "superseded"))
+        assert keys(folder, "superseded") == all_keys - keys(folder)
+        assert said["dialogues"] + said["judgments"] > 0
+        kept = stage_files(folder)
+        assert all(line in stale[name] for name in kept for line in kept[name].splitlines())
+        missing = keys(clean) - keys(folder)
+
+        run(folder, *commands)
+        assert server.n_received - sent == len(missing)
+        assert stage_files(folder) == stage_files(clean)
+        sent = server.n_received
+        run(folder, *commands)
+        assert server.n_received == sent
+        assert forget(folder, capsys, "--outcome", outcome)["calls"] == 0
+
+
+def test_only_the_dialogues_that_rest_on_a_call_are_made_again(tmp_path, capsys):
+    """One model's filtered calls: the other's dialogues, and all finished ones, stay."""
+    with Server(spoilt("filtered", 15)) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE)
+        dialogues = {
+            path.name[:4]: files.read(path, Dialogue)
+            for path in (folder / "generations" / "small").iterdir()
+        }
+        stopped = {name: sum(not d.complete for d in made) for name, made in dialogues.items()}
+        assert min(stopped.values()) > 0
+        said = forget(folder, capsys, "--outcome", "filtered", "--model", "alpha")
+        assert said == {"calls": stopped["alph"], "dialogues": stopped["alph"], "judgments": 0}
+        left = {
+            path.name[:4]: files.read(path, Dialogue)
+            for path in (folder / "generations" / "small").iterdir()
+        }
+        assert left["beta"] == dialogues["beta"]
+        assert left["alph"] == [d for d in dialogues["alph"] if d.complete]
+
+
+def test_a_stage_alone(tmp_path, capsys):
+    """--stage judge: dialogues of the same model and outcome stay."""
+    with Server(spoilt("filtered", 30)) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE, judge("unieval", "alpha"))
+        judged = [
+            judgment
+            for path in (folder / "judgments").rglob("*.jsonl")
+            for judgment in files.read(path, Judgment)
+        ]
+        without = sum(judgment.outcome == "filtered" for judgment in judged)
+        assert without > 0
+        said = forget(
+            folder, capsys, "--outcome", "filtered", "--model", "alpha", "--stage", "judge"
+        )
+        assert said == {"calls": without, "dialogues": 0, "judgments": without}
+
+
+def test_a_whole_model_is_paid_for_again_and_nothing_else(tmp_path, capsys):
+    """--model alone: all its calls; the file that has no record left is gone."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE)
+        before = stage_files(folder)
+        assert server.n_received == 2 * 10 * 4
+        said = forget(folder, capsys, "--model", "beta")
+        assert said == {"calls": 40, "dialogues": 10, "judgments": 0}
+        assert len(stage_files(folder)) == 1
+        run(folder, GENERATE)
+        assert server.n_received == 3 * 10 * 4
+        assert stage_files(folder) == before
+
+
+def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
+    """Stats count it, apart; export and import move it, and it answers nothing."""
+    with Server(spoilt("filtered", 20)) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE)
+
+        def rows(of):
+            capsys.readouterr()
+            assert main(["ledger", "stats", "--json", "--dir", str(of)]) == 0
+            return json.loads(capsys.readouterr().out)["rows"]
+
+        before = rows(folder)
+        n = forget(folder, capsys, "--outcome", "filtered")["calls"]
+        after = rows(folder)
+        for what in ("calls", "prompt_tokens", "completion_tokens"):
+            assert sum(row[what] for row in after) == sum(row[what] for row in before)
+        spent = sum(row["cost_usd"] for row in before)
+        assert sum(row["cost_usd"] for row in after) == pytest.approx(spent, rel=1e-12)
+        apart = [row for row in after if row["superseded"]]
+        assert sum(row["calls"] for row in apart) == n
+        assert all(set(row["outcomes"]) == {"filtered"} for row in apart)
+        assert main(["ledger", "stats", "--dir", str(folder)]) == 0
+        shown = capsys.readouterr().out
+        assert "superseded" in shown
+        assert "cache_write_tokens" not in shown
+
+        exported = tmp_path / "calls.jsonl"
+        assert main(["ledger", "export", str(exported), "--dir", str(folder)]) == 0
+        marked = [json.loads(line)["superseded"] for line in exported.read_text().splitlines()]
+        assert (marked.count(True), len(marked)) == (n, server.n_received)
+        other = workspace(tmp_path / "other", server)
+        for added in (len(marked), 0):
+            capsys.readouterr()
+            assert main(["ledger", "import", str(exported), "--json", "--dir", str(other)]) == 0
+            assert json.loads(capsys.readouterr().out)["added"] == added
+        moved = rows(other)
+        for row in (*moved, *after):  # added up in another order
+            row["cost_usd"], row["latency_s"] = (
+                round(row["cost_usd"], 9),
+                round(row["latency_s"], 6),
+            )
+        assert moved == after
+        server.play(converse)
+        sent = server.n_received
+        run(other, GENERATE)
+        run(folder, GENERATE)
+        assert stage_files(other) == stage_files(folder)
+        assert server.n_received - sent == 2 * (2 * 10 * 4 - (len(marked) - n))
+
+
+def test_an_older_export_brings_no_forgotten_answer_back(tmp_path, capsys):
+    """A call that was forgotten here is the same call in an archive from before."""
+    with Server(spoilt("filtered", 20)) as server:
+        folder, archive = workspace(tmp_path / "w", server), tmp_path / "calls.jsonl.gz"
+        run(folder, GENERATE)
+        assert main(["ledger", "export", str(archive), "--dir", str(folder)]) == 0
+        forget(folder, capsys, "--outcome", "filtered")
+        left = keys(folder)
+        capsys.readouterr()
+        assert main(["ledger", "import", str(archive), "--json", "--dir", str(folder)]) == 0
+        assert json.loads(capsys.readouterr().out)["added"] == 0
+        assert keys(folder) == left
+
+
+def test_a_kill_between_files_and_ledger_loses_nothing(tmp_path, capsys, monkeypatch):
+    """What was taken out of the files comes back from the ledger; forgetting goes on."""
+    with Server(spoilt("filtered", 20)) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE)
+        before, sent = stage_files(folder), server.n_received
+
+        def killed(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Ledger, "forget", killed)
+            arguments = ["ledger", "forget", "--outcome", "filtered", "--dir", str(folder)]
+            assert main(arguments) == 130
+        assert stage_files(folder) != before
+        run(folder, GENERATE)
+        assert server.n_received == sent
+        assert stage_files(folder) == before
+        assert forget(folder, capsys, "--outcome", "filtered")["calls"] > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        ([], 1, "say which calls to forget: --outcome OUTCOME or --model MODEL"),
+        (["--stage", "judge"], 1, "say which calls to forget"),
+        (["--damaged", "--outcome", "ok"], 1, "--damaged alone"),
+        (["--model", "nobody"], 1, "no call of 'nobody' (there are: alpha, beta)"),
+        (["--outcome", "transport"], 2, "invalid choice: 'transport'"),
+        (["--outcome", "ok", "--stage", "talk"], 2, "invalid choice: 'talk'"),
+    ],
+)
+def test_what_to_forget_must_be_said(tmp_path, capsys, flags, code, said):
+    """One line, and everything stays."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE)
+    before, had = stage_files(folder), keys(folder)
+    capsys.readouterr()
+    command = ["ledger", "forget", *flags, "--dir", str(folder)]
+    if code == 2:
+        with pytest.raises(SystemExit, match="2"):
+            main(command)
+    else:
+        assert main(command) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert code == 2 or error.count("\n") == 1
+    assert (stage_files(folder), keys(folder)) == (before, had)
+
+
+def test_a_damaged_stage_file_is_found_before_anything_is_forgotten(tmp_path, capsys):
+    """File and line are named; files and ledger stay."""
+    with Server(spoilt("filtered", 20)) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE)
+    path = sorted((folder / "generations" / "small").iterdir())[-1]
+    path.write_bytes(b"{}\n" + path.read_bytes())
+    before, had = stage_files(folder), keys(folder)
+    assert main(["ledger", "forget", "--outcome", "filtered", "--dir", str(folder)]) == 1
+    assert f"{path}:1:" in capsys.readouterr().err
+    assert (stage_files(folder), keys(folder)) == (before, had)
+
+
+def test_without_a_ledger_there_is_nothing_to_forget(tmp_path, capsys):
+    """As the other ledger commands say it; no ledger is made."""
+    assert main(["ledger", "forget", "--outcome", "ok", "--dir", str(tmp_path)]) == 1
+    assert "no model has been called" in capsys.readouterr().err
+    assert not (tmp_path / ".botchat" / "ledger.sqlite3").exists()
+
+
+def test_a_changed_answer_ends_the_run_and_is_asked_again_when_forgotten(tmp_path, capsys):
+    """A row edited behind the ledger's back: one line with its key; one request repairs it."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        run(folder, GENERATE)
+        before, sent = stage_files(folder), server.n_received
+        key = min(keys(folder))
+        path = folder / ".botchat" / "ledger.sqlite3"
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE calls SET text='something else' WHERE key=?", (key,))
+        shutil.rmtree(folder / "generations")
+        capsys.readouterr()
+        assert main([*GENERATE, "--dir", str(folder)]) == 1
+        error = capsys.readouterr().err
+        assert f"the call {key} is not as it was stored, and is not used" in error
+        assert error.count("\n") == 1
+        assert server.n_received == sent
+        assert forget(folder, capsys, "--damaged")["calls"] == 1
+        run(folder, GENERATE)
+        assert server.n_received == sent + 1
+        assert stage_files(folder) == before
+
+
+@pytest.mark.parametrize("tokens", [2**63, 2**64 + 1, 10**300, -5])
+def test_absurd_usage_loses_no_paid_reply(tmp_path, capsys, tokens):
+    """Every reply is stored once, the count is unknown, and the run goes on to the same files."""
+    with Server(converse) as server:
+        clean, folder = workspace(tmp_path / "clean", server), workspace(tmp_path / "w", server)
+        run(clean, GENERATE)
+        usage = {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens}
+
+        def absurd(call):
+            answer = converse(call)
+            return replace(answer, body={**answer.body, "usage": usage})
+
+        server.play(absurd)
+        sent = server.n_received
+        run(folder, GENERATE)
+        assert server.n_received == sent + 80
+        run(folder, GENERATE)
+        assert server.n_received == sent + 80
+        assert stage_files(folder) == stage_files(clean)
+        capsys.readouterr()
+        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        assert [(row["calls"], row["prompt_tokens"]) for row in rows] == [(40, 0), (40, 0)]

@@ -1,0 +1,129 @@
+"""A workspace on a read-only disk or of somebody else: what only reads its ledger works."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.workspace.ledger import Ledger
+from tests.integration.test_forget import GENERATE, workspace
+from tests.openai_server import Server, converse
+from tests.unit.test_ledger import put
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Root gives up the right to write what nobody may write (PR_CAPBSET_DROP, CAP_DAC_OVERRIDE).
+PLAIN_USER = """
+import ctypes, os, sys
+if os.geteuid() == 0:
+    assert ctypes.CDLL(None).prctl(24, 1, 0, 0, 0) == 0
+os.execv(sys.executable, [sys.executable, "-m", "botchat", *sys.argv[1:]])
+"""
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions of another kind")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder that can be removed again."""
+    yield tmp_path
+    for path in tmp_path.rglob("*"):
+        if path.is_dir():
+            path.chmod(0o755)
+
+
+def read_only(folder):
+    """Take away every right to write."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222 | 0o444)
+
+
+def botchat(folder, *command):
+    """A command in a process that may not write there, also where the tests are root's."""
+    return subprocess.run(
+        [sys.executable, "-c", PLAIN_USER, *command, "--json", "--dir", str(folder)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+
+
+def held(folder):
+    """Every file with its bytes."""
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_read_only_workspace_is_counted_exported_and_planned(place):
+    """stats, export and --plan of a finished run: exit 0, the same numbers, nothing written."""
+    folder, out = place / "w", place / "out"
+    with Server(converse) as server:
+        workspace(folder, server)
+        assert main([*GENERATE, "--dir", str(folder)]) == 0
+        # Of a copy: who reads leaves files beside the ledger where that is possible.
+        shutil.copytree(folder, place / "copy")
+        before = json.loads(botchat(place / "copy", "ledger", "stats").stdout)
+        assert sorted(path.suffix for path in (folder / ".botchat").glob("ledger*")) == [".sqlite3"]
+        out.mkdir()
+        read_only(folder)
+        files = held(folder)
+        done = botchat(folder, "ledger", "stats")
+        assert done.stderr == ""
+        assert json.loads(done.stdout) == before
+        done = botchat(folder, "ledger", "export", str(out / "calls.jsonl"))
+        assert done.stderr == ""
+        assert json.loads(done.stdout)["calls"] == 80
+        done = botchat(folder, *GENERATE, "--plan")
+        assert done.stderr == ""
+        assert {row["calls"] for row in json.loads(done.stdout)["rows"]} <= {0}
+        assert held(folder) == files
+        assert server.n_received == 80
+
+
+@pytest.mark.parametrize("left", [["-wal"], ["-wal", "-shm"]])
+def test_what_a_killed_process_left_in_the_log_is_counted(place, left):
+    """Calls that are only in the -wal, on a read-only disk: all are in stats and export."""
+    folder, out = place / "w", place / "out"
+    path = folder / ".botchat" / "ledger.sqlite3"
+    with closing(Ledger(place / "l.sqlite3")) as ledger:
+        for n in range(5):
+            put(ledger, f"answer {n}", messages=[{"role": "user", "content": f"{n}"}])
+        path.parent.mkdir(parents=True)
+        for end in ("", *left):
+            shutil.copyfile(place / f"l.sqlite3{end}", f"{path}{end}")
+    assert Path(f"{path}-wal").stat().st_size > 0
+    out.mkdir()
+    read_only(folder)
+    files = held(folder)
+    done = botchat(folder, "ledger", "stats")
+    assert done.stderr == ""
+    assert [row["calls"] for row in json.loads(done.stdout)["rows"]] == [5]
+    done = botchat(folder, "ledger", "export", str(out / "calls.jsonl"))
+    assert json.loads(done.stdout)["calls"] == 5
+    assert held(folder) == files
+
+
+def test_what_writes_says_that_it_cannot(place):
+    """Forget and import on a read-only workspace: one line, nothing changed."""
+    folder = place / "w"
+    with Server(converse) as server:
+        workspace(folder, server)
+        assert main([*GENERATE, "--dir", str(folder)]) == 0
+    with suppress(OSError):
+        (folder / ".botchat" / "lock").unlink()
+    read_only(folder)
+    files = held(folder)
+    for command in (["forget", "--outcome", "ok"], ["import", str(folder / "botchat.toml")]):
+        done = botchat(folder, "ledger", *command)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1
+        assert "cannot" in done.stderr
+    assert held(folder) == files

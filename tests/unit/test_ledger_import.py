@@ -1,0 +1,220 @@
+"""Exported ledgers that nobody exported: one line with file and line, and nothing is taken in."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.interfaces import Decoding
+from botchat.workspace import export as moving
+from botchat.workspace.ledger import Ledger, request_json, request_key, stats
+
+ASK = request_json({"model": "m"}, [{"role": "user", "content": "hi"}], Decoding()).decode()
+DEEP = 5000
+
+
+def line(request=ASK, **changed):
+    """A line of an exported ledger; a value of bytes stands there as it is."""
+    call = {
+        "key": request_key(request.encode()),
+        "model": "m",
+        "stage": "judge",
+        "at": 1.5,
+        "request": request.encode(),
+        "outcome": "ok",
+        "text": "hello",
+        "finish_reason": "stop",
+        "prompt_tokens": 3,
+        "completion_tokens": 2,
+        "cached_tokens": None,
+        "latency_s": 0.5,
+        "cost_usd": 0.25,
+        "detail": "",
+        "raw": "{}",
+        "sent": {},
+        "cache_write_tokens": None,
+        **changed,
+    }
+    parts = [
+        b'"%s":%s'
+        % (name.encode(), value if isinstance(value, bytes) else json.dumps(value).encode())
+        for name, value in call.items()
+    ]
+    return b"{" + b",".join(parts) + b"}\n"
+
+
+def other(n):
+    """A good line about another request."""
+    ask = [{"role": "user", "content": f"{n}"}]
+    return line(request_json({"model": "m"}, ask, Decoding()).decode())
+
+
+def hostile():
+    """What a line may have that no ledger wrote."""
+    deep = b"[" * DEEP + b"]" * DEEP
+    digits = b"9" * DEEP
+    for count in ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens"):
+        for value in (2**63, 2**64, 10**13, -1, 1.5, "3", True, [3]):
+            yield f"{count}={value}", line(**{count: value})
+        yield f"{count} of {DEEP} digits", line(**{count: digits})
+    for value in (b"NaN", b"Infinity", b"1e999", digits, deep, b"-1.0", b'"1"', b"{}"):
+        yield f"cost {value[:9]!r}", line(cost_usd=value)
+        yield f"latency {value[:9]!r}", line(latency_s=value)
+    yield "latency null", line(latency_s=None)
+    yield "time of 5,000 digits", line(at=digits)
+    yield "time NaN", line(at=b"NaN")
+    yield "deep sent", line(sent=b'{"layout":' + deep + b"}")
+    yield "long number sent", line(sent=b'{"context_window":' + digits + b"}")
+    yield "sent no object", line(sent=[1])
+    yield "deep unknown field", line(more=deep)
+    yield "deep request", line('{"messages":' + deep.decode() + "}")
+    for request in ("[]", "5", '"x"', "{}", '{"messages":[]}', ASK.replace('"user"', '"tool"')):
+        yield f"request {request[:20]}", line(request)
+    yield "message without text", line(ASK.replace('"hi"', "null"))
+    for name in ("key", "text", "outcome", "model", "stage", "raw", "detail", "finish_reason"):
+        yield f"{name} a number", line(**{name: 5})
+        yield f"{name} a half of a character", line(**{name: b'"\\ud800"'})
+        yield f"{name} no UTF-8", line(**{name: b'"\xff"'})
+    yield "no such outcome", line(outcome="splendid")
+    yield "no answer", line(outcome="transport")
+    yield "no answer either", line(outcome="malformed")
+    yield "another key", line(key=hashlib.sha256(b"").hexdigest())
+    yield "superseded is a word", line(superseded="yes")
+    yield "a field is missing", b'{"key":"x"}\n'
+    yield "deep alone", deep + b"\n"
+    yield "digits alone", digits + b"\n"
+    yield "cut", line()[:-20] + b"\n"
+    yield "empty line", b"\n"
+    yield "zero bytes", b"\0" * 100 + b"\n"
+    yield "two on a line", line().strip() * 2 + b"\n"
+    yield "a byte order mark", b"\xef\xbb\xbf" + line()
+
+
+HOSTILE = dict(hostile())
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])
+def test_a_hostile_line_is_one_line(tmp_path, capsys, what, name):
+    """File and line are named; the good lines before and after it are not taken in either."""
+    path = tmp_path / name
+    data = other(1) + other(2) + HOSTILE[what] + other(3)
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert main(["ledger", "import", str(path), "--dir", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"botchat: {path}:3: ")
+    assert error.count("\n") == 1
+    assert len(error) < 500
+    with closing(Ledger(tmp_path / ".botchat" / "ledger.sqlite3")) as ledger:
+        assert stats(ledger) == []
+
+
+def test_the_line_they_are_made_of_is_good(tmp_path, capsys):
+    """Else the test above would test nothing; unknown fields, and none for what is newer, too."""
+    path = tmp_path / "calls.jsonl"
+    old = line(other=[1]).replace(b',"cache_write_tokens":null', b"")
+    path.write_bytes(old + other(1) + other(2).rstrip())
+    assert main(["ledger", "import", str(path), "--json", "--dir", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["added"] == 3
+    with closing(Ledger(tmp_path / ".botchat" / "ledger.sqlite3")) as ledger:
+        assert ledger.get(request_key(ASK.encode())).text == "hello"
+        assert len(ledger.recent("m", "judge", 9)) == 3
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_line_without_end_is_not_read(tmp_path, capsys, monkeypatch, zipped):
+    """Longer than any call: refused where the limit is reached."""
+    monkeypatch.setattr(moving, "MAX_LINE", 1 << 20)
+    path = tmp_path / ("calls.jsonl.gz" if zipped else "calls.jsonl")
+    data = other(1) + line(text="a" * (1 << 20)) + other(2)
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    assert main(["ledger", "import", str(path), "--dir", str(tmp_path)]) == 1
+    assert f"{path}:2: longer than 1 MiB" in capsys.readouterr().err
+    monkeypatch.setattr(moving, "MAX_LINE", 1 << 21)
+    assert main(["ledger", "import", str(path), "--dir", str(tmp_path)]) == 0
+
+
+BOUNDED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+os.execv(sys.executable, [sys.executable, "-m", "botchat", *sys.argv[1:]])
+"""
+
+
+def bomb(path, start, block, n):
+    """A gzip file of ``start`` and ``n`` times ``block``, made without unpacking it here."""
+    packed = gzip.compress(block, 9)
+    with path.open("wb") as file:
+        file.write(gzip.compress(start))
+        for _ in range(n):
+            file.write(packed)
+
+
+@pytest.mark.parametrize(
+    ("block", "n", "said"),
+    [
+        (b" " * 2**24, 300, "2: longer than 64 MiB"),
+        (b"\n" * 2**24, 300, "2: not a call"),
+        (line() * 20_000, 4, "added"),
+    ],
+    ids=["one line", "empty lines", "good lines"],
+)
+def test_a_gzip_bomb_takes_no_memory(tmp_path, block, n, said):
+    """Gigabytes of one line, or ever the same call: read in bounded memory, and said."""
+    path = tmp_path / "calls.jsonl.gz"
+    bomb(path, other(1), block, n)
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED, "ledger", "import", str(path), "--dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert said in done.stdout + done.stderr
+    assert done.returncode == (0 if said == "added" else 1)
+    assert done.stderr.count("\n") == (0 if said == "added" else 1)
+
+
+@pytest.mark.parametrize("name", ["calls.jsonl.gz", "calls.jsonl"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"no gzip at all",
+        gzip.compress(line() * 9)[:-9],
+        gzip.compress(line()) + b"more",
+        b"\x1f\x8b",
+    ],
+    ids=["none", "cut", "more behind it", "two bytes"],
+)
+def test_what_is_no_archive_is_one_line(tmp_path, capsys, name, data):
+    """Not gzip, gzip that is cut or goes on as something else, gzip under another name."""
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert main(["ledger", "import", str(path), "--dir", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert str(path) in error
+    assert error.count("\n") == 1
+    with closing(Ledger(tmp_path / ".botchat" / "ledger.sqlite3")) as ledger:
+        assert stats(ledger) == []
+
+
+def test_a_folder_is_no_archive(tmp_path, capsys):
+    """It says so."""
+    assert main(["ledger", "import", str(tmp_path), "--dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"botchat: cannot read {tmp_path}: ")
+
+
+def test_an_empty_file_adds_nothing(tmp_path, capsys):
+    """It is the export of an empty ledger."""
+    (tmp_path / "calls.jsonl").touch()
+    command = ["ledger", "import", str(tmp_path / "calls.jsonl"), "--json"]
+    assert main([*command, "--dir", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["added"] == 0
