@@ -50,6 +50,18 @@ _TOLD = {name: re.compile(said, re.IGNORECASE) for name, said in _REFUSALS["word
 _PARAMETERS = {name: re.compile(said, re.I) for name, said in _REFUSALS["parameters"].items()}
 """Optional parameter -> how endpoints name it when they refuse it."""
 
+NOT_SENT = (
+    "ClientConnectorError",
+    "ClientConnectorDNSError",
+    "ClientConnectorSSLError",
+    "ClientConnectorCertificateError",
+    "ClientHttpProxyError",
+    "ClientProxyConnectionError",
+    "ConnectionTimeoutError",
+    "InvalidURL",
+)
+"""Kinds of failure before a connection was there, as aiohttp names them."""
+
 Send = Callable[[openai.AsyncOpenAI], Awaitable[httpx2.Response]]
 """Makes one request through the client."""
 
@@ -162,8 +174,10 @@ class OpenAIModel:
             # The transport's text is the kind of failure; the client's own may hold the URL.
             cause = error.__cause__ or error
             kind = str(cause) if isinstance(cause, httpx2.HTTPError) else type(cause).__name__
-            detail = f"connection failed ({kind}); it may have been billed"
-            return Reply("transport", detail=detail, retry_after_s=0.0)
+            reached = kind not in NOT_SENT
+            billed = "; it may have been billed" if reached else "; nothing was sent"
+            detail = f"connection failed ({kind}){billed}"
+            return Reply("transport", detail=detail, retry_after_s=0.0, reached=reached)
         except BodyTooLargeError:
             detail = f"the body is larger than {self._connection.max_body} bytes"
             return Reply("malformed", detail=detail, retry_after_s=0.0)
