@@ -50,10 +50,9 @@ class WireFormat:
     """``(name, settings, connection, quirks)``: one attempt a call; quirks as in `Reply.sent`."""
     token_logprobs: Callable[[str], TokenLogprobs]
     """Finds the log-probabilities in a `Reply.raw`; empty: it has none."""
-    in_batches: Callable[[Any, Ledger, bool, Progress], BatchedModel] | None = None
-    """``(model, ledger, careful, progress)``: puts the calls of ``model`` into batches that the
-    ledger notes; ``careful``: money or tokens are limited, so few calls go with one batch.
-    ``None``: there is no Batch API."""
+    in_batches: Callable[[Any, Ledger, Progress], BatchedModel] | None = None
+    """``(model, ledger, progress)``: puts the calls of ``model`` into batches, which the ledger
+    notes. ``None``: there is no Batch API."""
 
 
 def wire_format(name: str, settings: ModelSettings) -> WireFormat:
