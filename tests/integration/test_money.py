@@ -151,7 +151,7 @@ def test_attempts_that_were_turned_away_cost_nothing(tmp_path, monkeypatch):
         (
             ["judge", "unieval", "--seeds", "small", "--judge", "first"],
             '[panels.first]\nstrategy = "cascade"\ncheap = "alpha"\nstrong = "gamma"\n'
-            'calibration = 0.1\n',
+            "calibration = 0.1\n",
             "gamma",
         ),
     ],
