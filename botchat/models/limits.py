@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from botchat.errors import FatalModelError, LimitReached
+from botchat.errors import LimitReached
 from botchat.interfaces import Reply, Usage
 
 MOST_TOKENS = 1_000_000_000
@@ -178,13 +178,23 @@ class Retry:
         return None if waited_s + wait > self.total_s else wait
 
 
-@dataclass
+@dataclass(eq=False, slots=True)
 class Reservation:
-    """A call's part of the budget while it is out."""
+    """A call's part of a budget, held inside an ``async with`` block; see `Budget.reserve`."""
 
+    budget: Budget
     most: Spent
     taken: Spent | None = None
     """What it took in the end; ``None``: it was not sent."""
+
+    async def __aenter__(self) -> Reservation:
+        """Wait, first come first served, while other calls hold what is missing."""
+        await self.budget.admitted(self.most)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give back what was not taken."""
+        self.budget.settle(self)
 
 
 @dataclass(eq=False)
@@ -210,15 +220,19 @@ class Budget:
         self._n_open, self._open_usd, self._open_tokens = 0, 0.0, 0
         self._waiting: deque[tuple[Spent, asyncio.Future[None]]] = deque()
 
-    @asynccontextmanager
-    async def reserve(self, most: Spent) -> AsyncIterator[Reservation]:
-        """Hold ``most`` inside the block; its `Reservation.taken` is spent afterwards.
+    def reserve(self, most: Spent) -> Reservation:
+        """Hold ``most`` inside a block; its `Reservation.taken` is spent afterwards.
 
-        Waits, first come first served, while other calls hold what is missing.
-
-        Raises:
-            LimitReached: what is left does not do, and no call is out that could give some back.
+        Entering it raises `LimitReached`: what is left does not do, and no call is out that could
+        give some back.
         """
+        return Reservation(self, most)
+
+    async def admitted(self, most: Spent) -> None:
+        """Wait until ``most`` is reserved."""
+        if not self._waiting and not self._reached(most):
+            self._take(most)
+            return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((most, turn))
         self._wake()
@@ -228,13 +242,8 @@ class Budget:
             if turn.cancelled():
                 self._wake()  # those behind it may fit
             elif turn.exception() is None:
-                self._settle(Reservation(most))
+                self.settle(Reservation(self, most))
             raise
-        held = Reservation(most)
-        try:
-            yield held
-        finally:
-            self._settle(held)
 
     @property
     def limited(self) -> bool:
@@ -249,7 +258,8 @@ class Budget:
             return f"--max-tokens {self.max_tokens}"
         return ""
 
-    def _settle(self, held: Reservation) -> None:
+    def settle(self, held: Reservation) -> None:
+        """Spend what a reserved call took, and give back the rest."""
         self._n_open -= 1
         self._open_usd -= held.most.usd or 0.0
         self._open_tokens -= held.most.tokens or 0
@@ -262,6 +272,12 @@ class Budget:
             self.tokens += held.taken.tokens or 0
         self._wake()
 
+    def _take(self, most: Spent) -> None:
+        self.calls += 1
+        self._n_open += 1
+        self._open_usd += most.usd or 0.0
+        self._open_tokens += most.tokens or 0
+
     def _wake(self) -> None:
         """Admit those who have waited longest, as far as the limits do."""
         while self._waiting:
@@ -273,10 +289,7 @@ class Budget:
                 if reached:
                     turn.set_exception(LimitReached(f"stopped at {reached}{self._so_far(most)}"))
                 else:
-                    self.calls += 1
-                    self._n_open += 1
-                    self._open_usd += most.usd or 0.0
-                    self._open_tokens += most.tokens or 0
+                    self._take(most)
                     turn.set_result(None)
             self._waiting.popleft()
 
@@ -306,75 +319,6 @@ class Budget:
             f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; everything "
             f"is stored, and {go_on}"
         )
-
-
-HOPELESS = 8
-"""A model is given up after so many calls if it has answered none in this run."""
-
-
-class Door:
-    """Lets one call of a model out, with all its tries, until the model has answered.
-
-    However many calls wait, a wrong key, an unknown model and a server that is down cost the tries
-    of one. Failures that may be the call's own (it reached the server) let others knock too.
-    """
-
-    def __init__(self, opened: bool) -> None:
-        """``opened``: the model is known to answer; the first failure closes the door."""
-        self.opened = opened
-        self.answered = False
-        """In this run."""
-        self._given_up = 0
-        self._knocking: set[str] = set()
-        self._fatal: FatalModelError | None = None
-        self._moved = asyncio.Event()
-
-    async def enter(self, call: str) -> None:
-        """Wait until ``call`` may be sent. Raises `FatalModelError` as `admits`."""
-        while not self.admits(call):
-            if len(self._knocking) < (HOPELESS - self._given_up if self._given_up else 1):
-                self._knocking.add(call)
-            else:
-                await self._moved.wait()
-
-    def leave(self, call: str) -> None:
-        """The call has ended; another one may knock."""
-        self._knocking.discard(call)
-        self._move()
-
-    def admits(self, call: str) -> bool:
-        """Whether ``call`` may be sent now.
-
-        Raises:
-            FatalModelError: another call has found out that the model cannot answer at all.
-        """
-        if self._fatal is not None:
-            raise FatalModelError(str(self._fatal))
-        return self.opened or call in self._knocking
-
-    def open(self) -> None:
-        """The model has answered."""
-        if not self.answered:
-            self.opened = self.answered = True
-            self._move()
-
-    def failed(self) -> None:
-        """A try has failed."""
-        self.opened = self.answered
-
-    def given_up(self, reached: bool) -> bool:
-        """A call was given up; whether the model is, too. ``reached``: it came to the server."""
-        self._given_up += 1
-        return not self.answered and (not reached or self._given_up >= HOPELESS)
-
-    def close(self, error: FatalModelError) -> None:
-        """Let nobody out any more."""
-        self._fatal = error
-        self._move()
-
-    def _move(self) -> None:
-        self._moved.set()
-        self._moved = asyncio.Event()
 
 
 BURST_S = 1.0

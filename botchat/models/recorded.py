@@ -30,7 +30,6 @@ from botchat.models.limits import (
     OVERLOADED,
     Budget,
     Ceiling,
-    Door,
     Endpoint,
     Prices,
     Retry,
@@ -43,6 +42,9 @@ from botchat.workspace.ledger import Ledger, request_json, request_key
 DRAIN_S = 30.0
 """How long an interrupted run waits for replies that are under way, and may be billed."""
 
+HOPELESS = 8
+"""A model is given up after so many calls if it has answered none in this run."""
+
 ADAPTATIONS = 16
 """Most tries of a call that only learn what the endpoint refuses; further ones are failures."""
 
@@ -51,6 +53,71 @@ KNOWN_CALLS = 10_000
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Names of the longest reply in a model's own parameters (``extra``), which come before ours."""
+
+
+class Door:
+    """Lets one call of a model out, with all its tries, until the model has answered.
+
+    However many calls wait, a wrong key, an unknown model and a server that is down cost the tries
+    of one. Failures that may be the call's own (it reached the server) let others knock too.
+    """
+
+    def __init__(self, opened: bool) -> None:
+        """``opened``: the model is known to answer; the first failure closes the door."""
+        self.opened = opened
+        self.answered = False
+        """In this run."""
+        self._given_up = 0
+        self._knocking: set[str] = set()
+        self._fatal: FatalModelError | None = None
+        self._moved = asyncio.Event()
+
+    async def enter(self, call: str) -> None:
+        """Wait until ``call`` may be sent. Raises `FatalModelError` as `admits`."""
+        while not self.admits(call):
+            if len(self._knocking) < (HOPELESS - self._given_up if self._given_up else 1):
+                self._knocking.add(call)
+            else:
+                await self._moved.wait()
+
+    def leave(self, call: str) -> None:
+        """The call has ended; another one may knock."""
+        self._knocking.discard(call)
+        self._move()
+
+    def admits(self, call: str) -> bool:
+        """Whether ``call`` may be sent now.
+
+        Raises:
+            FatalModelError: another call has found out that the model cannot answer at all.
+        """
+        if self._fatal is not None:
+            raise FatalModelError(str(self._fatal))
+        return self.opened or call in self._knocking
+
+    def open(self) -> None:
+        """The model has answered."""
+        if not self.answered:
+            self.opened = self.answered = True
+            self._move()
+
+    def failed(self) -> None:
+        """A try has failed."""
+        self.opened = self.answered
+
+    def given_up(self, reached: bool) -> bool:
+        """A call was given up; whether the model is, too. ``reached``: it came to the server."""
+        self._given_up += 1
+        return not self.answered and (not reached or self._given_up >= HOPELESS)
+
+    def close(self, error: FatalModelError) -> None:
+        """Let nobody out any more."""
+        self._fatal = error
+        self._move()
+
+    def _move(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
 
 
 @dataclass(eq=False)
@@ -196,12 +263,14 @@ class RecordedModel:
         """One attempt, once there is room for it, and what it cost; ``None``: the door closed."""
         if self._ending:
             raise asyncio.CancelledError
-        self.check_limits(decoding.max_tokens)
         cap = self._cap(decoding.max_tokens)
+        most = self._ceiling.of(len(request), cap)
+        if self._budget.unlimited(most):
+            self.check_limits(decoding.max_tokens)
         # Four bytes a token; the endpoint's own count corrects it afterwards.
         tokens = len(request) / 4
         async with (
-            self._budget.reserve(self._ceiling.of(len(request), cap)) as held,
+            self._budget.reserve(most) as held,
             self.endpoint.slot(tokens) if self.endpoint else nullcontext(),
         ):
             if not self._door.admits(key):
@@ -216,10 +285,10 @@ class RecordedModel:
                 raise
             finally:
                 self._out.discard(key)
-            reply = replace(reply, key=key, usage=plausible(reply.usage))
-            reply = replace(reply, cost_usd=self._prices.bill(reply))
-            self._ceiling.learn(len(request), cap, reply.usage, reply.cost_usd)
-            held.taken = self._taken(held.most, reply)
+            usage, usd = plausible(reply.usage), self._prices.bill(reply)
+            reply = replace(reply, key=key, usage=usage, cost_usd=usd)
+            self._ceiling.learn(len(request), cap, usage, usd)
+            held.taken = self._taken(most, reply)
         if self.endpoint:
             self.endpoint.learn(reply, tokens)
         return reply
@@ -309,4 +378,4 @@ def spoken(reply: Reply) -> Reply:
     text = without_thoughts(reply.text)
     if not text:
         return replace(reply, text="", outcome="empty", detail="nothing but thoughts")
-    return replace(reply, text=text)
+    return reply if text == reply.text else replace(reply, text=text)

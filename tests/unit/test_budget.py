@@ -13,7 +13,6 @@ from botchat.errors import ConfigError, FatalModelError, LimitReached
 from botchat.interfaces import Decoding, Message, Reply, Usage
 from botchat.models.limits import (
     FREE,
-    HOPELESS,
     MOST_TOKENS,
     Budget,
     Ceiling,
@@ -23,7 +22,7 @@ from botchat.models.limits import (
     Spent,
     plausible,
 )
-from botchat.models.recorded import ADAPTATIONS, RecordedModel
+from botchat.models.recorded import ADAPTATIONS, HOPELESS, RecordedModel
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import Limits
 from botchat.workspace.ledger import Ledger
