@@ -82,8 +82,9 @@ class Door:
 
     def leave(self, call: str) -> None:
         """The call has ended; another one may knock."""
-        self._knocking.discard(call)
-        self._move()
+        if call in self._knocking:
+            self._knocking.discard(call)
+            self._move()
 
     def admits(self, call: str) -> bool:
         """Whether ``call`` may be sent now.
