@@ -7,7 +7,10 @@ a `botchat.interfaces.Reply` and is recorded.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from botchat.interfaces import Reply
 
 
 class BotChatError(Exception):
@@ -33,10 +36,13 @@ class LockedError(BotChatError):
 
 
 class FatalModelError(BotChatError):
-    """A model that no retry can make answer: wrong key, no quota, unknown model."""
+    """A model that no retry can make answer: wrong key, no quota, unknown model.
 
-    def __init__(self, message: str, reply: Any = None) -> None:
-        """``reply``: the `botchat.interfaces.Reply` that says so, if there was one."""
+    ``reply``: the endpoint's answer that says so, for the ledger; ``None``: nothing was sent.
+    """
+
+    def __init__(self, message: str, reply: Reply | None = None) -> None:
+        """``message`` as for every error; ``reply`` as above."""
         super().__init__(message)
         self.reply = reply
 

@@ -104,6 +104,9 @@ class Reply:
     """HTTP status, if there was one."""
     adapted: bool = False
     """The endpoint refused a layout or a parameter; the next attempt leaves it out."""
+    reached: bool = True
+    """Whether the request may have come to the endpoint. False (connection refused, name not found,
+    left out of its batch): it was certainly not billed."""
     key: str = ""
     """Ledger key; empty until recorded."""
     tokens: TokenLogprobs = ()
@@ -150,8 +153,9 @@ class ChatModel(Protocol):
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer ``messages`` (system first, then alternating roles, the last one ``user``).
 
-        One attempt; `botchat.models.recorded` tries again. Raises only `FatalModelError` and
-        `LimitReached`; every other failure is an outcome.
+        One attempt; `botchat.models.recorded` tries again. Raises only `FatalModelError`,
+        `LimitReached` and, where a limit could not be kept, `ConfigError` before anything is sent;
+        every other failure is an outcome.
         """
 
 

@@ -61,6 +61,12 @@ def spent(meter: Meter) -> Row:
         "replayed": meter.replayed,
         "tokens": meter.tokens,
         "cost_usd": None if meter.unpriced else meter.cost_usd,
+        "estimated": {
+            "calls": meter.estimates.total(),
+            "cost_usd": meter.estimated_usd,
+            "tokens": meter.estimated_tokens,
+            "why": dict(meter.estimates),
+        },
     }
 
 
@@ -148,8 +154,15 @@ def spent_line(meter: Meter) -> str:
         parts.append(f"{meter.replayed} from the ledger")
     if meter.tokens:
         parts.append(f"{meter.tokens:,} tokens")
-        unpriced = f" + {meter.unpriced} calls of unknown price" if meter.unpriced else ""
+        unpriced = f" + {meter.unpriced} calls of unknown cost" if meter.unpriced else ""
         parts.append(f"${meter.cost_usd:.4f}{unpriced}")
+    if meter.estimates:
+        why = ", ".join(f"{n}x {reason}" for reason, n in meter.estimates.most_common())
+        counted = f"${meter.estimated_usd:.4f} and " if meter.estimated_usd else ""
+        parts.append(
+            f"{meter.estimates.total()} calls are estimates, counted at "
+            f"{counted}{meter.estimated_tokens:,} tokens ({why})"
+        )
     return ", ".join(parts)
 
 

@@ -8,12 +8,33 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from botchat.errors import LimitReached
 from botchat.interfaces import Reply, Usage
+
+MOST_TOKENS = 1_000_000_000
+"""A call with more was miscounted."""
+
+ORDINARY_TIERS = ("", "default", "standard", "auto")
+"""Names of the service tier that configured prices are for."""
+
+
+def plausible(usage: Usage) -> Usage:
+    """``usage`` without what cannot be: a count is unknown then, and parts fit into the prompt."""
+
+    def count(n: Any) -> int | None:
+        return n if type(n) is int and 0 <= n <= MOST_TOKENS else None
+
+    prompt, cached = count(usage.prompt_tokens), count(usage.cached_tokens)
+    written = count(usage.cache_write_tokens)
+    if prompt is not None:
+        cached = cached and min(cached, prompt)
+        written = written and min(written, prompt - (cached or 0))
+    return Usage(prompt, count(usage.completion_tokens), cached, written)
 
 
 @dataclass(frozen=True)
@@ -23,27 +44,116 @@ class Prices:
     input: float | None = None
     output: float | None = None
     cached: float | None = None
+    """Read from the provider's cache; ``None``: as input."""
+    cache_write: float | None = None
+    """Written to the provider's cache; ``None``: as input."""
+    tiers: Mapping[str, float] = field(default_factory=dict)
+    """Service tier -> its prices / those above."""
 
     @property
     def known(self) -> bool:
         """Whether a call's cost can be computed."""
         return self.input is not None and self.output is not None
 
-    def cost(self, usage: Usage) -> float | None:
-        """USD of one call, or ``None`` where a price or a count is unknown."""
-        if self.input == 0 and self.output == 0:
+    @property
+    def free(self) -> bool:
+        """Whether every call costs nothing."""
+        return self.input == 0 and self.output == 0
+
+    def cost(self, usage: Usage, tier: str = "") -> float | None:
+        """USD of one call, or ``None`` where a price, a count or the tier is unknown."""
+        if self.free:
             return 0.0
+        usage = plausible(usage)
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
-        if self.input is None or self.output is None or prompt is None or completion is None:
+        factor = self.tiers.get(tier, 1.0 if tier.lower() in ORDINARY_TIERS else None)
+        if self.input is None or self.output is None or factor is None:
             return None
-        cached = usage.cached_tokens or 0
-        cached_price = self.input if self.cached is None else self.cached
-        fresh = prompt - cached
-        return (fresh * self.input + cached * cached_price + completion * self.output) / 1e6
+        if prompt is None or completion is None:
+            return None
+        usd = completion * self.output
+        for part, price in (
+            (usage.cached_tokens or 0, self.cached),
+            (usage.cache_write_tokens or 0, self.cache_write),
+        ):
+            usd += part * (self.input if price is None else price)
+            prompt -= part
+        return factor * (usd + prompt * self.input) / 1e6
+
+    def bill(self, reply: Reply) -> float | None:
+        """USD that a call cost: what the provider says, else what its counts come to."""
+        said = reply.billed_usd
+        if said is not None and math.isfinite(said) and said >= 0:
+            return said
+        return self.cost(reply.usage, reply.tier)
+
+    def most(self, prompt: int, completion: int) -> float | None:
+        """USD of so many tokens at most, whatever is cached and whichever known tier answers."""
+        if self.input is None or self.output is None:
+            return None
+        dearest = max(self.input, self.cached or 0.0, self.cache_write or 0.0)
+        factor = max([1.0, *self.tiers.values()])
+        return factor * (prompt * dearest + completion * self.output) / 1e6
+
+    def times(self, factor: float, tier: str) -> Prices:
+        """Prices where ``tier`` answers, whose own factor, if there is one, counts instead."""
+        factor = self.tiers.get(tier, factor)
+
+        def times(price: float | None) -> float | None:
+            return None if price is None else price * factor
+
+        return Prices(
+            times(self.input),
+            times(self.output),
+            times(self.cached),
+            times(self.cache_write),
+            {**self.tiers, tier: 1.0},
+        )
 
 
 FREE = Prices(0.0, 0.0)
 """Of what runs on this machine."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a call took, or may take; ``None``: unknown."""
+
+    usd: float | None = 0.0
+    tokens: int | None = 0
+
+
+@dataclass
+class Ceiling:
+    """The most that one call of a model takes, as far as it can be known before it is sent.
+
+    A tokenizer that works on bytes makes no more tokens of a text than the text has bytes, and the
+    canonical request is longer than the prompt. What a provider adds all the same, to prompt, reply
+    or bill, is learnt: the largest overruns so far are part of the next estimates.
+    """
+
+    prices: Prices
+    _prompt: int = 0
+    _completion: int = 0
+    _usd: float = 0.0
+
+    def of(self, n_bytes: int, cap: int | None) -> Spent:
+        """For a request of ``n_bytes`` whose reply has at most ``cap`` tokens (``None``: any)."""
+        if cap is None:
+            return Spent(0.0 if self.prices.free else None, None)
+        prompt, completion = n_bytes + self._prompt, cap + self._completion
+        usd = self.prices.most(prompt, completion)
+        return Spent(None if usd is None else usd + self._usd, prompt + completion)
+
+    def learn(self, n_bytes: int, cap: int | None, usage: Usage, usd: float | None) -> None:
+        """Take in what such a call was billed."""
+        if cap is None:
+            return
+        self._prompt = max(self._prompt, (usage.prompt_tokens or 0) - n_bytes)
+        self._completion = max(self._completion, (usage.completion_tokens or 0) - cap)
+        most = self.prices.most(n_bytes + self._prompt, cap + self._completion)
+        if usd is not None and most is not None:
+            self._usd = max(self._usd, usd - most)
 
 
 @dataclass(frozen=True)
@@ -68,44 +178,147 @@ class Retry:
         return None if waited_s + wait > self.total_s else wait
 
 
-@dataclass
+@dataclass(eq=False, slots=True)
+class Reservation:
+    """A call's part of a budget, held inside an ``async with`` block; see `Budget.reserve`."""
+
+    budget: Budget
+    most: Spent
+    taken: Spent | None = None
+    """What it took in the end; ``None``: it was not sent."""
+
+    async def __aenter__(self) -> Reservation:
+        """Wait, first come first served, while other calls hold what is missing."""
+        await self.budget.admitted(self.most)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give back what was not taken."""
+        self.budget.settle(self)
+
+
+@dataclass(eq=False)
 class Budget:
-    """What one run may still spend, checked before every call; ``None``: no limit."""
+    """What one run may still spend; ``None``: no limit.
+
+    Every call reserves the most that it may take before it is sent, and is settled when its reply
+    is there. So spent and reserved together never exceed a limit, except by what a call takes
+    beyond its reservation.
+    """
 
     max_usd: float | None = None
     max_calls: int | None = None
+    """Counts every try."""
     max_tokens: int | None = None
     usd: float = 0.0
+    """Settled; ``calls`` and ``tokens`` likewise, but ``calls`` counts those that are out too."""
     calls: int = 0
     tokens: int = 0
 
-    def admit(self, model: str, priced: bool) -> None:
-        """Count one call about to be sent.
+    def __post_init__(self) -> None:
+        """Nothing is reserved yet."""
+        self._n_open, self._open_usd, self._open_tokens = 0, 0.0, 0
+        self._waiting: deque[tuple[Spent, asyncio.Future[None]]] = deque()
 
-        Raises:
-            LimitReached: a limit is used up, or money is limited and the price is unknown.
+    def reserve(self, most: Spent) -> Reservation:
+        """Hold ``most`` inside a block; its `Reservation.taken` is spent afterwards.
+
+        Entering it raises `LimitReached`: what is left does not do, and no call is out that could
+        give some back.
         """
-        resume = (
-            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; everything "
-            "is stored, and the same command goes on from here (limits count for each run)"
-        )
-        if self.max_usd is not None and not priced:
-            raise LimitReached(
-                f"--max-usd {self.max_usd:g} cannot be kept: the price of {model} is unknown; "
-                "set price_input and price_output in botchat.toml"
-            )
-        if self.max_usd is not None and self.usd >= self.max_usd:
-            raise LimitReached(f"stopped at --max-usd {self.max_usd:g}: {resume}")
-        if self.max_calls is not None and self.calls >= self.max_calls:
-            raise LimitReached(f"stopped at --max-calls {self.max_calls}: {resume}")
-        if self.max_tokens is not None and self.tokens >= self.max_tokens:
-            raise LimitReached(f"stopped at --max-tokens {self.max_tokens}: {resume}")
-        self.calls += 1
+        return Reservation(self, most)
 
-    def spend(self, reply: Reply) -> None:
-        """Count what one reply cost."""
-        self.usd += reply.cost_usd or 0.0
-        self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+    async def admitted(self, most: Spent) -> None:
+        """Wait until ``most`` is reserved."""
+        if not self._waiting and not self._reached(most):
+            self._take(most)
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((most, turn))
+        self._wake()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._wake()  # those behind it may fit
+            elif turn.exception() is None:
+                self.settle(Reservation(self, most))
+            raise
+
+    @property
+    def limited(self) -> bool:
+        """Whether money or tokens are."""
+        return self.max_usd is not None or self.max_tokens is not None
+
+    def unlimited(self, most: Spent) -> str:
+        """The flag of a limit that cannot be kept because ``most`` does not say; else empty."""
+        if self.max_usd is not None and most.usd is None:
+            return f"--max-usd {self.max_usd:g}"
+        if self.max_tokens is not None and most.tokens is None:
+            return f"--max-tokens {self.max_tokens}"
+        return ""
+
+    def settle(self, held: Reservation) -> None:
+        """Spend what a reserved call took, and give back the rest."""
+        self._n_open -= 1
+        self._open_usd -= held.most.usd or 0.0
+        self._open_tokens -= held.most.tokens or 0
+        if not self._n_open:
+            self._open_usd = 0.0  # no rounding is left over
+        if held.taken is None:
+            self.calls -= 1
+        else:
+            self.usd += held.taken.usd or 0.0
+            self.tokens += held.taken.tokens or 0
+        self._wake()
+
+    def _take(self, most: Spent) -> None:
+        self.calls += 1
+        self._n_open += 1
+        self._open_usd += most.usd or 0.0
+        self._open_tokens += most.tokens or 0
+
+    def _wake(self) -> None:
+        """Admit those who have waited longest, as far as the limits do."""
+        while self._waiting:
+            most, turn = self._waiting[0]
+            if not turn.done():
+                reached = self._reached(most)
+                if reached and self._n_open and not reached.startswith("--max-calls"):
+                    return
+                if reached:
+                    turn.set_exception(LimitReached(f"stopped at {reached}{self._so_far(most)}"))
+                else:
+                    self._take(most)
+                    turn.set_result(None)
+            self._waiting.popleft()
+
+    def _reached(self, most: Spent) -> str:
+        """The limit that leaves no room for ``most``, in words; empty: there is room."""
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            return f"--max-calls {self.max_calls}: "
+        usd, tokens = most.usd or 0.0, most.tokens or 0
+        if self.max_usd is not None and self.usd + self._open_usd + usd > self.max_usd:
+            return f"--max-usd {self.max_usd:g}: the next call may cost up to ${usd:.4g}; "
+        if self.max_tokens is not None and (
+            self.tokens + self._open_tokens + tokens > self.max_tokens
+        ):
+            return f"--max-tokens {self.max_tokens}: the next call may take up to {tokens} tokens; "
+        return ""
+
+    def _so_far(self, most: Spent) -> str:
+        never = (self.max_usd is not None and (most.usd or 0.0) > self.max_usd) or (
+            self.max_tokens is not None and (most.tokens or 0) > self.max_tokens
+        )
+        go_on = (
+            "a higher limit or a smaller max_tokens in botchat.toml goes on from here"
+            if never
+            else "the same command goes on from here (limits count for each run)"
+        )
+        return (
+            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; everything "
+            f"is stored, and {go_on}"
+        )
 
 
 BURST_S = 1.0

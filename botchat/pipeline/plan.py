@@ -113,7 +113,7 @@ class PlanningSession(Session):
         self.level = level
         self._count = count
 
-    def _model(self, resolved: ModelName, stage: str) -> ChatModel:
+    def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
         model, _, prices, _ = self._unrecorded(resolved)
         place = (stage, model.name)
         if place not in self.planned:

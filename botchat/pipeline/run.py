@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import Reply
+from botchat.models.limits import Spent
 from botchat.parallel import together
 
 T = TypeVar("T")
@@ -33,6 +34,11 @@ class Meter:
     unpriced: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     """Why calls were given up -> how many."""
+    estimates: Counter[str] = field(default_factory=Counter)
+    """Why the cost of a try is an estimate -> how many."""
+    estimated_usd: float = 0.0
+    """What these were counted at by the limits, beside ``cost_usd``; likewise the tokens."""
+    estimated_tokens: int = 0
     batches: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Batches that are waited for: id -> requests done, requests in all."""
     notes: dict[str, str] = field(default_factory=dict)
@@ -65,6 +71,12 @@ class Meter:
             self.unpriced += 1
         else:
             self.cost_usd += reply.cost_usd
+
+    def estimate(self, counted: Spent, why: str) -> None:
+        """Count one try whose cost the endpoint did not say."""
+        self.estimates[why] += 1
+        self.estimated_usd += counted.usd or 0.0
+        self.estimated_tokens += counted.tokens or 0
 
 
 @dataclass

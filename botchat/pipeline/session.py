@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -67,10 +68,10 @@ class Limits:
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse limits of 0 and below, and NaN."""
+        """Refuse limits of 0 and below, NaN and infinity."""
         for name in ("max_usd", "max_calls", "max_tokens"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not 0 < value < math.inf:
                 flag = f"--{name.replace('_', '-')}"
                 raise ConfigError(f"{flag} {value}: give a number above 0, or leave it out")
 
@@ -103,14 +104,13 @@ class Session:
         """Use `in_session`."""
         limits = spending.limits
         self.meter = meter
-        self._limits = limits
         self._batch = spending.batch
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self._ledger = ledger
         self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         self._servers: dict[tuple[object, ...], tuple[Connection, Endpoint]] = {}
-        self._recorded: list[RecordedModel] = []
+        self._recorded: dict[tuple[str, str], RecordedModel] = {}
         self._batched: dict[str, BatchedModel] = {}
 
     def speaker(self, name: str) -> Speaker:
@@ -122,7 +122,7 @@ class Session:
             )
         of = resolved.settings
         decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
-        return Speaker(self._model(resolved, "generate"), decoding)
+        return Speaker(self._model(resolved, "generate", decoding.max_tokens), decoding)
 
     def judge(self, asked: JudgeName) -> Judge:
         """The judge of that name; `ConfigError` if it cannot be used or be asked like this."""
@@ -141,10 +141,11 @@ class Session:
                     f"--samples is for single judges and {name!r} is a panel; leave it out, or set "
                     "samples in a [panels] entry with the strategy ensemble"
                 )
+            longest: int | None = getattr(panel, "max_tokens", None)
             return build_panel(
                 name,
                 panel,
-                self._judge_model,
+                lambda model: self._judge_model(model, longest),
                 asked.model,
                 judge_of=lambda other: self.judge(JudgeName(other)),
             )
@@ -179,7 +180,10 @@ class Session:
                 )
             settings = call_matched(panel, asked.model)
             named = f"{found[0].name}{CALL_MATCHED}"
-            found.append(build_panel(named, settings, self._judge_model, None))
+            longest: int | None = getattr(settings, "max_tokens", None)
+            found.append(
+                build_panel(named, settings, lambda model: self._judge_model(model, longest), None)
+            )
         return found
 
     def _single(self, name: str, samples: int) -> Judge:
@@ -187,11 +191,12 @@ class Session:
         from botchat.judges.single import SingleJudge
 
         entry = self._config.judges.get(name)
-        asked = self._judge_model(entry.model if entry else name)
-        shown = name if entry else asked.name
+        named = entry is not None
         entry = entry or config.JudgeSettings(
             model=name, temperature=0.0 if samples == 1 else TEMPERATURE
         )
+        asked = self._judge_model(entry.model, entry.max_tokens)
+        shown = name if named else asked.name
         if samples > 1 and entry.temperature == 0:
             raise ConfigError(
                 f"--samples {samples}: {name} is asked at temperature 0, where all answers are the "
@@ -211,26 +216,37 @@ class Session:
     def _panel(self, name: str) -> PanelSettings | None:
         return self._config.panels.get(name) or PRESETS.get(name)
 
-    def _judge_model(self, name: str) -> ChatModel:
+    def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
-        return self._model(resolved, "judge")
+        return self._model(resolved, "judge", max_tokens)
 
     async def close(self) -> None:
         """Store every call in flight, not batches; then close every connection."""
         for batched in self._batched.values():
             await batched.stop()
-        await asyncio.gather(*(model.drain() for model in self._recorded))
+        await asyncio.gather(*(model.drain() for model in self._recorded.values()))
         for connection, _ in self._servers.values():
             await connection.close()
 
     @property
     def under_way(self) -> int:
         """Calls that are out."""
-        return sum(model.under_way for model in self._recorded)
+        return sum(model.under_way for model in self._recorded.values())
 
-    def _model(self, resolved: config.ModelName, stage: str) -> ChatModel:
+    def _model(self, resolved: config.ModelName, stage: str, max_tokens: int | None) -> ChatModel:
+        """The model, one for all who ask it; ``max_tokens``: of the replies to be asked for.
+
+        Raises `ConfigError`: a limit could not be kept.
+        """
+        place = (resolved.name, stage)
+        if place not in self._recorded:
+            self._recorded[place] = self._new(resolved, stage)
+        self._recorded[place].check_limits(max_tokens)
+        return self._recorded[place]
+
+    def _new(self, resolved: config.ModelName, stage: str) -> RecordedModel:
         model, endpoint, prices, budget = self._unrecorded(resolved)
         wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
         retry = None
@@ -242,13 +258,12 @@ class Session:
                 raise ConfigError(_NO_BATCH.format(model.name))
             # One for all who ask the model in this run.
             if model.name not in self._batched:
-                careful = self._limits.max_usd is not None or self._limits.max_tokens is not None
-                batched = BatchModel(model, self._ledger, careful, self.meter.batches)
+                batched = BatchModel(model, self._ledger, self.meter.batches)
                 self._batched[model.name] = batched
             # What waits for a batch takes no place in flight.
             model, endpoint, retry = self._batched[model.name], None, ROUNDS
             prices = discounted(prices)
-        recorded = RecordedModel(
+        return RecordedModel(
             model,
             self._ledger,
             stage=stage,
@@ -257,21 +272,20 @@ class Session:
             budget=budget,
             retry=retry,
             on_reply=self.meter.count,
+            on_estimate=self.meter.estimate,
             token_logprobs=wire.token_logprobs if wire else None,
         )
-        self._recorded.append(recorded)
-        return recorded
 
     def _unrecorded(
         self, resolved: config.ModelName
-    ) -> tuple[ChatModel, Endpoint | None, Prices, Budget]:
+    ) -> tuple[ChatModel, Endpoint | None, Prices, Budget | None]:
         if resolved.kind == "bot":
             # Bots are free: limits on money, calls and tokens are about endpoints.
-            return baseline(resolved.target, self._humans), None, FREE, Budget()
+            return baseline(resolved.target, self._humans), None, FREE, None
         if resolved.settings is None:  # local weights: people have been turned away already
             from botchat.models.local.model import local_model
 
-            return local_model(resolved.name, resolved.target), None, FREE, Budget()
+            return local_model(resolved.name, resolved.target), None, FREE, None
         from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
         from botchat.models.endpoint.connection import Connection
         from botchat.models.endpoint.model import EndpointModel
@@ -302,7 +316,13 @@ class Session:
         connection, endpoint = self._servers[place]
         model = EndpointModel(resolved.name, settings, wire, connection)
         model.quirks = self._ledger.quirks(model.identity)
-        prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
+        prices = Prices(
+            settings.price_input,
+            settings.price_output,
+            settings.price_cached,
+            settings.price_cache_write,
+            settings.price_tiers,
+        )
         return model, endpoint, prices, self._budget
 
 

@@ -498,18 +498,22 @@ def test_a_limit_of_calls_holds_exactly(tmp_path, capsys):
         check(server, folder, files)
 
 
-def test_a_limit_of_money_is_exceeded_by_one_careful_batch_at_most(tmp_path, monkeypatch, capsys):
-    """What a batch costs is known afterwards, so with a limit few calls are in flight."""
-    monkeypatch.setattr(batch, "CAREFUL_REQUESTS", 2)
+def test_no_batch_may_cost_more_than_the_limit_leaves(tmp_path, capsys):
+    """What all its calls may cost at most is reserved before a batch is sent."""
     with BatchServer() as server:
-        folder = workspace(tmp_path / "w", server, N_SEEDS, price_input=1.0, price_output=1.0)
-        assert run(folder, "--batch", "--max-usd", "0.00001") == 3
-        assert "--max-usd 1e-05" in capsys.readouterr().err
-        assert len(server.lines) == 2
-        assert run(folder, "--batch", "--max-tokens", "1") == 3
-        assert len(server.lines) == 4
-        assert run(folder, "--batch") == 0
-        assert len(server.lines) == N_CALLS
+        files = expected(server, tmp_path)
+        prices = {"price_input": 1.0, "price_output": 1.0}
+        folder = workspace(tmp_path / "w", server, N_SEEDS, **prices)
+        for flags in (["--max-usd", "0.00001"], ["--max-tokens", "1"]):
+            assert run(folder, "--batch", *flags) == 3
+            error = capsys.readouterr().err
+            assert "the next call may" in error
+            assert "a higher limit or a smaller max_tokens" in error
+        assert len(server.lines) == 0
+        # A call may take 2,048 tokens and the bytes of its request, at half the price: two fit.
+        assert run(folder, "--batch", "--max-usd", "0.0038") == 0
+        assert max(len(job.requests) for job in server.jobs) == 2
+        check(server, folder, files)
 
 
 def test_notes_do_not_pile_up(tmp_path):

@@ -62,8 +62,9 @@ def test_a_second_interrupt_does_not_wait_for_replies(tmp_path, kind):
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server)
         gate = server.hold()
+        gate.release(1)  # the first call of a model goes alone
         process = start(folder, next(commands()))
-        server.wait_for(IN_FLIGHT)
+        server.wait_for(1 + IN_FLIGHT)
         while process.poll() is None:
             process.send_signal(kind)
             try:
@@ -72,7 +73,7 @@ def test_a_second_interrupt_does_not_wait_for_replies(tmp_path, kind):
                 continue
         process.communicate()
         assert process.returncode in (130, -signal.SIGINT)
-        assert not any(call.answered for call in server.calls)
+        assert sum(call.answered for call in server.calls) == 1
         gate.open()
         server.wait_idle()
         assert main([*next(commands()), "--dir", str(folder)]) == 0

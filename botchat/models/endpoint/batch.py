@@ -16,7 +16,7 @@ import asyncio
 import secrets
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -42,9 +42,6 @@ MAX_REQUESTS = 50_000
 MAX_BYTES = 200_000_000
 """Limits of one file, as OpenAI documents them."""
 
-CAREFUL_REQUESTS = 1_000
-"""Calls in flight if money or tokens are limited: their cost is known only afterwards."""
-
 ROUNDS = Retry(attempts=3, first_s=0.0)
 """A request goes with at most three batches in a run."""
 
@@ -64,14 +61,12 @@ MAX_REFUSALS = 8
 class BatchModel:
     """One model of one endpoint through its Batch API, as a `botchat.interfaces.ChatModel`."""
 
-    def __init__(
-        self, model: EndpointModel, ledger: Ledger, careful: bool, under_way: Progress
-    ) -> None:
-        """``careful``: money or tokens are limited, so few calls go with one batch."""
+    def __init__(self, model: EndpointModel, ledger: Ledger, under_way: Progress) -> None:
+        """``under_way``: where its batches are shown."""
         self.name = model.name
         self.identity = model.identity
         self.context_window = model.context_window
-        self.parallel = CAREFUL_REQUESTS if careful else MAX_REQUESTS
+        self.parallel = MAX_REQUESTS
         self._model = model
         self._endpoint = BatchEndpoint(model)
         self._ledger = ledger
@@ -239,7 +234,7 @@ class BatchModel:
             why = f"batch {batch.id} {batch.status} without an answer"
             if line is not None and line.error is not None:
                 why = self._model.clean(f"{why}: {line.error}")[:500]
-            return Reply("transport", detail=why, retry_after_s=0.0, sent=sent)
+            return Reply("transport", detail=why, retry_after_s=0.0, sent=sent, reached=False)
         content = bytes(line.response.body)
         response = httpx2.Response(line.response.status_code, content=content)
         try:
@@ -272,7 +267,7 @@ class BatchModel:
 
 def discounted(prices: Prices) -> Prices:
     """Prices of tokens in a batch."""
-    return Prices(*(price and price * PRICE_FACTOR for price in astuple(prices)))
+    return prices.times(PRICE_FACTOR, "batch")
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,12 +113,10 @@ class Connection:
             # The transport's text is the kind of failure; the client's own may hold the URL.
             cause = error.__cause__ or error
             kind = str(cause) if isinstance(cause, httpx2.HTTPError) else type(cause).__name__
-            detail = (
-                f"no connection ({kind}); nothing was sent"
-                if isinstance(cause, httpx2.ConnectError)
-                else f"connection failed ({kind}); it may have been billed"
-            )
-            return Reply("transport", detail=detail, retry_after_s=0.0)
+            reached = not isinstance(cause, httpx2.ConnectError)
+            billed = "it may have been billed" if reached else "nothing was sent"
+            detail = f"connection failed ({kind}); {billed}"
+            return Reply("transport", detail=detail, retry_after_s=0.0, reached=reached)
         except BodyTooLargeError:
             detail = f"the body is larger than {self.max_body} bytes"
             return Reply("malformed", detail=detail, retry_after_s=0.0)

@@ -26,6 +26,15 @@ _SENT = ("content-type", "accept", "user-agent")
 _SENT_TO_OPENAI = ("openai-organization", "openai-project")
 
 
+_NOT_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+)
+"""Failures before there was a connection."""
+
+
 class BodyTooLargeError(Exception):
     """A body is larger than the limit."""
 
@@ -74,8 +83,9 @@ class Transport(httpx2.AsyncBaseTransport):
                 proxy=self._proxy,
             ) as reply:
                 body = await self._read(reply)
-        except aiohttp.ClientConnectorError as error:
-            raise httpx2.ConnectError(type(error.os_error).__name__) from None
+        except _NOT_SENT as error:
+            cause = getattr(error, "os_error", error)
+            raise httpx2.ConnectError(type(cause).__name__) from None
         except (aiohttp.ClientError, zlib.error, ValueError, OSError) as error:
             raise httpx2.TransportError(type(error).__name__) from None
         headers: Sequence[tuple[bytes, bytes]] = [

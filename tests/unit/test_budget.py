@@ -1,0 +1,734 @@
+"""Money: limits that hold whatever endpoints say, prices, and the door at which one call knocks."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botchat.errors import ConfigError, FatalModelError, LimitReached
+from botchat.interfaces import Decoding, Message, Reply, Usage
+from botchat.models.limits import (
+    FREE,
+    MOST_TOKENS,
+    Budget,
+    Ceiling,
+    Endpoint,
+    Prices,
+    Retry,
+    Spent,
+    plausible,
+)
+from botchat.models.recorded import ADAPTATIONS, HOPELESS, RecordedModel
+from botchat.pipeline.run import Meter
+from botchat.pipeline.session import Limits
+from botchat.workspace.ledger import Ledger
+
+QUIET = 50
+"""Passes of the event loop in which whatever can go on has gone on."""
+
+
+class Held:
+    """A model whose calls wait until a test lets one of them go."""
+
+    name = "m"
+    context_window = None
+    parallel = 64
+
+    def __init__(self, replies=(), *, identity=None):
+        """``replies``: what the calls get in the order in which they are sent; the last for all."""
+        self.identity = identity or {"model": "m"}
+        self.replies = list(replies) or [Reply("ok", "fine", usage=Usage(1, 1))]
+        self.waiting = []
+        self.sent = 0
+        self.most_out = 0
+
+    async def chat(self, messages, decoding):
+        """The next reply, once it is let go."""
+        reply = self.replies[min(self.sent, len(self.replies) - 1)]
+        self.sent += 1
+        place = asyncio.get_running_loop().create_future()
+        self.waiting.append(place)
+        self.most_out = max(self.most_out, len(self.waiting))
+        try:
+            await place
+        finally:
+            if place in self.waiting:
+                self.waiting.remove(place)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def let_go(self, n=0):
+        """Answer the ``n``-th of the calls that are out."""
+        self.waiting.pop(n).set_result(None)
+
+
+def recorded(model, budget=None, prices=None, **options):
+    """The model as a run has it, with a ledger in memory."""
+    options = {"endpoint": Endpoint(64, 64), "retry": Retry(attempts=3, first_s=0.0)} | options
+    ledger = options.pop("ledger", None) or Ledger(None)
+    return RecordedModel(model, ledger, stage="t", prices=prices, budget=budget, **options)
+
+
+def asking(model, n, max_tokens=10):
+    """``n`` different requests as tasks."""
+    return [
+        asyncio.ensure_future(
+            model.chat([Message(role="user", content=f"{i}")], Decoding(0.0, max_tokens))
+        )
+        for i in range(n)
+    ]
+
+
+async def quiet():
+    """Let everything go on that can."""
+    for _ in range(QUIET):
+        await asyncio.sleep(0)
+
+
+async def ends(tasks, model, choose=lambda n: 0):
+    """What became of the tasks; fails if they wait and nothing is out."""
+    while True:
+        await quiet()
+        if all(task.done() for task in tasks):
+            return [task.exception() or task.result() for task in tasks]
+        assert model.waiting, "everybody waits and no call is out"
+        model.let_go(choose(len(model.waiting)))
+
+
+# --- the property --------------------------------------------------------------------------------
+
+ABSURD = (None, -1, -(2**70), 0.5, 1e300, math.nan, "12", True, 2**63, 10**30, [3])
+
+price = st.floats(0, 1000)
+KINDS = ("told", "silent", "absurd", "broken", "malformed", "error", "busy", "refused", "adapted")
+
+
+class Billing:
+    """A provider that bills each request something within its cap, and says so or not.
+
+    ``bill``: USD that it has really billed; ``tokens`` likewise.
+    """
+
+    name = "m"
+    context_window = None
+    parallel = 64
+
+    def __init__(self, data, prices, kinds, beyond=0):
+        """``beyond``: tokens that it adds to every prompt."""
+        self.identity = {"model": "m"}
+        self.data, self.prices, self.kinds, self.beyond = data, prices, kinds, beyond
+        self.usd, self.tokens, self.dearest = 0.0, 0, 0.0
+        self.waiting = []
+
+    async def chat(self, messages, decoding):
+        """Wait for the turn that the test gives, bill, and reply in one of the ways."""
+        place = asyncio.get_running_loop().create_future()
+        self.waiting.append(place)
+        await place
+        kind = self.data.draw(st.sampled_from(self.kinds))
+        share = st.floats(0, 1)
+        content = sum(len(m["content"].encode()) for m in messages)
+        prompt = int(content * self.data.draw(share)) + self.beyond
+        completion = int(decoding.max_tokens * self.data.draw(share))
+        cached = int(prompt * self.data.draw(share))
+        written = int((prompt - cached) * self.data.draw(share))
+        if kind in ("error", "busy", "refused", "adapted"):
+            return {
+                "error": Reply("transport", status=400),
+                "busy": Reply("transport", status=429, retry_after_s=0.0),
+                "refused": Reply("transport", reached=False, retry_after_s=0.0),
+                "adapted": Reply("transport", status=400, adapted=True, retry_after_s=0.0),
+            }[kind]
+        p = self.prices
+        usd = sum(
+            n * (p.input if own is None else own)
+            for n, own in (
+                (prompt - cached - written, p.input),
+                (cached, p.cached),
+                (written, p.cache_write),
+                (completion, p.output),
+            )
+        )
+        tier = self.data.draw(st.sampled_from(["", "default", *p.tiers]))
+        self.usd += usd * p.tiers.get(tier, 1.0) / 1e6
+        self.tokens += prompt + completion
+        if kind == "broken":
+            return Reply("transport", retry_after_s=0.0)
+        if kind == "malformed":
+            return Reply("malformed", status=200, retry_after_s=0.0)
+        usage = Usage(prompt, completion, cached, written)
+        if kind == "silent":
+            usage = Usage()
+        if kind == "absurd":
+            usage = Usage(*(self.data.draw(st.sampled_from(ABSURD)) for _ in range(2)))
+        return Reply("ok", "fine", usage=usage, tier=tier, status=200)
+
+    def let_go(self, n):
+        """Answer the ``n``-th of the calls that are out."""
+        self.waiting.pop(n).set_result(None)
+
+
+@st.composite
+def runs(draw):
+    """Prices, limits, concurrency, and how many requests with how long replies."""
+    prices = Prices(
+        draw(price),
+        draw(price),
+        draw(st.none() | price),
+        draw(st.none() | price),
+        draw(st.dictionaries(st.sampled_from(["flex", "priority"]), st.floats(0, 4))),
+    )
+    max_usd = draw(st.none() | st.floats(1e-6, 1.0))
+    max_tokens = draw(st.integers(1, 3000) if max_usd is None else st.none() | st.integers(1, 3000))
+    budget = Budget(max_usd, draw(st.none() | st.integers(1, 30)), max_tokens)
+    return prices, budget, draw(st.integers(1, 16)), draw(st.integers(1, 12))
+
+
+def run_all(data, run, model, texts):
+    """Every request at once, replies in a drawn order; what became of them."""
+    prices, budget, concurrency, _ = run
+
+    async def go():
+        meter = Meter()
+        asked = recorded(
+            model,
+            budget,
+            prices,
+            endpoint=Endpoint(concurrency, concurrency),
+            on_reply=meter.count,
+            on_estimate=meter.estimate,
+        )
+        tasks = [
+            asyncio.ensure_future(
+                asked.chat(
+                    [Message(role="user", content=f"{i} {text}")],
+                    Decoding(0.0, data.draw(st.integers(1, 400))),
+                )
+            )
+            for i, text in enumerate(texts)
+        ]
+        found = await ends(tasks, model, lambda n: data.draw(st.integers(0, n - 1)))
+        assert asked.under_way == 0
+        assert (budget._n_open, budget._open_usd, budget._open_tokens) == (0, 0.0, 0)
+        assert not budget._waiting
+        return found, meter
+
+    return asyncio.run(go())
+
+
+@settings(max_examples=150)
+@given(data=st.data(), run=runs(), texts=st.lists(st.text(max_size=60), min_size=1, max_size=12))
+def test_no_run_spends_more_than_its_limit(data, run, texts):
+    """What a provider really bills within each call's cap, said or unsaid, is never more.
+
+    The bill is the provider's own account of every try, not what the replies say; replies may hide
+    it, tell nonsense, or never come. The run ends, and nobody waits for what nobody has.
+    """
+    prices, budget, *_ = run
+    provider = Billing(data, prices, KINDS)
+    found, meter = run_all(data, run, provider, texts)
+    assert all(isinstance(end, Reply | LimitReached | FatalModelError) for end in found)
+    if budget.max_usd is not None:
+        assert provider.usd <= budget.max_usd * (1 + 1e-9)
+        assert provider.usd <= budget.usd * (1 + 1e-9) + 1e-12
+    if budget.max_tokens is not None:
+        assert provider.tokens <= budget.tokens <= budget.max_tokens
+    if budget.max_calls is not None:
+        assert budget.calls <= budget.max_calls
+    assert provider.tokens <= meter.tokens + meter.estimated_tokens
+
+
+@settings(max_examples=100)
+@given(
+    data=st.data(),
+    run=runs(),
+    texts=st.lists(st.text(max_size=60), min_size=1, max_size=12),
+    beyond=st.integers(1, 5000),
+)
+def test_what_is_billed_beyond_the_cap_exceeds_a_limit_once(data, run, texts, beyond):
+    """A provider that adds so many tokens to each prompt: spent <= limit + one reservation's error.
+
+    The error is what those tokens cost at the dearest price and tier. The first call of a model is
+    out alone, so its bill is part of the reservations of all others.
+    """
+    prices, budget, *_ = run
+    provider = Billing(data, prices, ("told", "busy", "refused", "error"), beyond)
+    run_all(data, run, provider, texts)
+    if budget.max_usd is not None:
+        assert provider.usd <= (budget.max_usd + prices.most(beyond, 0)) * (1 + 1e-9)
+    if budget.max_tokens is not None:
+        assert provider.tokens <= budget.max_tokens + beyond
+
+
+# --- reserve and settle --------------------------------------------------------------------------
+
+
+def test_a_call_waits_for_what_others_hold_and_first_come_is_first_served():
+    """The limit admits two at a time; a smaller call does not overtake; all get their turn."""
+
+    async def run():
+        budget, order = Budget(max_tokens=20), []
+
+        async def call(name, most, taken, until):
+            async with budget.reserve(Spent(0.0, most)) as held:
+                order.append(name)
+                await until
+                held.taken = Spent(0.0, taken)
+
+        gate = asyncio.get_running_loop().create_future()
+        tasks = [
+            asyncio.ensure_future(call(name, most, 1, gate))
+            for name, most in [("a", 8), ("b", 8), ("c", 10), ("d", 2)]
+        ]
+        await quiet()
+        assert order == ["a", "b"]
+        gate.set_result(None)
+        await asyncio.gather(*tasks)
+        return order, budget.tokens
+
+    assert asyncio.run(run()) == (["a", "b", "c", "d"], 4)
+
+
+def test_a_limit_ends_the_run_only_when_nothing_is_out():
+    """What is left does not do, and nobody can give anything back: one line with what and how."""
+
+    async def run():
+        budget = Budget(max_usd=1.0)
+        async with budget.reserve(Spent(0.6, 5)) as held:
+            waiting = asyncio.ensure_future(budget.reserve(Spent(0.6, 5)).__aenter__())
+            await quiet()
+            assert not waiting.done()
+            held.taken = Spent(0.5, 3)
+        with pytest.raises(LimitReached) as caught:
+            await waiting
+        return str(caught.value)
+
+    said = asyncio.run(run())
+    assert said.startswith("stopped at --max-usd 1: the next call may cost up to $0.6; $0.5000, ")
+    assert "the same command goes on from here" in said
+    assert "\n" not in said
+
+
+def test_a_limit_below_one_call_says_that_the_same_command_does_not_help():
+    """Nobody should wait for a run that can never begin."""
+
+    async def run():
+        async with Budget(max_tokens=5).reserve(Spent(0.0, 6)):
+            pass
+
+    with pytest.raises(LimitReached, match="a higher limit or a smaller max_tokens"):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("granted", [False, True], ids=["while it waits", "at its turn"])
+def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
+    """Who goes away before it is sent gives its place, and its number, to the next one."""
+
+    async def run():
+        budget = Budget(max_calls=3, max_tokens=10)
+        holder = budget.reserve(Spent(0.0, 10))
+        held = await holder.__aenter__()
+        waiting = [budget.reserve(Spent(0.0, 10)) for _ in "ab"]
+        waiters = [asyncio.ensure_future(one.__aenter__()) for one in waiting]
+        await quiet()
+        if not granted:
+            waiters[0].cancel()
+            await quiet()
+        held.taken = Spent(0.0, 0)
+        await holder.__aexit__(None, None, None)
+        if granted:  # it has its turn, but has not run since
+            waiters[0].cancel()
+        await asyncio.wait_for(waiters[1], 5)
+        assert waiters[0].cancelled()
+        return budget.calls
+
+    assert asyncio.run(run()) == 2
+
+
+def test_a_call_that_was_not_sent_is_not_counted():
+    """--max-calls counts tries that went out."""
+
+    async def run():
+        budget = Budget(max_calls=1)
+        with pytest.raises(RuntimeError):
+            async with budget.reserve(Spent()):
+                raise RuntimeError
+        async with budget.reserve(Spent()) as held:
+            held.taken = Spent()
+        with pytest.raises(LimitReached, match="--max-calls 1: "):
+            async with budget.reserve(Spent()):
+                pass
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("reply", "counted", "told"),
+    [
+        (Reply("ok", "x", usage=Usage(100, 5)), 105, ""),
+        (Reply("ok", "x", usage=Usage(0, 0)), 0, ""),
+        (Reply("ok", "x"), None, "no count of tokens"),
+        (Reply("ok", "x", usage=Usage(100, None)), None, "no count of tokens"),
+        (Reply("ok", "x", usage=Usage(100, 2**63)), None, "no count of tokens"),
+        (Reply("refused", "no", status=200), None, "no count of tokens"),
+        (Reply("filtered", status=400), None, "no count of tokens"),
+        (Reply("overflow", status=400), None, "no count of tokens"),
+        (Reply("transport"), None, "no answer, maybe billed"),
+        (Reply("malformed", status=200), None, "no answer, maybe billed"),
+        (Reply("transport", status=408), None, "no answer, maybe billed"),
+        (Reply("transport", status=500), None, "no answer, maybe billed"),
+        (Reply("transport", status=504), None, "no answer, maybe billed"),
+        (Reply("transport", status=500, usage=Usage(7, 3)), 10, ""),
+        (Reply("transport", reached=False), 0, ""),
+        (Reply("transport", status=429), 0, ""),
+        (Reply("transport", status=503), 0, ""),
+        (Reply("transport", status=400), 0, ""),
+        (FatalModelError("no such model", Reply("transport", status=404)), 0, ""),
+    ],
+    ids=lambda value: f"{value.outcome}-{value.status}" if isinstance(value, Reply) else None,
+)
+def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted, told):
+    """Sent and maybe billed: what it had reserved, and the summary says why; else nothing."""
+
+    async def run():
+        model, meter = Held([reply]), Meter()
+        budget = Budget(max_tokens=100_000)
+        ledger = Ledger(None)
+        asked = recorded(model, budget, Prices(1.0, 2.0), ledger=ledger, on_estimate=meter.estimate)
+        (end,) = await ends(asking(asked, 1), model)
+        keys = ledger.select("SELECT cost_usd FROM calls")
+        return budget, meter, end, keys
+
+    budget, meter, end, keys = asyncio.run(run())
+    assert budget.calls == 1
+    if counted is None:
+        assert 110 < budget.tokens == meter.estimated_tokens < 400
+        assert budget.usd == meter.estimated_usd == pytest.approx((budget.tokens + 10) / 1e6)
+        assert meter.estimates == {told: 1}
+        assert all(cost == (None,) for cost in keys)  # unknown is never 0
+    else:
+        assert budget.tokens == counted
+        assert not meter.estimates
+    assert isinstance(end, FatalModelError) or not isinstance(reply, Exception)
+
+
+def test_a_tier_without_a_price_makes_the_cost_unknown_and_says_so():
+    """The counts are known, the price of this tier is not."""
+
+    async def run():
+        model = Held([Reply("ok", "x", usage=Usage(10, 5), tier="priority")])
+        budget, meter = Budget(max_usd=1.0), Meter()
+        asked = recorded(
+            model, budget, Prices(1.0, 2.0), on_reply=meter.count, on_estimate=meter.estimate
+        )
+        await ends(asking(asked, 1), model)
+        return budget, meter
+
+    budget, meter = asyncio.run(run())
+    assert meter.estimates == {"service tier 'priority' is not in price_tiers": 1}
+    assert (meter.unpriced, meter.estimated_tokens, budget.tokens) == (1, 0, 15)
+    assert budget.usd == meter.estimated_usd > 1e-4
+
+
+def test_a_bot_is_no_estimate():
+    """What runs here has no counts and needs none."""
+
+    async def run():
+        model, meter = Held([Reply("ok", "x")]), Meter()
+        asked = recorded(model, None, FREE, on_reply=meter.count, on_estimate=meter.estimate)
+        await ends(asking(asked, 1), model)
+        return meter
+
+    meter = asyncio.run(run())
+    assert (meter.calls, meter.unpriced, meter.estimates) == (1, 0, {})
+
+
+@pytest.mark.parametrize(
+    ("budget", "prices", "max_tokens", "said"),
+    [
+        (Budget(max_usd=1.0), Prices(), 10, "the price of m is unknown; set price_input"),
+        (Budget(max_usd=1.0), Prices(1.0), 10, "the price of m is unknown; set price_input"),
+        (Budget(max_usd=1.0), Prices(1.0, 1.0), None, "set max_tokens or context_window"),
+        (Budget(max_tokens=9), Prices(1.0, 1.0), None, "set max_tokens or context_window"),
+    ],
+)
+def test_a_limit_that_cannot_be_kept_is_refused_before_anything_is_sent(
+    budget, prices, max_tokens, said
+):
+    """One line that names the setting."""
+
+    async def run():
+        model = Held()
+        (end,) = await ends(asking(recorded(model, budget, prices), 1, max_tokens), model)
+        assert model.sent == 0
+        return end
+
+    end = asyncio.run(run())
+    assert isinstance(end, ConfigError)
+    assert said in str(end)
+    assert str(end).count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("identity", "window", "quirks", "max_tokens", "cap"),
+    [
+        ({}, None, {}, 10, 10),
+        ({}, 4096, {}, 10, 10),
+        ({}, 4096, {}, None, 4096),
+        ({}, None, {"context_window": 2048}, None, 2048),
+        ({}, 4096, {"parameters": {"max_tokens": None}}, 10, 4096),
+        ({}, 4096, {"parameters": {"max_tokens": "max_completion_tokens"}}, 10, 10),
+        ({"extra": {"max_completion_tokens": 500}}, None, {}, 10, 500),
+        ({"extra": {"max_tokens": 500}}, None, {}, None, 500),
+    ],
+)
+def test_the_longest_reply_is_what_the_endpoint_was_told(identity, window, quirks, max_tokens, cap):
+    """max_tokens, unless the endpoint does not take it or a parameter of one's own comes before."""
+
+    async def run():
+        model = Held([Reply("ok", "x", usage=Usage(1, 1))], identity={"model": "m", **identity})
+        model.context_window = window
+        ledger = Ledger(None)
+        ledger.set_quirks(model.identity, quirks)
+        budget = Budget(max_tokens=100_000)
+        asked = recorded(model, budget, ledger=ledger)
+        tasks = asking(asked, 1, max_tokens)
+        await quiet()
+        reserved = budget._open_tokens
+        await ends(tasks, model)
+        return reserved
+
+    reserved = asyncio.run(run())
+    assert cap + 50 < reserved < cap + 400
+
+
+def test_an_overrun_is_part_of_the_next_estimate():
+    """A prompt, a reply and a bill beyond what was expected are expected the next time."""
+    ceiling = Ceiling(Prices(1.0, 2.0))
+    assert ceiling.of(100, 10) == Spent(pytest.approx(120 / 1e6), 110)
+    ceiling.learn(100, 10, Usage(130, 25), None)
+    assert ceiling.of(100, 10) == Spent(pytest.approx(180 / 1e6), 155)
+    ceiling.learn(100, 10, Usage(50, 5), 1.0)
+    assert ceiling.of(100, 10) == Spent(pytest.approx(1.0), 155)
+    ceiling.learn(100, 10, Usage(), None)
+    assert ceiling.of(100, 10) == Spent(pytest.approx(1.0), 155)
+
+
+@pytest.mark.parametrize("name", ["max_usd", "max_calls", "max_tokens"])
+@pytest.mark.parametrize("value", [math.inf, math.nan, 0, -1])
+def test_a_limit_that_is_no_limit_is_refused(name, value):
+    """Infinity is none, and NaN is none."""
+    with pytest.raises(ConfigError, match=f"--{name.replace('_', '-')} .*: give a number above 0"):
+        Limits(**{name: value})
+
+
+# --- prices --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("usage", "tier", "usd"),
+    [
+        (Usage(1000, 100), "", 1200),
+        (Usage(1000, 100, 400), "", 600 + 40 + 200),
+        (Usage(1000, 100, 400, 500), "", 100 + 40 + 625 + 200),
+        (Usage(1000, 100, 400, 500), "default", 100 + 40 + 625 + 200),
+        (Usage(1000, 100, 5000), "", 100 + 200),
+        (Usage(1000, 100, 900, 900), "", 90 + 125 + 200),
+        (Usage(1000, 100), "flex", 600),
+        (Usage(1000, 100), "Standard", 1200),
+        (Usage(1000, 100), "auto", 1200),
+        (Usage(1000, 100), "priority", None),
+        (Usage(-5, 100), "", None),
+        (Usage(1000, MOST_TOKENS + 1), "", None),
+    ],
+)
+def test_every_kind_of_token_has_its_price(usage, tier, usd):
+    """Fresh, read from the cache, written to it, generated; times the tier's factor; never < 0."""
+    prices = Prices(1.0, 2.0, 0.1, 1.25, {"flex": 0.5})
+    assert prices.cost(usage, tier) == (usd if usd is None else pytest.approx(usd / 1e6))
+
+
+@given(
+    usage=st.builds(Usage, *[st.none() | st.integers(-10, 10**12)] * 4),
+    prices=st.builds(Prices, price, price, st.none() | price, st.none() | price),
+)
+def test_a_cost_is_never_negative_and_never_above_the_most(usage, prices):
+    """Whatever a provider counts."""
+    cost, counts = prices.cost(usage), plausible(usage)
+    assert cost is None or cost >= 0
+    if None not in (cost, counts.prompt_tokens, counts.completion_tokens):
+        most = prices.most(counts.prompt_tokens, counts.completion_tokens)
+        assert cost <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("billed", "usd"), [(0.25, 0.25), (0.0, 0.0), (-1.0, 3e-6), (math.nan, 3e-6), (math.inf, 3e-6)]
+)
+def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
+    """A router's bill, also without prices; nonsense is no bill."""
+    reply = Reply("ok", usage=Usage(1, 1), billed_usd=billed)
+    assert Prices(1.0, 2.0).bill(reply) == pytest.approx(usd)
+    if billed >= 0 and math.isfinite(billed):
+        assert Prices().bill(reply) == billed
+
+
+def test_a_batch_has_its_own_price():
+    """Half, unless the tier ``batch`` has a price; that tier's name is then no other tier."""
+    half = Prices(2.0, 4.0, 0.2, 3.0, {"flex": 0.5}).times(0.5, "batch")
+    assert half == Prices(1.0, 2.0, 0.1, 1.5, {"flex": 0.5, "batch": 1.0})
+    own = Prices(2.0, 4.0, tiers={"batch": 0.25}).times(0.5, "batch")
+    assert own.cost(Usage(10**6, 0), "batch") == 0.5
+    assert Prices().times(0.5, "batch").input is None
+
+
+# --- the door ------------------------------------------------------------------------------------
+
+
+def test_the_first_call_of_a_model_goes_alone():
+    """One is out until it is answered, then all."""
+
+    async def run():
+        model = Held()
+        tasks = asking(recorded(model), 30)
+        await quiet()
+        assert len(model.waiting) == 1
+        model.let_go()
+        await quiet()
+        assert len(model.waiting) == 29
+        return await ends(tasks, model)
+
+    assert all(reply.outcome == "ok" for reply in asyncio.run(run()))
+
+
+def test_who_has_answered_before_need_not_be_asked_alone():
+    """The ledger holds an answer of this identity; of another one it does not help."""
+
+    async def run():
+        ledger = Ledger(None)
+        first = Held()
+        await ends(asking(recorded(first, ledger=ledger), 1), first)
+        same, other = Held(), Held(identity={"model": "another"})
+        for model, n in ((same, 29), (other, 1)):
+            tasks = asking(recorded(model, ledger=ledger), 30)
+            await quiet()
+            assert len(model.waiting) == n
+            await ends(tasks, model)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("reply", "sent"),
+    [
+        (FatalModelError("m: HTTP 404", Reply("transport", status=404, detail="gone")), 1),
+        (FatalModelError("no key for m"), 1),
+        (Reply("transport", detail="connection refused", reached=False, retry_after_s=0.0), 3),
+        (Reply("transport", status=500, retry_after_s=0.0), 3 * HOPELESS),
+        (Reply("transport", status=400), HOPELESS),
+    ],
+    ids=["fatal", "nothing sent", "refused", "500", "400"],
+)
+def test_a_model_that_cannot_answer_costs_few_tries(reply, sent):
+    """547 calls wait: one knocks; where the fault may be the call's own, eight; all get the end."""
+
+    async def run():
+        model = Held([reply])
+        ledger = Ledger(None)
+        found = await ends(asking(recorded(model, ledger=ledger), 547), model)
+        ((attempts,),) = ledger.select("SELECT count(*) FROM attempts")
+        return model.sent, found, attempts
+
+    n, found, attempts = asyncio.run(run())
+    assert n == sent
+    assert attempts == (0 if getattr(reply, "reply", reply) is None else sent)
+    fatal = [end for end in found if isinstance(end, FatalModelError)]
+    assert len(fatal) >= 547 - HOPELESS + 1
+    assert len({str(end) for end in fatal}) == 1
+
+
+def test_a_door_that_was_open_closes_at_the_first_failure():
+    """The ledger knows the model, but its server is down now: only one call goes on trying."""
+
+    async def run():
+        ledger = Ledger(None)
+        first = Held()
+        await ends(asking(recorded(first, ledger=ledger), 1), first)
+        model = Held([Reply("transport", reached=False, retry_after_s=0.0)])
+        found = await ends(asking(recorded(model, ledger=ledger), 547), model)
+        return model.sent, sum(isinstance(end, FatalModelError) for end in found)
+
+    # 64 places, each tried once; then one call's tries. The first request is in the ledger.
+    assert asyncio.run(run()) == (64 + 3, 546)
+
+
+def test_a_fault_of_one_request_does_not_stop_the_model():
+    """The first request is refused for what it is; the others are answered."""
+
+    async def run():
+        model = Held([Reply("transport", status=400), Reply("ok", "fine", usage=Usage(1, 1))])
+        found = await ends(asking(recorded(model), 10), model)
+        return [end.outcome for end in found], model.sent
+
+    assert asyncio.run(run()) == (["transport"] + ["ok"] * 9, 10)
+
+
+def test_adapting_is_bounded_and_then_a_failure_like_others():
+    """A server that refuses another parameter each time: an end, and no answer."""
+
+    async def run():
+        model = Held([Reply("overflow", status=400, adapted=True, retry_after_s=0.0)])
+        (end,) = await ends(asking(recorded(model), 1), model)
+        return end, model.sent
+
+    end, sent = asyncio.run(run())
+    assert sent == ADAPTATIONS + 3
+    assert end.outcome == "transport"
+    assert not end.answered
+    assert "tried 3 times" in end.detail
+
+
+def test_an_interrupt_ends_pauses_at_once_and_waits_for_what_is_out():
+    """Asleep between tries, waiting for money, for a place, at the door: none is under way."""
+
+    async def run():
+        model = Held(
+            [
+                Reply("ok", "fine", usage=Usage(1, 1)),
+                Reply("transport", status=429, retry_after_s=600.0),
+                Reply("ok", "kept", usage=Usage(1, 1)),
+            ]
+        )
+        ledger = Ledger(None)
+        asked = recorded(
+            model,
+            Budget(max_tokens=450),  # of about 150 a call
+            ledger=ledger,
+            retry=Retry(first_s=600.0),
+        )
+        tasks = asking(asked, 8)
+        await quiet()
+        model.let_go()
+        await quiet()
+        model.let_go()
+        await quiet()
+        out = asked.under_way
+        assert out == len(model.waiting) < 7
+        drained = asyncio.ensure_future(asked.drain())
+        await quiet()
+        assert not drained.done()
+        assert sum(task.done() for task in tasks) == 8 - out
+        while model.waiting:
+            model.let_go()
+        await asyncio.wait_for(drained, 5)
+        await quiet()
+        ((stored,),) = ledger.select("SELECT count(*) FROM calls")
+        return out, stored, [task.cancelled() for task in tasks].count(True), asked.under_way
+
+    out, stored, cancelled, under_way = asyncio.run(run())
+    assert out >= 1
+    assert (stored, cancelled, under_way) == (1 + out, 7 - out, 0)
