@@ -15,6 +15,7 @@ from botchat.cli.output import (
     say,
     say_compared,
     say_plan,
+    show,
     spending_of,
     spent,
     spent_line,
@@ -127,7 +128,7 @@ def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings)
     )
     if (asked := _ask(arguments, request)) is None:
         if not arguments.json:
-            print(PLANNED)
+            show(PLANNED)
         return
     made, meter = asked
     if arguments.json:
@@ -135,12 +136,12 @@ def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings)
     else:
         for one in made:
             print_table(one.shown)
-            print("\n".join(one.lines))
+            show("\n".join(one.lines))
             if one.judged.escalations:
-                print(escalated(one.judged.escalations))
-            print()
+                show(escalated(one.judged.escalations))
+            show()
         if line := spent_line(meter):
-            print(line)
+            show(line)
     _complete((one.judged for one in made), meter)
 
 
@@ -161,7 +162,7 @@ def probe(arguments: argparse.Namespace) -> None:
     }
     say(arguments, {**whole, **spent(meter)}, made.shown, meter)
     if not arguments.json:
-        print(made.signature)
+        show(made.signature)
     unanswered(made.unanswered, "verdicts", meter)
 
 

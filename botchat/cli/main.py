@@ -19,6 +19,7 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, NoReturn
 
+from botchat.cli.output import LogFormatter, complain, public_line
 from botchat.errors import BotChatError
 from botchat.records import VERSION
 
@@ -37,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    logging.basicConfig(format="botchat: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("botchat: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     # asyncio would report tasks that a second Ctrl-C leaves unfinished.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     # A background job of a script starts with SIGINT ignored; SIGTERM below becomes a SIGINT.
@@ -48,13 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments.command(arguments)
     except BotChatError as error:
-        print(f"botchat: {error}", file=sys.stderr)
+        complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print(
-            "botchat: interrupted; everything received is stored, run the same command to go on",
-            file=sys.stderr,
-        )
+        complain("interrupted; everything received is stored, run the same command to go on")
         return 130
     except BrokenPipeError:
         # The reader (head, less) went away; silence the flush at interpreter exit.
@@ -63,8 +63,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its errors repeat the command line, which may hold anything."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line, in one line, and exit."""
+        super().error(public_line(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="botchat",
         description="Can this model hold a human conversation over many turns, who is best, "
         "and can the judge be trusted?",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import logging
 import os
 import re
 import sys
@@ -16,6 +18,7 @@ import msgspec
 
 from botchat.errors import BotChatError, LimitReached
 from botchat.interfaces import Row
+from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
     from botchat.judges.cascade import Escalations
@@ -24,6 +27,43 @@ if TYPE_CHECKING:
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import Spending
     from botchat.workspace.folder import Workspace
+
+
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""``text`` for a terminal: what would steer it is spelt out, as ``\x1b`` for escape.
+
+    Control characters but newline and tab, marks that turn the direction of writing, and lone
+    surrogates, which no stream can take.
+    """
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def public_line(text: str) -> str:
+    """A message as one printable line, without logins and keys, also those of the environment."""
+    return printable(" ".join(Redactor(secrets_in(os.environ)).clean(public(text)).split()))
+
+
+def show(text: str = "") -> None:
+    """Print lines of a result. Everything that is printed for people goes through here."""
+    print(printable(text), flush=True)
+
+
+def complain(text: str) -> None:
+    """Print one line about what went wrong, on stderr."""
+    print(f"botchat: {public_line(text)}", file=sys.stderr)
+
+
+class LogFormatter(logging.Formatter):
+    """Log lines as the other messages."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line."""
+        return public_line(super().format(record))
 
 
 def workspace_of(arguments: argparse.Namespace) -> Workspace:
@@ -52,7 +92,7 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
                 print_json({**spent(meter), "stopped": str(limit)})
             else:
                 for line in meter.notes.values():
-                    print(line)
+                    show(line)
             raise
 
 
@@ -111,9 +151,9 @@ def say(
         return
     print_table(whole.get("rows", [whole]) if rows is None else rows)
     if meter is not None and (line := spent_line(meter)):
-        print(line)
+        show(line)
     for line in lines:
-        print(line)
+        show(line)
 
 
 @contextmanager
@@ -135,7 +175,9 @@ def show_progress(*, by_steps: bool = False) -> Iterator[Meter]:
 
     console = Console(stderr=True)
     with Live(
-        get_renderable=lambda: Text(progress_text(meter), overflow="ellipsis", no_wrap=True),
+        get_renderable=lambda: Text(
+            printable(progress_text(meter)), overflow="ellipsis", no_wrap=True
+        ),
         console=console,
         transient=True,
         auto_refresh=not by_steps,
@@ -188,7 +230,13 @@ def spent_line(meter: Meter) -> str:
 
 def print_json(value: object) -> None:
     """Print a value as JSON on one line; paths become texts."""
-    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=os.fspath) + b"\n")
+    try:
+        text = msgspec.json.encode(value, enc_hook=os.fspath).decode()
+    except UnicodeEncodeError:  # a lone surrogate, of a name on the command line
+        text = json.dumps(value, default=os.fspath)
+    # JSON spells out the first control characters itself; these are the others.
+    text = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.flush()
 
 
@@ -199,13 +247,15 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
     from rich.text import Text
 
     if not rows:
-        print("nothing yet")
+        show("nothing yet")
         return
     columns = list(rows[0])
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         number = all(_NUMBER.fullmatch(_cell(row.get(column))) for row in rows)
-        table.add_column(Text(column), justify="right" if number else "left", overflow="fold")
+        table.add_column(
+            Text(printable(column)), justify="right" if number else "left", overflow="fold"
+        )
     for row in rows:
         table.add_row(*(Text(_cell(row.get(column))) for column in columns))
     width = None if sys.stdout.isatty() else 400
@@ -223,10 +273,10 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, dict):
-        return ", ".join(f"{n} {what}" for what, n in value.items()) or "-"
+        return printable(", ".join(f"{n} {what}" for what, n in value.items())) or "-"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
-    return str(value)
+    return printable(str(value))
 
 
 def _duration(seconds: float) -> str:
@@ -245,10 +295,10 @@ def say_compared(
         say(arguments, found.whole, meter=meter)
         return
     for part in found.tables:
-        print(f"{part.title}\n")
+        show(f"{part.title}\n")
         print_table(part.rows_for_people)
-        print(f"\n{part.note}\n" if part.note else "")
+        show(f"\n{part.note}\n" if part.note else "")
     for line in found.lines:
-        print(line)
+        show(line)
     if meter is not None and (line := spent_line(meter)):
-        print(line)
+        show(line)

@@ -21,7 +21,6 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import HUMAN, Seed
 from botchat.workspace import config
-from botchat.workspace.config import public_url
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -108,6 +107,8 @@ class Session:
         self._servers: dict[tuple[str, str, str | None], tuple[Connection, Endpoint]] = {}
         self._recorded: list[RecordedModel] = []
         self._batched: dict[str, BatchedModel] = {}
+        self._local: dict[str, str] = {}
+        """Name of local weights -> where they are."""
 
     def speaker(self, name: str) -> Speaker:
         """A model that takes part in dialogues; `ConfigError` for a name that cannot be used."""
@@ -193,7 +194,7 @@ class Session:
                 f"--samples {samples}: {name} is asked at temperature 0, where all answers are the "
                 f"same; set another temperature in [judges.{name}]"
             )
-        of_endpoint = config.model_name(entry.model, self._config).settings is not None
+        of_endpoint = config.model_name(entry.model, self._config).kind == "endpoint"
         if not of_endpoint and (entry.structured or entry.logprobs is not None):
             raise ConfigError(
                 f"judges.{name}: structured and logprobs are for models of endpoints, which "
@@ -228,7 +229,8 @@ class Session:
 
     def _model(self, resolved: config.ModelName, stage: str) -> ChatModel:
         model, endpoint, prices, budget = self._unrecorded(resolved)
-        wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
+        of = resolved.settings if resolved.kind == "endpoint" else None
+        wire = wire_format(resolved.name, of) if of else None
         retry = None
         if self._batch:
             from botchat.models.endpoint.batch import ROUNDS, discounted
@@ -264,11 +266,19 @@ class Session:
         if resolved.kind == "bot":
             # Bots are free: limits on money, calls and tokens are about endpoints.
             return baseline(resolved.target, self._humans), None, FREE, Budget()
-        if resolved.settings is None:  # local weights: people have been turned away already
+        settings = resolved.settings
+        # People have been turned away already.
+        if resolved.kind == "local" or settings is None:
             from botchat.models.local.model import local_model
 
-            return local_model(resolved.name, resolved.target), None, FREE, Budget()
-        settings = resolved.settings
+            if self._local.setdefault(resolved.name, resolved.target) != resolved.target:
+                raise ConfigError(
+                    f"two folders of weights are both called {resolved.name}; give each an entry "
+                    "in [models] of botchat.toml"
+                )
+            of = settings or config.ModelSettings(model=resolved.name)
+            local = local_model(resolved.name, resolved.target, of.device, of.dtype, of.batch_size)
+            return local, None, FREE, Budget()
         wire = wire_format(resolved.name, settings)
         place = (settings.api, settings.base_url, settings.api_key_env or settings.api_key_file)
         if place not in self._servers:
@@ -339,12 +349,12 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
     With ``check`` each configured model is asked for one word, at most 16 tokens.
     """
     facts = ("context_window", "price_input", "price_output", "max_concurrency")
-    rows = [
+    rows: list[Row] = [
         {
             "name": name,
-            "kind": "endpoint",
-            "what": f"{settings.model} at {public_url(settings.base_url)}",
-            **{fact: getattr(settings, fact) for fact in facts},
+            "kind": (named := config.model_name(name, workspace.config)).kind,
+            "what": config.described(named),
+            **{f: getattr(settings, f) if named.kind == "endpoint" else None for f in facts},
         }
         for name, settings in sorted(workspace.config.models.items())
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from botchat.errors import ConfigError
-from botchat.workspace.config import Config, ModelSettings, api_key, load, model_name, public_url
+from botchat.workspace.config import Config, ModelSettings, load, model_name
+from botchat.workspace.keys import api_key
+from botchat.workspace.secrets import public_url
 
 
 def write(tmp_path, text):
