@@ -262,6 +262,6 @@ def _public(arguments: Iterable[str]) -> Iterator[str]:
 def secrets_in(env: Mapping[str, str]) -> Iterator[str]:
     """Values of the environment that are secrets by their names."""
     for name, value in env.items():
-        secret = names_secret(name) or re.search(r"(?i)(key|token|secret|password|passwd)$", name)
+        secret = names_secret(name) or re.search(r"(?i)(?:^|_)(key|token|secret|password|passwd)$", name)
         if secret and len(value) >= 2 * SHORTEST:
             yield value
