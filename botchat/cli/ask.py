@@ -15,7 +15,6 @@ from botchat.cli.output import (
     say,
     say_compared,
     say_plan,
-    show,
     spending_of,
     spent,
     spent_line,
@@ -128,7 +127,7 @@ def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings)
     )
     if (asked := _ask(arguments, request)) is None:
         if not arguments.json:
-            show(PLANNED)
+            print(PLANNED)
         return
     made, meter = asked
     if arguments.json:
@@ -136,12 +135,12 @@ def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings)
     else:
         for one in made:
             print_table(one.shown)
-            show("\n".join(one.lines))
+            print("\n".join(one.lines))
             if one.judged.escalations:
-                show(escalated(one.judged.escalations))
-            show()
+                print(escalated(one.judged.escalations))
+            print()
         if line := spent_line(meter):
-            show(line)
+            print(line)
     _complete((one.judged for one in made), meter)
 
 
@@ -162,7 +161,7 @@ def probe(arguments: argparse.Namespace) -> None:
     }
     say(arguments, {**whole, **spent(meter)}, made.shown, meter)
     if not arguments.json:
-        show(made.signature)
+        print(made.signature)
     unanswered(made.unanswered, "verdicts", meter)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.cli.output import progress, say, say_compared, show, workspace_of
+from botchat.cli.output import progress, say, say_compared, workspace_of
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 
@@ -67,7 +67,7 @@ def simulate(arguments: argparse.Namespace) -> None:
         )
     say(arguments, {"rows": found.rows}, found.shown)
     if not arguments.json:
-        show(found.note)
+        print(found.note)
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -102,7 +102,7 @@ def view(arguments: argparse.Namespace) -> None:
 
     server = serve(workspace_of(arguments), arguments.seeds, arguments.port)
     with server, suppress(KeyboardInterrupt):
-        show(f"{server.url} (Ctrl-C ends it)")
+        print(f"{server.url} (Ctrl-C ends it)", flush=True)
         if not arguments.no_browser:
             webbrowser.open(server.url)
         server.serve_forever()

@@ -199,6 +199,9 @@ _SECRET_NAME = re.compile(
 )
 
 
+_SECRET_VARIABLE = re.compile(r"(?i)(?:^|_)(?:key|token)$")
+
+
 def names_secret(name: str) -> bool:
     """Whether a field of that name holds a secret, as api_key, Authorization or access-token do.
 
@@ -262,6 +265,5 @@ def _public(arguments: Iterable[str]) -> Iterator[str]:
 def secrets_in(env: Mapping[str, str]) -> Iterator[str]:
     """Values of the environment that are secrets by their names."""
     for name, value in env.items():
-        secret = names_secret(name) or re.search(r"(?i)(?:^|_)(key|token|secret|password|passwd)$", name)
-        if secret and len(value) >= 2 * SHORTEST:
+        if (names_secret(name) or _SECRET_VARIABLE.search(name)) and len(value) >= 2 * SHORTEST:
             yield value
