@@ -42,17 +42,19 @@ def url_fault(url: str) -> str | None:
     shown = public(url)
     if any(c.isspace() or not c.isprintable() or c == "\\" for c in url):
         return "a URL has no blanks, backslashes or control characters"
+    wrong = f"{shown!r} is not an http(s) URL"
     try:
         parts = urlsplit(url)
-        name = parts.hostname
-        # As it is looked up: no empty part, none that is too long.
-        (name or "").encode("idna")
+        name = parts.hostname or ""
+        name.encode("idna")  # as it is looked up: no empty part, none that is too long
     except ValueError:
-        return f"{shown!r} is not an http(s) URL: its host cannot be read"
+        return f"{wrong}: its host cannot be read"
+    if ":" not in name and not re.fullmatch(r"[\w.-]*", name):
+        return f"{wrong}: its host cannot be read"
     if parts.scheme not in ("http", "https"):
-        return f"{shown!r} is not an http(s) URL, such as http://localhost:8000/v1"
+        return f"{wrong}, such as http://localhost:8000/v1"
     if not name:
-        return f"{shown!r} is not an http(s) URL: it has no host"
+        return f"{wrong}: it has no host"
     try:
         port = parts.port
     except ValueError:

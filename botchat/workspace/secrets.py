@@ -67,7 +67,7 @@ _ASCII_SPELT = re.compile(
 )
 """Without these a text holds only the escapes of quotes, line ends and letters beyond ASCII."""
 
-_NESTED = 3
+_NESTED = 6
 """Spellings within spellings that are undone, as of a URL in JSON in HTML."""
 
 
@@ -224,7 +224,7 @@ def public_url(url: str) -> str:
 
 # A login may hold a slash that should have been escaped; what follows a host's colon is a number.
 _LOGIN = re.compile(
-    r"(?P<scheme>(?<![\w.+-])[\w.+-]+://)"
+    r"(?P<scheme>(?:(?<![\w.+-])[\w.+-]+:|(?<![\w:/]))//)"
     r"(?:[^\s@/?#]*@|[^\s:@/?#]*:(?!\d*(?:[/?#\s'\"]|$))[^\s@]*@)"
     r"|(?<![\w./@:#-])(?!(?:hf|openai|bot):)[^\s@/:?#'\"=]+:[^\s@/][^\s@]*@"
 )

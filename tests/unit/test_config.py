@@ -276,6 +276,8 @@ def test_what_no_request_can_hold_is_refused_when_it_is_read(tmp_path, line, sai
         ("http://[::1", "its host cannot be read"),
         ("http://[::1/v1", "its host cannot be read"),
         ("http://a..b/v1", "its host cannot be read"),
+        ("http://\u2603.example/v1", "its host cannot be read"),
+        ("http://%zz/v1", "its host cannot be read"),
         ("http:///v1", "it has no host"),
         ("http://:80/v1", "it has no host"),
         ("http://ho st/v1", "no blanks"),

@@ -32,7 +32,7 @@ def escaped(text):
 
 def some_escaped(text):
     """Every third character as JSON may write it: the secret is split."""
-    return "".join(escaped(c) if n % 3 == 1 else c for n, c in enumerate(text))
+    return "".join(escaped(c) if n % 3 == 1 else json.dumps(c)[1:-1] for n, c in enumerate(text))
 
 
 SPELLINGS = {
@@ -82,8 +82,11 @@ def test_words_beyond_ascii_are_found_too():
         assert redactor.clean(f"a {text} b") in (f"a {GONE} b", f'a "{GONE}" b')
 
 
+LETTERS = st.characters(codec="ascii", categories=("L", "N", "P", "S"), exclude_characters="\\")
+
+
 @given(
-    st.text(alphabet=st.characters(codec="ascii", categories=("L", "N", "P", "S")), min_size=8),
+    st.text(alphabet=LETTERS, min_size=8),
     st.text(max_size=30),
     st.text(max_size=30),
     st.sampled_from(sorted(SPELLINGS)),
@@ -166,6 +169,7 @@ def test_fields_that_hold_secrets_are_known_by_name(name, secret):
         ("https://u:secret@h:1/v1", "https://h:1/v1"),
         ("https://secret@h/v1", "https://h/v1"),
         ("user:secret@host/v1", "host/v1"),
+        ("//user:secret@host/v1", "//host/v1"),
         ("http://user:se/cret@host/v1", "http://host/v1"),
         ("http://user:se#cret@host/v1#m", "http://host/v1#m"),
         ("https://host/v1?api-key=secret#m", "https://host/v1#m"),
