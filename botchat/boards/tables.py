@@ -250,11 +250,20 @@ def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
     return [short[name] for name in names]
 
 
+# Contestants were once named by the whole path of their weights; ORG/NAME is none.
+_FOLDERS = re.compile(
+    r"hf:(?=[/\\.~]|[A-Za-z]:\\|(?:[^/+]+/){2})(?:(?:(?! \+ )[^/\\])*[/\\])+(?=[^/\\])"
+)
+
+
 def elided(text: str, columns: int) -> str:
-    """Text without control characters, its middle left out if it is wider than ``columns``."""
+    """Text without control characters, its middle left out if it is wider than ``columns``.
+
+    Weights in a folder are called by its last part, as `botchat.workspace.entries.weights` does.
+    """
     # Cf: marks that turn the writing direction of everything after them.
     clean = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
-    clean = " ".join(clean.split())
+    clean = _FOLDERS.sub("hf:", " ".join(clean.split()))
     if sum(map(_columns, clean)) <= columns:
         return clean
     room = (columns - 1) // 2

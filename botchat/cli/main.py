@@ -23,6 +23,7 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, NoReturn
 
+from botchat.cli.output import LogFormatter, complain, public_line
 from botchat.errors import BotChatError
 from botchat.records import VERSION
 
@@ -47,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    logging.basicConfig(format="botchat: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("botchat: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     # asyncio would report tasks that a second Ctrl-C leaves unfinished.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     _take_signals()
@@ -55,19 +58,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.command(arguments)
         sys.stdout.flush()
     except BotChatError as error:
-        print(f"botchat: {error}", file=sys.stderr)
+        complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print(
-            "botchat: interrupted; everything received is stored, run the same command to go on",
-            file=sys.stderr,
-        )
+        complain("interrupted; everything received is stored, run the same command to go on")
         return 130
     except OSError as error:
         if error.errno not in _UNHEARD:
             raise
         if error.errno == errno.ENOSPC:
-            print(f"botchat: cannot write the output: {error.strerror}", file=sys.stderr)
+            complain(f"cannot write the output: {error.strerror}")
         # The reader (head, less, a terminal) went away; silence the flush at interpreter exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -141,8 +141,16 @@ def _lasting_stderr() -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its errors repeat the command line, which may hold anything."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line, in one line, and exit."""
+        super().error(public_line(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="botchat",
         description="Can this model hold a human conversation over many turns, who is best, "
         "and can the judge be trusted?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import re
 import sys
@@ -16,12 +17,50 @@ import msgspec
 
 from botchat.errors import BotChatError, LimitReached
 from botchat.interfaces import Row
+from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
     from rich.live import Live
 
     from botchat.pipeline.run import Meter
     from botchat.workspace.folder import Workspace
+
+
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""``text`` for a terminal: what would steer it is spelt out, as ``\x1b`` for escape.
+
+    Control characters but newline and tab, marks that turn the direction of writing, and lone
+    surrogates, which no stream can take.
+    """
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def public_line(text: str) -> str:
+    """A message as one printable line, without logins and keys, also those of the environment."""
+    return printable(" ".join(Redactor(secrets_in(os.environ)).clean(public(text)).split()))
+
+
+def show(text: str = "") -> None:
+    """Print lines of a result. Everything that is printed for people goes through here."""
+    print(printable(text), flush=True)
+
+
+def complain(text: str) -> None:
+    """Print one line about what went wrong, on stderr."""
+    print(f"botchat: {public_line(text)}", file=sys.stderr)
+
+
+class LogFormatter(logging.Formatter):
+    """Log lines as the other messages."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line."""
+        return public_line(super().format(record))
 
 
 def workspace_of(arguments: argparse.Namespace) -> Workspace:
@@ -50,7 +89,7 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
                 print_json({**spent(meter), "stopped": str(limit)})
             else:
                 for line in meter.notes.values():
-                    print(line)
+                    show(line)
             raise
 
 
@@ -95,11 +134,11 @@ def say(
         return
     for part in shown or [whole.get("rows", [whole])]:
         if isinstance(part, str):
-            print(part)
+            show(part)
         else:
             print_table(part)
     if meter is not None and (line := spent_line(meter)):
-        print(line)
+        show(line)
 
 
 def _display(meter: Meter, by_steps: bool) -> Live:
@@ -108,7 +147,9 @@ def _display(meter: Meter, by_steps: bool) -> Live:
     from rich.text import Text
 
     live = Live(
-        get_renderable=lambda: Text(progress_text(meter), overflow="ellipsis", no_wrap=True),
+        get_renderable=lambda: Text(
+            printable(progress_text(meter)), overflow="ellipsis", no_wrap=True
+        ),
         console=Console(stderr=True),
         transient=True,
         auto_refresh=not by_steps,
@@ -169,10 +210,12 @@ def spent_line(meter: Meter) -> str:
 def print_json(value: object) -> None:
     """Print a value as JSON on one line; paths become texts."""
     try:
-        line = msgspec.json.encode(value, enc_hook=os.fspath)
-    except UnicodeEncodeError:  # a path of bytes that are no UTF-8
-        line = json.dumps(value, default=os.fspath).encode()
-    sys.stdout.buffer.write(line + b"\n")
+        text = msgspec.json.encode(value, enc_hook=os.fspath).decode()
+    except UnicodeEncodeError:  # a lone surrogate, of a name on the command line
+        text = json.dumps(value, default=os.fspath)
+    # JSON spells out the first control characters itself; these are the others.
+    text = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.flush()
 
 
@@ -183,13 +226,15 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
     from rich.text import Text
 
     if not rows:
-        print("nothing yet")
+        show("nothing yet")
         return
     columns = list(rows[0])
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         number = all(_NUMBER.fullmatch(_cell(row.get(column))) for row in rows)
-        table.add_column(Text(column), justify="right" if number else "left", overflow="fold")
+        table.add_column(
+            Text(printable(column)), justify="right" if number else "left", overflow="fold"
+        )
     for row in rows:
         table.add_row(*(Text(_cell(row.get(column))) for column in columns))
     width = None if sys.stdout.isatty() else 400
@@ -207,10 +252,10 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, dict):
-        return ", ".join(f"{n} {what}" for what, n in value.items()) or "-"
+        return printable(", ".join(f"{n} {what}" for what, n in value.items())) or "-"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
-    return str(value)
+    return printable(str(value))
 
 
 def _duration(seconds: float) -> str:

@@ -12,6 +12,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row, changes
 from botchat.models.bots import BASELINES, baseline
@@ -22,8 +24,8 @@ from botchat.models.self_chat import Speaker
 from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import HUMAN, Seed
-from botchat.workspace import config
-from botchat.workspace.config import ModelSettings, public_url
+from botchat.workspace import config, keys
+from botchat.workspace.config import ModelSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -112,6 +114,8 @@ class Session:
         self._servers: dict[tuple[object, ...], tuple[Connection, Endpoint]] = {}
         self._recorded: dict[tuple[str, str], RecordedModel] = {}
         self._batched: dict[str, BatchedModel] = {}
+        self._local: dict[str, str] = {}
+        """Name of local weights -> where they are."""
 
     def speaker(self, name: str) -> Speaker:
         """A model that takes part in dialogues; `ConfigError` for a name that cannot be used."""
@@ -202,7 +206,7 @@ class Session:
                 f"--samples {samples}: {name} is asked at temperature 0, where all answers are the "
                 f"same; set another temperature in [judges.{name}]"
             )
-        of_endpoint = config.model_name(entry.model, self._config).settings is not None
+        of_endpoint = config.model_name(entry.model, self._config).kind == "endpoint"
         if not of_endpoint and (entry.structured or entry.logprobs is not None):
             raise ConfigError(
                 f"judges.{name}: structured and logprobs are for models of endpoints, which "
@@ -248,7 +252,8 @@ class Session:
 
     def _new(self, resolved: config.ModelName, stage: str) -> RecordedModel:
         model, endpoint, prices, budget = self._unrecorded(resolved)
-        wire = wire_format(resolved.name, resolved.settings) if resolved.settings else None
+        of = resolved.settings if resolved.kind == "endpoint" else None
+        wire = wire_format(resolved.name, of) if of else None
         retry = None
         if self._batch:
             from botchat.models.endpoint.batch import ROUNDS, BatchModel, discounted
@@ -282,28 +287,37 @@ class Session:
         if resolved.kind == "bot":
             # Bots are free: limits on money, calls and tokens are about endpoints.
             return baseline(resolved.target, self._humans), None, FREE, None
-        if resolved.settings is None:  # local weights: people have been turned away already
+        settings = resolved.settings
+        # People have been turned away already.
+        if resolved.kind == "local" or settings is None:
             from botchat.models.local.model import local_model
 
-            return local_model(resolved.name, resolved.target), None, FREE, None
+            if self._local.setdefault(resolved.name, resolved.target) != resolved.target:
+                raise ConfigError(
+                    f"two folders of weights are both called {resolved.name}; give each an entry "
+                    "in [models] of botchat.toml"
+                )
+            of = settings or config.ModelSettings(model=resolved.name)
+            local = local_model(resolved.name, resolved.target, of.device, of.dtype, of.batch_size)
+            return local, None, FREE, None
         from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
         from botchat.models.endpoint.connection import Connection
         from botchat.models.endpoint.model import EndpointModel
         from botchat.models.endpoint.transport import MAX_BODY
 
-        settings = resolved.settings
         wire = wire_format(resolved.name, settings)
         let_in = (settings.api_key_env, settings.api_key_file, settings.api_key_command)
         key_header = (settings.key_header or wire.key_header).lower()
         headers = {**wire.headers, **settings.headers}
+        sent = msgspec.structs.replace(settings, headers=headers)
         place = (settings.base_url, *let_in, key_header, *sorted(headers.items()))
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
             self._servers[place] = (
                 Connection(
                     settings.base_url,
-                    lambda: config.api_key(settings),
-                    lambda: (headers, ()),
+                    lambda: keys.api_key(settings),
+                    lambda: keys.header_values(sent),
                     key_header,
                     MAX_OUTPUT if self._batch else MAX_BODY,
                 ),
@@ -376,8 +390,8 @@ def forget_quirks(workspace: Workspace, name: str) -> list[str]:
 
     Raises `ConfigError`: the name is of no model of an endpoint.
     """
-    settings = config.model_name(name, workspace.config).settings
-    if settings is None:
+    named = config.model_name(name, workspace.config)
+    if (settings := named.settings) is None or named.kind != "endpoint":
         raise ConfigError(f"--forget-quirks {name}: it is on no endpoint; nothing is left out")
     with workspace.locked(), closing(workspace.ledger()) as ledger:
         known = ledger.quirks(identity(settings))
@@ -390,7 +404,11 @@ def _adapted(workspace: Workspace, models: Mapping[str, ModelSettings]) -> dict[
     if not workspace.ledger_path.exists():
         return {}
     with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
-        return {n: ", ".join(changes(ledger.quirks(identity(of)))) for n, of in models.items()}
+        return {
+            name: ", ".join(changes(ledger.quirks(identity(of))))
+            for name, of in models.items()
+            if config.model_name(name, workspace.config).kind == "endpoint"
+        }
 
 
 def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
@@ -400,12 +418,12 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
     """
     facts = ("context_window", "price_input", "price_output", "max_concurrency", "adapted")
     known = _adapted(workspace, workspace.config.models)
-    rows = [
+    rows: list[Row] = [
         {
             "name": name,
-            "kind": "endpoint",
-            "what": f"{settings.model} at {public_url(settings.base_url)}",
-            **{fact: getattr(settings, fact) for fact in facts[:-1]},
+            "kind": (named := config.model_name(name, workspace.config)).kind,
+            "what": config.described(named),
+            **{f: getattr(settings, f) if named.kind == "endpoint" else None for f in facts[:-1]},
             "adapted": known.get(name) or None,
         }
         for name, settings in sorted(workspace.config.models.items())

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from botchat.errors import ConfigError
 from botchat.records import HUMAN, N_SEED
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
+from botchat.workspace.entries import LOCAL, beside, model_faults, url_fault, weights
+from botchat.workspace.keys import OPENAI_URL
+from botchat.workspace.keys import api_key as api_key
 from botchat.workspace.panels import (
     KINDS,
     PRESETS,
@@ -28,20 +31,24 @@ from botchat.workspace.panels import (
     circle,
     with_texts,
 )
-
-OPENAI_URL = "https://api.openai.com/v1"
+from botchat.workspace.secrets import names_secret, public
+from botchat.workspace.secrets import public_url as public_url
 
 Layout = Literal["auto", "natural", "merge-leading", "placeholder-user"]
 SystemRole = Literal["auto", "system", "system-in-user"]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
-Price = Annotated[float, msgspec.Meta(ge=0)]
-Rate = Annotated[float, msgspec.Meta(gt=0)]
+# The upper limit is there because TOML has inf.
+Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[models.NAME]`` entry: an OpenAI-compatible endpoint's model."""
+    """One ``[models.NAME]`` entry: an endpoint's model, or local weights."""
 
     model: str
+    """As the endpoint knows it; ``hf:ORG/NAME`` or ``hf:FOLDER``: local weights."""
+    label: str | None = None
+    """Name of the contestant; ``None``: that of the entry."""
     base_url: str = OPENAI_URL
     api: str = "chat"
     """How requests look: a name in `botchat.models.endpoint.WIRE_FORMATS`."""
@@ -76,8 +83,14 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     price_tiers: dict[str, Price] = {}
     """Service tier, as a reply names it -> its prices / those above."""
     max_concurrency: Positive = 64
-    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    timeout_s: Rate = 300.0
     """Wall-clock time of one attempt."""
+    device: str = "auto"
+    """Where local weights run, as torch names it; ``auto``: the GPU if there is one."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Of local weights; ``auto``: float32 on the CPU, on a GPU what it is good at."""
+    batch_size: Positive = 32
+    """Most dialogues that local weights answer at once."""
     extra: dict[str, Any] = {}
     """Fields added to every request body, such as ``top_p`` or ``reasoning_effort``."""
 
@@ -97,7 +110,7 @@ class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """One ``[judges.NAME]`` entry: a single model as judge, with its own decoding."""
 
     model: str
-    temperature: float | None = 0.0
+    temperature: Price | None = 0.0
     max_tokens: Positive | None = 1024
     structured: bool = False
     """Ask for JSON by the protocol's schema (``response_format``), where it has one. Off, since the
@@ -134,6 +147,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     arena: ArenaSettings = ArenaSettings()
 
 
+_TABLES = (Config, ModelSettings, EndpointSettings, JudgeSettings, GenerationSettings)
+_SETTINGS = frozenset(name for kind in _TABLES for name in kind.__struct_fields__)
+
 Kind: TypeAlias = type[Any] | Mapping[str, type[Any]]
 """The struct of a table; or strategy -> struct, where the key ``strategy`` decides."""
 
@@ -144,7 +160,7 @@ class ModelName(msgspec.Struct, frozen=True):
     kind: Literal["endpoint", "bot", "local", "human"]
     name: str
     settings: ModelSettings | None = None
-    """For endpoints."""
+    """For endpoints, and for local weights that have an entry."""
     target: str = ""
     """Bot name or local weights."""
 
@@ -182,10 +198,12 @@ def load(path: Path) -> Config:
         else:
             sections[section] = file.entry(section, table, kind)
     for name, model in sections["models"].items():
-        _check_model(file, name, model)
-        if model.api_key_file is not None:
-            key_file = str(path.parent / model.api_key_file)
-            sections["models"][name] = msgspec.structs.replace(model, api_key_file=key_file)
+        _check_model(file, name, model, data["models"][name])
+        sections["models"][name] = _placed(model, path.parent)
+    _check_labels(file, sections["models"])
+    for name, endpoint in sections["endpoints"].items():
+        if fault := url_fault(endpoint.base_url):
+            raise file.error(f"endpoints.{name}.base_url", fault)
     for name, panel in sections["panels"].items():
         read = partial(file.text_beside, f"panels.{name}", "role text")
         sections["panels"][name] = with_texts(panel, read)
@@ -201,12 +219,23 @@ def load(path: Path) -> Config:
 def _parsed(file: TomlFile) -> dict[str, Any]:
     try:
         return tomllib.loads(file.source)
+    except RecursionError:
+        depths = [line.count("[") + line.count("{") for line in file.source.splitlines()]
+        row = depths.index(max(depths)) + 1
+        raise ConfigError(f"{file.path}:{row}: lists or tables are nested too deep") from None
     except tomllib.TOMLDecodeError as error:
         lines = file.source.splitlines()
         line = re.search(r"line (\d+)", str(error))
         row = int(line[1]) if line else len(lines)
         key = lines[row - 1].split("=")[0].strip() if 0 < row <= len(lines) else ""
-        raise ConfigError(f"{file.path}:{row}: not valid TOML at `{key}`: {error}") from None
+        # A line that is no setting may be a key or a password: it is not shown.
+        at = f" at `{key}`" if key in _SETTINGS else ""
+        said = public(str(error))
+        raise ConfigError(f"{file.path}:{row}: not valid TOML{at}: {said}") from None
+    except ValueError:
+        lines = file.source.splitlines()
+        row = next((n for n, text in enumerate(lines, 1) if re.search(r"[\d_]{4000}", text)), 1)
+        raise ConfigError(f"{file.path}:{row}: a number has thousands of digits") from None
 
 
 @dataclass(frozen=True)
@@ -235,6 +264,8 @@ class TomlFile:
         except msgspec.ValidationError as error:
             key, said = _explained(str(error), kind, kinds)
             raise self.error(f"{table}.{key}" if key else table, said) from None
+        except RecursionError:
+            raise self.error(table, "lists or tables are nested too deep") from None
 
     def text_beside(self, key: str, what: str, file: str) -> str:
         """The text of a file that ``key`` names, relative to this file; or a ConfigError."""
@@ -244,8 +275,8 @@ class TomlFile:
             raise self.error(key, f"cannot read the {what} {file}: {error}") from None
 
     def error(self, key: str, said: str) -> ConfigError:
-        """An error about a dotted key."""
-        return ConfigError(f"{self.path}:{self.line_of(key)}: {key}: {said}")
+        """An error about a dotted key; what seems to be a secret is left out of it."""
+        return ConfigError(f"{self.path}:{self.line_of(key)}: {public(key)}: {public(said)}")
 
     def line_of(self, dotted: str) -> int:
         """The line (1-based) of a dotted key or table, else of the table around it, else 1.
@@ -277,6 +308,11 @@ def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) ->
         owner = AgentSettings if inside == "agents" else kind
         known = ", ".join(owner.__struct_encode_fields__)
         said = f"{field[1]} key `{field[2]}`; keys of this table: {known}"
+        if field[1] == "unknown" and "api_key_env" in known and names_secret(field[2]):
+            said = (
+                f"unknown key `{field[2]}`; put the key into the environment and the variable's "
+                "name into api_key_env, or the name of a file into api_key_file"
+            )
         if inside or field[1] == "required":
             return inside, said
         owners = [s for s, other in kinds.items() if field[2] in other.__struct_encode_fields__]
@@ -298,22 +334,34 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     · ``bot:NAME`` · ``human``.
     Raises `ConfigError` for any other; lists what can be named.
     """
-    if name in config.models:
-        return ModelName("endpoint", name, config.models[name])
+    if (entry := config.models.get(name)) is not None:
+        local = entry.model.startswith(LOCAL)
+        target = weights(entry.model.removeprefix(LOCAL))[1] if local else ""
+        return ModelName("local" if local else "endpoint", entry.label or name, entry, target)
     if name == HUMAN:
         return ModelName("human", name)
     scheme, _, rest = name.partition(":")
-    if scheme in ("bot", "hf") and rest:
-        return ModelName("bot" if scheme == "bot" else "local", name, target=rest)
+    if scheme == "bot" and rest:
+        return ModelName("bot", name, target=rest)
+    if scheme == "hf" and rest:
+        called, target = weights(rest)
+        return ModelName("local", called, target=target)
     if scheme == "openai" and rest:
         url = env.get("OPENAI_BASE_URL") or OPENAI_URL
+        if fault := url_fault(url):
+            raise ConfigError(f"the environment variable OPENAI_BASE_URL: {fault}")
         settings = ModelSettings(model=rest, base_url=url, api_key_env="OPENAI_API_KEY")
         return ModelName("endpoint", name, settings)
     if scheme in ("http", "https"):
-        url, sharp, model = name.partition("#")
-        if not sharp or not model or not urlsplit(url).hostname:
+        url, _, model = name.partition("#")
+        fault = url_fault(url)
+        if not model:
+            fault = "no model is named"
+        elif "?" in model and "=" in model:
+            fault = "a query stands before the #"
+        if fault:
             raise ConfigError(
-                f"model {public_url(name)!r}: an endpoint is named URL#MODEL, "
+                f"model {public(name)!r}: {fault}; an endpoint is named URL#MODEL, "
                 "for example http://localhost:8000/v1#my-model"
             )
         return ModelName(
@@ -322,61 +370,14 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     known = ", ".join(
         [*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
     )
-    raise ConfigError(f"unknown model {name!r}; models that can be named: {known}")
+    raise ConfigError(f"unknown model {public(name)!r}; models that can be named: {known}")
 
 
-def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str | None:
-    """The key for an endpoint, or ``None`` to ask without one.
-
-    The content of ``api_key_file``, or of the variable named by ``api_key_env`` (for OpenAI itself:
-    ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY`` if set; else ``OPENAI_API_KEY``, but only for
-    ``OPENAI_BASE_URL`` and this machine: a key is never sent to a host that it is not meant for.
-    Raises `ConfigError`, with the variable's name, where a key is required and not set.
-    """
-    if settings.api_key_file is not None:
-        return _checked_key(_key_in(settings.api_key_file, settings.model), "its api_key_file")
-    named = settings.api_key_env
-    if named is None and _host(settings.base_url) == _host(OPENAI_URL):
-        named = "OPENAI_API_KEY"
-    if named:
-        key = env.get(named, "").strip()
-        if not key:
-            raise ConfigError(
-                f"no key for {settings.model}: the environment variable {named} is not set; "
-                "set it and run the command again"
-            )
-        return _checked_key(key, named)
-    if key := env.get("BOTCHAT_API_KEY", "").strip():
-        return _checked_key(key, "BOTCHAT_API_KEY")
-    ours = {_host(env.get("OPENAI_BASE_URL", "")), "localhost", "127.0.0.1"}
-    if _host(settings.base_url) in ours:
-        return env.get("OPENAI_API_KEY", "").strip() or None
-    return None
-
-
-def _key_in(file: str, model: str) -> str:
-    # The message does not name the file: users put the key itself there by mistake.
-    try:
-        key = Path(file).read_text("utf-8").strip()
-    except OSError as error:
-        raise ConfigError(
-            f"no key for {model}: its api_key_file cannot be read ({error.strerror}); the path is "
-            "relative to botchat.toml"
-        ) from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"no key for {model}: its api_key_file is not text") from None
-    if not key:
-        raise ConfigError(f"no key for {model}: its api_key_file is empty; put the key into it")
-    return key
-
-
-def _checked_key(key: str, variable: str) -> str:
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ConfigError(
-            f"the key in {variable} has a character that no key can have (a blank, a quote mark "
-            "from a text editor?); set it again"
-        )
-    return key
+def described(named: ModelName) -> str:
+    """What an entry of ``[models]`` stands for, in words."""
+    if named.settings is None or named.kind == "local":
+        return f"local weights {weights(named.target)[0]}"
+    return f"{named.settings.model} at {public_url(named.settings.base_url)}"
 
 
 def endpoint_settings(model: ModelSettings, config: Config) -> EndpointSettings:
@@ -389,17 +390,6 @@ def endpoint_settings(model: ModelSettings, config: Config) -> EndpointSettings:
     beside = [m for m in config.models.values() if public_url(m.base_url) == here]
     most = max(m.max_concurrency for m in (model, *beside))
     return msgspec.structs.replace(endpoint, max_concurrency=most)
-
-
-def public_url(url: str) -> str:
-    """``url`` without user, password and query, for messages, names and ledger keys."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", parts.fragment))
-
-
-def _host(url: str) -> str | None:
-    return urlsplit(url).hostname
 
 
 def _read_prompt(
@@ -419,21 +409,38 @@ def _read_prompt(
         raise file.error(f"{table}.prompt", str(error)) from None
 
 
-def _check_model(file: TomlFile, name: str, model: ModelSettings) -> None:
+def _check_model(file: TomlFile, name: str, model: ModelSettings, given: Mapping[str, Any]) -> None:
     table = f"models.{name}"
-    if name in (HUMAN, "rules") or name in PRESETS or ":" in name or not name.strip():
+    if _stands_for_else(name):
         raise file.error(
             table, "this name stands for something else; choose another, without a colon"
         )
-    if model.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", model.api_key_env):
-        raise file.error(
-            f"{table}.api_key_env",
-            "this is not the name of an environment variable; put the key itself into one, and its "
-            "name here",
-        )
-    if model.api_key_env is not None and model.api_key_file is not None:
-        raise file.error(f"{table}.api_key_file", "the key is in api_key_env already; keep one")
-    if taken := sorted({"model", "messages", "stream"} & set(model.extra)):
-        raise file.error(f"{table}.extra", f"{taken[0]} is set by BotChat; leave it out")
-    if urlsplit(model.base_url).scheme not in ("http", "https") or not _host(model.base_url):
-        raise file.error(f"{table}.base_url", f"{model.base_url!r} is not an http(s) URL")
+    for key, said in model_faults(model, given):
+        raise file.error(f"{table}.{key}", said)
+
+
+def _check_labels(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
+    """Refuse a label that is the name of something else."""
+    names = {name: name for name, model in models.items() if model.label is None}
+    for name, model in models.items():
+        if (label := model.label) is None:
+            continue
+        if label in names or (label in models and label != name) or _stands_for_else(label, " + "):
+            raise file.error(f"models.{name}.label", f"{label!r} is the name of something else")
+        names[label] = name
+
+
+def _stands_for_else(name: str, sign: str = ":") -> bool:
+    return name in (HUMAN, "rules") or name in PRESETS or sign in name or not name.strip()
+
+
+def _placed(model: ModelSettings, folder: Path) -> ModelSettings:
+    """The entry with its files, relative to ``folder``, as whole paths."""
+    changed: dict[str, str] = {"model": beside(folder, model.model)}
+    if model.api_key_file is not None:
+        changed["api_key_file"] = str(folder / model.api_key_file)
+    if model.api_key_command is not None:
+        program, *rest = shlex.split(model.api_key_command)
+        if "/" in program:
+            changed["api_key_command"] = shlex.join([str(folder / program), *rest])
+    return msgspec.structs.replace(model, **changed)

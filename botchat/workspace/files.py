@@ -205,10 +205,10 @@ def _holds(path: Path, data: bytearray) -> bool:
         return all(file.read(_BLOCK) == view[start : start + _BLOCK] for start in parts)
 
 
-def write_atomic(path: Path, data: bytes | bytearray) -> None:
+def write_atomic(path: Path, data: bytes | bytearray, *, mode: int = 0o644) -> None:
     """Write a file so that readers see the old or the new content, never a part.
 
-    After a `BotChatError` the old file is untouched.
+    ``mode``: who may use it, as for chmod. After a `BotChatError` the old file is untouched.
     """
     make_folder(path.parent)
     temporary = None
@@ -218,7 +218,7 @@ def write_atomic(path: Path, data: bytes | bytearray) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp made it 0600
+        os.chmod(temporary, mode)  # noqa: PTH101 - mkstemp made it 0600
         os.replace(temporary, path)  # noqa: PTH105 - the atomic call itself
     except OSError as error:
         if temporary is not None:

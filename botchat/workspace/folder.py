@@ -21,6 +21,7 @@ from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, natura
 from botchat.workspace import config
 from botchat.workspace import files as store
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.secrets import public_arguments
 
 log = logging.getLogger("botchat")
 
@@ -192,10 +193,9 @@ class Workspace:
         except OSError as error:
             raise BotChatError(f"cannot lock {self.hidden}: {error.strerror}") from None
         try:
-            # A URL on the command line may hold a login.
-            said = re.sub(r"://[^/@\s]*@", "://", " ".join(["botchat", *sys.argv[1:]]))[:200]
+            said = f"botchat {public_arguments(sys.argv[1:])}"[:200]
             line = f"process {os.getpid()} on {socket.gethostname()}: {said}\n"
-            store.write_atomic(holder, line.encode("utf-8", "backslashreplace"))
+            store.write_atomic(holder, line.encode("utf-8", "backslashreplace"), mode=0o600)
             yield
         finally:
             holder.unlink(missing_ok=True)

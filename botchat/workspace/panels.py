@@ -86,7 +86,7 @@ class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     ``mean`` for all others (ChatEval Appendix B)."""
     position_calibration: bool = False
     """Ask in both orders and pool the votes (FairEval's BPC); no effect where there is no order."""
-    temperature: float | None = 0.0
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = 0.0
     """Papers: 0; ``"none"`` leaves it out of the request."""
     max_tokens: Positive | None = 1024
 

@@ -540,6 +540,7 @@ def test_one_set_of_weights_serves_every_role():
     """A model named twice in a session is loaded once, and let go with the session."""
     first = local_model("hf:o/n", "o/n")
     assert local_model("hf:o/n", "o/n") is first
+    assert local_model("hf:o/n", "o/n", dtype="float16") is not first
     assert local_model("hf:other/n", "other/n") is not first
     gone = weakref.ref(first)
     del first
@@ -666,7 +667,8 @@ def test_a_whole_run_and_its_replay_without_the_extra(
     files = stage_files(folder)
     assert len(files) == 2
     made = stored_dialogues(folder)
-    assert {dialogue["model"] for dialogue in made} == {name}
+    # A path is in no name.
+    assert {dialogue["model"] for dialogue in made} == {f"hf:{weights_folder.name}"}
     assert sum(dialogue["status"] == "complete" for dialogue in made) > 6
     # Twelve dialogues a batch, four turns; then their judgments and the human dialogues'.
     assert len(batches) <= 4 + 1

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
+
 import pytest
 
 from botchat.errors import ConfigError
-from botchat.workspace.config import Config, ModelSettings, api_key, load, model_name, public_url
+from botchat.workspace.config import Config, ModelSettings, load, model_name
+from botchat.workspace.keys import api_key, header_values, is_renewable
+from botchat.workspace.secrets import public_url
 
 
 def write(tmp_path, text):
@@ -148,3 +154,311 @@ def test_a_missing_key_names_its_variable():
 def test_credentials_leave_no_trace_in_public_urls():
     """User, password and query are not shown."""
     assert public_url("https://u:p@h:1/v1/?key=s") == "https://h:1/v1"
+
+
+SECRET = "hunter2-very-secret"
+ENTRY = '[models.a]\nmodel = "x"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{ENTRY}{SECRET}\n", r"toml:3: not valid TOML: Expected '='"),
+        (f"{ENTRY}{SECRET}==\n", r"toml:3: not valid TOML: "),
+        (f'{ENTRY}"{SECRET}" = = 1\n', r"toml:3: not valid TOML: "),
+        (f'{ENTRY}api_key = "{SECRET}"\n', r"toml:3: models\.a\.api_key: .*into api_key_env"),
+        (f'{ENTRY}api_key_env = "{SECRET}"\n', r"toml:3: models\.a\.api_key_env: this is not"),
+        (
+            f'{ENTRY}base_url = "user:{SECRET}@host/v1"\n',
+            r"toml:3: models\.a\.base_url: 'host/v1' is not an http",
+        ),
+        (f'{ENTRY}base_url = "http://user:{SECRET}/@host/v1"\n', r"base_url: 'http://host/v1'"),
+        (f'{ENTRY}base_url = "http://h:x/v1?key={SECRET}"\n', r"'http://h:x/v1': a port is"),
+        (f'[endpoints.a]\nbase_url = "user:{SECRET}@host/v1"\n', r"toml:2: endpoints\.a\.base_url"),
+        (f'{ENTRY}layout = "sk-{SECRET}"\n', r"toml:3: models\.a\.layout: .*known: auto, natural"),
+        (f'{ENTRY}"sk-{SECRET}" = 1\n', r"toml:3: models\.a\.\[key\]: unknown key"),
+        (f'[models."sk-{SECRET}"]\nmodle = "x"\n', r"toml:2: models\.\[key\]"),
+        (f'{ENTRY}identity = "http://u:{SECRET}@h/v1"\n', r"toml:3: models\.a\.identity: a secret"),
+        (f'{ENTRY}key_header = "sk-{SECRET}"\n', r"toml:3: models\.a\.key_header: a key stands"),
+        *(
+            (f"{ENTRY}extra = {{ {extra} }}\n", r"toml:3: models\.a\.extra: .*api_key_env")
+            for extra in (
+                f'api_key = "{SECRET}"',
+                f'Authorization = "Bearer {SECRET}"',
+                f'extra_headers = {{ "x-api-key" = "{SECRET}" }}',
+                f'tools = [{{ auth = {{ token = "{SECRET}" }} }}]',
+                f'secrets = ["{SECRET}"]',
+                f'anything = "sk-{SECRET}"',
+            )
+        ),
+        *(
+            (f"{ENTRY}headers = {{ {header} }}\n", r"toml:3: models\.a\.headers: .*environment")
+            for header in (
+                f'Authorization = "Bearer {SECRET}"',
+                f'api-key = "{SECRET}"',
+                f'Cookie = "{SECRET}"',
+                f'X-Gateway-Token = "${{{SECRET}}}"',
+                f'X-Tokenised = "{SECRET}"',
+                f'X-Other = "sk-{SECRET}"',
+            )
+        ),
+    ],
+)
+def test_a_secret_in_a_wrong_place_is_refused_and_not_shown(tmp_path, text, said):
+    """One line that names file, line, key and the setting to use instead."""
+    with pytest.raises(ConfigError, match=said) as caught:
+        load(write(tmp_path, text))
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_requests_that_only_sound_like_secrets_are_sent(tmp_path):
+    """And schemas may have a property of any name."""
+    extra = (
+        'max_tokens = 5, prompt_cache_key = "a", eos_token = "</s>", '
+        'response_format = { schema = { properties = { password = { type = "string" } } } }'
+    )
+    loaded = load(write(tmp_path, f"{ENTRY}extra = {{ {extra} }}\n")).models["a"].extra
+    assert set(loaded) == {"max_tokens", "prompt_cache_key", "eos_token", "response_format"}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("extra = { a = nan }", r"extra: a is nan, which JSON does not have"),
+        ("extra = { a = [{ b = -inf }] }", r"extra: b is -inf"),
+        ("extra = { a = 2020-01-01 }", r"extra: a is a date"),
+        ("extra = { a = 12:30:00 }", r"extra: a is a time"),
+        (f"extra = {{ a = {2**64} }}", r"extra: a is a whole number beyond 64 bits"),
+        (f"extra = {{ a = {'9' * 5000} }}", r"a number has thousands of digits"),
+        (f"extra = {{ a = {'[' * 5000}{']' * 5000} }}", r"nested too deep"),
+        (f"extra = {{ a = {'[' * 70}{']' * 70} }}", r"extra: tables and lists are more than 64"),
+        ("extra." + "a." * 5000 + "a = 1", r"extra: tables and lists are more than 64 deep"),
+        ("price_input = inf", r"price_input: Expected `float` <="),
+        ("price_cache_write = nan", r"price_cache_write: Expected `float` >="),
+        ("price_tiers = { priority = inf }", r"price_tiers: Expected `float` <="),
+        ('price_tiers = { "" = 1.0 }', r"price_tiers: a service tier has no name"),
+        ("temperature = inf", r"temperature: Expected `float` <="),
+        ("timeout_s = inf", r"timeout_s: Expected `float` <="),
+        ('headers = { "a b" = "c" }', r"headers: 'a b' is not the name of a header"),
+        ('headers = { "" = "c" }', r"headers: '' is not the name of a header"),
+        ('headers = { X-A = "b\\nc" }', r"headers: X-A has a character"),
+        ('headers = { X-A = "€" }', r"headers: X-A has a character"),
+        ('headers = { X-A = "b", x-a = "c" }', r"headers: x-a is set twice"),
+        ('key_header = "api-key"\nheaders = { Api-Key = "$K" }', r"headers: Api-Key is set twice"),
+        ('headers = { Content-Type = "text/plain" }', r"headers: Content-Type is set by BotChat"),
+        ('headers = { HOST = "h" }', r"headers: HOST is set by BotChat"),
+        ('key_header = "content-length"', r"key_header: content-length is set by BotChat"),
+        ('key_header = "api key"', r"key_header: 'api key' is not the name of a header"),
+        ('api_key_command = "echo \'x"', r"api_key_command: a quote mark in it is not closed"),
+        ('api_key_command = " "', r"api_key_command: the command is empty"),
+        ('api_key_file = "k"\napi_key_command = "x"', r"the key is in api_key_file already"),
+        ('identity = ""', r"identity: give a name of 1 to 100"),
+        ('identity = "a\\u001bb"', r"identity: give a name of 1 to 100"),
+        ('label = "human"', r"label: 'human' is the name of something else"),
+        ('label = "b"\n[models.b]\nmodel = "y"', r"label: 'b' is the name of something else"),
+        ('device = "cuda:1"', r"device: this is for local weights"),
+    ],
+)
+def test_what_no_request_can_hold_is_refused_when_it_is_read(tmp_path, line, said):
+    """One line each, before anything is sent; no traceback."""
+    with pytest.raises(ConfigError, match=said) as caught:
+        load(write(tmp_path, f"{ENTRY}{line}\n"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://host:abc/v1", "a port is a number from 1 to 65535"),
+        ("http://host:0/v1", "a port is a number from 1 to 65535"),
+        ("http://host:99999/v1", "a port is a number from 1 to 65535"),
+        ("http://[::1", "its host cannot be read"),
+        ("http://[::1/v1", "its host cannot be read"),
+        ("http://a..b/v1", "its host cannot be read"),
+        ("http://\u2603.example/v1", "its host cannot be read"),
+        ("http://%zz/v1", "its host cannot be read"),
+        ("http:///v1", "it has no host"),
+        ("http://:80/v1", "it has no host"),
+        ("http://ho st/v1", "no blanks"),
+        ("http://host/v1\t", "no blanks"),
+        ("http://host\\@other/v1", "no blanks, backslashes"),
+        ("host/v1", "is not an http"),
+        ("ftp://host/v1", "is not an http"),
+        ("", "is not an http"),
+    ],
+)
+def test_an_address_that_cannot_be_is_refused_wherever_it_stands(tmp_path, url, said):
+    """In [models], in [endpoints], in a name and in the environment."""
+    quoted = url.replace("\\", "\\\\").replace("\t", "\\t")
+    for text in (f'{ENTRY}base_url = "{quoted}"\n', f'[endpoints.e]\nbase_url = "{quoted}"\n'):
+        with pytest.raises(ConfigError, match=said) as caught:
+            load(write(tmp_path, text))
+        assert "base_url: " in str(caught.value)
+        assert "\n" not in str(caught.value)
+    if url.startswith("http"):
+        with pytest.raises(ConfigError, match=said):
+            model_name(f"{url}#m", Config(), {})
+    if url:
+        with pytest.raises(ConfigError, match=f"OPENAI_BASE_URL: .*{said}"):
+            model_name("openai:m", Config(), {"OPENAI_BASE_URL": url})
+    # Nothing to do with a model that is somewhere else.
+    elsewhere = ModelSettings(model="m", base_url="https://e.example/v1")
+    assert api_key(elsewhere, {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k"}) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"host/v1?api-key={SECRET}#m",
+        f"https://host:x/v1?api-key={SECRET}#m",
+        f"https://host/v1#m?api-key={SECRET}",
+        f"user:{SECRET}@host/v1#m",
+        f"sk-{SECRET}",
+    ],
+)
+def test_a_secret_in_a_wrong_name_is_not_repeated(name):
+    """The line says what is wrong without it."""
+    with pytest.raises(ConfigError, match="named") as caught:
+        model_name(name, Config(), {})
+    assert SECRET not in str(caught.value)
+
+
+def test_a_key_in_a_query_is_no_part_of_a_name():
+    """It is sent with every request, and shown nowhere."""
+    named = model_name(f"https://user:{SECRET}@host/v1?api-key={SECRET}#m", Config(), {})
+    assert named.name == "https://host/v1#m"
+    assert named.settings is not None
+    assert SECRET in named.settings.base_url
+
+
+def test_headers_may_stand_in_the_environment(tmp_path):
+    """Alone or after a scheme; what is not set is one line; only those values are secrets."""
+    text = (
+        'headers = { Authorization = "Bearer $GATE_TOKEN", X-Title = "BotChat $5", X-Who = "$who" }'
+    )
+    settings = load(write(tmp_path, f"{ENTRY}{text}\n")).models["a"]
+    found, secrets = header_values(settings, {"GATE_TOKEN": " t0ken \n", "who": "me-ä"})
+    assert found == {"Authorization": "Bearer t0ken", "X-Title": "BotChat $5", "X-Who": "me-ä"}
+    assert secrets == ("t0ken", "me-ä")
+    with pytest.raises(ConfigError, match=r"no header Authorization for x: .*GATE_TOKEN is not"):
+        header_values(settings, {})
+    with pytest.raises(ConfigError, match="Authorization for x: GATE_TOKEN has a character") as bad:
+        header_values(settings, {"GATE_TOKEN": f"{SECRET}\nX-Evil: 1"})
+    assert SECRET not in str(bad.value)
+
+
+def test_a_key_where_its_variables_name_belongs_is_not_repeated():
+    """Some keys could be names: a line about a variable that is not set does not show them."""
+    for named in ("a1b2c3d4e5f60718293a4b5c6d7e8f90", "gsk_0123456789abcdefghij"):
+        with pytest.raises(ConfigError, match="the variable that api_key_env names is") as caught:
+            api_key(ModelSettings(model="m", api_key_env=named), {})
+        assert named not in str(caught.value)
+
+
+def command(program, *more):
+    """A command that runs a Python program."""
+    return shlex.join([sys.executable, "-c", program, *more])
+
+
+def test_a_command_may_print_the_key(tmp_path):
+    """It is run at every call, without a shell; blanks around the key do not count."""
+    count = tmp_path / "count"
+    program = f"open({str(count)!r}, 'a').write('x'); print('  k3y$HOME;`id` ')"
+    settings = ModelSettings(model="m", api_key_command=command(program.replace(";`id`", "|id")))
+    assert is_renewable(settings)
+    assert not is_renewable(ModelSettings(model="m"))
+    assert api_key(settings, os.environ) == "k3y$HOME|id"
+    assert api_key(settings, os.environ) == "k3y$HOME|id"
+    assert count.read_text() == "xx"
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import sys; print({0!r}); print({0!r}, file=sys.stderr); sys.exit(3)", "exit status 3"),
+        ("import os, signal; print({0!r}); os.kill(os.getpid(), signal.SIGKILL)", "status -9"),
+        ("pass", "printed nothing"),
+        ("print({0!r} + ' and more')", "a character that no key can have"),
+        ("print({0!r}); print('another line')", "a character that no key can have"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff' + {0!r}.encode())", "printed no text"),
+    ],
+)
+def test_a_command_that_fails_is_one_line_without_what_it_said(program, said):
+    """The exit status, and nothing of its output or of itself."""
+    settings = ModelSettings(model="m", api_key_command=command(program.format(SECRET), SECRET))
+    with pytest.raises(ConfigError, match=said) as caught:
+        api_key(settings, os.environ)
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_command_that_is_not_there_or_never_ends_is_one_line(monkeypatch):
+    """Also where a child of it keeps the pipe open."""
+    with pytest.raises(ConfigError, match=r"cannot be run \(No such file or directory\)"):
+        api_key(ModelSettings(model="m", api_key_command=f"/nowhere/{SECRET}"), {})
+    with pytest.raises(ConfigError, match="cannot be run"):
+        api_key(ModelSettings(model="m", api_key_command="a\0b"), {})
+    monkeypatch.setattr("botchat.workspace.keys.COMMAND_S", 0.5)
+    child = "import time; time.sleep(20)"
+    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with pytest.raises(ConfigError, match=r"gave no key within 0\.5 s"):
+        api_key(ModelSettings(model="m", api_key_command=command(program)), os.environ)
+
+
+def test_a_command_beside_the_settings_is_found_from_anywhere(tmp_path):
+    """As files are: relative to botchat.toml, where it is a path."""
+    script = tmp_path / "bin" / "key"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\necho key-$1\n")
+    script.chmod(0o755)
+    text = f"{ENTRY}api_key_command = \"bin/key 'a b'\"\n"
+    settings = load(write(tmp_path, text)).models["a"]
+    with pytest.raises(ConfigError, match="no key can have"):
+        api_key(settings, os.environ)
+    settings = load(write(tmp_path, text.replace("'a b'", "ab"))).models["a"]
+    assert api_key(settings, os.environ) == "key-ab"
+
+
+def test_local_weights_may_have_an_entry(tmp_path, monkeypatch):
+    """A folder beside botchat.toml, with decoding, device and a name; nothing of an endpoint."""
+    (tmp_path / "weights" / "tiny").mkdir(parents=True)
+    text = (
+        '[models.q]\nmodel = "hf:weights/tiny"\nmax_tokens = 9\ntemperature = 0.5\n'
+        'device = "cuda:1"\ndtype = "float16"\nbatch_size = 8\n'
+    )
+    named = model_name("q", load(write(tmp_path, text)), {})
+    assert (named.kind, named.name) == ("local", "q")
+    assert named.target == str(tmp_path / "weights" / "tiny")
+    assert named.settings is not None
+    assert (named.settings.max_tokens, named.settings.temperature) == (9, 0.5)
+    assert (named.settings.device, named.settings.batch_size) == ("cuda:1", 8)
+    config = load(write(tmp_path, f'{text}label = "Tiny 1"\n'))
+    assert model_name("q", config, {}).name == "Tiny 1"
+    hub = load(write(tmp_path, '[models.q]\nmodel = "hf:org/name@v1"\n'))
+    assert model_name("q", hub, {}).target == "org/name@v1"
+    for line in ('base_url = "http://h/v1"', 'api_key_env = "K"', "price_input = 1", "extra = {}"):
+        with pytest.raises(ConfigError, match=rf"models\.q\.{line.split(' ')[0]}: .*local weights"):
+            load(write(tmp_path, f"{text}{line}\n"))
+    for line in ('dtype = "float8"', 'device = ""', "batch_size = 0"):
+        with pytest.raises(ConfigError, match=rf"models\.q\.{line.split(' ')[0]}: "):
+            load(write(tmp_path, f'[models.q]\nmodel = "hf:weights/tiny"\n{line}\n'))
+
+
+@pytest.mark.parametrize("model", ["bot:eliza", "human", "hf:", ""])
+def test_what_needs_no_entry_is_refused_there(tmp_path, model):
+    """A bot or people sent to an endpoint as a model's name would be paid for."""
+    with pytest.raises(ConfigError, match=r"models\.q\.model: "):
+        load(write(tmp_path, f'[models.q]\nmodel = "{model}"\n'))
+
+
+def test_weights_in_a_folder_are_called_by_its_last_part(tmp_path, monkeypatch):
+    """Names are on pages, in tables and in file names: no path is."""
+    (tmp_path / "home" / "my tiny").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "home")
+    for name in (f"hf:{tmp_path}/home/my tiny", "hf:./my tiny", "hf:my tiny", "hf:./my tiny/"):
+        named = model_name(name, Config(), {})
+        assert (named.name, named.target) == ("hf:my tiny", str(tmp_path / "home" / "my tiny"))
+    assert model_name("hf:.", Config(), {}).name == "hf:home"
+    assert model_name("hf:/gone/away/x/", Config(), {}).name == "hf:x"
+    assert model_name("hf:org/name@v1", Config(), {}).name == "hf:org/name@v1"

@@ -115,6 +115,6 @@ def identity(settings: ModelSettings) -> dict[str, Any]:
     # Only where they are set: ledgers made before these existed keep their keys.
     if settings.api != "chat":
         asked["api"] = settings.api
-    if plain := {name: value for name, value in settings.headers.items() if value[:1] != "$"}:
+    if plain := {name: value for name, value in settings.headers.items() if "$" not in value}:
         asked["headers"] = plain
     return asked

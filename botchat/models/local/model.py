@@ -168,14 +168,25 @@ class LocalModel:
         return True
 
 
-def local_model(name: str, target: str) -> LocalModel:
+def local_model(
+    name: str,
+    target: str,
+    device: str = "auto",
+    dtype: str = "auto",
+    batch_size: int = BATCH_SIZE,
+) -> LocalModel:
     """The `LocalModel` of that name; the same while one is in use, so weights are loaded once."""
-    model = _MODELS.get(name) or LocalModel(name, target)
-    _MODELS[name] = model
+    asked = (name, target, device, dtype, batch_size)
+    model = _MODELS.get(asked) or LocalModel(
+        name, target, device=device, dtype=dtype, batch_size=batch_size
+    )
+    _MODELS[asked] = model
     return model
 
 
-_MODELS: weakref.WeakValueDictionary[str, LocalModel] = weakref.WeakValueDictionary()
+_MODELS: weakref.WeakValueDictionary[tuple[str, str, str, str, int], LocalModel] = (
+    weakref.WeakValueDictionary()
+)
 
 
 def _reply(weights: Weights, ask: Ask, said: Said | None, latency_s: float) -> Reply:

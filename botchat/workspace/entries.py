@@ -1,0 +1,213 @@
+"""What is wrong with one ``[models]`` or ``[endpoints]`` entry, beyond the types of its values."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from botchat.workspace.keys import OF_ENVIRONMENT, fits_header
+from botchat.workspace.secrets import has_key, names_secret, public
+
+if TYPE_CHECKING:
+    from botchat.workspace.config import ModelSettings
+
+LOCAL = "hf:"
+"""How the name of local weights begins."""
+
+LOCAL_KEYS = ("model", "label", "temperature", "max_tokens", "device", "dtype", "batch_size")
+"""What can be set for local weights."""
+
+ONLY_LOCAL = ("device", "dtype", "batch_size")
+
+DEEPEST = 64
+"""Tables and lists within each other that a request may hold."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_OURS = re.compile(
+    r"(?i)(content-.*|proxy-.*|host|transfer-encoding|connection|keep-alive|accept|accept-encoding"
+    r"|expect|te|trailer|upgrade)"
+)
+"""Headers that carry the request itself."""
+
+_KEY_PLACES = "put the secret into the environment or a file, and name it in"
+
+
+def url_fault(url: str) -> str | None:
+    """Why an endpoint cannot be at ``url``; ``None``: it can. The text holds no login or query."""
+    shown = public(url)
+    if any(c.isspace() or not c.isprintable() or c == "\\" for c in url):
+        return "a URL has no blanks, backslashes or control characters"
+    wrong = f"{shown!r} is not an http(s) URL"
+    try:
+        parts = urlsplit(url)
+        name = parts.hostname or ""
+        name.encode("idna")  # as it is looked up: no empty part, none that is too long
+    except ValueError:
+        return f"{wrong}: its host cannot be read"
+    if ":" not in name and not re.fullmatch(r"[\w.-]*", name):
+        return f"{wrong}: its host cannot be read"
+    if parts.scheme not in ("http", "https"):
+        return f"{wrong}, such as http://localhost:8000/v1"
+    if not name:
+        return f"{wrong}: it has no host"
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        return f"{shown!r}: a port is a number from 1 to 65535"
+    return None
+
+
+def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """(key, what is wrong with it) of an entry in which the keys ``given`` are set.
+
+    No text holds what may be a secret.
+    """
+    if settings.label is not None and (fault := _name_fault(settings.label)):
+        yield "label", fault
+    if settings.model.startswith(LOCAL):
+        if not settings.model.removeprefix(LOCAL):
+            yield "model", "local weights are named hf:ORG/NAME or hf:FOLDER"
+        for key in given:
+            if key not in LOCAL_KEYS:
+                known = ", ".join(LOCAL_KEYS)
+                yield key, f"{settings.model} is local weights, which have none; keys: {known}"
+        if fault := _name_fault(settings.device):
+            yield "device", fault
+        return
+    if settings.model == "human" or settings.model.startswith("bot:"):
+        yield "model", f"{settings.model} needs no entry; name it as it is"
+    if not settings.model.strip():
+        yield "model", "the name that the endpoint knows is missing"
+    for key in ONLY_LOCAL:
+        if key in given:
+            yield key, f"this is for local weights (hf:…), which {settings.model} is not"
+    if fault := url_fault(settings.base_url):
+        yield "base_url", fault
+    if settings.identity is not None and (fault := _name_fault(settings.identity)):
+        yield "identity", fault
+    for tier in settings.price_tiers:
+        if not tier.strip():
+            yield "price_tiers", "a service tier has no name"
+    yield from _key_faults(settings)
+    yield from _header_faults(settings)
+    if taken := sorted({"model", "messages", "stream"} & set(settings.extra)):
+        yield "extra", f"{taken[0]} is set by BotChat; leave it out"
+    if fault := extra_fault(settings.extra):
+        yield "extra", fault
+
+
+def _key_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    places = [k for k in ("api_key_env", "api_key_file", "api_key_command") if getattr(settings, k)]
+    if len(places) > 1:
+        yield places[1], f"the key is in {places[0]} already; keep one"
+    named = settings.api_key_env
+    if named is not None and (not re.fullmatch(r"[A-Za-z_]\w*", named, re.A) or has_key(named)):
+        yield (
+            "api_key_env",
+            "this is not the name of an environment variable; put the key itself into one, and its "
+            "name here",
+        )
+    if settings.api_key_command is not None:
+        try:
+            words = shlex.split(settings.api_key_command)
+        except ValueError:
+            yield "api_key_command", "a quote mark in it is not closed"
+        else:
+            if not words:
+                yield "api_key_command", "the command is empty"
+    if (name := settings.key_header) is not None and (fault := _header_fault(name)):
+        yield "key_header", fault
+
+
+def _header_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    taken = {(settings.key_header or "").lower()}
+    for name, value in settings.headers.items():
+        if fault := _header_fault(name):
+            yield "headers", fault
+        elif name.lower() in taken:
+            yield "headers", f"{name} is set twice, here or by key_header; keep one"
+        elif not fits_header(value):
+            yield "headers", f"{name} has a character that no header can have"
+        elif OF_ENVIRONMENT.fullmatch(value):
+            pass
+        elif names_secret(name) or re.search(r"(?i)token|secret|key|auth|cookie", name):
+            yield (
+                "headers",
+                f"{name} is a secret: put it into the environment and write {name} = "
+                '"$NAME of the variable" here',
+            )
+        elif has_key(value):
+            yield "headers", f"{name} holds a key; put it into the environment and its $NAME here"
+        taken.add(name.lower())
+
+
+def _header_fault(name: str) -> str | None:
+    if has_key(name):
+        return "a key stands where the name of a header belongs"
+    if not _TOKEN.fullmatch(name):
+        return f"{name!r} is not the name of a header"
+    if _OURS.fullmatch(name):
+        return f"{name} is set by BotChat; leave it out"
+    return None
+
+
+def extra_fault(extra: dict[str, Any]) -> str | None:
+    """Why ``extra`` cannot be sent as JSON, or should not; ``None``: it can."""
+    waiting: list[tuple[str, Any, int]] = [(key, extra[key], 1) for key in extra]
+    while waiting:
+        key, value, depth = waiting.pop()
+        if has_key(key):
+            return "a key stands where a name belongs"
+        if isinstance(value, str) and value and names_secret(key):
+            return f"{key} is a secret: {_KEY_PLACES} api_key_env, api_key_file or headers"
+        if isinstance(value, str) and has_key(value):
+            return f"{key} holds a key: {_KEY_PLACES} api_key_env, api_key_file or headers"
+        if depth > DEEPEST:
+            return f"tables and lists are more than {DEEPEST} deep"
+        if isinstance(value, dict):
+            waiting += [(name, one, depth + 1) for name, one in value.items()]
+        elif isinstance(value, list):
+            waiting += [(key, one, depth + 1) for one in value]
+        elif isinstance(value, float) and not math.isfinite(value):
+            return f"{key} is {value}, which JSON does not have"
+        elif isinstance(value, int) and not -(2**63) <= value < 2**64:
+            return f"{key} is a whole number beyond 64 bits"
+        elif not isinstance(value, str | int | float):
+            return f"{key} is a {type(value).__name__}, which JSON does not have; write it as text"
+    return None
+
+
+def _name_fault(name: str) -> str | None:
+    """Why ``name`` is no name for others to see."""
+    if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 100:
+        return "give a name of 1 to 100 printable characters"
+    if has_key(name) or public(name) != name:
+        return "a secret stands where a name belongs"
+    return None
+
+
+def beside(folder: Path, model: str) -> str:
+    """``model`` with a folder of weights, relative to ``folder``, as a whole path."""
+    target = model.removeprefix(LOCAL)
+    if target == model or not target:
+        return model
+    there = folder / Path(target).expanduser()
+    return f"{LOCAL}{there}" if target.startswith((".", "~")) or there.is_dir() else model
+
+
+def weights(target: str) -> tuple[str, str]:
+    """(name, place) of local weights: a folder is called by its last part, never by its path."""
+    folder = Path(target).expanduser()
+    if folder.is_dir():
+        folder = folder.resolve()
+        return f"{LOCAL}{folder.name or 'folder'}", str(folder)
+    if target.startswith((".", "/", "~")) or "\\" in target:
+        return LOCAL + target.replace("\\", "/").rstrip("/").rpartition("/")[2], target
+    return LOCAL + target, target

@@ -1,0 +1,384 @@
+"""Keys planted in every place, repeated by the server in every spelling: no file or output has one.
+
+What a secret is looked for in is first decoded by other means than the redactor's own.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import html
+import json
+import re
+import shlex
+import sqlite3
+import stat
+import subprocess
+import sys
+import zlib
+from base64 import b64encode
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.errors import LockedError
+from botchat.pipeline.view import state
+from botchat.records import Seed
+from botchat.report.live import render
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
+from tests.openai_server import Server, converse, faults, text
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PLANTED = {
+    "env": "planted-Env/k3y+0123456789",
+    "file": "planted-File/k3y+0123456789",
+    "command": "planted-Command/k3y+012345",
+    "query": "planted-Query/k3y+0123456789",
+    "login": "planted-user:planted-Passw0rd",
+    "header": "planted-Header/k3y+01234567",
+    "named": "planted-Named/k3y+0123456789",
+}
+"""No part of one is a part of anything else."""
+
+FOREIGN = "sk-foreign-0123456789abcdef"
+"""Somebody else's key, which only the server knows."""
+
+
+def escaped(secret):
+    """Every character as JSON may write it."""
+    return "".join(f"\\u{ord(c):04x}" for c in secret)
+
+
+SPELLINGS = (
+    str,
+    escaped,
+    lambda secret: escaped(secret[:9]) + secret[9:],
+    lambda secret: secret.replace("/", "\\/"),
+    lambda secret: quote(secret, safe=""),
+    lambda secret: quote(quote(secret, safe=""), safe=""),
+    lambda secret: json.dumps(json.dumps(escaped(secret))),
+    lambda secret: "".join(f"&#x{ord(c):x};" for c in secret),
+    lambda secret: b64encode(secret.encode()).decode(),
+    lambda secret: f"Bearer {secret}",
+)
+
+
+def received(call):
+    """Every secret that came with a request, as the server can see it."""
+    seen = " ".join([call.path, unquote(call.path), *call.headers.values()])
+    for value in call.headers.values():
+        if value.startswith("Basic "):
+            seen += " " + codecs.decode(value[6:].encode(), "base64").decode()
+    return [secret for secret in (*PLANTED.values(), FOREIGN) if secret in seen] + [FOREIGN]
+
+
+def echo(call):
+    """A reply or an error with all that was received, in the spelling of this call's turn."""
+    spell = SPELLINGS[call.n % len(SPELLINGS)]
+    told = " ".join(spell(secret) for secret in received(call))
+    headers = (("x-echo", quote(told)), ("retry-after", "0"))
+    if call.repeat == 1 and call.n % 12 == 1:
+        return faults.error(500, f"internal error; you sent {told}", headers=headers)
+    if "Choice:" in str(call.messages):
+        return converse(call)
+    if call.n % 3 == 2:
+        # JSON as other servers write it: the escapes are in the body itself.
+        body = json.dumps({"object": "chat.completion", "choices": [CHOICE]})
+        return faults.Answer(body=body.replace("HERE", told.replace('"', "'")).encode())
+    return text(f"I got {told}", reasoning_content=told)
+
+
+CHOICE = {
+    "index": 0,
+    "message": {"role": "assistant", "content": "It was HERE, was it not?"},
+    "finish_reason": "stop",
+}
+
+
+def refuse(status):
+    """Every request is refused, with what came in it."""
+
+    def script(call):
+        told = " ".join(spell(secret) for secret in received(call) for spell in SPELLINGS)
+        code = "insufficient_quota" if status == 429 else told[:40]
+        return faults.error(status, f"cannot let you in with {told}", code=code)
+
+    return script
+
+
+def workspace(folder, server, monkeypatch):
+    """Models that get their keys from each place, the places outside but for the settings."""
+    outside = folder.parent / "outside"
+    outside.mkdir(parents=True, exist_ok=True)
+    folder.mkdir()
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name in ("env", "header"):
+        monkeypatch.setenv(f"PLANTED_{name.upper()}_KEY", PLANTED[name])
+    for name in ("file", "command"):
+        (outside / name).write_text(PLANTED[name])
+    printing = "import sys; print(open(sys.argv[1]).read())"
+    command = shlex.join([sys.executable, "-c", printing, str(outside / "command")])
+    host = server.url.removeprefix("http://")
+    query = quote(PLANTED["query"], safe="")
+    settings = {
+        "env": ['api_key_env = "PLANTED_ENV_KEY"'],
+        "file": [f'api_key_file = "{outside / "file"}"'],
+        "command": [f"api_key_command = {json.dumps(command)}"],
+        "query": [f'base_url = "{server.url}?api-key={query}"'],
+        "login": [f'base_url = "http://{PLANTED["login"]}@{host}"'],
+        "header": ['headers = { X-Gateway-Key = "Token $PLANTED_HEADER_KEY" }'],
+        "named": ['key_header = "api-key"', 'api_key_env = "PLANTED_ENV_KEY"'],
+    }
+    entries = [
+        "\n".join(
+            [
+                f'[models.{name}]\nmodel = "m-{name}"',
+                *([] if "base_url" in str(lines) else [f'base_url = "{server.url}"']),
+                *lines,
+            ]
+        )
+        for name, lines in settings.items()
+    ]
+    (folder / "botchat.toml").write_text("\n".join(entries))
+    seeds = [Seed(f"s{n}", tuple(f"line {i} of talk {n}" for i in range(6))) for n in range(3)]
+    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    return folder
+
+
+def direct(server):
+    """A name on the command line that holds a key."""
+    return f"{server.url}?api-key={quote(PLANTED['named'], safe='')}#direct"
+
+
+def undone(found):
+    """A text as it is, and with everything that could hide a secret undone, again and again."""
+    yield found
+    for _ in range(5):
+        found = re.sub(r"\\+u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), found)
+        found = re.sub(r"\\+([/\"'])", r"\1", found)
+        found = html.unescape(unquote(found))
+        yield found
+
+
+def leaks(found):
+    """Places whose secrets stand in a text, in any spelling."""
+    needles = {name: {secret, *secret.split(":")} for name, secret in PLANTED.items()}
+    for secrets in needles.values():
+        secrets |= {b64encode(secret.encode()).decode().rstrip("=") for secret in set(secrets)}
+    needles["foreign"] = {FOREIGN}  # known by its form, which base64 hides
+    forms = list(undone(found))
+    return {
+        name
+        for name, secrets in needles.items()
+        if any(secret in form for secret in secrets for form in forms)
+    }
+
+
+def contents(path):
+    """What a file holds, unpacked; of a database every value."""
+    data = path.read_bytes()
+    if data.startswith(b"SQLite format 3"):
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            names = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
+            rows = [
+                value
+                for name in names
+                if not name.startswith("sqlite_")
+                for row in database.execute(f'SELECT * FROM "{name}"')
+                for value in row
+            ]
+        for value in rows:
+            packed = isinstance(value, bytes) and value[:1] == b"\x78"
+            yield str(zlib.decompress(value).decode() if packed else value)
+    if data.startswith(b"\x1f\x8b"):
+        data = gzip.decompress(data)
+    yield data.decode("utf-8", "replace")
+
+
+def leaking(folder):
+    """Files that hold a secret, with whose it is; but for the settings, where the user wrote it."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and path.name != "botchat.toml":
+            for content in contents(path):
+                if there := leaks(content):
+                    found[path.name] = there | found.get(path.name, set())
+    return found
+
+
+def test_what_is_looked_for_would_be_found(tmp_path):
+    """The search itself: each secret in each spelling, in a plain and in a packed file."""
+    for name, secret in PLANTED.items():
+        for n, spell in enumerate(SPELLINGS):
+            assert name in leaks(f"so {spell(secret)} it is"), n
+    (tmp_path / "a.gz").write_bytes(gzip.compress(escaped(FOREIGN).encode()))
+    assert leaking(tmp_path) == {"a.gz": {"foreign"}}
+
+
+def test_no_file_and_no_output_of_a_whole_run_holds_a_secret(tmp_path, capfd, monkeypatch):
+    """Generated, judged, ranked, shown and exported, with a server that repeats every secret."""
+    with Server(echo) as server:
+        folder = workspace(tmp_path / "w", server, monkeypatch)
+        named = [part for name in PLANTED for part in ("--model", name)]
+        judge = ["--seeds", "small", "--judge", "env"]
+        models = [*named, "--model", direct(server)]
+        commands = [
+            ["generate", "--seeds", "small", "--turns", "4", *models, "--plan"],
+            ["generate", "--seeds", "small", "--turns", "4", *models],
+            ["generate", "--seeds", "small", "--turns", "4", *models, "--json"],
+            ["models", "--check"],
+            ["judge", "unieval", *judge, "--model", "query", "--model", direct(server)],
+            ["judge", "unieval", "--seeds", "small", "--judge", direct(server), "--model", "env"],
+            ["judge", "arena", *judge, "--turns", "4"],
+            ["leaderboard", *judge],
+            ["report", *judge],
+            ["ledger", "stats"],
+            ["ledger", "export", str(folder / "export.jsonl")],
+            ["ledger", "export", str(folder / "export.jsonl.gz")],
+        ]
+        for command in commands:
+            assert main([*command, "--dir", str(folder)]) == 0, (command, capfd.readouterr())
+            printed = capfd.readouterr()
+            assert not leaks(printed.out + printed.err), command
+        sent = {
+            name for call in server.calls for name in PLANTED if PLANTED[name] in received(call)
+        }
+        assert sent == set(PLANTED)
+    assert (folder / "export.jsonl").stat().st_size > 1000
+    page = render(state(Workspace(folder), "small"))
+    assert "m-query" in page or "query" in page
+    assert not leaks(page)
+    assert leaking(folder) == {}
+    names = " ".join(str(path) for path in folder.rglob("*"))
+    assert not leaks(names)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429])
+def test_no_refusal_repeats_a_secret(tmp_path, capfd, monkeypatch, status):
+    """In one line of the output, in the attempts of the ledger, in the list of models."""
+    with Server(refuse(status)) as server:
+        folder = workspace(tmp_path / "w", server, monkeypatch)
+        models = [*PLANTED, direct(server)]
+        named = [part for name in models for part in ("--model", name)]
+        flags = ["--seeds", "small", "--turns", "3", "--max-calls", "8"]
+        for command in (["generate", *flags, *named], ["models", "--check"]):
+            main([*command, "--dir", str(folder)])
+            printed = capfd.readouterr()
+            assert not leaks(printed.out + printed.err), command
+        assert server.n_received
+    assert leaking(folder) == {}
+
+
+def test_the_lock_tells_others_the_command_without_its_secrets(tmp_path, capfd, monkeypatch):
+    """The lock file is the user's own, a second process's error and the live page show no key."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server, monkeypatch)
+        gate = server.hold()
+        login = f"http://{PLANTED['login']}@{server.url.removeprefix('http://')}#direct"
+        more = ["--model", direct(server), "--model", login]
+        first = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "botchat", "generate", "--seeds", "small", "--turns", "3"),
+                *("--dir", str(folder), *more),
+            ],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            server.wait_for(1)
+            holder = folder / ".botchat" / "lock-holder"
+            assert stat.S_IMODE(holder.stat().st_mode) == 0o600
+            assert "botchat generate --seeds small" in holder.read_text()
+            assert f"{server.url}#direct" in holder.read_text()
+            assert main(["generate", "--seeds", "small", "--model", "env", "--dir", str(folder)])
+            second = capfd.readouterr().err
+            assert f"is in use by process {first.pid}" in second
+            page = render(state(Workspace(folder), "small"))
+            assert f"process {first.pid}" in page
+            for shown in (holder.read_text(), second, page):
+                assert not leaks(shown)
+        finally:
+            gate.open()
+            printed = first.communicate()
+        assert first.returncode == 0, printed
+        assert not leaks("".join(printed))
+    assert leaking(folder) == {}
+
+
+def test_an_error_of_the_lock_is_free_of_secrets_for_python_too(tmp_path, monkeypatch):
+    """Whoever imports botchat prints messages without our own printing."""
+    arguments = ["botchat", "generate", "--model", f"https://h/v1?k={PLANTED['query']}#m"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    one = Workspace(tmp_path)
+    with one.locked(), pytest.raises(LockedError) as caught, Workspace(tmp_path).locked():
+        pass
+    assert "https://h/v1#m" in str(caught.value)
+    assert not leaks(str(caught.value))
+
+
+WRONG = {
+    "no scheme": ['base_url = "planted-user:planted-Passw0rd@host/v1"'],
+    "a wrong port": [f'base_url = "http://{PLANTED["login"]}@host:abc/v1?k={PLANTED["query"]}"'],
+    "a bare key": [PLANTED["env"]],
+    "half a line": [f'api_key = "{PLANTED["env"]}'],
+    "a key that is no setting": [f'api_key = "{PLANTED["env"]}"'],
+    "as the variable": [f'api_key_env = "{PLANTED["env"]}"'],
+    "in extra": [f'extra = {{ api_key = "{PLANTED["env"]}" }}'],
+    "in extra, nested": [f'extra = {{ a = [{{ Authorization = "{PLANTED["env"]}" }}] }}'],
+    "in headers": [f'headers = {{ x-api-key = "{PLANTED["env"]}" }}'],
+    "as a command": [f'api_key_command = "{PLANTED["env"]}"'],
+    "in a command": [f"api_key_command = \"sh -c 'echo {PLANTED['env']}; exit 7'\""],
+    "as a file": [f'api_key_file = "{PLANTED["env"]}"'],
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_a_secret_in_a_wrong_place_is_not_printed(tmp_path, capfd, how):
+    """One line on stderr from each command, without it; nothing is sent or stored."""
+    with Server(converse) as server:
+        where = "" if "base_url" in str(WRONG[how]) else f'base_url = "{server.url}"\n'
+        lines = "\n".join(WRONG[how])
+        (tmp_path / "botchat.toml").write_text(f'[models.m]\nmodel = "m"\n{where}{lines}\n')
+        command = ["generate", "--seeds", "sample", "--limit", "1", "--model", "m"]
+        assert main([*command, "--dir", str(tmp_path)]) == 1
+        printed = capfd.readouterr()
+        assert printed.err.count("\n") == 1
+        assert "Traceback" not in printed.err
+        assert not leaks(printed.out + printed.err)
+        assert server.n_received == 0
+    assert leaking(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "planted-user:planted-Passw0rd@host/v1#m",
+        f"host/v1?api-key={PLANTED['query']}#m",
+        f"https://host:abc/v1?api-key={PLANTED['query']}#m",
+        f"https://host/v1#m?api-key={PLANTED['query']}",
+        FOREIGN,
+        PLANTED["env"],
+    ],
+)
+@pytest.mark.parametrize("flags", [("generate", "--model"), ("judge", "unieval", "--judge")])
+def test_a_secret_in_a_wrong_name_is_not_printed(tmp_path, capfd, monkeypatch, name, flags):
+    """Also one whose form says nothing, where the environment has it."""
+    monkeypatch.setenv("PLANTED_ENV_KEY", PLANTED["env"])
+    more = [*flags, name, "--seeds", "sample", "--dir", str(tmp_path)]
+    assert main(["generate", "--model", "bot:parrot", *more[-4:], "--limit", "1"]) == 0
+    capfd.readouterr()
+    assert main(more) == 1
+    printed = capfd.readouterr()
+    assert printed.err.count("\n") == 1
+    assert not leaks(printed.out + printed.err)
+    with pytest.raises(SystemExit):
+        main([*more, "--api-key", name])
+    assert not leaks(capfd.readouterr().err)
+    assert leaking(tmp_path) == {}

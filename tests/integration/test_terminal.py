@@ -1,0 +1,148 @@
+"""What servers, names and files say cannot steer the terminal: no escape sequence gets there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.cli.output import LogFormatter, printable, progress_text
+from botchat.pipeline.run import Meter
+from botchat.records import Seed
+from botchat.workspace import files as store
+from tests.openai_server import Server, faults
+
+ROOT = Path(__file__).resolve().parents[2]
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\r\b\x9b5mC1\x7f\x90\u202eback\u2066"
+"""Sets the title, clears the screen, colours, overwrites, and turns the writing round."""
+
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def steering(text):
+    """Characters that would steer a terminal, but for the tables' own bold."""
+    return STEERING.findall(re.sub("\x1b\\[(0|1)?m", "", text))
+
+
+def workspace(folder, server):
+    """Seeds and names that hold escape sequences, and a model."""
+    seeds = [Seed(f"s{n}{EVIL}", (f"hello {EVIL}", "b", "c", "d")) for n in range(2)]
+    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    (folder / "botchat.toml").write_text(
+        f'[models.{json.dumps("m" + EVIL)}]\nmodel = "m"\nbase_url = "{server.url}"\n'
+        f'[models.plain]\nmodel = {json.dumps("m" + EVIL)}\nbase_url = "{server.url}"\n'
+    )
+    return folder
+
+
+def commands(server):
+    """Whatever prints texts of others."""
+    named = f"{server.url}#m{EVIL}"
+    generate = ["generate", "--seeds", "small", "--turns", "3", "--model"]
+    yield [*generate, named, "--plan"]
+    yield [*generate, named]
+    yield [*generate, "plain"]
+    yield [*generate, f"m{EVIL}"]
+    yield [*generate, f"nothing{EVIL}"]
+    yield ["judge", "unieval", "--seeds", "small", "--judge", named]
+    yield ["judge", "unieval", "--seeds", "small", "--judge", f"nothing{EVIL}"]
+    yield ["judge", "unieval", "--seeds", "small", "--judge", "rules", "--model", f"no{EVIL}"]
+    yield ["models", "--check"]
+    yield ["seeds", "show", "small"]
+    yield ["seeds", "show", "small", "--seed-id", f"s0{EVIL}"]
+    yield ["seeds", "show", f"no{EVIL}"]
+    yield ["ledger", "stats"]
+    yield ["leaderboard", "--seeds", "small", "--judge", f"nothing{EVIL}"]
+
+
+@pytest.mark.parametrize("json_flag", [(), ("--json",)])
+def test_nothing_that_is_printed_steers_the_terminal(tmp_path, capfd, json_flag):
+    """Errors and replies of a server, names of models, texts of seeds: as people and as JSON."""
+    with Server(faults.error(418, f"a teapot {EVIL}")) as server:
+        folder = workspace(tmp_path, server)
+        seen = ""
+        for command in commands(server):
+            main([*(c for c in command if c != "--seed-id"), *json_flag, "--dir", str(folder)])
+            printed = capfd.readouterr()
+            assert not steering(printed.out), command
+            assert not steering(printed.err), command
+            assert "Traceback" not in printed.err
+            if json_flag and printed.out:
+                assert json.loads(printed.out)
+            seen += printed.out + printed.err
+        assert server.n_received
+    assert "teapot" in seen
+    assert "\\x1b]0;owned" in seen or "\\u001b]0;owned" in seen
+
+
+def test_a_terminal_gets_only_our_own_colours(tmp_path):
+    """The same on a terminal, where the progress is drawn: titles and screens are left alone."""
+    with Server(faults.error(418, f"a teapot {EVIL}")) as server:
+        folder = workspace(tmp_path, server)
+        for command in (
+            ["generate", "--seeds", "small", "--turns", "3", "--model", f"{server.url}#m{EVIL}"],
+            ["seeds", "show", "small"],
+        ):
+            ours, theirs = pty.openpty()
+            with subprocess.Popen(
+                [sys.executable, "-m", "botchat", *command, "--dir", str(folder)],
+                cwd=ROOT,
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                env={**os.environ, "TERM": "xterm-256color"},
+            ) as process:
+                os.close(theirs)
+                shown = b""
+                try:
+                    while piece := os.read(ours, 65536):
+                        shown += piece
+                except OSError:  # the other end is closed
+                    pass
+                assert process.wait() in (0, 1)
+            os.close(ours)
+            text = shown.decode()
+            assert "owned" in text
+            for sequence in ("\x1b]", "\x07", "\x1b[2J\x1b[31m", "\x9b", "\x90", "\u202e", "\x7f"):
+                assert sequence not in text, (command, sequence)
+
+
+def test_file_names_and_arguments_that_are_no_text_are_printed(tmp_path, capfd):
+    """A name in the command line may hold bytes that are no character."""
+    name = os.fsdecode(b"caf\xe9\x1b[2J")
+    for more in ([], ["--json"]):
+        assert main(["models", "--dir", str(tmp_path / name), *more]) == 0
+        capfd.readouterr()
+    assert main(["generate", "--seeds", "sample", "--model", name, "--dir", str(tmp_path)]) == 1
+    error = capfd.readouterr().err
+    assert "caf?\\x1b[2J" in error
+    with pytest.raises(SystemExit):
+        main(["generate", "--limit", name])
+    assert not steering(capfd.readouterr().err)
+
+
+def test_the_log_and_the_progress_are_printable_lines():
+    """One line each, whatever they quote; no key, no login."""
+    record = logging.LogRecord("botchat", 30, "x", 1, "%s\nsk-0123456789abcdef", (EVIL,), None)
+    line = LogFormatter("botchat: %(message)s").format(record)
+    assert not steering(line)
+    assert "\n" not in line
+    assert "0123456789" not in line
+    meter = Meter(label=f"generate {EVIL}", notes={"a": EVIL})
+    assert not steering(printable(progress_text(meter)))
+
+
+def test_what_is_printable_stays():
+    """Any script, newlines, tabs and emoji."""
+    text = "Grüße, 你好,\tשלום 👩‍👩‍👧\nline"
+    assert printable(text) == text
+    assert printable("a\x1b[0m\x85\ud800\u2028") == "a\\x1b[0m\\x85\\ud800\\u2028"

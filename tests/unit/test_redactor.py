@@ -1,0 +1,217 @@
+"""Secrets are found in any spelling, and nothing else is touched."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from base64 import b64encode, urlsafe_b64encode
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.workspace.secrets import (
+    GONE,
+    Redactor,
+    names_secret,
+    public,
+    public_arguments,
+    public_url,
+    secrets_in,
+)
+
+SECRET = "hunter-2:secret/Va\"l\\ue+9'"
+
+
+def escaped(text):
+    """Every character as JSON may write it."""
+    return "".join(f"\\u{ord(c):04x}" for c in text)
+
+
+def some_escaped(text):
+    """Every third character as JSON may write it: the secret is split."""
+    return "".join(escaped(c) if n % 3 == 1 else json.dumps(c)[1:-1] for n, c in enumerate(text))
+
+
+SPELLINGS = {
+    "plain": str,
+    "json": json.dumps,
+    "json in json": lambda s: json.dumps(json.dumps(s)),
+    "json five deep": lambda s: json.dumps(json.dumps(json.dumps(json.dumps(json.dumps(s))))),
+    "escaped": escaped,
+    "escaped in capitals": lambda s: escaped(s).upper().replace("\\U", "\\u"),
+    "split by escapes": some_escaped,
+    "escapes in json": lambda s: json.dumps(some_escaped(s)),
+    "slashes": lambda s: s.replace("/", "\\/"),
+    "percent": lambda s: quote(s, safe=""),
+    "percent of all": lambda s: "".join(f"%{byte:02X}" for byte in s.encode()),
+    "percent twice": lambda s: quote(quote(s, safe=""), safe=""),
+    "percent in json": lambda s: json.dumps(quote(s, safe="")).replace("%", "\\u0025"),
+    "html": html.escape,
+    "html by number": lambda s: "".join(f"&#x{ord(c):x};" for c in s),
+    "html in json": lambda s: json.dumps(html.escape(s)).replace("&", "\\u0026"),
+    "javascript": lambda s: "".join(f"\\x{ord(c):02x}" for c in s),
+    "base64": lambda s: b64encode(s.encode()).decode(),
+    "base64 for URLs": lambda s: urlsafe_b64encode(s.encode()).decode().rstrip("="),
+    "bearer": lambda s: f"Bearer {s}",
+}
+
+
+@pytest.mark.parametrize("how", SPELLINGS)
+@pytest.mark.parametrize("secret", [SECRET, "plainkey0123456789", "user:password~1"])
+def test_a_secret_is_found_in_every_spelling(how, secret):
+    """Nothing of it is left, and what stands around it is."""
+    redactor = Redactor(["other-secret", secret])
+    cleaned = redactor.clean(f'{{"said":"before {SPELLINGS[how](secret)} after"}}')
+    assert cleaned.startswith('{"said":"before ')
+    assert cleaned.endswith(' after"}')
+    assert len(cleaned) < len('{"said":"before  after"}Bearer ""') + len(GONE) + 80
+    left = re.sub(r"\\+[\"']?", "", cleaned)
+    assert left.count(GONE) == 1
+    assert not [part for part in (secret[:6], secret[-6:]) if part in cleaned]
+
+
+def test_words_beyond_ascii_are_found_too():
+    """A password may be in any script; servers escape or percent-encode its bytes."""
+    secret = "pässwörd-ключ"
+    redactor = Redactor([f"user:{secret}"])
+    for spelt in (secret, json.dumps(secret), quote(secret), b64encode(f"user:{secret}".encode())):
+        text = spelt.decode() if isinstance(spelt, bytes) else spelt
+        assert redactor.clean(f"a {text} b") in (f"a {GONE} b", f'a "{GONE}" b')
+
+
+LETTERS = st.characters(codec="ascii", categories=("L", "N", "P", "S"), exclude_characters="\\")
+
+
+@given(
+    st.text(alphabet=LETTERS, min_size=8),
+    st.text(max_size=30),
+    st.text(max_size=30),
+    st.sampled_from(sorted(SPELLINGS)),
+    st.sampled_from(["plain", "json", "json in json", "percent", "html", "percent in json"]),
+)
+def test_no_spelling_of_a_spelling_lets_a_secret_through(secret, before, after, inner, outer):
+    """Whatever the secret and what stands around it; the result is valid UTF-8."""
+    text = SPELLINGS[outer](SPELLINGS[inner](secret))
+    cleaned = Redactor([secret]).clean(f"{before} {text} {after}")
+    assert cleaned.encode()
+    assert GONE in cleaned or secret in GONE
+
+
+KEYS = [
+    "sk-0123456789abcdef",
+    "sk-ant-api03-abc_DEF-0123456789",
+    "gsk_0123456789abcdefABCD",
+    "hf_abcdefghijklmnopqrstuvwxyzABCD",
+    "AIzaSyA-0123456789abcdefghijklmnopqrstu",
+    "xai-0123456789abcdefghij",
+    "r8_0123456789abcdefghijABC",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-def_123",
+    "Bearer 0123456789abcdef0123456789",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_of_others_are_known_by_their_form(key):
+    """Also where an escape comes before them or hides a part of them."""
+    for text in (key, f'"{key}"', f"\\n{key}", key.replace("-", "\\u002d"), f"key={key}&x=1"):
+        cleaned = Redactor().clean(f"is {text} it?")
+        assert GONE in cleaned
+        assert key[6:] not in cleaned
+        assert key.rpartition("-")[2] not in cleaned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a task-management-system-of-everything and a desk-top",
+        "the bearer of misunderstandings-and-bad-news",
+        '100% sure & more <b> \\o/ C:\\new\\table %41 &amp; \\u00e9\\n\\"hi\\"',
+        "basic requirements-of-the-whole-thing",
+        "line\nbreak\ttab \u202e\x1b[0m",
+        "",
+    ],
+)
+def test_other_texts_stay_as_they_are(text):
+    """Byte for byte, escapes and all."""
+    assert Redactor(["plainkey0123456789", SECRET]).clean(text) == text
+
+
+def test_short_secrets_and_none_are_left_alone():
+    """Three characters stand in too many words."""
+    assert Redactor(["abc", "", None]).clean("abc") == "abc"
+
+
+def test_lone_surrogates_become_valid_text():
+    """A reply can hold half a character."""
+    assert Redactor().clean("a\ud800b") == "a?b"
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        *((n, True) for n in ("api_key", "apiKey", "Authorization", "token", "access-token")),
+        *((n, True) for n in ("x-api-key", "client_secret", "password", "key", "Set-Cookie")),
+        *((n, False) for n in ("max_tokens", "prompt_cache_key", "eos_token", "stop_token_ids")),
+        *((n, False) for n in ("logit_bias", "safety_identifier", "keyboard", "response_format")),
+    ],
+)
+def test_fields_that_hold_secrets_are_known_by_name(name, secret):
+    """Settings of requests that only sound alike are not."""
+    assert names_secret(name) is secret
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://u:secret@h:1/v1", "https://h:1/v1"),
+        ("https://secret@h/v1", "https://h/v1"),
+        ("user:secret@host/v1", "host/v1"),
+        ("//user:secret@host/v1", "//host/v1"),
+        ("http://user:se/cret@host/v1", "http://host/v1"),
+        ("http://user:se#cret@host/v1#m", "http://host/v1#m"),
+        ("https://host/v1?api-key=secret#m", "https://host/v1#m"),
+        ("https://host/v1?secret#m", "https://host/v1#m"),
+        ("host/v1?api-key=secret#m", "host/v1#m"),
+        ("http://[::1/v1?k=secret", "http://[::1/v1"),
+        ("http://host:abc/v1", "http://host:abc/v1"),
+        ("http://localhost:8000/v1#org/m@main", "http://localhost:8000/v1#org/m@main"),
+        ("hf:ORG/NAME@v1", "hf:ORG/NAME@v1"),
+        ("model 'hf:ORG/NAME@v1' and openai:gpt-4", "model 'hf:ORG/NAME@v1' and openai:gpt-4"),
+        ("write to me@example.org", "write to me@example.org"),
+    ],
+)
+def test_logins_and_queries_are_left_out_of_messages(text, shown):
+    """Also of URLs that are wrong; nothing else is."""
+    assert public(text) == shown
+    assert "secret" not in public_url(text) or text in (
+        "http://user:se/cret@host/v1",  # a URL that is refused before it has a public form
+        "http://user:se#cret@host/v1#m",
+    )
+
+
+def test_ordinary_urls_keep_their_public_form():
+    """It is in the ledger's keys."""
+    for url in ("http://127.0.0.1:8000/v1", "https://api.openai.com/v1", "http://[::1]:80/a/b"):
+        assert public_url(url) == public_url(f"{url}/") == url
+    assert public_url("https://u:p@h:1/v1/?key=s#m") == "https://h:1/v1#m"
+    assert public_url("HTTPS://Host/V1") == "https://Host/V1"
+
+
+def test_a_command_line_is_shown_without_its_secrets():
+    """URLs, keys, what follows a flag that asks for one, and what the environment holds."""
+    arguments = [
+        *("generate", "--api-key", "hunter2", "--max-tokens", "500", "API_KEY=hunter2"),
+        *("--model", "https://u:p@h/v1?api-key=hunter2#m", "sk-0123456789abcdef", "from-the-env"),
+        "two\nlines",
+    ]
+    said = public_arguments(arguments, {"MY_TOKEN": "from-the-env", "TURKEY": "generate"})
+    assert said == (
+        f"generate --api-key {GONE} --max-tokens 500 API_KEY={GONE} --model https://h/v1#m "
+        f"{GONE} {GONE} two lines"
+    )
+    assert list(secrets_in({"A_KEY": "12345678", "KEY": "short", "PATH": "/usr/bin"})) == [
+        "12345678"
+    ]
