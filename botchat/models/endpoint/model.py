@@ -132,11 +132,10 @@ class EndpointModel:
         parsed: Any = None
         with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
             parsed = msgspec.json.decode(data)
-        if parsed is None and status == 200 and (streamed := events(data)):
-            parsed = self.wire.assemble(streamed)
-            if parsed is None:
-                parsed = {"error": {"message": "the stream broke off"}}
-            elif not parsed.get("error"):
+        if parsed is None and (streamed := events(data)):  # an error may come as a stream too
+            broken = {"error": {"message": "the stream broke off"}}
+            parsed = self.wire.assemble(streamed) or (broken if status == 200 else streamed[0])
+            if status == 200 and not parsed.get("error"):
                 raw = msgspec.json.encode(parsed).decode()
         if status == 200 and not isinstance(parsed, dict):
             # Cleaned before it is cut: half a key would not be recognised.
@@ -189,6 +188,8 @@ class EndpointModel:
             return failed("overflow", retry_after_s=0.0, adapted=True)
         if self._adapts(status, told, parameter, sent, wording, ours):
             return failed("transport", retry_after_s=0.0, adapted=True)
+        if ours and wording["model"]:
+            raise self._fatal(failed("transport"), f"cannot be used: {said}; check its model")
         quota = wording["quota"] and not (passing and wording["rate"])
         blocked = status in (400, 403) and wording["account"] and not passing
         if status in (401, 402, 404) or (status == 403 and not passing) or quota or blocked:
