@@ -139,7 +139,8 @@ class EndpointModel:
                 raw = msgspec.json.encode(parsed).decode()
         if status == 200 and not isinstance(parsed, dict):
             # Cleaned before it is cut: half a key would not be recognised.
-            detail = f"the reply is not JSON: {' '.join(self.clean(raw)[:80].split())!r}"
+            start = " ".join(self.clean(raw)[:80].split())
+            detail = f"the reply is not JSON: {start!r}" if start else "the reply is empty"
             reply = Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
         elif status == 200 and not parsed.get("error"):
             reply = self.wire.read(parsed, raw)
