@@ -152,6 +152,27 @@ def test_an_account_error_ends_the_model_with_one_line_and_is_on_record(tmp_path
         assert ask(server, tmp_path).reply.text == "fine"
 
 
+UNKNOWN = {
+    "LiteLLM": of(
+        400,
+        "/chat/completions: Invalid model name passed in model=m. Call `/v1/models` to view "
+        "available models for your key.",
+    ),
+    "DeepSeek": of(400, "Model Not Exist", "invalid_request_error"),
+    "Mistral": of(400, "Invalid model: m", "invalid_model"),
+    "OpenRouter": of(400, "m is not a valid model ID", 400),
+}
+
+
+@pytest.mark.parametrize("fault", UNKNOWN.values(), ids=UNKNOWN)
+def test_an_unknown_model_is_asked_for_once_whatever_the_status(tmp_path, fault):
+    """Not once for every seed."""
+    with Server(fault) as server:
+        with pytest.raises(FatalModelError, match=r"cannot be used: HTTP 400: .*; check its model"):
+            ask(server, tmp_path)
+        assert server.n_received == 1
+
+
 QUIRKS = {
     "temperature": of(400, "Unsupported value: 'temperature' does not support 0 with this model."),
     "temperature by param": of(400, "Only the default is supported.", param="temperature"),

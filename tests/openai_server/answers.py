@@ -180,7 +180,7 @@ def render(answer: Answer, call: Call, created: int) -> Rendered:
     """The bytes of ``answer`` to ``call``."""
     body = answer.body
     if not isinstance(body, bytes):
-        body = msgspec.json.encode(_completed(body, call, created))
+        body = msgspec.json.encode(completed(body, call, created))
     if answer.raw:
         return Rendered(b"", body)
     headers = {"content-type": "application/json", "x-request-id": f"req-{call.n}"}
@@ -218,7 +218,8 @@ def digest_of(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
-def _completed(body: Mapping[str, Any], call: Call, created: int) -> Mapping[str, Any]:
+def completed(body: Mapping[str, Any], call: Call, created: int) -> Mapping[str, Any]:
+    """``body`` with what every chat completion has: id, time, model and, where asked, usage."""
     if body.get("object") != "chat.completion":
         return body
     whole = {"id": f"chatcmpl-{call.n}", "created": created, "model": call.model, **body}

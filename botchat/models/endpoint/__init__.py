@@ -19,7 +19,7 @@ from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprob
 from botchat.models.roles import ARRANGEMENTS
 from botchat.workspace.config import ModelSettings, public_url
 
-WIRE_FORMATS = {"chat": "chat"}
+WIRE_FORMATS = {"chat": "chat", "responses": "responses"}
 """Name -> module, imported when a model needs it."""
 
 ENTRY_POINTS = "botchat.wire_formats"
@@ -68,6 +68,8 @@ class WireFormat:
     """Optional field of a request's body -> regular expression of how an error names it."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Optional field -> the name under which some endpoints want it instead."""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Optional field -> the one that it is an error without."""
     arrangements: Sequence[tuple[str, str]] = tuple(ARRANGEMENTS)
     """Layouts and places of the system prompt that may be tried (`botchat.models.roles`)."""
     key_header: str = "authorization"

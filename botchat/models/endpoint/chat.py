@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
-from botchat.interfaces import Decoding, Message, Reply, TokenLogprobs, Usage
+from botchat.interfaces import Decoding, Message, Reply, TokenLogprobs
 from botchat.models.endpoint import WireFormat
 from botchat.models.endpoint.batch_endpoint import BatchEndpoint
-from botchat.models.endpoint.replies import at, count, ended, error_parts, joined, money
+from botchat.models.endpoint.replies import (
+    at,
+    ended,
+    error_parts,
+    joined,
+    logprobs,
+    money,
+    used_tokens,
+)
 from botchat.workspace.config import ModelSettings
 
 
@@ -52,33 +60,17 @@ def read(parsed: dict[str, Any], raw: str) -> Reply:
         "content_filter" if filtered else finish if isinstance(finish, str) else None,
         also=at(choice, "native_finish_reason"),
         refusal=refusal if isinstance(refusal, str) else "",
-        usage=_usage(parsed),
+        usage=used_tokens(parsed.get("usage"), "prompt", "completion"),
         billed_usd=money(parsed, "usage"),
         tier=at(parsed, "service_tier"),
         raw=raw,
     )
 
 
-def _usage(parsed: dict[str, Any]) -> Usage:
-    used = parsed.get("usage")
-    prompt = count(used, "prompt_tokens")
-    completion, total = count(used, "completion_tokens"), count(used, "total_tokens")
-    if prompt is not None and total is not None:
-        # Some providers count thoughts in the total only; they bill them as completion.
-        completion = max(completion or 0, total - prompt)
-    cached = count(used, "prompt_tokens_details", "cached_tokens")
-    if cached is None:
-        cached = count(used, "prompt_cache_hit_tokens")
-    written = count(used, "prompt_tokens_details", "cache_write_tokens")
-    if written is None:
-        written = count(used, "cache_creation_input_tokens")
-    return Usage(prompt, completion, cached, written)
-
-
 def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """The completion that the chunks of a stream make up (`WireFormat.assemble`)."""
     whole: dict[str, Any] = {}
-    said: dict[str, str] = {}
+    said: dict[str, list[str]] = {"content": []}
     choice: dict[str, Any] = {}
     listed: list[Any] = []
     for event in events:
@@ -89,19 +81,20 @@ def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         for chunk in chunks if isinstance(chunks, list) else ():
             if not isinstance(chunk, dict) or chunk.get("index") not in (0, None):
                 continue
-            for name, value in (at(chunk, "delta") or {}).items():
-                if isinstance(value, str) and name != "role":
-                    said[name] = said.get(name, "") + value
+            delta = chunk.get("delta")
+            for name, value in delta.items() if isinstance(delta, dict) else ():
+                text = joined(value) if name == "content" else value
+                if isinstance(text, str) and text and name != "role":
+                    said.setdefault(name, []).append(text)
             tokens = at(chunk, "logprobs", "content")
             listed += tokens if isinstance(tokens, list) else []
-            choice |= {
-                name: value
-                for name, value in chunk.items()
-                if name not in ("delta", "logprobs") and value is not None
-            }
+            # A later chunk may repeat a field and say nothing in it.
+            choice |= {n: v for n, v in chunk.items() if n not in ("delta", "logprobs") and v}
     if not choice.get("finish_reason"):
         return None
-    choice["message"] = {"role": "assistant", "content": said.pop("content", ""), **said}
+    if any(said.values()) or not isinstance(choice.get("message"), dict):
+        message = {name: "".join(texts) for name, texts in said.items()}
+        choice["message"] = {"role": "assistant", **message}
     if listed:
         choice["logprobs"] = {"content": listed}
     return whole | {"object": "chat.completion", "choices": [choice]}
@@ -110,21 +103,9 @@ def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 def token_logprobs(raw: str) -> TokenLogprobs:
     """Tokens of a completion's first choice; empty: the body ``raw`` holds no log-probabilities."""
     try:
-        listed = msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"]
-        tokens = msgspec.convert(listed, list[_Token])
-    except (msgspec.MsgspecError, ValueError, RecursionError, LookupError, TypeError):
+        return logprobs(msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"])
+    except (msgspec.DecodeError, ValueError, RecursionError, LookupError, TypeError):
         return ()
-    # A token may be part of a character; then only its bytes are exact.
-    return tuple(
-        (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
-        for token in tokens
-    )
-
-
-class _Token(msgspec.Struct):
-    token: str
-    logprob: float
-    bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
 
 
 WIRE = WireFormat(
@@ -143,6 +124,7 @@ WIRE = WireFormat(
         "stream_options": r"\bstream_options\b",
     },
     renamed={"max_tokens": "max_completion_tokens"},
+    needs={"top_logprobs": "logprobs"},
     token_logprobs=token_logprobs,
     batches=BatchEndpoint,
 )

@@ -7,6 +7,7 @@ may hold the key, and would take the prompt to another host.
 from __future__ import annotations
 
 import asyncio
+import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,10 @@ from botchat.workspace.secrets import Redactor
 
 Send = Callable[[openai.AsyncOpenAI], Awaitable[httpx2.Response]]
 """Makes one request through the client."""
+
+_ADMITS = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
+_PLAIN = re.compile(r"[a-z]{1,8}|v?\d{1,4}(?:[.-]\d{1,2}){0,3}(?:-preview)?")
+"""Versions and words in a URL's query; to take them out of replies would change what was said."""
 
 
 @dataclass(eq=False)
@@ -41,36 +46,56 @@ class Connection:
     _sent: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _secrets: tuple[str, ...] = field(default=(), init=False, repr=False)
     _redactor: Redactor = field(default_factory=Redactor, init=False, repr=False)
-    _renewing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
+    _entering: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
+    _renewable: bool = field(default=True, init=False)
+    """Whether the key has let something in, or is the first."""
 
-    def client(self) -> openai.AsyncOpenAI:
-        """The client, made at the first request: a ledger replays without a key."""
-        if self._client is None:
-            url = httpx2.URL(self.base_url)
-            try:
-                key = self.key()
-                more, secret = self.headers()
-            except ConfigError as error:
-                raise FatalModelError(str(error)) from None
-            login = url.userinfo.decode()
-            self._secrets = (login, url.password, *url.params.values(), *secret)
-            self._sent |= {name.lower(): value for name, value in more.items()}
-            if login and not key:  # a login in the URL is used where there is no key
-                self._sent["authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-                self._secrets += (self._sent["authorization"][6:],)
-            self._let_in_with(key)
-            plain = url.copy_with(userinfo=None, query=None)
-            self._client = openai.AsyncOpenAI(
-                api_key="none",  # it insists on one; the transport sends ours
-                base_url=plain,
-                default_query=dict(url.params),
-                max_retries=0,
-                timeout=None,
-                http_client=httpx2.AsyncClient(
-                    transport=Transport(str(plain), self._sent, self.max_body), timeout=None
-                ),
-            )
+    async def _open(self) -> openai.AsyncOpenAI:
+        """The client, made at the first request: a ledger replays without a key.
+
+        Raises:
+            FatalModelError: there is no key, or no value for a header.
+        """
+        async with self._entering:  # many calls begin at once
+            if self._client is None:
+                key = await self._key()
+                try:
+                    more, secret = self.headers()
+                except ConfigError as error:
+                    raise FatalModelError(str(error)) from None
+                self._client = self._made(key, more, secret)
         return self._client
+
+    def _made(
+        self, key: str | None, headers: Mapping[str, str], secret: tuple[str, ...]
+    ) -> openai.AsyncOpenAI:
+        url = httpx2.URL(self.base_url)
+        login = url.userinfo.decode()
+        told = (v for n, v in url.params.items() if _ADMITS.search(n) or not _PLAIN.fullmatch(v))
+        self._secrets = (login, url.password, *told, *secret)
+        self._sent |= {name.lower(): value for name, value in headers.items()}
+        if login and not key:  # a login in the URL is used where there is no key
+            self._sent["authorization"] = f"Basic {b64encode(login.encode()).decode()}"
+            self._secrets += (self._sent["authorization"][6:],)
+        self._let_in_with(key)
+        plain = url.copy_with(userinfo=None, query=None)
+        return openai.AsyncOpenAI(
+            api_key="none",  # it insists on one; the transport sends ours
+            base_url=plain,
+            default_query=dict(url.params),
+            max_retries=0,
+            timeout=None,
+            http_client=httpx2.AsyncClient(
+                transport=Transport(str(plain), self._sent, self.max_body), timeout=None
+            ),
+        )
+
+    async def _key(self) -> str | None:
+        try:
+            # In a thread: a command may take its time, while other replies come in.
+            return await asyncio.to_thread(self.key)
+        except ConfigError as error:
+            raise FatalModelError(str(error)) from None
 
     def _let_in_with(self, key: str | None) -> None:
         if key:
@@ -79,28 +104,43 @@ class Connection:
             self._secrets += (key,)
         self._redactor = Redactor(self._secrets)
 
-    @property
-    def let_in_with(self) -> str | None:
-        """The header with the key as it is sent now."""
-        return self._sent.get(self.key_header)
+    async def _renewed(self, refused: str | None) -> bool:
+        """Whether there is another key than in the header ``refused``; asks for one if need be.
 
-    async def renew(self, refused: str | None) -> bool:
-        """Ask for a new key, where requests with the header ``refused`` are; whether there is one.
+        A new key that lets nothing in is the last one.
 
         Raises:
             FatalModelError: a key cannot be had.
         """
-        async with self._renewing:  # many calls are refused at once
-            if self.let_in_with == refused:
-                try:
-                    self._let_in_with(await asyncio.to_thread(self.key))
-                except ConfigError as error:
-                    raise FatalModelError(str(error)) from None
-            return self.let_in_with != refused
+        async with self._entering:  # many calls are refused at once
+            if self._sent.get(self.key_header) == refused:
+                if not self._renewable:
+                    return False
+                self._renewable = False
+                self._let_in_with(await self._key())
+            return self._sent.get(self.key_header) != refused
 
     async def exchange(self, send: Send, deadline_s: float) -> httpx2.Response | Reply:
-        """One HTTP exchange, or how it failed."""
-        client = self.client()
+        """One HTTP exchange, or how it failed; the key is renewed where it has expired."""
+        client = self._client or await self._open()
+        key = self._sent.get(self.key_header)
+        found = await self._exchange(client, send, deadline_s)
+        if isinstance(found, Reply):
+            return found
+        status = found.status_code
+        # Some name what has expired with another status than 401.
+        if status == 401 or (status == 403 and b"expired" in found.content.lower()):
+            if await self._renewed(key):
+                return Reply(
+                    "transport", detail="the key was renewed", status=status, retry_after_s=0.0
+                )
+        elif status < 400:
+            self._renewable = True
+        return found
+
+    async def _exchange(
+        self, client: openai.AsyncOpenAI, send: Send, deadline_s: float
+    ) -> httpx2.Response | Reply:
         try:
             async with asyncio.timeout(deadline_s):
                 return await send(client)

@@ -87,13 +87,7 @@ class EndpointModel:
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """One attempt; the module's table lists what can come of it."""
         sent, started = self.quirks, time.monotonic()
-        key = self.connection.let_in_with
         found = await self.exchange(posted(self.wire.path, self.body(messages, decoding, sent)))
-        if not isinstance(found, Reply) and found.status_code == 401:
-            key = key or self.connection.let_in_with  # the first request made it known
-            if await self.connection.renew(key):
-                detail = "the key was renewed"
-                found = Reply("transport", detail=detail, status=401, retry_after_s=0.0)
         reply = found if isinstance(found, Reply) else self.read(found, sent)
         return replace(reply, latency_s=time.monotonic() - started, sent=reply.sent or sent)
 
@@ -116,11 +110,16 @@ class EndpointModel:
                 value = body.pop(parameter)
                 if new:
                     body[new] = value
-        if "logprobs" not in body:
-            body.pop("top_logprobs", None)
+        for parameter, needed in self.wire.needs.items():
+            if needed not in body:
+                body.pop(parameter, None)
         if settings.stream:
             body["stream"] = True
-        return body | settings.extra
+        for name, value in settings.extra.items():
+            made = body.get(name)
+            joined = isinstance(made, dict) and isinstance(value, dict) and not made.keys() & value
+            body[name] = made | value if joined else value  # as verbosity beside format in text
+        return body
 
     def read(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Reply:
         """What the response to a request sent with the quirks ``sent`` is, as the table above says.
@@ -133,12 +132,15 @@ class EndpointModel:
         parsed: Any = None
         with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
             parsed = msgspec.json.decode(data)
-        if parsed is None and status == 200 and self.settings.stream:
-            parsed = self.wire.assemble(events(data))
-            raw = raw if parsed is None else msgspec.json.encode(parsed).decode()
+        if parsed is None and (streamed := events(data)):  # an error may come as a stream too
+            broken = {"error": {"message": "the stream broke off"}}
+            parsed = self.wire.assemble(streamed) or (broken if status == 200 else streamed[0])
+            if status == 200 and not parsed.get("error"):
+                raw = msgspec.json.encode(parsed).decode()
         if status == 200 and not isinstance(parsed, dict):
-            said = "the stream broke off" if self.settings.stream else "the reply is not JSON"
-            detail = f"{said}: {' '.join(raw[:80].split())!r}"
+            # Cleaned before it is cut: half a key would not be recognised.
+            start = " ".join(self.clean(raw)[:80].split())
+            detail = f"the reply is not JSON: {start!r}" if start else "the reply is empty"
             reply = Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
         elif status == 200 and not parsed.get("error"):
             reply = self.wire.read(parsed, raw)
@@ -187,6 +189,8 @@ class EndpointModel:
             return failed("overflow", retry_after_s=0.0, adapted=True)
         if self._adapts(status, told, parameter, sent, wording, ours):
             return failed("transport", retry_after_s=0.0, adapted=True)
+        if ours and wording["model"]:
+            raise self._fatal(failed("transport"), f"cannot be used: {said}; check its model")
         quota = wording["quota"] and not (passing and wording["rate"])
         blocked = status in (400, 403) and wording["account"] and not passing
         if status in (401, 402, 404) or (status == 403 and not passing) or quota or blocked:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import contextlib
 import email.utils
 import math
+import re
 import time
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from botchat.interfaces import Reply, Usage
+from botchat.interfaces import Reply, TokenLogprobs, Usage
 from botchat.models.endpoint import Refusal
 from botchat.records import Outcome
 
@@ -112,6 +113,41 @@ def count(value: Any, *path: str) -> int | None:
     return found if 0 <= found <= MOST_TOKENS else None
 
 
+def used_tokens(used: Any, prompt: str, completion: str) -> Usage:
+    """Tokens that OpenAI's APIs and those like them count, each under its own names."""
+    n_prompt = count(used, f"{prompt}_tokens")
+    n_reply, total = count(used, f"{completion}_tokens"), count(used, "total_tokens")
+    if n_prompt is not None and total is not None:
+        # Some providers count thoughts in the total only; they bill them as completion.
+        n_reply = max(n_reply or 0, total - n_prompt)
+    cached = count(used, f"{prompt}_tokens_details", "cached_tokens")
+    if cached is None:
+        cached = count(used, "prompt_cache_hit_tokens")
+    written = count(used, f"{prompt}_tokens_details", "cache_write_tokens")
+    if written is None:
+        written = count(used, "cache_creation_input_tokens")
+    return Usage(n_prompt, n_reply, cached, written)
+
+
+def logprobs(listed: Any) -> TokenLogprobs:
+    """Tokens as OpenAI's APIs list them; empty: there are none."""
+    try:
+        tokens = msgspec.convert(listed, list[_Token])
+    except msgspec.ValidationError:
+        return ()
+    # A token may be part of a character; then only its bytes are exact.
+    return tuple(
+        (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
+        for token in tokens
+    )
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+    bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
+
+
 def money(value: Any, *path: str) -> float | None:
     """USD in the field ``cost`` at this place, a number or an object with a total."""
     cost = at(value, *path, "cost")
@@ -163,14 +199,28 @@ def _bounded(seconds: float) -> float:
     return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
 
 
+_LINE_END = re.compile("\r\n|\r|\n")
+
+
 def events(data: bytes) -> list[dict[str, Any]]:
-    """The JSON objects that a stream of server-sent events carries, in order."""
+    """The JSON objects that a stream of server-sent events carries, in order.
+
+    One that is no JSON, as where a connection broke off, stands as an ``error``: what comes before
+    or after it is no whole answer. Empty: ``data`` is no such stream.
+    """
     found: list[dict[str, Any]] = []
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    for block in text.split("\n\n"):
-        lines = [line[5:].removeprefix(" ") for line in block.split("\n") if line[:5] == "data:"]
-        with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
-            event = msgspec.json.decode("\n".join(lines))
+    block: list[str] = []
+    for line in (*_LINE_END.split(data.decode("utf-8-sig", "replace")), ""):
+        if line[:5] == "data:":
+            block.append(line[5:].removeprefix(" "))
+        elif not line and block:
+            said, block = "\n".join(block).strip(), []
+            if said in ("", "[DONE]"):
+                continue
+            try:
+                event = msgspec.json.decode(said)
+            except (msgspec.DecodeError, ValueError, RecursionError):
+                event = {"error": {"message": "the stream broke off"}}
             if isinstance(event, dict):
                 found.append(event)
     return found

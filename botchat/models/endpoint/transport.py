@@ -20,6 +20,9 @@ import httpx2
 MAX_BODY = 16 * 1024 * 1024
 """Bytes of a body, unpacked; no chat completion is longer."""
 
+MAX_STREAM = 8 * MAX_BODY
+"""The same of a stream of events, which wraps every token in some hundred bytes."""
+
 CONNECT_TIMEOUT_S = 30.0
 _KEEP_S = 30.0
 _SENT = ("content-type", "accept", "user-agent")
@@ -101,11 +104,14 @@ class Transport(httpx2.AsyncBaseTransport):
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
         packed = reply.headers.get("content-encoding", "identity").lower() != "identity"
         unzip = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
+        most = self._max_body
+        if reply.content_type == "text/event-stream":
+            most = max(most, MAX_STREAM)
         body = bytearray()
         async for chunk in reply.content.iter_any():
-            room = self._max_body + 1 - len(body)
+            room = most + 1 - len(body)
             body += unzip.decompress(chunk, room) if unzip else chunk
-            if len(body) > self._max_body:
+            if len(body) > most:
                 raise BodyTooLargeError
         return bytes(body)
 
