@@ -113,7 +113,9 @@ class Agent:
         text of a remark that failed is empty.
         """
         schema = case.schema if case is not None and self.structured else None
-        decoding = replace(self.decoding, schema=schema)
+        # The question comes first, and again in every later prompt of the talk.
+        shared = len(case.prompt) if case and prompt.startswith(case.prompt) else 0
+        decoding = replace(self.decoding, schema=schema, shared=shared)
         reply = await self.model.chat([Message(role="user", content=prompt)], decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)

@@ -11,6 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row, changes
 from botchat.models.bots import BASELINES, baseline
@@ -197,8 +199,10 @@ class Session:
                 f"--samples {samples}: {name} is asked at temperature 0, where all answers are the "
                 f"same; set another temperature in [judges.{name}]"
             )
-        of_endpoint = config.model_name(entry.model, self._config).settings is not None
-        if not of_endpoint and (entry.structured or entry.logprobs is not None):
+        of = config.model_name(entry.model, self._config).settings
+        if of is not None:
+            wire_format(name, msgspec.structs.replace(of, temperature=entry.temperature), "judges")
+        elif entry.structured or entry.logprobs is not None:
             raise ConfigError(
                 f"judges.{name}: structured and logprobs are for models of endpoints, which "
                 f"{entry.model} is not; leave them out"
