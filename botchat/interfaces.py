@@ -44,7 +44,7 @@ class Decoding:
     """JSON schema for the reply; left out where a model cannot be held to one."""
     logprobs: int | None = None
     """Ask for the log-probability of every token, and of this many alternatives to each."""
-    shared: int = 0
+    shared: int = field(default=0, compare=False)
     """Characters of the last message that other calls begin with too; worth caching, and no part of
     what is asked."""
 

@@ -113,8 +113,10 @@ class Agent:
         text of a remark that failed is empty.
         """
         schema = case.schema if case is not None and self.structured else None
-        # The question comes first, and again in every later prompt of the talk.
-        shared = len(case.prompt) if case and prompt.startswith(case.prompt) else 0
+        shared = case.shared if case is not None else 0
+        if case is not None and prompt.startswith(case.prompt) and prompt != case.prompt:
+            # The others' prompts, and the later ones, begin with the question too.
+            shared = len(case.prompt)
         decoding = replace(self.decoding, schema=schema, shared=shared)
         reply = await self.model.chat([Message(role="user", content=prompt)], decoding)
         if not reply.usable:
