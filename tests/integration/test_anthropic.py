@@ -269,6 +269,23 @@ def test_tokens_and_costs_count_the_cache_as_it_is_billed(tmp_path, messages):
     assert sum(one.cost_usd for one in stored) == pytest.approx(due)
 
 
+def test_a_panel_reads_the_question_of_its_talk_from_the_cache(tmp_path, messages):
+    """The first to speak writes it, all others read it; single judges write nothing in vain."""
+    folder = prepared(tmp_path / "w", messages)
+    lines = tuple(f"{'word ' * 700}{n}" for n in range(2))
+    store.finish(folder / "seeds" / "small.jsonl", [Seed("s", lines)], lambda seed: seed.id)
+    assert run(folder) == 0
+    messages.used.clear()
+    judge = ["judge", "unieval", "--seeds", "small", "--model", "alpha", "--judge"]
+    assert run(folder, command=[*judge, "umpire"]) == 0
+    assert messages.used["written"] == messages.used["read"] == 0
+    before = messages.n_received
+    assert run(folder, command=[*judge, "chateval-default", "--judge-model", "umpire"]) == 0
+    n = messages.n_received - before
+    assert n > 2
+    assert messages.used["read"] == (n - 1) * messages.used["written"] > 0
+
+
 # --- batches -------------------------------------------------------------------------------------
 
 
