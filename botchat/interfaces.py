@@ -44,6 +44,9 @@ class Decoding:
     """JSON schema for the reply; left out where a model cannot be held to one."""
     logprobs: int | None = None
     """Ask for the log-probability of every token, and of this many alternatives to each."""
+    shared: int = field(default=0, compare=False)
+    """Characters of the last message that other calls begin with too; worth caching, and no part of
+    what is asked."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -226,6 +229,11 @@ class Case:
     def contestants(self) -> tuple[str, ...]:
         """Names in the order shown."""
         return tuple(shown.contestant for shown in self.dialogues)
+
+    @property
+    def shared(self) -> int:
+        """Characters of the prompt before the first dialogue, which other cases begin with too."""
+        return max(0, self.prompt.find(self.dialogues[0].utterances[0])) if self.dialogues else 0
 
     @property
     def digest(self) -> str:

@@ -39,7 +39,8 @@ class SingleJudge:
 
     async def answer(self, case: Case) -> Answer:
         """Ask and read."""
-        decoding = replace(self.decoding, schema=case.schema if self.structured else None)
+        schema = case.schema if self.structured else None
+        decoding = replace(self.decoding, schema=schema, shared=case.shared)
         reply = await self.model.chat([Message(role="user", content=case.prompt)], decoding)
         calls = (reply.key,) if reply.key else ()
         if not reply.usable:

@@ -105,7 +105,11 @@ class Agent:
     async def say(self, prompt: str, case: Case | None = None) -> Remark:
         """Its answer to one prompt, empty if that failed; with ``case`` also its vote."""
         schema = case.schema if case is not None and self.structured else None
-        decoding = replace(self.decoding, schema=schema)
+        shared = case.shared if case is not None else 0
+        if case is not None and prompt.startswith(case.prompt) and prompt != case.prompt:
+            # The others' prompts, and the later ones, begin with the question too.
+            shared = len(case.prompt)
+        decoding = replace(self.decoding, schema=schema, shared=shared)
         reply = await self.model.chat([Message(role="user", content=prompt)], decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)

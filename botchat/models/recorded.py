@@ -323,7 +323,8 @@ class RecordedModel:
 
     def _cap(self, max_tokens: int | None) -> int | None:
         """Most tokens of a reply that is asked for with ``max_tokens``; ``None``: unknown."""
-        if self._quirks.get("parameters", {}).get("max_tokens", "sent") is None:
+        refused = self._quirks.get("parameters", {})
+        if any(refused.get(name, "sent") is None for name in CAPS):
             max_tokens = None  # the endpoint takes no such limit
         own = self.identity.get("extra") or {}
         caps = [n for name in CAPS if isinstance(n := own.get(name), int)]

@@ -206,8 +206,11 @@ class Session:
                 f"--samples {samples}: {name} is asked at temperature 0, where all answers are the "
                 f"same; set another temperature in [judges.{name}]"
             )
-        of_endpoint = config.model_name(entry.model, self._config).kind == "endpoint"
-        if not of_endpoint and (entry.structured or entry.logprobs is not None):
+        resolved = config.model_name(entry.model, self._config)
+        if resolved.kind == "endpoint" and resolved.settings is not None:
+            of = msgspec.structs.replace(resolved.settings, temperature=entry.temperature)
+            wire_format(name, of, "judges")
+        elif entry.structured or entry.logprobs is not None:
             raise ConfigError(
                 f"judges.{name}: structured and logprobs are for models of endpoints, which "
                 f"{entry.model} is not; leave them out"

@@ -70,6 +70,8 @@ class NotedBatch:
     """Quirks its requests were made with (see `Reply.sent`)."""
     keys: frozenset[str]
     """Those of the calls asked about that are in the batch."""
+    at: float
+    """When it was noted, in seconds of the epoch."""
 
 
 def request_json(
@@ -243,14 +245,18 @@ class Ledger:
     def batches_of(self, keys: Iterable[str]) -> list[NotedBatch]:
         """The noted batches that may still answer some of the calls ``keys``."""
         rows = self.select(
-            "SELECT tag, id, sent, json_group_array(key) FROM batched JOIN batches USING (tag)"
+            "SELECT tag, id, sent, json_group_array(key), at FROM batched JOIN batches USING (tag)"
             " WHERE key IN (SELECT value FROM json_each(?)) GROUP BY tag ORDER BY at",
             json.dumps(list(keys)),
         )
         return [
-            NotedBatch(tag, id, json.loads(sent), frozenset(json.loads(found)))
-            for tag, id, sent, found in rows
+            NotedBatch(tag, id, json.loads(sent), frozenset(json.loads(found)), at)
+            for tag, id, sent, found, at in rows
         ]
+
+    def batch_ids(self) -> frozenset[str]:
+        """What endpoints call the noted batches, where that is known."""
+        return frozenset(id for (id,) in self.select("SELECT id FROM batches WHERE id IS NOT NULL"))
 
     def unbatch(self, keys: Sequence[str]) -> None:
         """Note that no batch will answer these calls any more."""

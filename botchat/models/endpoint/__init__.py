@@ -12,14 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprobs
 from botchat.models.roles import ARRANGEMENTS
 from botchat.workspace.config import ModelSettings, public_url
 
-WIRE_FORMATS = {"chat": "chat", "responses": "responses"}
+if TYPE_CHECKING:
+    from botchat.models.endpoint.batch_endpoint import BatchApi
+
+WIRE_FORMATS = {
+    "chat": "chat",
+    "responses": "responses",
+    "anthropic": "anthropic",
+}
 """Name -> module, imported when a model needs it."""
 
 ENTRY_POINTS = "botchat.wire_formats"
@@ -80,12 +87,12 @@ class WireFormat:
     """What settings cannot be asked so: ``key: what to do``; empty: nothing."""
     token_logprobs: Callable[[str], TokenLogprobs] = lambda _: ()
     """Finds the log-probabilities in a `Reply.raw`."""
-    batches: Callable[[Any], Any] | None = None
+    batches: Callable[[Any], BatchApi] | None = None
     """The Batch API of an `EndpointModel`; ``None``: there is none."""
 
 
-def wire_format(name: str, settings: ModelSettings) -> WireFormat:
-    """The wire format that model ``name`` is asked in.
+def wire_format(name: str, settings: ModelSettings, table: str = "models") -> WireFormat:
+    """The wire format that model ``name`` is asked in; ``table`` of botchat.toml has the settings.
 
     Raises:
         ConfigError: its settings name an unknown one, or cannot be asked in it.
@@ -100,7 +107,7 @@ def wire_format(name: str, settings: ModelSettings) -> WireFormat:
             raise ConfigError(f"models.{name}: unknown api {settings.api!r}; known: {known}")
         found = added[settings.api].load()
     if said := found.check(settings):
-        raise ConfigError(f"models.{name}.{said}")
+        raise ConfigError(f"{table}.{name}.{said}")
     return found
 
 

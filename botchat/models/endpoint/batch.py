@@ -5,18 +5,21 @@ one file. So stage 1 takes one batch for each turn of all dialogues, and judging
 What a batch leaves unanswered goes with the next one, because `RecordedModel` asks again.
 
 Nothing is paid twice, wherever the process dies. Before a batch is sent, it is noted in the ledger
-with its calls, under a random tag that is also in its metadata. A noted call is first looked for in
-its batch; a batch whose id is not known is looked for by its tag in the endpoint's list. A note is
-dropped only when the batch has ended without an answer to the call.
+with its calls, under a random tag that is also in its metadata, where it has any. A noted call is
+first looked for in its batch; a batch whose id is not known is looked for in the endpoint's list,
+by its tag or else by the requests that it answers. A note is dropped only when the batch has ended
+without an answer to the call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -24,15 +27,7 @@ import httpx2
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Progress
-from botchat.models.endpoint.batch_endpoint import (
-    Batch,
-    BatchEndpoint,
-    Counts,
-    GivenUpError,
-    Line,
-    Problem,
-    input_line,
-)
+from botchat.models.endpoint.batch_endpoint import Answer, Batch, BatchApi, GivenUpError, Note
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Prices, Retry
 from botchat.parallel import until_quiet
@@ -40,7 +35,7 @@ from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_k
 
 MAX_REQUESTS = 50_000
 MAX_BYTES = 200_000_000
-"""Limits of one file, as OpenAI documents them."""
+"""Limits of one batch, as OpenAI documents them; Anthropic's are wider."""
 
 ROUNDS = Retry(attempts=3, first_s=0.0)
 """A request goes with at most three batches in a run."""
@@ -68,7 +63,8 @@ class BatchModel:
         self.context_window = model.context_window
         self.parallel = MAX_REQUESTS
         self._model = model
-        self._endpoint = BatchEndpoint(model)
+        assert model.wire.batches is not None
+        self._endpoint: BatchApi = model.wire.batches(model)
         self._ledger = ledger
         self._under_way = under_way
         self._waiting: dict[str, _Request] = {}
@@ -139,7 +135,7 @@ class BatchModel:
 
     def _line(self, request: _Request, sent: Mapping[str, Any]) -> bytes:
         body = self._model.body(request.messages, request.decoding, sent)
-        return input_line(request.key, body)
+        return self._endpoint.line(request.key, body)
 
     # --- one batch -------------------------------------------------------------------------------
 
@@ -159,18 +155,30 @@ class BatchModel:
     async def _create(self, requests: Sequence[_Request]) -> tuple[str, Mapping[str, Any]]:
         """Make a new batch: its id and the quirks of its requests."""
         tag, sent = secrets.token_hex(16), self._model.quirks
-        keys = [request.key for request in requests]
-        self._ledger.note_batch(tag, keys, model=self.name, sent=sent)
+        keys = frozenset(request.key for request in requests)
+        self._ledger.note_batch(tag, sorted(keys), model=self.name, sent=sent)
         async with self._uploading:  # one file in memory at a time
-            data = b"".join(self._line(request, sent) for request in requests)
-            file = await self._endpoint.upload(f"botchat-{tag}", data)
-        id = await self._endpoint.create(file, tag)
-        self._ledger.name_batch(tag, id)
+            lines = [self._line(request, sent) for request in requests]
+            note = Note(tag, keys, time.time())
+            id = await self._endpoint.create(note, lines, partial(self._find, note))
+            self._ledger.name_batch(tag, id)
         return id, sent
+
+    async def _find(self, note: Note) -> str | None:
+        """Id of a noted batch, if there is one."""
+        known = self._ledger.batch_ids()
+        for id in await self._endpoint.find(note):
+            if self._endpoint.tagged:
+                return id
+            if id not in known:
+                answers = await self._endpoint.answers(await self._ended(id))
+                if not note.keys.isdisjoint(answers):
+                    return id
+        return None
 
     async def _resume(self, batch: NotedBatch, requests: Sequence[_Request]) -> None:
         """Collect a batch that an earlier run sent, or send what it was about to send."""
-        id = batch.id or await self._endpoint.find(batch.tag)
+        id = batch.id or await self._find(Note(batch.tag, batch.keys, batch.at))
         if id is not None and batch.id is None:
             self._ledger.name_batch(batch.tag, id)
         if id is None:
@@ -188,16 +196,14 @@ class BatchModel:
         Raises `FatalModelError`: the endpoint refused the whole batch.
         """
         batch = await self._ended(id)
-        if batch.status == "failed":
+        if batch.refused is not None:
             self._ledger.unbatch([request.key for request in requests])
-            return self._refused(batch)
+            return self._refused(id, batch.refused)
         self._refusals = 0
-        lines: dict[str, Line] = {}
-        for file in (batch.output_file_id, batch.error_file_id):
-            for line in await self._endpoint.lines(file) if file else ():
-                lines.setdefault(line.custom_id, line)
+        told = await self._endpoint.answers(batch)
         answers = [
-            (request, self._answer(lines.get(request.key), batch, sent)) for request in requests
+            (request, self._answer(told.get(request.key, Answer()), batch, sent))
+            for request in requests
         ]
         # Answers stay noted until they are in the ledger.
         lost = [
@@ -214,8 +220,7 @@ class BatchModel:
         pause_s, waited_s = FIRST_POLL_S, 0.0
         try:
             while not (batch := await self._endpoint.look(id)).ended:
-                counts = batch.request_counts or Counts()
-                self._under_way[id] = (counts.completed + counts.failed, counts.total)
+                self._under_way[id] = (batch.done, batch.total)
                 if waited_s >= LONGEST_WAIT_S:
                     hours = waited_s / 3600
                     raise GivenUpError(f"batch {id} is still {batch.status} after {hours:.0f} h")
@@ -227,29 +232,24 @@ class BatchModel:
         return batch
 
     def _answer(
-        self, line: Line | None, batch: Batch, sent: Mapping[str, Any]
+        self, answer: Answer, batch: Batch, sent: Mapping[str, Any]
     ) -> Reply | FatalModelError:
         """The reply to one request."""
-        if line is None or line.response is None:
+        if answer.status is None:
             why = f"batch {batch.id} {batch.status} without an answer"
-            if line is not None and line.error is not None:
-                why = self._model.clean(f"{why}: {line.error}")[:500]
+            why = self._model.clean(f"{why}: {answer.why}")[:500] if answer.why else why
             return Reply("transport", detail=why, retry_after_s=0.0, sent=sent, reached=False)
-        content = bytes(line.response.body)
-        response = httpx2.Response(line.response.status_code, content=content)
         try:
-            return self._model.read(response, sent)
+            return self._model.read(httpx2.Response(answer.status, content=answer.body), sent)
         except FatalModelError as error:
             return error
 
-    def _refused(self, batch: Batch) -> bool:
+    def _refused(self, id: str, told: str) -> bool:
         """``False`` if the endpoint may take a smaller batch; else raises `FatalModelError`."""
-        problems = (batch.errors.data if batch.errors else None) or [Problem()]
-        told = str(problems[0]) or "no reason given"
         if "token_limit" in told or "enqueued" in told.lower():
             return False
         raise FatalModelError(
-            f"{self._model.where} refused batch {batch.id}: {self._model.clean(told)[:500]}; "
+            f"{self._model.where} refused batch {id}: {self._model.clean(told)[:500]}; "
             "correct the settings, or run without --batch"
         )
 

@@ -1,4 +1,4 @@
-"""The Batch API of an endpoint: ``/files`` and ``/batches``, exchange by exchange.
+"""What a Batch API is to BotChat, and OpenAI's: ``/files`` and ``/batches``, exchange by exchange.
 
 Every exchange has a deadline, is tried again a bounded number of times if that may help, and stops
 the model if it cannot. What is used of a response is checked. A batch is created only once: before
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import httpx2
 import msgspec
@@ -20,10 +20,9 @@ import openai
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Reply
+from botchat.models.endpoint.connection import Send, posted
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Retry
-
-URL: Final = "/v1/chat/completions"
 
 MAX_OUTPUT = 1 << 30
 """Bytes read of an output file."""
@@ -42,150 +41,106 @@ _TAG = "botchat"
 
 T = TypeVar("T")
 
+Found: TypeAlias = Callable[[], Awaitable[str | None]]
+"""Looks for a batch that is perhaps made: its id, if it is."""
+
 
 class GivenUpError(Exception):
     """The endpoint could not be reached or was not done in time; the next run asks again."""
 
 
-class Problem(msgspec.Struct):
-    """An error object of a line or of a whole batch."""
-
-    code: Any = None
-    message: Any = None
-
-    def __str__(self) -> str:
-        """Code and message in one line."""
-        parts = [str(part) for part in (self.code, self.message) if part not in (None, "")]
-        return " ".join(": ".join(parts).split())
-
-
-class Problems(msgspec.Struct):
-    """Why a batch was refused."""
-
-    data: list[Problem] | None = None
-
-
-class Counts(msgspec.Struct):
-    """Progress of a batch in requests."""
-
-    total: int = 0
-    completed: int = 0
-    failed: int = 0
-
-
-class Batch(msgspec.Struct):
+@dataclass(frozen=True)
+class Batch:
     """A batch as it is now."""
 
     id: str
     status: str
-    output_file_id: str | None = None
-    error_file_id: str | None = None
-    errors: Problems | None = None
-    request_counts: Counts | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Whether its status is final."""
-        return self.status in ("completed", "expired", "cancelled", "failed")
-
-
-class Response(msgspec.Struct):
-    """The response that the request would have got outside a batch."""
-
-    status_code: int
-    body: msgspec.Raw = msgspec.Raw(b"null")
+    """In the endpoint's word."""
+    ended: bool
+    """Whether its status is final."""
+    done: int = 0
+    total: int = 0
+    """Requests."""
+    refused: str | None = None
+    """Why the endpoint takes no request of it."""
+    results: tuple[str, ...] = ()
+    """Where its results are."""
 
 
-class Line(msgspec.Struct):
-    """One line of an output or error file."""
+class Answer(NamedTuple):
+    """What a request of a batch got: the response that it would have got outside."""
 
-    custom_id: str
-    response: Response | None = None
-    error: Problem | None = None
+    status: int | None = None
+    """``None``: it was not answered."""
+    body: bytes = b"null"
+    why: str = ""
+    """It was not answered."""
 
 
-@dataclass(frozen=True, eq=False)
-class BatchEndpoint:
+class Note(NamedTuple):
+    """What is known of a batch before it is made."""
+
+    tag: str
+    keys: Set[str]
+    """Of its requests, or some of them."""
+    since: float
+    """It was noted then, in seconds of the epoch, and sent later."""
+
+
+class BatchApi(Protocol):
     """The Batch API of one model's endpoint.
 
     Every exchange may raise `FatalModelError` (no attempt can help), `GivenUpError` (all attempts
     failed) and, once it is stopped, ``CancelledError``.
     """
 
+    stopped: asyncio.Event
+    """Once set, no exchange begins and every `pause` ends; an exchange under way is not cut."""
+    tagged: bool
+    """Whether a batch is known by its tag; otherwise only by the requests that it answers."""
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, unless stopped."""
+
+    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
+        """The request ``body`` as a batch holds it; its answer is found by ``key``."""
+
+    async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:
+        """Id of a new batch; made once, however often it is tried.
+
+        ``found``: id of the batch if an attempt whose response was lost has made it.
+        """
+
+    async def find(self, note: Note) -> list[str]:
+        """Batches that may be the noted one."""
+
+    async def look(self, id: str) -> Batch:
+        """The batch as it is now."""
+
+    async def answers(self, batch: Batch) -> dict[str, Answer]:
+        """Key of a request -> what it got; all that an ended batch says.
+
+        One damaged line makes them all unreadable: its call may have been paid for.
+        """
+
+
+@dataclass(eq=False)
+class BatchExchanges:
+    """The exchanges of any `BatchApi`."""
+
     model: EndpointModel
     """Makes the exchanges and reads errors."""
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    """Once set, no exchange begins and every `pause` ends; an exchange under way is not cut."""
 
     async def pause(self, seconds: float) -> None:
         """Wait, unless stopped."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.stopped.wait(), seconds)
 
-    async def upload(self, name: str, data: bytes) -> str:
-        """Id of a new input file."""
-        return await self._ask(
-            "upload a batch file",
-            lambda client: client.files.with_raw_response.create(
-                file=(f"{name}.jsonl", data), purpose="batch"
-            ),
-            lambda body: _NAMED.decode(body).id,
-            longer_s=TRANSFER_S,
-        )
-
-    async def create(self, file: str, tag: str) -> str:
-        """Id of a new batch with ``tag`` in its metadata; made once, however often it is tried."""
-        return await self._ask(
-            "create a batch",
-            lambda client: client.batches.with_raw_response.create(
-                input_file_id=file,
-                endpoint=URL,
-                completion_window="24h",
-                metadata={_TAG: tag},
-            ),
-            lambda body: _NAMED.decode(body).id,
-            # An attempt whose response was lost may have made it.
-            done_already=lambda: self.find(tag),
-        )
-
-    async def find(self, tag: str) -> str | None:
-        """Id of the batch with ``tag`` in its metadata, if there is one."""
-        after: str | openai.Omit = openai.omit
-        while True:
-            page = await self._ask("list its batches", partial(_list, after=after), _PAGE.decode)
-            for batch in page.data:
-                if (batch.metadata or {}).get(_TAG) == tag:
-                    return batch.id
-            if not page.data or not page.has_more:
-                return None
-            after = page.data[-1].id
-
-    async def look(self, id: str) -> Batch:
-        """The batch as it is now."""
-        return await self._ask(
-            f"look at batch {id}",
-            lambda client: client.batches.with_raw_response.retrieve(id),
-            _BATCH.decode,
-            patient=True,
-        )
-
-    async def lines(self, file: str) -> list[Line]:
-        """The lines of an output or error file.
-
-        One damaged line makes the whole file unreadable: its call may have been paid for.
-        """
-        return await self._ask(
-            "fetch the output of a batch",
-            lambda client: client.files.with_raw_response.content(file),
-            lambda body: _LINE.decode_lines(body.decode("utf-8", "replace")),
-            patient=True,
-            longer_s=TRANSFER_S,
-        )
-
-    async def _ask(
+    async def ask(
         self,
         what: str,
-        send: Callable[[openai.AsyncOpenAI], Awaitable[_RawResponse]],
+        send: Send,
         read: Callable[[bytes], T],
         *,
         patient: bool = False,
@@ -198,15 +153,11 @@ class BatchEndpoint:
         to the ``timeout_s`` of a call. ``done_already`` is called before another attempt; its
         result, if any, is the result.
         """
-
-        async def response(client: openai.AsyncOpenAI) -> httpx2.Response:
-            return (await send(client)).http_response
-
         failures, waited_s = 0, 0.0
         while True:
             if self.stopped.is_set():
                 raise asyncio.CancelledError
-            found = await self.model.exchange(response, longer_s)
+            found = await self.model.exchange(send, longer_s)
             if isinstance(found, Reply):
                 failure = found
             elif found.status_code >= 300:
@@ -238,6 +189,148 @@ class BatchEndpoint:
         return failure
 
 
+class BatchEndpoint(BatchExchanges):
+    """OpenAI's `BatchApi`, and that of most others."""
+
+    tagged = True
+
+    @property
+    def _url(self) -> str:
+        return f"/v1{self.model.wire.path}"
+
+    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
+        """A line of an input file."""
+        plain = {name: body[name] for name in body if name not in ("stream", "stream_options")}
+        line = {"custom_id": key, "method": "POST", "url": self._url, "body": plain}
+        return msgspec.json.encode(line) + b"\n"
+
+    async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:
+        """Id of a new batch with the tag in its metadata."""
+        data = b"".join(lines)
+        file = await self.ask(
+            "upload a batch file",
+            _raw(
+                lambda client: client.files.with_raw_response.create(
+                    file=(f"botchat-{note.tag}.jsonl", data), purpose="batch"
+                )
+            ),
+            lambda body: _NAMED.decode(body).id,
+            longer_s=TRANSFER_S,
+        )
+        asked = {
+            "input_file_id": file,
+            "endpoint": self._url,
+            "completion_window": "24h",
+            "metadata": {_TAG: note.tag},
+        }
+        return await self.ask(
+            "create a batch",
+            posted("/batches", asked),
+            lambda body: _NAMED.decode(body).id,
+            done_already=found,
+        )
+
+    async def find(self, note: Note) -> list[str]:
+        """The batch with the tag in its metadata, if there is one."""
+        after: str | openai.Omit = openai.omit
+        while True:
+            page = await self.ask("list its batches", _raw(partial(_list, after)), _PAGE.decode)
+            for batch in page.data:
+                if (batch.metadata or {}).get(_TAG) == note.tag:
+                    return [batch.id]
+            if not page.data or not page.has_more:
+                return []
+            after = page.data[-1].id
+
+    async def look(self, id: str) -> Batch:
+        """The batch as it is now."""
+        found = await self.ask(
+            f"look at batch {id}",
+            _raw(lambda client: client.batches.with_raw_response.retrieve(id)),
+            _BATCH.decode,
+            patient=True,
+        )
+        refused = None
+        if found.status == "failed":
+            problems = (found.errors.data if found.errors else None) or [_Problem()]
+            refused = str(problems[0]) or "no reason given"
+        counts = found.request_counts or _Counts()
+        return Batch(
+            id,
+            found.status,
+            ended=found.status in ("completed", "expired", "cancelled", "failed"),
+            done=counts.completed + counts.failed,
+            total=counts.total,
+            refused=refused,
+            results=tuple(file for file in (found.output_file_id, found.error_file_id) if file),
+        )
+
+    async def answers(self, batch: Batch) -> dict[str, Answer]:
+        """The lines of its output and error files."""
+        answers: dict[str, Answer] = {}
+        for file in batch.results:
+            lines = await self.ask(
+                "fetch the output of a batch",
+                _raw(partial(_fetch, file)),
+                lambda body: _LINE.decode_lines(body.decode("utf-8", "replace")),
+                patient=True,
+                longer_s=TRANSFER_S,
+            )
+            for line in lines:
+                answers.setdefault(line.custom_id, line.answer)
+        return answers
+
+
+class _Problem(msgspec.Struct):
+    """An error object of a line or of a whole batch."""
+
+    code: Any = None
+    message: Any = None
+
+    def __str__(self) -> str:
+        """Code and message in one line."""
+        parts = [str(part) for part in (self.code, self.message) if part not in (None, "")]
+        return " ".join(": ".join(parts).split())
+
+
+class _Problems(msgspec.Struct):
+    data: list[_Problem] | None = None
+
+
+class _Counts(msgspec.Struct):
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+class _Batch(msgspec.Struct):
+    id: str
+    status: str
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    errors: _Problems | None = None
+    request_counts: _Counts | None = None
+
+
+class _Response(msgspec.Struct):
+    status_code: int
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    """One line of an output or error file."""
+
+    custom_id: str
+    response: _Response | None = None
+    error: _Problem | None = None
+
+    @property
+    def answer(self) -> Answer:
+        if self.response is None:
+            return Answer(why=str(self.error) if self.error else "")
+        return Answer(self.response.status_code, bytes(self.response.body))
+
+
 class _RawResponse(Protocol):
     http_response: httpx2.Response
 
@@ -254,15 +347,20 @@ class _Page(msgspec.Struct):
 
 _NAMED = msgspec.json.Decoder(_Named)
 _PAGE = msgspec.json.Decoder(_Page)
-_BATCH = msgspec.json.Decoder(Batch)
-_LINE = msgspec.json.Decoder(Line)
+_BATCH = msgspec.json.Decoder(_Batch)
+_LINE = msgspec.json.Decoder(_Line)
 
 
-def input_line(key: str, body: Mapping[str, Any]) -> bytes:
-    """A line of an input file: the request ``body``, whose reply is found by ``key``."""
-    line = {"custom_id": key, "method": "POST", "url": URL, "body": body}
-    return msgspec.json.encode(line) + b"\n"
+def _raw(send: Callable[[openai.AsyncOpenAI], Awaitable[_RawResponse]]) -> Send:
+    async def response(client: openai.AsyncOpenAI) -> httpx2.Response:
+        return (await send(client)).http_response
+
+    return response
 
 
-def _list(client: openai.AsyncOpenAI, after: str | openai.Omit) -> Awaitable[_RawResponse]:
+def _list(after: str | openai.Omit, client: openai.AsyncOpenAI) -> Awaitable[_RawResponse]:
     return client.batches.with_raw_response.list(after=after, limit=100)
+
+
+def _fetch(file: str, client: openai.AsyncOpenAI) -> Awaitable[_RawResponse]:
+    return client.files.with_raw_response.content(file)

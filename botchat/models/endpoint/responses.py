@@ -14,6 +14,7 @@ import msgspec
 
 from botchat.interfaces import Decoding, Message, Reply, TokenLogprobs
 from botchat.models.endpoint import WireFormat
+from botchat.models.endpoint.batch_endpoint import BatchEndpoint
 from botchat.models.endpoint.replies import (
     at,
     ended,
@@ -137,4 +138,5 @@ WIRE = WireFormat(
     },
     needs={"top_logprobs": "include"},
     token_logprobs=token_logprobs,
+    batches=BatchEndpoint,
 )

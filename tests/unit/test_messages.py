@@ -1,0 +1,314 @@
+"""The wire format ``anthropic`` as pure functions: requests, replies, streams, errors."""
+
+from __future__ import annotations
+
+import httpx2
+import msgspec
+import pytest
+
+from botchat.errors import ConfigError, FatalModelError
+from botchat.interfaces import Case, Decoding, Message, Shown, Usage
+from botchat.models.endpoint import wire_format
+from botchat.models.endpoint.anthropic import CACHED, WIRE, assemble, body, read
+from botchat.models.endpoint.connection import Connection
+from botchat.models.endpoint.model import EndpointModel
+from botchat.models.roles import history
+from botchat.workspace.config import ModelSettings
+from tests.openai_server.messages import STATUS, events, failed, said, streamed
+
+URL = "http://127.0.0.1:9/v1"
+LONG = "word " * (CACHED // 5 + 1)
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def settings(**more):
+    """Of a model that is asked so."""
+    return ModelSettings(**{"model": "claude", "api": "anthropic", "base_url": URL, **more})
+
+
+def model(**more):
+    """A model that is asked so, and never connected to."""
+    return EndpointModel("claude", settings(**more), WIRE, Connection(URL, lambda: "key"))
+
+
+def asked(messages, decoding=None, **more):
+    """The request to a model, as it is first arranged."""
+    return model(**more).body(messages, decoding or Decoding(max_tokens=99), {})
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+@pytest.mark.parametrize("layout", ["auto", "merge-leading", "placeholder-user"])
+@pytest.mark.parametrize("system", ["auto", "system-in-user"])
+def test_the_user_begins_and_ends_and_roles_alternate(n, layout, system):
+    """Whatever the length of a dialogue and the layout; nothing that was said is lost."""
+    talk = history("Be brief.", [f"line {i}" for i in range(n)])
+    sent = asked(talk, layout=layout, system=system)
+    roles = [message["role"] for message in sent["messages"]]
+    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
+    whole = " ".join(message["content"] for message in sent["messages"])
+    assert all(f"line {i}" in whole for i in range(n))
+    assert (sent.get("system") == "Be brief.") == (system == "auto")
+
+
+def test_messages_of_one_speaker_in_a_row_are_one():
+    """Joined by an empty line; the request is what the API reference has."""
+    talk = [Message(role="user", content=text) for text in ("one", "two")]
+    assert asked(talk, Decoding(0.5, 7, sample=3, schema={"type": "object"}, logprobs=5)) == {
+        "model": "claude",
+        "max_tokens": 7,
+        "messages": [{"role": "user", "content": "one\n\ntwo"}],
+        "temperature": 0.5,
+        "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "decoding", "sent"),
+    [
+        ({"temperature": None}, Decoding(0.0, 9), {"max_tokens": 9}),
+        ({"max_tokens": 50}, Decoding(None, None), {"max_tokens": 50}),
+        ({"context_window": 400}, Decoding(0.0, 999), {"max_tokens": 100, "temperature": 0.0}),
+        ({"extra": {"top_k": 1}}, Decoding(None, 9), {"max_tokens": 9, "top_k": 1}),
+    ],
+)
+def test_a_reply_always_has_a_limit(more, decoding, sent):
+    """That of the call, of the window, or of the model's settings."""
+    request = asked([Message(role="user", content="Hi.")], decoding, **more)
+    assert {name: request[name] for name in request if name not in ("model", "messages")} == sent
+
+
+def marks(request):
+    """Texts whose end is marked."""
+    said = (request.get("system", ""), *(m["content"] for m in request["messages"]))
+    blocks = [block for one in said if not isinstance(one, str) for block in one]
+    return [block["text"] for block in blocks if "cache_control" in block]
+
+
+def test_the_cache_is_used_for_long_beginnings_only():
+    """A long system prompt; a long talk up to its last message; nothing of what is short."""
+    talk = history("Short.", ["a", "b", "c"])
+    assert marks(asked(talk)) == []
+    assert marks(asked(history(LONG, ["a", "b", "c"]))) == [LONG, "c"]
+    assert marks(asked(history("Short.", [LONG, "b", "c"]))) == ["c"]
+    assert marks(asked(history(LONG, ["a"]))) == [LONG]
+
+
+@pytest.mark.parametrize("shared", [0, 10, len(LONG), len(LONG) + 4])
+def test_of_a_question_what_others_begin_with_is_a_block_of_its_own(shared):
+    """Where it is long; the text is the same, and no block is blank."""
+    prompt = f"{LONG}End. "
+    request = asked([Message(role="user", content=prompt)], Decoding(0.0, 9, shared=shared))
+    content = request["messages"][0]["content"]
+    if shared < CACHED:
+        assert content == prompt
+    else:
+        assert "".join(block["text"] for block in content) == prompt
+        assert all(block["text"].strip() for block in content)
+        assert [block for block in content if "cache_control" in block] == content[:1]
+
+
+def test_a_case_says_what_its_kind_begins_with():
+    """The words before the first dialogue; none where it is not found."""
+    shown = (Shown("m", ("Hello there.", "Hi.")),)
+    case = Case(
+        "p", "s", shown, "Judge this: Hello there. Hi.", frozenset(), lambda text: (None, "")
+    )
+    assert case.prompt[: case.shared] == "Judge this: "
+    other = Case("p", "s", shown, "Judge this.", frozenset(), lambda text: (None, ""))
+    assert other.shared == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ({"base_url": "https://api.openai.com/v1"}, "base_url"),
+        ({"max_tokens": None}, "max_tokens"),
+        ({"temperature": 1.5}, "temperature: 1.5"),
+        ({"layout": "natural"}, "layout"),
+    ],
+)
+def test_settings_that_cannot_be_asked_so_are_one_line(more, key):
+    """What, where and what to do, before anything is sent."""
+    with pytest.raises(ConfigError, match=rf"^models\.c\.{key}\b[^\n]*$"):
+        wire_format("c", settings(**more))
+
+
+USED = {
+    "input_tokens": 10,
+    "cache_creation_input_tokens": 300,
+    "cache_read_input_tokens": 2000,
+    "output_tokens": 5,
+    "service_tier": "priority",
+}
+THOUGHT = {"type": "thinking", "thinking": "Let me see.", "signature": "x"}
+SAYS = {"type": "text", "text": "Fine."}
+
+
+@pytest.mark.parametrize(
+    ("message", "outcome", "text"),
+    [
+        (said("Fine."), "ok", "Fine."),
+        (said([THOUGHT, SAYS, SAYS]), "ok", "Fine.Fine."),
+        (said("Fine", "stop_sequence"), "ok", "Fine"),
+        (said("Fine", "max_tokens"), "truncated", "Fine"),
+        (said("Fine", "model_context_window_exceeded"), "truncated", "Fine"),
+        (said([THOUGHT], "max_tokens"), "empty", ""),
+        (said([]), "empty", ""),
+        (said("I can", "refusal"), "refused", "I can"),
+        (said([], "refusal", stop_details={"explanation": "No."}), "refused", "No."),
+        (said([], "tool_use"), "empty", ""),
+        (said("Wait", "pause_turn"), "malformed", "Wait"),
+        (said("Half a", None), "malformed", "Half a"),
+        (said("Half a", "kernel_panic"), "malformed", "Half a"),
+        ({"type": "message"}, "malformed", ""),
+        ({"content": [None, 5, {"type": "text"}], "stop_reason": "end_turn"}, "empty", ""),
+        ({"content": "text", "stop_reason": ["end_turn"], "usage": 3}, "malformed", ""),
+    ],
+)
+def test_how_a_message_ended(message, outcome, text):
+    """Only text that a message ended with for a documented reason is an answer."""
+    reply = read(message, "raw")
+    assert (reply.outcome, reply.text) == (outcome, text)
+    assert (reply.retry_after_s is None) == (outcome != "malformed")
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        (USED, Usage(2310, 5, 2000, 300)),
+        ({"input_tokens": 10, "output_tokens": 5}, Usage(10, 5)),
+        ({**USED, "cache_read_input_tokens": None}, Usage(310, 5, None, 300)),
+        ({**USED, "input_tokens": None}, Usage(None, 5, 2000, 300)),
+        ({"input_tokens": -1, "output_tokens": "5", "cache_read_input_tokens": 2**63}, Usage()),
+        ([], Usage()),
+    ],
+)
+def test_the_prompt_is_all_of_it(usage, counted):
+    """The API counts what is read from and written to its cache beside the input."""
+    assert read(said("Fine.", usage=usage), "").usage == counted
+
+
+def test_the_tier_is_on_record():
+    """As the endpoint names it."""
+    assert read(said("Fine.", usage=USED), "").tier == "priority"
+
+
+@pytest.mark.parametrize("content", [[SAYS], [THOUGHT, SAYS], [SAYS, SAYS], []])
+@pytest.mark.parametrize("stop", ["end_turn", "max_tokens", "refusal"])
+def test_a_stream_is_the_message_and_every_part_of_it_none(content, stop):
+    """The same as unstreamed, counts of the cache included; broken off anywhere: no answer."""
+    message = said(content, stop, usage=USED)
+    told = list(events(message))
+    assert assemble(told) == message
+    assert [assemble(told[:n]) for n in range(len(told))] == [None] * len(told)
+    data = streamed(told).body
+    whole = model(stream=True).read(httpx2.Response(200, content=data), {})
+    assert whole.text == "".join(block["text"] for block in content if block["type"] == "text")
+    cut = model(stream=True).read(httpx2.Response(200, content=data[: len(data) * 2 // 3]), {})
+    assert (cut.outcome, cut.retry_after_s) == ("malformed", 0.0)
+
+
+@pytest.mark.parametrize("event", [{}, {"type": 5}, {"type": "message_start"}, {"delta": 3}])
+def test_events_that_say_nothing_are_passed_over(event):
+    """Also pings and kinds that are not known."""
+    message = said("Fine.")
+    told = [one for pair in zip(events(message), [event] * 99, strict=False) for one in pair]
+    assert assemble(told) == message
+
+
+def test_an_error_in_a_stream_is_no_answer():
+    """Whatever was said before it; asked again, since it was overloaded."""
+    told = [*list(events(said("Half a sentence")))[:5], failed("overloaded_error", "Overloaded")]
+    data = streamed(told).body
+    reply = model(stream=True).read(httpx2.Response(200, content=data), {})
+    assert (reply.outcome, reply.status, reply.retry_after_s) == ("transport", 529, 0.0)
+
+
+FATAL, ADAPTED, AGAIN, NOT_AGAIN = "fatal", "adapted", "again", "not again"
+ERRORS = [
+    ("invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum", "overflow"),
+    (
+        "invalid_request_error",
+        "input length and `max_tokens` exceed context limit: 199000 + 2048 > 200000, decrease "
+        "input length or `max_tokens` and try again",
+        ADAPTED,
+    ),
+    ("invalid_request_error", "Your credit balance is too low to access the Anthropic API.", FATAL),
+    ("invalid_request_error", "You have reached your specified API usage limits.", FATAL),
+    ("invalid_request_error", "You have reached your specified workspace API usage limits.", FATAL),
+    ("invalid_request_error", "This organization has been disabled.", FATAL),
+    ("invalid_request_error", "Output blocked by content filtering policy", "filtered"),
+    ("invalid_request_error", "`temperature` is deprecated for this model.", ADAPTED),
+    (
+        "invalid_request_error",
+        "`temperature` may only be set to 1 when thinking is enabled.",
+        ADAPTED,
+    ),
+    ("invalid_request_error", "output_config: Extra inputs are not permitted", ADAPTED),
+    ("invalid_request_error", "temperature: range: 0..1", NOT_AGAIN),
+    ("invalid_request_error", "max_tokens: Field required", NOT_AGAIN),
+    (
+        "invalid_request_error",
+        "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens",
+        NOT_AGAIN,
+    ),
+    ("authentication_error", "invalid x-api-key", FATAL),
+    ("billing_error", "Check your payment details.", FATAL),
+    ("permission_error", "Your API key does not have permission to use this resource.", FATAL),
+    ("not_found_error", "model: claude-9", FATAL),
+    ("request_too_large", "Request exceeds the maximum size", "overflow"),
+    (
+        "rate_limit_error",
+        "This request would exceed your organization's rate limit of 400,000 input tokens per "
+        "minute. Please reduce the prompt length or the maximum tokens requested.",
+        AGAIN,
+    ),
+    ("rate_limit_error", "Number of concurrent connections has exceeded your rate limit.", AGAIN),
+    ("api_error", "Internal server error", AGAIN),
+    ("timeout_error", "The request timed out while processing.", AGAIN),
+    ("overloaded_error", "Overloaded", AGAIN),
+]
+
+
+@pytest.mark.parametrize(("kind", "message", "becomes"), ERRORS)
+@pytest.mark.parametrize("disguised", [False, True])
+def test_a_documented_error_is_what_the_table_says(kind, message, becomes, disguised):
+    """By its status, or by its type alone, as in a stream or a batch."""
+    status = 200 if disguised else STATUS[kind]
+    response = httpx2.Response(status, content=msgspec.json.encode(failed(kind, message)))
+    try:
+        reply = model().read(response, {})
+    except FatalModelError:
+        assert becomes == FATAL
+        return
+    if becomes in (ADAPTED, AGAIN, NOT_AGAIN):
+        assert reply.adapted == (becomes == ADAPTED)
+        assert (reply.retry_after_s is None) == (becomes == NOT_AGAIN)
+    else:
+        assert (reply.outcome, reply.final) == (becomes, True)
+
+
+def test_a_limit_on_money_is_not_waited_for():
+    """429, told from a limit on rates by its details."""
+    said = failed("rate_limit_error", "No.", error_code="enforced_spend_limit_reached")
+    with pytest.raises(FatalModelError, match="cannot be used: HTTP 429"):
+        model().read(httpx2.Response(429, content=msgspec.json.encode(said)), {})
+
+
+def test_a_request_in_a_batch_is_not_streamed_and_keeps_no_talk_in_the_cache():
+    """The next turn comes hours later; what all requests begin with stays marked."""
+    entry = model(stream=True)
+    batches = WIRE.batches(entry)
+    talk = entry.body(history(LONG, ["a", "b", "c"]), Decoding(0.0, 9), {})
+    line = msgspec.json.decode(batches.line("key", talk))
+    assert line["custom_id"] == "key"
+    assert "stream" not in line["params"]
+    assert marks(line["params"]) == [LONG]
+    one = entry.body([Message(role="user", content=LONG)], Decoding(0.0, 9, shared=CACHED), {})
+    assert marks(msgspec.json.decode(batches.line("key", one))["params"]) == [LONG[:CACHED]]
+
+
+def test_body_and_decoding_know_nothing_of_each_others_parts():
+    """What may be cached is no part of a request's key."""
+    assert Decoding(shared=5).settings == Decoding().settings
+    assert body([], Decoding(), settings())["messages"] == []
