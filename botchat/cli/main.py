@@ -203,6 +203,8 @@ def _type(word: str, most: int) -> Callable[[str], Any]:
         shown = text if len(text) <= 30 else f"{text[:30]}… ({len(text):,} characters)"
         try:
             value = int(text) if word == "int" else float(text)
+            if math.isnan(value):
+                raise ValueError
         except ValueError:
             what = "a whole number" if word == "int" else "a number"
             raise argparse.ArgumentTypeError(f"{shown!r} is not {what}") from None

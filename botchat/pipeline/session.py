@@ -112,7 +112,7 @@ class Session:
         self._ledger = ledger
         self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         self._servers: dict[tuple[object, ...], tuple[Connection, Endpoint]] = {}
-        self._recorded: dict[tuple[str, str], RecordedModel] = {}
+        self._recorded: dict[tuple[str, str, str], RecordedModel] = {}
         self._batched: dict[str, BatchedModel] = {}
         self._local: dict[str, str] = {}
         """Name of local weights -> where they are."""
@@ -247,7 +247,7 @@ class Session:
 
         Raises `ConfigError`: a limit could not be kept.
         """
-        place = (resolved.name, stage)
+        place = (resolved.name, resolved.target, stage)
         if place not in self._recorded:
             self._recorded[place] = self._new(resolved, stage)
         self._recorded[place].check_limits(max_tokens)

@@ -10,6 +10,8 @@ import socket
 import pytest
 
 from botchat.cli.main import main
+from botchat.errors import ConfigError
+from botchat.pipeline.session import Limits
 from botchat.workspace.ledger import Ledger, stats
 from tests.integration.test_runs import IN_FLIGHT, commands, start, workspace
 from tests.openai_server import Server, by_model, converse, faults, text
@@ -203,8 +205,12 @@ def test_infinite_money_is_no_limit(tmp_path, capsys, value):
     """One line, nothing sent."""
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, **PRICES)
-        assert run(folder, f"--max-usd={value}") == 1
-        assert f"--max-usd {value}: give a number above 0" in capsys.readouterr().err
+        with pytest.raises(SystemExit):
+            run(folder, f"--max-usd={value}")
+        why = "'nan' is not a number" if value == "nan" else f"{value} is too large"
+        assert f"--max-usd: {why}" in capsys.readouterr().err
+        with pytest.raises(ConfigError, match=f"--max-usd {value}: give a number above 0"):
+            Limits(max_usd=float(value))
         assert server.n_received == 0
 
 

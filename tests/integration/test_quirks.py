@@ -12,7 +12,9 @@ from tests.openai_server import Server, templates
 GENERATE = ["generate", "--seeds", "two", "--model", "picky", "--turns"]
 
 
-def test_what_an_endpoint_refuses_is_said_listed_signed_and_can_be_forgotten(tmp_path, capsys):
+def test_what_an_endpoint_refuses_is_said_listed_signed_and_can_be_forgotten(
+    tmp_path, capsys, caplog
+):
     """Once on stderr; in ``botchat models``; in signatures; until --forget-quirks."""
     Workspace(tmp_path).write_seeds("two", [Seed("a", ("Hi.", "Ho.")), Seed("b", ("So?", "No."))])
 
@@ -23,17 +25,19 @@ def test_what_an_endpoint_refuses_is_said_listed_signed_and_can_be_forgotten(tmp
     with Server(models={"m": templates.Rules(default_temperature=True)}) as server:
         entry = f'[models.picky]\nmodel = "m"\nbase_url = "{server.url}"\ntemperature = 0.5\n'
         (tmp_path / "botchat.toml").write_text(entry)
-        code, _, said = run(*GENERATE, "4")
+        code, _, _ = run(*GENERATE, "4")
         assert (code, server.n_received) == (0, 5)  # the first is refused
+        said = caplog.text
         assert said.count("picky is asked without temperature from now on") == 1
         assert "botchat models --forget-quirks picky" in said
         (path,) = (tmp_path / "generations" / "two").glob("*.jsonl")
         before = path.read_text()
         assert before.count("|adapted:picky without temperature") == 2
 
-        code, _, said = run(*GENERATE, "4")
+        caplog.clear()
+        code, _, _ = run(*GENERATE, "4")
         assert (code, server.n_received, path.read_text()) == (0, 5, before)
-        assert "from now on" not in said
+        assert "from now on" not in caplog.text
 
         _, listed, _ = run("models", "--json")
         (row,) = [row for row in json.loads(listed)["rows"] if row["name"] == "picky"]

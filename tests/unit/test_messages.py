@@ -205,7 +205,7 @@ def test_a_stream_is_the_message_and_every_part_of_it_none(content, stop):
     whole = model(stream=True).read(httpx2.Response(200, content=data), {})
     assert whole.text == "".join(block["text"] for block in content if block["type"] == "text")
     cut = model(stream=True).read(httpx2.Response(200, content=data[: len(data) * 2 // 3]), {})
-    assert (cut.outcome, cut.retry_after_s) == ("malformed", 0.0)
+    assert (cut.answered, cut.retry_after_s) == (False, 0.0)
 
 
 @pytest.mark.parametrize("event", [{}, {"type": 5}, {"type": "message_start"}, {"delta": 3}])
