@@ -93,10 +93,13 @@ def _take_signals() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    acted_at = -math.inf
+    acted_at, ours = -math.inf, os.getpid()
 
-    def end(*_: object) -> None:
+    def end(kind: int = signal.SIGTERM, *_: object) -> None:
         nonlocal acted_at
+        if os.getpid() != ours:  # a process that was forked to help has nothing to store
+            signal.signal(kind, signal.SIG_DFL)
+            signal.raise_signal(kind)
         if time.monotonic() - acted_at > _AT_ONCE_S:
             acted_at = time.monotonic()
             signal.raise_signal(signal.SIGINT)
@@ -113,11 +116,10 @@ def _take_signals() -> None:
 
 def _ending() -> bool:
     """Whether a run has been interrupted already and stores what is in flight."""
-    import asyncio
-
+    asyncio = sys.modules.get("asyncio")
     try:
-        return any(task.cancelling() for task in asyncio.all_tasks())
-    except RuntimeError:  # nothing is under way
+        return asyncio is not None and any(task.cancelling() for task in asyncio.all_tasks())
+    except (RuntimeError, AttributeError):  # nothing is under way, or it is being imported
         return False
 
 
@@ -203,8 +205,6 @@ def _type(word: str, most: int) -> Callable[[str], Any]:
         shown = text if len(text) <= 30 else f"{text[:30]}… ({len(text):,} characters)"
         try:
             value = int(text) if word == "int" else float(text)
-            if math.isnan(value):
-                raise ValueError
         except ValueError:
             what = "a whole number" if word == "int" else "a number"
             raise argparse.ArgumentTypeError(f"{shown!r} is not {what}") from None

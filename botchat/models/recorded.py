@@ -66,9 +66,13 @@ class Door:
     of one. Failures that may be the call's own (it reached the server) let others knock too.
     """
 
-    def __init__(self, opened: bool) -> None:
-        """``opened``: the model is known to answer; the first failure closes the door."""
+    def __init__(self, opened: bool, alone: bool = False) -> None:
+        """``opened``: the model is known to answer; the first failure closes the door.
+
+        ``alone``: one knocks at a time whatever happens, since what a call takes is not known yet.
+        """
         self.opened = opened
+        self._alone = alone
         self.answered = False
         """In this run."""
         self._given_up = 0
@@ -79,7 +83,8 @@ class Door:
     async def enter(self, call: str) -> None:
         """Wait until ``call`` may be sent. Raises `FatalModelError` as `admits`."""
         while not self.admits(call):
-            if len(self._knocking) < (HOPELESS - self._given_up if self._given_up else 1):
+            several = self._given_up and not self._alone
+            if len(self._knocking) < (HOPELESS - self._given_up if several else 1):
                 self._knocking.add(call)
             else:
                 await self._moved.wait()
@@ -167,8 +172,14 @@ class RecordedModel:
 
     @cached_property
     def _door(self) -> Door:
-        """Open where the ledger holds an answer; where there is no server, nobody knocks."""
-        return Door(self.endpoint is None or self._has_answered())
+        """Open where the ledger holds an answer; where there is no server, nobody knocks.
+
+        Under a limit the first call goes alone all the same: what a provider adds to it is part of
+        the reservations of all others.
+        """
+        limited = self._budget.limited
+        known = self.endpoint is None or (not limited and self._has_answered())
+        return Door(known, alone=limited)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
