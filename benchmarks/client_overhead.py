@@ -38,8 +38,9 @@ from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
 from botchat.records import Dialogue, Seed
 from botchat.workspace import files
+from botchat.workspace.accounts import stats
 from botchat.workspace.config import ModelSettings
-from botchat.workspace.ledger import Ledger, stats
+from botchat.workspace.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 SPOKEN = [

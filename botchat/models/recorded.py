@@ -39,6 +39,7 @@ from botchat.models.limits import (
     plausible,
 )
 from botchat.models.roles import without_thoughts
+from botchat.workspace.accounts import askers
 from botchat.workspace.ledger import Ledger, request_json, request_key
 
 log = logging.getLogger("botchat")
@@ -51,9 +52,6 @@ HOPELESS = 8
 
 ADAPTATIONS = 16
 """Most tries of a call that only learn what the endpoint refuses; further ones are failures."""
-
-KNOWN_CALLS = 10_000
-"""Calls at the end of the ledger among which a model's latest is looked for."""
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Names of the longest reply in a model's own parameters (``extra``), which come before ours."""
@@ -178,8 +176,8 @@ class RecordedModel:
         the reservations of all others.
         """
         limited = self._budget.limited
-        known = self.endpoint is None or (not limited and self._has_answered())
-        return Door(known, alone=limited)
+        known = self._has_answered() and not limited
+        return Door(known or self.endpoint is None, alone=limited)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
@@ -364,15 +362,26 @@ class RecordedModel:
         return reply
 
     def _has_answered(self) -> bool:
-        """Whether the model's latest call of the ledger, if that is recent, has its identity."""
-        calls = self.ledger.calls(
-            "WHERE model=? AND rowid > (SELECT max(rowid) FROM calls) - ?"
-            " ORDER BY rowid DESC LIMIT 1",
-            self.name,
-            KNOWN_CALLS,
-        )
-        identity = msgspec.json.decode(msgspec.json.encode(self.identity))
-        return any(msgspec.json.decode(call.request)["identity"] == identity for call in calls)
+        """Whether the ledger's latest call of a model has its identity.
+
+        If it has not, but another address answered a model with the same settings, that is said
+        before its calls are paid for a second time.
+        """
+        known = askers(self.ledger)
+        own = msgspec.json.decode(msgspec.json.encode(self.identity))
+        if any(identity == own for identity, _ in known.values()):
+            return True
+        for identity, n in known.values():
+            if "base_url" in own and identity | {"base_url": own["base_url"]} == own:
+                log.warning(
+                    "the ledger holds %d calls of %s with the same settings at %s; to use them "
+                    'instead of paying again, stop and set in its [models] entry: identity = "%s"',
+                    n,
+                    own["model"],
+                    identity["base_url"],
+                    identity["base_url"],
+                )
+        return False
 
     def _learn(self, reply: Reply) -> None:
         if reply.sent and dict(reply.sent) != self._quirks:

@@ -30,8 +30,9 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment
 from botchat.workspace import files
+from botchat.workspace.accounts import Bill, bills
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Bill, Ledger, bills
+from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings, TalkSettings
 
 

@@ -13,8 +13,8 @@ from botchat.errors import ConfigError, MissingError
 from botchat.models.recorded import spoken
 from botchat.pipeline.judge import full_name
 from botchat.records import Dialogue
+from botchat.workspace import accounts, files
 from botchat.workspace import export as moving
-from botchat.workspace import files
 from botchat.workspace import ledger as stored
 from botchat.workspace.calls import Damaged
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
@@ -23,7 +23,7 @@ from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, 
 def stats_rows(workspace: Workspace) -> list[dict[str, Any]]:
     """Calls, tokens, money and outcomes by model and stage. Unknown cost is ``None``."""
     with closing(_existing(workspace)) as ledger:
-        return [asdict(one) for one in stored.stats(ledger)]
+        return [asdict(one) for one in accounts.stats(ledger)]
 
 
 def export(workspace: Workspace, path: Path) -> int:

@@ -18,8 +18,9 @@ from botchat.errors import BotChatError, ConfigError, MissingError
 from botchat.pipeline.session import catalogue_of
 from botchat.records import Dialogue, Judgment
 from botchat.report.live import Calls, Progress, State, policy, render
+from botchat.workspace.accounts import stats
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger, stats
+from botchat.workspace.ledger import Ledger
 
 HOST = "127.0.0.1"
 

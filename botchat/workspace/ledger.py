@@ -19,10 +19,9 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.workspace.calls import (
     COLUMNS,
-    COUNTS,
     FIELDS,
     REPLY,
     Damaged,
@@ -48,7 +46,7 @@ SCHEMA = 1
 
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
-_TABLE_OF = {False: "calls", True: "superseded"}
+TABLE_OF = {False: "calls", True: "superseded"}
 _INSERT = {
     # The same call, made at the same time, is in one of the two tables only.
     table: f"INSERT OR IGNORE INTO {table} ({COLUMNS}) "
@@ -297,7 +295,7 @@ class Ledger:
 
         Where SQLite gives up on a part of the file, the rows outside it are looked for one by one.
         """
-        table, last = _TABLE_OF[superseded], ("", 0.0)
+        table, last = TABLE_OF[superseded], ("", 0.0)
         try:
             for one in self._rows(table, "ORDER BY key, at"):
                 yield one
@@ -329,7 +327,7 @@ class Ledger:
     def _rows(
         self, table: str, which: str, values: tuple[Any, ...] = ()
     ) -> Iterator[StoredCall | Damaged]:
-        superseded = table == _TABLE_OF[True]
+        superseded = table == TABLE_OF[True]
         for row in self._db.execute(f"SELECT {COLUMNS} FROM {table} {which}", values):
             yield call_of(row, superseded)
 
@@ -352,7 +350,7 @@ class Ledger:
         added = known = 0
         with self._transaction():
             for call in calls:
-                new = self._db.execute(_INSERT[_TABLE_OF[call.superseded]], row_of(call)).rowcount
+                new = self._db.execute(_INSERT[TABLE_OF[call.superseded]], row_of(call)).rowcount
                 if not new and not call.superseded:
                     (here,) = [*self._rows("calls", "WHERE key=?", (call.key,)), None][:1]
                     if isinstance(here, Damaged):
@@ -423,81 +421,3 @@ def _connect(path: Path | None, how: str = "") -> sqlite3.Connection:
 
 def _identity_key(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
-
-
-@dataclass(frozen=True)
-class ModelStats:
-    """What one model has cost so far in one stage. ``cost_usd`` counts known prices only."""
-
-    model: str
-    stage: str
-    calls: int
-    failed_attempts: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    cache_write_tokens: int
-    cost_usd: float | None
-    unpriced_calls: int
-    latency_s: float
-    superseded: bool
-    """These calls were forgotten: paid for, and asked again."""
-    outcomes: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """What one call took; ``None`` where the endpoint did not count or the price is unknown."""
-
-    tokens: int | None
-    """Prompt and completion together."""
-    cost_usd: float | None
-    latency_s: float
-
-
-def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
-    """What each of the calls ``keys`` took, as far as they are in the ledger.
-
-    A failed call for which the endpoint counted no tokens is taken to have cost nothing.
-    """
-    rows = ledger.select(
-        "SELECT key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
-        " coalesce(prompt_tokens, completion_tokens) IS NULL"
-        " AND outcome NOT IN ('ok', 'truncated')"
-        " FROM calls WHERE key IN (SELECT value FROM json_each(?))",
-        json.dumps(list(keys)),
-    )
-    return {
-        key: Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
-        for key, tokens, cost, latency, free in rows
-    }
-
-
-def stats(ledger: Ledger) -> list[ModelStats]:
-    """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name."""
-    failed = dict(ledger.select("SELECT model, count(*) FROM attempts GROUP BY model"))
-    # total() of absurd counts that an older version stored does not overflow, as sum() does.
-    sums = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in COUNTS)
-    rows = ledger.select(
-        " UNION ALL ".join(
-            f"SELECT model, stage, count(*), 0, {sums}, sum(cost_usd), sum(cost_usd IS NULL),"
-            f" sum(latency_s), {int(superseded)} AS apart, json_group_array(outcome)"
-            f" FROM {table} GROUP BY 1, 2"
-            for superseded, table in _TABLE_OF.items()
-        )
-        + " ORDER BY 1, 2, apart"
-    )
-    # Failed attempts are counted by model; they are shown once, beside its first stage.
-    result = [
-        replace(
-            ModelStats(*row),
-            failed_attempts=failed.pop(row[0], 0),
-            superseded=bool(row[-2]),
-            outcomes=dict(Counter(sorted(json.loads(row[-1])))),
-        )
-        for row in rows
-    ]
-    never = (
-        (name, "", 0, n, 0, 0, 0, 0, None, 0, 0.0, False) for name, n in sorted(failed.items())
-    )
-    return [*result, *(ModelStats(*row, {}) for row in never)]

@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS superseded (
     digest TEXT,
     PRIMARY KEY (key, at)
 );
+CREATE INDEX IF NOT EXISTS calls_of ON calls (model);
 -- A try that brought no answer.
 CREATE TABLE IF NOT EXISTS attempts (
     key TEXT NOT NULL,

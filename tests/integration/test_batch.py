@@ -19,7 +19,8 @@ from botchat.errors import BotChatError
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline.run import Meter
-from botchat.workspace.ledger import Ledger, stats
+from botchat.workspace.accounts import stats
+from botchat.workspace.ledger import Ledger
 from tests.integration.test_runs import KEY, ROOT, commands, stage_files, workspace
 from tests.openai_server import Gate, faults, per_request, templates
 from tests.openai_server.batches import BatchServer, Fate

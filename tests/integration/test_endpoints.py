@@ -17,8 +17,9 @@ from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
+from botchat.workspace.accounts import stats
 from botchat.workspace.config import ModelSettings
-from botchat.workspace.ledger import Ledger, stats
+from botchat.workspace.ledger import Ledger
 from tests.openai_server import Gate, Server, faults, per_request, templates, text
 
 KEY = "sk-canary-0123456789abcdef"

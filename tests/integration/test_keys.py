@@ -17,9 +17,10 @@ from botchat.models.endpoint.connection import Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.recorded import RecordedModel
 from botchat.records import Seed
+from botchat.workspace.accounts import stats
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger, stats
+from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import QUICK
 from tests.openai_server import Server, converse, faults, text
 

@@ -13,7 +13,8 @@ import pytest
 from botchat.cli.main import main
 from botchat.errors import ConfigError
 from botchat.pipeline.session import Limits
-from botchat.workspace.ledger import Ledger, stats
+from botchat.workspace.accounts import stats
+from botchat.workspace.ledger import Ledger
 from tests.integration.test_runs import IN_FLIGHT, commands, start, workspace
 from tests.openai_server import Server, by_model, converse, faults, text
 

@@ -15,8 +15,9 @@ from botchat.models.endpoint.model import EndpointModel
 from botchat.models.recorded import RecordedModel
 from botchat.records import Judgment
 from botchat.workspace import files
+from botchat.workspace.accounts import stats
 from botchat.workspace.config import ModelSettings
-from botchat.workspace.ledger import Ledger, stats
+from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import KEY, QUICK
 from tests.integration.test_runs import stage_files, workspace
 from tests.openai_server import Answer, Cut, Server, converse, faults, per_request, text

@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 from botchat.cli.main import main
 from botchat.errors import DataError
 from botchat.interfaces import Decoding, Reply, Usage
+from botchat.workspace.accounts import Bill, bills, stats
 from botchat.workspace.export import export, import_
-from botchat.workspace.ledger import (
-    Bill,
-    Ledger,
-    bills,
-    request_json,
-    request_key,
-    stats,
-)
+from botchat.workspace.ledger import Ledger, request_json, request_key
 
 ASK = [{"role": "user", "content": "hi"}]
 

@@ -12,8 +12,9 @@ import pytest
 from botchat.cli.main import main
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Reply, Usage
+from botchat.workspace.accounts import stats
 from botchat.workspace.export import export, import_
-from botchat.workspace.ledger import Ledger, request_json, request_key, stats
+from botchat.workspace.ledger import Ledger, request_json, request_key
 from tests.unit.test_ledger import put
 
 N = 120

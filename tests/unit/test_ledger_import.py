@@ -15,7 +15,8 @@ import pytest
 from botchat.cli.main import main
 from botchat.interfaces import Decoding
 from botchat.workspace import export as moving
-from botchat.workspace.ledger import Ledger, request_json, request_key, stats
+from botchat.workspace.accounts import stats
+from botchat.workspace.ledger import Ledger, request_json, request_key
 
 ASK = request_json({"model": "m"}, [{"role": "user", "content": "hi"}], Decoding()).decode()
 DEEP = 5000
