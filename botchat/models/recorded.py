@@ -11,7 +11,7 @@ What a try counts for, where the endpoint does not say what it took:
 | refused connection, unknown name, left out of its batch | nothing: it was not sent |
 | 3xx, 4xx, overloaded (429, 503, 529) | nothing: it was turned away |
 | 408, any other 5xx, deadline, broken connection, unreadable answer | what it had reserved |
-| filtered, too long (also as 4xx: some providers bill the prompt), any answer | the same |
+| filtered (also as 4xx: some providers bill the prompt), any answer | the same |
 """
 
 from __future__ import annotations
@@ -407,7 +407,7 @@ def _turned_away(reply: Reply) -> bool:
     """Whether a try was certainly not billed."""
     status = reply.status or 0
     refused = status in OVERLOADED or (300 <= status < 500 and status != 408)
-    return not reply.reached or (refused and reply.outcome not in ("filtered", "overflow"))
+    return not reply.reached or (refused and reply.outcome != "filtered")
 
 
 def spoken(reply: Reply) -> Reply:
