@@ -377,7 +377,7 @@ def test_a_call_that_was_not_sent_is_not_counted():
         (Reply("ok", "x", usage=Usage(100, 2**63)), None, "no count of tokens"),
         (Reply("refused", "no", status=200), None, "no count of tokens"),
         (Reply("filtered", status=400), None, "no count of tokens"),
-        (Reply("overflow", status=400), None, "no count of tokens"),
+        (Reply("overflow", status=400), 0, ""),
         (Reply("transport"), None, "no answer, maybe billed"),
         (Reply("malformed", status=200), None, "no answer, maybe billed"),
         (Reply("transport", status=408), None, "no answer, maybe billed"),
