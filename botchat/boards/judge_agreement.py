@@ -198,7 +198,7 @@ _JUDGES = [
 
 def _if_known(key: str) -> Getter:
     """A number of a pair where the truth is known, else ``None``."""
-    return lambda pair: None if pair["mcnemar_p"] is None else pair[key]
+    return lambda pair: None if pair["sign_flip_p"] is None else pair[key]
 
 
 def _unlike(key: str) -> Getter:
@@ -225,7 +225,7 @@ _CONTROLS = [
     Column("right_to_wrong", "Right to wrong", "count", getter=_if_known("only_b_right")),
     *_figure("accuracy_difference", "Accuracy +", "decimal", "judge less control"),
     *_headline("kappa_difference", "Kappa +", "decimal"),
-    Column("mcnemar_p", "McNemar p", "decimal"),
+    Column("sign_flip_p", "p", "decimal"),
 ]
 """Of the pair of a judge and its control."""
 
@@ -256,7 +256,7 @@ _PAIRS = [
     ),
     Column("only_a_right", "Only it right", "count"),
     Column("only_b_right", "Only the other", "count"),
-    Column("mcnemar_p", "McNemar p", "decimal"),
+    Column("sign_flip_p", "p", "decimal"),
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),
@@ -322,7 +322,7 @@ def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
     """Rank correlations with people on ``topicalchat`` or ``mateval``, in the paper's layout.
 
     ``rows``: ``judge`` or ``strategy``, ``aspect`` or ``error_type``, and what
-    `botchat.measures.agreement.compare_scores` says of both.
+    `botchat.measures.correlation.compare_scores` says of both.
     """
     name, title, first, key, headings = _SCORED[benchmark]
     wide: dict[str, dict[str, Row]] = {}

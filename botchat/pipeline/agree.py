@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -143,7 +143,7 @@ def _findings(
     if prefix == BUILT_IN:
         compared = _without_people(compared)
     if protocol is not None and protocol.kind == "place" and protocol.about_ai:
-        compared = _with_accusations(compared, judged, stage.dialogues, options)
+        compared = _with_accusations(compared, judged, stage.dialogues)
     costs, rated = expenses(workspace, judged), judge_agreement.ratings(said, prefix)
     name = None if protocol is None else protocol.name
     subject = [f"{name} on {stage.seed_set}"] if stage.seed_set else []
@@ -237,7 +237,6 @@ def _with_accusations(
     compared: Agreement,
     judged: Mapping[str, Sequence[Judgment]],
     dialogues: Dialogues,
-    options: Options,
 ) -> Agreement:
     """UniEval: what is known of who wrote what, beside the figures."""
 
@@ -248,7 +247,6 @@ def _with_accusations(
     rows, pairs = detection(
         (judgment for made in judged.values() for judgment in made),
         first_ai,
-        **asdict(options),
     )
     return replace(
         compared,
