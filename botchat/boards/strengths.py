@@ -234,8 +234,9 @@ class Strengths:
             ],
             range(len(style.features)),
             [signature],
-            "Rating points that the judge gives a dialogue for one step more than the other has, "
-            "at equal strength; a step is the usual difference of two dialogues. Length: logarithm "
+            "Rating points that go with one step more than the other dialogue has, at equal "
+            "strength; what style goes with need not be its effect. A step is the usual difference "
+            "of two dialogues. Length: logarithm "
             "of the words in an utterance; repetition: share of word 4-grams said before; "
             "questions: share of utterances with one; formality: formal marks in 100 words. From "
             f"{style.adjusted.n_comparisons:,} comparisons.{warning}",

@@ -384,7 +384,7 @@ class Filing(AbstractContextManager["Filing"]):
     def result(self) -> StageResult:
         """What was asked and answered."""
         found = [self.have[key] for key in self.asked]
-        account = escalations(judgment.transcript for judgment in found)
+        account = escalations(found)
         return StageResult(
             protocol=self.protocol,
             judge=self.answering.name,

@@ -398,6 +398,8 @@ def test_a_cascade_gives_account_of_what_it_escalated(tmp_path, capsys):
             "causes": {"the orders disagree": n},
             "checked": 0,
             "agreed": 0,
+            "agreed_low": None,
+            "agreed_high": None,
         }
         assert main([str(part) for part in judge]) == 0
         printed = capsys.readouterr().out

@@ -85,6 +85,9 @@ def test_the_numbers_of_a_judge_that_is_known(tmp_path, capsys, monkeypatch):
     shares = ("detected", "localised", "within_1")
     assert [rows["ai_phrase"][key] for key in shares] == [1, 1, 1]
     assert [rows["overlong"][key] for key in shares] == [1, 0, 1]
+    assert (rows["overlong"]["found"], rows["formal"]["found"]) == (1, 0)
+    assert rows["overlong"]["found_low"] < 1 == rows["overlong"]["found_high"]
+    assert all(0 < row["chance_localised"] < row["chance_within_1"] <= 1 for row in made["rows"])
     assert rows["foreign"]["detected"] == pytest.approx(1 / 3)
     assert [rows["formal"][key] for key in shares] == [0, 0, 0]
     assert all(rows[fault]["n"] == rows[fault]["planted"] == 3 for fault in EVERYWHERE)
