@@ -26,6 +26,9 @@ BEFORE_TALK = " (before talk)"
 CALL_MATCHED = " (control)"
 """Ends the name of a panel's call-matched control."""
 
+TOKEN_MATCHED = " (token control)"
+"""Ends the name of a panel's token-matched control."""
+
 
 def talks(judgments: Sequence[Judgment]) -> bool:
     """Whether these are of a panel whose members hear each other: speak twice, or get feedback."""
