@@ -313,7 +313,7 @@ _HOW_CHANGED = (
 )
 _HOW_GROUPED = (
     "Shared errors: mean correlation of two judges' errors; effective votes: how many independent "
-    "judges they are worth. Votes before a talk are not among them."
+    "judges they are worth. Votes before a talk and token-matched ones are not among them."
 )
 _HOW_PAIRED = (
     f"On what both have a verdict on. {explained(_PAIRS)} +: the first judge less the other. "

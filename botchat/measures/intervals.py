@@ -5,8 +5,8 @@ seen from what it is without each item (the jackknife; Efron 1982). Of that foll
 
 - of a figure with two ends (a share, a kappa, a correlation): Wilson's interval between the ends,
   of as many independent verdicts as vary that much (Dean & Pagano 2015), by Student's t where items
-  have several. Where all agree nothing is known of that number: it is that of the items then. A
-  share of independent items has Wilson's interval itself (Wilson 1927).
+  have several; as many as items where all agree. A share of independent items has Wilson's interval
+  itself (Wilson 1927).
 - of a difference: that of as many independent verdicts, and two more that say +1 and -1 (Bonett &
   Price 2012), by Student's t.
 - of rank correlations of a few contestants, which jump: percentiles of a bootstrap over items.
@@ -25,6 +25,8 @@ from botchat.interfaces import Row
 from botchat.measures.statistics import LEVEL, Flags, Floats, Indices, ratio, student_t, wilson
 
 _NORMAL = 1.959964
+_ALIKE = 0.25
+"""Items' worth of evidence, before any is seen, that verdicts of one item are all alike."""
 _NOTHING = 1e-15
 """A variance that is only rounding."""
 
@@ -69,7 +71,15 @@ class Figure:
         worth = float(self.items)
         if 0 < share < 1 and variance > _NOTHING:
             worth = share * (1 - share) / variance
-        return worth if self.verdicts is None else min(worth, self.verdicts)
+        if self.verdicts is None or self.verdicts <= self.items:
+            return worth if self.verdicts is None else float(self.verdicts)
+        # How alike verdicts of one item are is seen from those that differ from most; where these
+        # are few, they are taken to be more alike.
+        each = self.verdicts / self.items
+        alike = max(0.0, (self.verdicts / worth - 1) / (each - 1))
+        seen = self.items * min(share, 1 - share)
+        alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
+        return self.verdicts / (1 + alike * (each - 1))
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -362,7 +362,7 @@ def compare_judges(
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
 ) -> Agreement:
-    """`compare`, with groups that leave out votes before a talk: they are no other judges."""
+    """`compare`; groups leave out votes before a talk and token-matched ones, counted already."""
     compared = partial(
         compare,
         truth_prefix=truth_prefix,
@@ -372,7 +372,7 @@ def compare_judges(
         selves=selves,
     )
     whole = compared(annotations)
-    judges = [a for a in annotations if not a.judge.endswith(BEFORE_TALK)]
+    judges = [a for a in annotations if not a.judge.endswith((BEFORE_TALK, TOKEN_MATCHED))]
     if len(judges) == len(annotations):
         return whole
     return replace(whole, groups=compared(judges).groups)

@@ -124,12 +124,18 @@ class Asked:
         """What `run` would send."""
 
         async def walk(session: Session, _length: Length) -> None:
-            for answering, cases in product(session.judges(self.judge, self.control), self.cases):
-                filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
-                for make in cases.make:
-                    case = make()
-                    if filing.stored(case) is None:
-                        await answering.answer(case)
+            async def calls_of(answering: Judge) -> list[str]:
+                calls: list[str] = []
+                for cases in self.cases:
+                    filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
+                    for make in cases.make:
+                        case = make()
+                        calls += (filing.stored(case) or await answering.answer(case)).calls
+                return calls
+
+            calls = [await calls_of(one) for one in session.judges(self.judge, self.control)]
+            if self.control and (third := session.token_matched(self.judge, *calls)):
+                await calls_of(third)
 
         return plan.plan(workspace, self.seeds, walk)
 
@@ -141,7 +147,8 @@ class Asked:
         async def ask(session: Session, stops: Stops) -> list[StageResult]:
             answerers = session.judges(self.judge, self.control)
             n_cases = sum(len(cases.make) for cases in self.cases)
-            session.meter.begin("judge", len(answerers) * n_cases)
+            session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
+            calls: dict[str, list[str]] = {answering.name: [] for answering in answerers}
 
             async def settle(answering: Judge, cases: Cases) -> StageResult:
                 with filing_of(workspace, self.seed_set, cases.protocol, answering) as filing:
@@ -153,9 +160,18 @@ class Asked:
                     await work_through(cases.make, do, answering.parallel, stops, answering.name)
                     if len(filing.asked) == len(cases.make):
                         filing.whole()
+                    for key in filing.asked:
+                        calls.setdefault(answering.name, []).extend(filing.have[key].calls)
                 return filing.result()
 
-            return await together(settle(*each) for each in product(answerers, self.cases))
+            made = await together(settle(*each) for each in product(answerers, self.cases))
+            whole = sum(one.cases - one.unanswered for one in made) == len(answerers) * n_cases
+            if self.control and whole:
+                # How many tokens a panel uses is known when it is done.
+                third = session.token_matched(self.judge, *calls.values())
+                if third is not None:
+                    made += await together(settle(third, cases) for cases in self.cases)
+            return made
 
         return in_session(workspace, self.seeds, spending, meter, ask)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -24,7 +25,7 @@ from botchat.records import HUMAN, Seed
 from botchat.workspace import config
 from botchat.workspace.config import ModelSettings, public_url
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger
+from botchat.workspace.ledger import Ledger, bills
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
@@ -168,19 +169,38 @@ class Session:
         of calls.
         """
         found = [self.judge(asked)]
-        if control:
-            from botchat.judges.controls import CALL_MATCHED, call_matched
-            from botchat.judges.panel import build_panel
+        return [*found, self._control(asked, found[0])] if control else found
 
-            panel = self._panel(asked.name)
-            if panel is None:
-                raise ConfigError(
-                    f"--control is for panels and {asked.name!r} is none; leave it out"
-                )
-            settings = call_matched(panel, asked.model)
-            named = f"{found[0].name}{CALL_MATCHED}"
-            found.append(build_panel(named, settings, self._judge_model, None))
-        return found
+    def token_matched(
+        self, asked: JudgeName, panel: Iterable[str], control: Iterable[str]
+    ) -> Judge | None:
+        """The single judge that uses as many tokens as a panel; ``None`` where they are not known.
+
+        ``panel``, ``control``: ledger keys of the calls of the panel and of its call-matched
+        control on the same cases.
+        """
+        used, by_vote = self.tokens(panel), self.tokens(control)
+        return self._control(asked, self.judge(asked), used / by_vote) if used and by_vote else None
+
+    def _control(self, asked: JudgeName, judge: Judge, more: float | None = None) -> Judge:
+        """The call-matched control of a panel, or one that asks so many times as often."""
+        from botchat.judges.controls import CALL_MATCHED, TOKEN_MATCHED, call_matched
+        from botchat.judges.panel import build_panel
+
+        panel = self._panel(asked.name)
+        if panel is None:
+            raise ConfigError(f"--control is for panels and {asked.name!r} is none; leave it out")
+        settings, ending = call_matched(panel, asked.model), CALL_MATCHED
+        if more is not None:
+            samples = math.ceil(more * settings.samples)
+            settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
+        return build_panel(f"{judge.name}{ending}", settings, self._judge_model, None)
+
+    def tokens(self, calls: Iterable[str]) -> float | None:
+        """Tokens of some calls together; ``None`` where one's are not known."""
+        found = bills(self._ledger, keys := set(calls))
+        counted = [bill.tokens for bill in found.values() if bill.tokens is not None]
+        return math.fsum(counted) if len(counted) == len(keys) else None
 
     def _single(self, name: str, samples: int) -> Judge:
         from botchat.judges.samples import TEMPERATURE, sampled
