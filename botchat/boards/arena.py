@@ -42,6 +42,8 @@ class Arena(Part):
     """The pairs that Bradley-Terry explains worst."""
     style: Table | None
     """What style is worth; ``None`` where the dialogues were not measured."""
+    fragility: Table | None
+    """What decides who is first; ``None`` where seeds are not known."""
     notes: tuple[str, ...]
     """What a reader must know of the ratings, a sentence each."""
 
@@ -302,6 +304,7 @@ def _arena(
         elo=rated.settings,
         misfit=strengths.misfit_table(f"{name}-misfit", title, signature),
         style=strengths.style_table(f"{name}-style", title, signature),
+        fragility=strengths.fragility_table(f"{name}-fragility", title, signature),
         notes=tuple(f"{title}. {warning}" for warning in strengths.warnings),
     )
 

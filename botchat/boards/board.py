@@ -90,7 +90,8 @@ class Board:
     @property
     def every_table(self) -> list[Table]:
         """Every table, those for machines among them."""
-        return [*self.tables, *(part.pairs for part in self.arenas)]
+        fragile = [part.fragility for part in self.arenas if part.fragility]
+        return [*self.tables, *fragile, *(part.pairs for part in self.arenas)]
 
 
 def build(

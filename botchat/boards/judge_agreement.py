@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from botchat.boards import talk_adds
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
-from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Grid
@@ -39,12 +39,16 @@ class Findings(Agreement):
     @property
     def controls(self) -> list[Row]:
         """What talk, or a panel instead of one judge asked as often, changed; see `_CONTROLS`."""
-        ends = (BEFORE_TALK, CALL_MATCHED)
         return [
             record(_CONTROLS, pair)
             for pair in self.pairs
-            if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in ends)
+            if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in talk_adds.CONTROLS)
         ]
+
+    @property
+    def talk(self) -> list[str]:
+        """What the talk of each panel adds, a line each; see `talk_adds.lines`."""
+        return list(talk_adds.lines(self.pairs, self.rows))
 
 
 def ratings(
@@ -114,13 +118,31 @@ def tables(found: Findings) -> list[Table]:
         table("groups", "Agreement within groups", _GROUPS, found.groups, made, _HOW_GROUPED),
         table("pairs", "Judges against each other", _PAIRS, found.pairs, made, _HOW_PAIRED),
         table("rankings", "The ranking by each judge", _RANKINGS, found.rankings, made),
+        table(
+            "calibration",
+            "Confidence and how often it is right",
+            _CALIBRATION,
+            found.calibration,
+            made,
+            _HOW_SURE,
+        ),
     ]
     return [part.filled() for part in parts if len(part.frame)]
 
 
 def as_json(found: Findings) -> dict[str, Any]:
     """All of it, JSON-ready."""
-    names = ("rows", "pairs", "groups", "annotators", "rankings", "controls", "notes")
+    names = (
+        "rows",
+        "pairs",
+        "groups",
+        "annotators",
+        "rankings",
+        "calibration",
+        "controls",
+        "talk",
+        "notes",
+    )
     return {
         "subject": found.subject,
         "truth": found.truth or None,
@@ -190,6 +212,12 @@ _JUDGES = [
     *_SAMPLED,
     *with_ends(_CONFIDENCE, detail=True),
     *_headline("overconfidence", "Overconfident", "decimal"),
+    *_headline(
+        "brier",
+        "Brier score",
+        "decimal",
+        "mean squared difference of confidence and right or wrong, 0 is best",
+    ),
     Column("accuracy_worst", "Accuracy, worst", "rate", detail=True),
     Column("accuracy_best", "Accuracy, best", "rate", detail=True),
     *PRICE,
@@ -198,7 +226,7 @@ _JUDGES = [
 
 def _if_known(key: str) -> Getter:
     """A number of a pair where the truth is known, else ``None``."""
-    return lambda pair: None if pair["mcnemar_p"] is None else pair[key]
+    return lambda pair: None if pair["sign_flip_p"] is None else pair[key]
 
 
 def _unlike(key: str) -> Getter:
@@ -211,7 +239,7 @@ _CONTROLS = [
         "control",
         "Control",
         "name",
-        meaning="one judge asked as often",
+        meaning="single judges asked as often, token control: for as many tokens",
         getter=lambda pair: pair["judge_b"],
     ),
     Column("n", "Verdicts", "count"),
@@ -225,7 +253,7 @@ _CONTROLS = [
     Column("right_to_wrong", "Right to wrong", "count", getter=_if_known("only_b_right")),
     *_figure("accuracy_difference", "Accuracy +", "decimal", "judge less control"),
     *_headline("kappa_difference", "Kappa +", "decimal"),
-    Column("mcnemar_p", "McNemar p", "decimal"),
+    Column("sign_flip_p", "p", "decimal"),
 ]
 """Of the pair of a judge and its control."""
 
@@ -256,7 +284,7 @@ _PAIRS = [
     ),
     Column("only_a_right", "Only it right", "count"),
     Column("only_b_right", "Only the other", "count"),
-    Column("mcnemar_p", "McNemar p", "decimal"),
+    Column("sign_flip_p", "p", "decimal"),
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),
@@ -266,11 +294,18 @@ _RANKINGS = [
     Column("bt", "Bradley–Terry", "rating"),
     Column("n", "Comparisons", "count"),
 ]
+_CALIBRATION = [
+    Column("judge", "Judge", "name"),
+    Column("bin", "Bin", "count"),
+    Column("n", "Verdicts", "count"),
+    Column("confidence", "Confidence", "rate"),
+    *_figure("right", "Right", "rate"),
+]
 
 _HOW_READ = (
     f"Rates in percent. {explained(_JUDGES)} "
     "Prefers longer, prefers itself: score given beyond what the truth gives, -1 to 1. Calls, "
-    "tokens, seconds: of one verdict. Low, high: 95 % bootstrap interval over items."
+    "tokens, seconds: of one verdict. Low, high: 95 % interval by item (docs/judges.md)."
 )
 _HOW_CHANGED = (
     "From the control to the judge. Before talk: the same members' opening votes. "
@@ -278,10 +313,16 @@ _HOW_CHANGED = (
 )
 _HOW_GROUPED = (
     "Shared errors: mean correlation of two judges' errors; effective votes: how many independent "
-    "judges they are worth. Votes before a talk are not among them."
+    "judges they are worth. Votes before a talk and token-matched ones are not among them."
 )
 _HOW_PAIRED = (
-    f"On what both have a verdict on. {explained(_PAIRS)} +: the first judge less the other."
+    f"On what both have a verdict on. {explained(_PAIRS)} +: the first judge less the other. "
+    "p: of a sign-flip test by item that both are right as often; of many pairs some are small by "
+    "chance."
+)
+_HOW_SURE = (
+    "Verdicts with a known probability, by it in bins of as many. Of a calibrated judge as many "
+    "are right as it is sure. Low, high: 95 % interval by item."
 )
 
 
@@ -314,7 +355,7 @@ def chateval_1(rows: Sequence[Row], signature: str) -> Table:
         [signature],
         "Which answer is better by the sum of its scores in both orders. One order: by the scores "
         "of each order alone; same in both orders is 100 by construction where a judge is "
-        "calibrated itself. Low, high: 95 % bootstrap interval over questions.",
+        "calibrated itself. Low, high: 95 % interval by question.",
     ).filled()
 
 
@@ -322,7 +363,7 @@ def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
     """Rank correlations with people on ``topicalchat`` or ``mateval``, in the paper's layout.
 
     ``rows``: ``judge`` or ``strategy``, ``aspect`` or ``error_type``, and what
-    `botchat.measures.agreement.compare_scores` says of both.
+    `botchat.measures.correlation.compare_scores` says of both.
     """
     name, title, first, key, headings = _SCORED[benchmark]
     wide: dict[str, dict[str, Row]] = {}

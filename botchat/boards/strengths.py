@@ -18,6 +18,7 @@ from botchat.ratings.bradley_terry import (
     tie_sensitivity,
 )
 from botchat.ratings.comparisons import Comparisons, Floats
+from botchat.ratings.fragility import Fragility, fragility
 from botchat.ratings.style import StyleResult, fit_style
 
 WORST_PAIRS = 10
@@ -87,6 +88,8 @@ class Strengths:
     pairs: PairFit
     style: StyleResult | None
     """``None``: the style of the dialogues was not measured."""
+    fragile: Fragility | None
+    """``None``: seeds are not known, or ratings have no maximum."""
 
     @classmethod
     def of(
@@ -115,7 +118,8 @@ class Strengths:
                     None if cluster is None else cluster[known],
                 )
                 style = fit_style(measured, differences[known], features)
-        return cls(design, ties, pair_fit(comparisons, ties.half), style)
+        fragile = fragility(comparisons, ties.half)
+        return cls(design, ties, pair_fit(comparisons, ties.half), style, fragile)
 
     @property
     def signature(self) -> str:
@@ -175,7 +179,8 @@ class Strengths:
             "Moved by ties: places that a model moves at most if ties are dropped or count as a "
             f"win for both{': ' + ', '.join(moved[:_NAMED]) + more if moved else '; none does'}."
         )
-        said = f"{self.design.note()} {intervals} {shift}"
+        fragile = f" {self.fragile}." if self.fragile else ""
+        said = f"{self.design.note()} {intervals} {shift}{fragile}"
         if self.style is None:
             return said
         return (
@@ -217,6 +222,29 @@ class Strengths:
             f"{explained(columns)}",
         )
 
+    def fragility_table(self, name: str, title: str, signature: str) -> Table | None:
+        """How few ChatSEEDs decide who is first; ``None`` where that is not known."""
+        if self.fragile is None:
+            return None
+        return table(
+            name,
+            f"{title}: what decides who is first",
+            [
+                Column("first", "First", "name"),
+                Column("second", "Second", "name"),
+                Column("lead", "Lead", "rating"),
+                Column(
+                    "seeds",
+                    "ChatSEEDs",
+                    "count",
+                    meaning="without so many the second stands before the first; an upper bound",
+                ),
+                Column("of", "Of", "count"),
+            ],
+            [self.fragile],
+            [signature],
+        )
+
     def style_table(self, name: str, title: str, signature: str) -> Table | None:
         """What each feature of style is worth to the judge; ``None`` where it is not measured."""
         style = self.style
@@ -234,8 +262,9 @@ class Strengths:
             ],
             range(len(style.features)),
             [signature],
-            "Rating points that the judge gives a dialogue for one step more than the other has, "
-            "at equal strength; a step is the usual difference of two dialogues. Length: logarithm "
+            "Rating points that go with one step more than the other dialogue has, at equal "
+            "strength; what style goes with need not be its effect. A step is the usual difference "
+            "of two dialogues. Length: logarithm "
             "of the words in an utterance; repetition: share of word 4-grams said before; "
             "questions: share of utterances with one; formality: formal marks in 100 words. From "
             f"{style.adjusted.n_comparisons:,} comparisons.{warning}",

@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
+import numpy as np
+
 from botchat.interfaces import Answer, Case, ChatModel, Judge, settings_digest
 from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import is_tie, mirrored
+from botchat.measures.intervals import Items
 from botchat.parallel import together
-from botchat.records import UNANSWERED, Remark
+from botchat.records import UNANSWERED, Judgment, Remark
 
 CHEAP, STRONG, CASCADE = "Cheap judge", "Strong judge", "Cascade"
 """Speakers in a cascade's transcript. The text of `CASCADE` is one of the causes below."""
@@ -95,34 +98,48 @@ class Escalations:
     causes: Mapping[str, int]
     """Why the others were escalated -> how many."""
     checked: int
-    """Cases of the calibration slice in which the strong judge gave a verdict."""
+    """Questions of the calibration slice, both orders one, with a verdict of the strong judge."""
     agreed: int
-    """Of these, the cases in which both judges agree."""
+    """Of these, the questions on which both judges agree, whichever order was shown."""
+    agreed_low: float | None = None
+    """Lower end of the interval of agreed / checked, at 95 % and by seed; ``None`` of none."""
+    agreed_high: float | None = None
+    """Upper end."""
 
     def __str__(self) -> str:
         """In words."""
         parts = [f"{self.accepted} of {self.n} verdicts are the cheap judge's"]
         parts += [f"{n} went on ({cause})" for cause, n in self.causes.items()]
-        if self.checked:
-            parts.append(f"of {self.checked} checked the strong judge agreed on {self.agreed}")
+        if self.agreed_low is not None and self.agreed_high is not None:
+            parts.append(
+                f"of {self.checked} questions checked the strong judge agreed on {self.agreed} "
+                f"(95 %: {100 * self.agreed_low:.0f} to {100 * self.agreed_high:.0f} %)"
+            )
         return "; ".join(parts)
 
 
-def escalations(transcripts: Iterable[Sequence[Remark]]) -> Escalations:
+def escalations(judgments: Iterable[Judgment]) -> Escalations:
     """Counted from the transcripts of a cascade's judgments."""
-    n = checked = agreed = 0
+    n = 0
     causes: Counter[str] = Counter()
-    for transcript in transcripts:
-        said = {remark.speaker: remark for remark in transcript}
+    checked: dict[tuple[str, frozenset[str]], bool] = {}
+    for judgment in judgments:
+        said = {remark.speaker: remark for remark in judgment.transcript}
         if CASCADE not in said:
             continue
         n += 1
         causes[said[CASCADE].text] += 1
         if said[CASCADE].text == CALIBRATION and said[STRONG].verdict is not None:
-            checked += 1
-            agreed += said[STRONG].verdict == said[CHEAP].verdict
+            question = judgment.seed_id, frozenset(judgment.contestants)
+            agreed = said[STRONG].verdict == said[CHEAP].verdict
+            checked[question] = checked.get(question, True) and agreed
     accepted = causes.pop(ACCEPTED, 0) + causes.pop(CALIBRATION, 0)
-    return Escalations(n, accepted, dict(causes), checked, agreed)
+    ends: tuple[float, float] | tuple[None, None] = None, None
+    if checked:
+        seeds, seed = np.unique([seed_id for seed_id, _ in checked], return_inverse=True)
+        hit = np.array(list(checked.values()))
+        ends = Items(len(seeds), seed).share(hit, np.ones_like(hit)).interval
+    return Escalations(n, accepted, dict(causes), len(checked), sum(checked.values()), *ends)
 
 
 def _cause(one: str | None, two: str | None) -> str:

@@ -4,6 +4,8 @@
 
 *Call-matched*: the panel's models, asked the bare question as often as the panel makes calls, at a
 temperature at which their answers differ, and a vote on the answers.
+
+*Token-matched*: the same, asked until it has used as many tokens: in a talk, prompts are longer.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ BEFORE_TALK = " (before talk)"
 
 CALL_MATCHED = " (control)"
 """Ends the name of a panel's call-matched control."""
+
+TOKEN_MATCHED = " (token control)"
+"""Ends the name of a panel's token-matched control."""
 
 
 def talks(judgments: Sequence[Judgment]) -> bool:
@@ -55,11 +60,13 @@ def before_talk(
     ]
 
 
-def call_matched(settings: PanelSettings, model: str | None) -> panels.EnsembleSettings:
+def call_matched(
+    settings: PanelSettings, model: str | None, samples: int | None = None
+) -> panels.EnsembleSettings:
     """The panel that asks as often as ``settings`` does, without roles and without talk.
 
-    Each model gives as many samples as the others, together at least `calls`; ``model`` is that of
-    agents that name none. Raises `ConfigError` for a cascade.
+    Each model gives as many ``samples`` as the others, by default together at least `calls`;
+    ``model`` is that of agents that name none. Raises `ConfigError` for a cascade.
     """
     if isinstance(settings, panels.CascadeSettings):
         raise ConfigError(
@@ -68,7 +75,7 @@ def call_matched(settings: PanelSettings, model: str | None) -> panels.EnsembleS
     models = list(dict.fromkeys(member.model or model for member in settings.members))
     return panels.EnsembleSettings(
         agents=tuple(AgentSettings(model=name) for name in models),
-        samples=-(-calls(settings) // len(models)),
+        samples=samples or -(-calls(settings) // len(models)),
         temperature=1.0,
         max_tokens=settings.max_tokens,
         aggregation="majority" if settings.decides == "majority" else "auto",

@@ -5,8 +5,7 @@ sign of the mean vote, as PRD's gold label (Li et al. 2023): the side that more 
 a tie. Votes for a tie count for neither side: first, tie, tie is a verdict for the first.
 
 A judge's verdicts are labels ``1``, ``2`` and ``tie`` in the order shown; an unreadable one is
-counted but has no label. Intervals are percentiles of a bootstrap over items; all judges are
-measured on the same resamples.
+counted but has no label. Intervals are those of `botchat.measures.intervals`, by item.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from botchat.errors import DataError, MissingError
+from botchat.errors import MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.annotations import (
@@ -31,9 +30,9 @@ from botchat.measures.annotations import (
     Codes,
     Grid,
     accused_index,
-    is_person,
 )
-from botchat.measures.statistics import Flags, Floats, Indices, differences, figures, ratio
+from botchat.measures.intervals import Figure, Items, differences, figures, left_out
+from botchat.measures.statistics import Flags, Floats, ratio
 from botchat.records import Judgment, natural_key
 
 
@@ -45,7 +44,8 @@ class Agreement:
     """One a judge: ``judge``; ``n`` readable verdicts where people have one too; ``verdicts``
     readable and ``unreadable`` of all; ``accuracy_worst`` and ``accuracy_best``, with every
     unreadable verdict taken as wrong or as right; where a judge's probabilities are known, their
-    mean ``confidence``, and ``overconfidence``, confidence less the share that is right; and
+    mean ``confidence``, ``overconfidence``, confidence less the share that is right, and ``brier``,
+    the mean squared difference of the two (Brier 1950; 0 is best, always saying ½ gives ¼); and
 
     - ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (of two raters): against people.
     - ``consistency``: share of the comparisons readable in both orders on which both verdicts name
@@ -64,7 +64,8 @@ class Agreement:
     """One a pair of judges, on the ``n`` that both have a readable verdict on: ``judge_a``,
     ``judge_b``; ``agreement``, ``agreement_kappa`` and ``ranking_kendall`` between them; every
     figure's ``<figure>_difference``, a less b (``unreadable_rate`` over all verdicts of each);
-    ``only_a_right``, ``only_b_right`` and ``mcnemar_p``, where people have a verdict."""
+    ``only_a_right``, ``only_b_right`` and ``sign_flip_p`` (`statistics.sign_flip` of what either is
+    more often right on each item), where people have a verdict."""
     groups: Sequence[Row] = ()
     """``group`` (``judges``, ``annotators``), ``raters``, ``units`` that at least two rated,
     ``fleiss_kappa``, ``krippendorff_alpha``; for judges ``error_correlation`` (mean over pairs) and
@@ -74,6 +75,9 @@ class Agreement:
     rankings: Sequence[Row] = ()
     """``judge``, ``contestant``, ``n`` comparisons, ``rank``, ``score`` (mean result), best first;
     people together under the truth prefix."""
+    calibration: Sequence[Row] = ()
+    """One a judge whose probabilities are known, and tenth of its verdicts that people have one
+    too, by confidence: ``judge``, ``bin`` from 1, ``n``, mean ``confidence``, share ``right``."""
 
 
 def compare(
@@ -104,9 +108,8 @@ def compare(
             f"({', '.join(grid.judges)}); give the prefix of the people's names"
         )
     truth = grid.majority(grid.people)
-    weights = statistics.item_weights(len(grid.items), resamples, seed)
     itself = {judge: judge for judge in grid.judges} | dict(selves or {})
-    tables = _Tables(grid, weights, lengths or {}, itself)
+    tables = _Tables(grid, (resamples, seed), lengths or {}, itself)
     ranked = [(judge, grid.said[judge]) for judge in grid.judges]
     if truth_prefix is not None:
         # The majority is one verdict, held by both columns: count it once.
@@ -120,40 +123,24 @@ def compare(
         pairs=[tables.pair(a, b, truth) for a, b in combinations(grid.judges, 2)],
         groups=list(tables.groups(truth)),
         rankings=[row for name, said in ranked for row in tables.ranking(name, said)],
+        calibration=[row for judge in grid.confidence for row in tables.calibration(judge, truth)],
     )
 
 
-def _sums(weights: Floats, item: Indices, values: Floats) -> Floats:
-    """Sums over rows in every resample; ``values`` (rows, k) -> (resamples + 1, k)."""
-    by_item = np.zeros((weights.shape[1], values.shape[1]))
-    np.add.at(by_item, item, values)
-    return weights @ by_item
-
-
-def _mean(weights: Floats, item: Indices, values: Floats) -> Floats:
-    """Mean over rows in every resample, both (rows,) -> (resamples + 1,)."""
-    sums = _sums(weights, item, np.stack([values, np.ones_like(values)], -1))
-    return ratio(sums[:, 0], sums[:, 1])
-
-
-def _share(weights: Floats, item: Indices, hit: Flags, of: Flags) -> Floats:
-    """Share of ``hit`` among the rows ``of`` in every resample, shape (resamples + 1,)."""
-    return _mean(weights, item[of], hit[of].astype(np.float64))
-
-
 class _Tables:
-    """The rows of an `Agreement`. Figures have shape (resamples + 1,) until they enter a row."""
+    """The rows of an `Agreement`."""
 
     def __init__(
         self,
         grid: Grid,
-        weights: Floats,
+        bootstrap: tuple[int, int],
         lengths: Mapping[tuple[str, str], float],
         selves: Mapping[str, str],
     ) -> None:
-        self._grid, self._weights, self._selves = grid, weights, selves
-        self._item = np.repeat(grid.item[:, None], 2, axis=1)
-        self._share = partial(_share, weights, self._item)
+        """``bootstrap``: resamples and seed, for correlations of rankings."""
+        self._grid, self._bootstrap, self._selves = grid, bootstrap, selves
+        self._items = Items(len(grid.items), np.repeat(grid.item[:, None], 2, axis=1))
+        self._once = Items(len(grid.items), grid.item)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
         self._longer = np.zeros(len(grid.item))
         for i, sides in enumerate(grid.sides):
@@ -161,6 +148,10 @@ class _Tables:
             one, two = (lengths.get((item, grid.contestants[side])) for side in sides)
             if one is not None and two is not None:
                 self._longer[i] = np.sign(one - two)
+
+    @cached_property
+    def _weights(self) -> Floats:
+        return statistics.item_weights(self._items.n, *self._bootstrap)
 
     def row(self, judge: str, truth: Codes) -> Row:
         """One judge against the truth."""
@@ -179,8 +170,25 @@ class _Tables:
             **figures(self._figures(judge, said, truth)),
         }
         if judge in self._grid.confidence:
-            row |= figures(self._calibration(self._grid.confidence[judge], said, truth))
+            row |= figures(self._sureness(self._grid.confidence[judge], said, truth))
         return row
+
+    def calibration(self, judge: str, truth: Codes) -> Iterator[Row]:
+        """A judge's verdicts in tenths by their confidence, and how many of each are right."""
+        said, confidence = self._grid.said[judge], self._grid.confidence[judge]
+        judged = ~np.isnan(confidence) & (said < UNREADABLE) & (truth < UNREADABLE)
+        places = np.argwhere(judged)[np.argsort(confidence[judged], kind="stable")]
+        bins = max(1, min(_BINS, len(places) // _BIN)) if len(places) else 0
+        for number, part in enumerate(np.array_split(places, bins) if bins else (), 1):
+            of = np.zeros_like(judged)
+            of[tuple(part.T)] = True
+            yield {
+                "judge": judge,
+                "bin": number,
+                "n": len(part),
+                "confidence": float(confidence[of].mean()),
+                **figures({"right": self._items.share(said == truth, of)}),
+            }
 
     def pair(self, a: str, b: str, truth: Codes) -> Row:
         """Two judges on what both have a readable verdict on."""
@@ -191,15 +199,16 @@ class _Tables:
             self._figures(judge, said, truth) | {"unreadable_rate": self._unreadable_rate(all_)}
             for judge, said, all_ in ((a, said_a, all_a), (b, said_b, all_b))
         )
-        confusion = self._confusion(said_a, said_b, common)
         between = {
-            "agreement": statistics.accuracy(confusion),
-            "agreement_kappa": statistics.cohen_kappa(confusion),
+            "agreement": self._items.share(said_a == said_b, common),
+            "agreement_kappa": self._kappas(said_a, said_b, common)[0],
             "ranking_kendall": self._of_rankings(said_a, said_b, common)["kendall"],
         }
         known = common & (truth < UNREADABLE)
         right_a, right_b = (said_a == truth)[known], (said_b == truth)[known]
         only_a, only_b = int((right_a & ~right_b).sum()), int((right_b & ~right_a).sum())
+        lead = np.zeros(self._items.n)
+        np.add.at(lead, self._items.item[known], right_a.astype(np.float64) - right_b)
         return {
             "judge_a": a,
             "judge_b": b,
@@ -208,7 +217,7 @@ class _Tables:
             **differences(of_a, of_b),
             "only_a_right": only_a,
             "only_b_right": only_b,
-            "mcnemar_p": statistics.mcnemar_exact(only_a, only_b) if known.any() else None,
+            "sign_flip_p": statistics.sign_flip(lead) if known.any() else None,
         }
 
     def groups(self, truth: Codes) -> Iterator[Row]:
@@ -216,93 +225,136 @@ class _Tables:
         grid = self._grid
         if len(grid.judges) > 1:
             said = np.stack([grid.said[judge] for judge in grid.judges])
-            correlations = [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
-            errors: Floats = np.stack(correlations).mean(0)
-            votes = statistics.effective_votes(len(said), errors)
-            worth = figures({"error_correlation": errors, "effective_votes": votes})
-            yield {"group": "judges", **self._group(said, self._item), **worth}
+            yield {
+                "group": "judges",
+                **self._group(said, self._items),
+                **self._worth(said, truth),
+            }
         if len(grid.people) > 1:
             said = np.stack([grid.seen_by(person) for person in grid.people])
-            yield {"group": "annotators", **self._group(said, grid.item)}
+            yield {"group": "annotators", **self._group(said, self._once)}
 
     def ranking(self, name: str, said: Codes) -> list[Row]:
         """Contestants by their mean score with one judge, best first."""
-        n, points = self._points(said, said < UNREADABLE)
+        n, points = map(left_out, self._points(said, said < UNREADABLE))
         score = ratio(points, n)
         ranked = np.flatnonzero((n[0] > 0) & self._proper)
+        items = (n[1:] < n[0]).sum(0)
         return [
             {
                 "judge": name,
                 "contestant": self._grid.contestants[i],
                 "n": int(n[0, i]),
                 "rank": 1 + int((score[0, ranked] > score[0, i]).sum()),
-                **figures({"score": score[:, i]}),
+                **figures({"score": Figure(score[:, i], int(items[i]), int(n[0, i]))}),
             }
             for i in ranked[np.argsort(-score[0, ranked], kind="stable")].tolist()
         ]
 
-    def _group(self, said: Codes, item: Indices) -> Row:
-        """Agreement of the raters on axis 0 of ``said``; the other axes are those of ``item``."""
-        counts = np.stack([(said == code).sum(0) for code in (1, -1, TIE)], -1).reshape(-1, 3)
-        rated = counts.sum(1) > 1
-        units, of = counts[rated].astype(np.float64), item.reshape(-1)[rated]
-        pairs = _mean(self._weights, of, statistics.agreeing_pairs(units))
-        kappa = statistics.fleiss_kappa(pairs, _sums(self._weights, of, units))
-        coincidences = statistics.coincidences(units).reshape(-1, 9)
-        alpha = statistics.krippendorff_alpha(
-            _sums(self._weights, of, coincidences).reshape(-1, 3, 3)
+    def _group(self, said: Codes, items: Items) -> Row:
+        """Agreement of the raters on axis 0 of ``said``; the other axes are those of ``items``."""
+        counts = np.stack([(said == code).sum(0) for code in (1, -1, TIE)], -1)
+        rated = counts.sum(-1) > 1
+        units, n = counts[rated].astype(np.float64), items.count(rated)
+        pairs = items.mean(statistics.agreeing_pairs(units), rated).values
+        labels = items.sums(units, rated)
+        coincidences = items.sums(statistics.coincidences(units).reshape(-1, 9), rated)
+        square = coincidences.reshape(-1, 3, 3)
+        fleiss, alpha = (
+            statistics.fleiss_kappa(pairs, labels),
+            statistics.krippendorff_alpha(square),
         )
+        least = statistics.least_alpha(square[0])
         return {
             "raters": len(said),
             "units": int(rated.sum()),
-            **figures({"fleiss_kappa": kappa, "krippendorff_alpha": alpha}),
+            **figures(
+                {
+                    "fleiss_kappa": Figure(
+                        fleiss, n, None, float(statistics.fleiss_kappa(0.0, labels[0]))
+                    ),
+                    "krippendorff_alpha": Figure(alpha, n, None, least),
+                }
+            ),
         }
 
-    def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Floats]:
+    def _worth(self, said: Codes, truth: Codes) -> Row:
+        """``error_correlation`` and ``effective_votes`` of judges on axis 0 of ``said``."""
+        correlations = [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
+        errors = np.stack([figure.values for figure in correlations]).mean(0)
+        items = max(figure.items for figure in correlations)
+        row = figures({"error_correlation": Figure(errors, items, None, -1.0)})
+        # The more of their errors are shared, the fewer judges they are worth.
+        for end, of in {"": "", "_low": "_high", "_high": "_low"}.items():
+            found = row[f"error_correlation{of}"]
+            votes = statistics.effective_votes(
+                len(said), np.array(math.nan if found is None else found)
+            )
+            row[f"effective_votes{end}"] = float(votes) if 0 < votes < math.inf else None
+        return row
+
+    def _kappas(self, one: Codes, two: Codes, judged: Flags) -> tuple[Figure, Figure]:
+        """Cohen's and Fleiss' kappa of two raters."""
+        cell = np.eye(9)[one[judged] % 3 * 3 + two[judged] % 3]
+        confusion = self._items.sums(cell, judged).reshape(-1, 3, 3)
+        labels, n = confusion.sum(-1) + confusion.sum(-2), self._items.count(judged)
+        fleiss = statistics.fleiss_kappa(statistics.accuracy(confusion), labels)
+        least = float(statistics.fleiss_kappa(0.0, labels[0]))
+        kappa, least_kappa = statistics.cohen_kappa(confusion), statistics.least_kappa(confusion[0])
+        return Figure(kappa, n, None, least_kappa), Figure(fleiss, n, None, least)
+
+    def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Figure]:
         """The figures of `Agreement.rows` of one judge's verdicts."""
         readable = said < UNREADABLE
         judged = readable & (truth < UNREADABLE)
         both = readable & readable[:, ::-1]
-        confusion = self._confusion(truth, said, judged)
-        accuracy, labels = statistics.accuracy(confusion), confusion.sum(-1) + confusion.sum(-2)
+        kappa, fleiss = self._kappas(truth, said, judged)
         return {
-            "accuracy": accuracy,
-            "kappa": statistics.cohen_kappa(confusion),
-            "fleiss_kappa": statistics.fleiss_kappa(accuracy, labels),
-            "consistency": self._share(said == -said[:, ::-1], both),
-            "position_preference": self._share(said == 1, both & (said != TIE)),
-            "tie_rate": self._share(said == TIE, readable),
+            "accuracy": self._items.share(said == truth, judged),
+            "kappa": kappa,
+            "fleiss_kappa": fleiss,
+            "consistency": self._once.share(said[:, 0] == -said[:, 1], both[:, 0]),
+            "position_preference": self._items.share(said == 1, both & (said != TIE)),
+            "tie_rate": self._items.share(said == TIE, readable),
             "unreadable_rate": self._unreadable_rate(said),
             **self._of_rankings(said, truth, judged),
             "length_preference": self._preference(said, truth, judged, self._longer),
             "self_preference": self._preference(said, truth, judged & both, self._own(judge)),
         }
 
-    def _calibration(self, confidence: Floats, said: Codes, truth: Codes) -> dict[str, Floats]:
+    def _sureness(self, confidence: Floats, said: Codes, truth: Codes) -> dict[str, Figure]:
         known = ~np.isnan(confidence)
         judged = known & (said < UNREADABLE) & (truth < UNREADABLE)
         beyond = (confidence - (said == truth).astype(np.float64))[judged]
         return {
-            "confidence": _mean(self._weights, self._item[known], confidence[known]),
-            "overconfidence": _mean(self._weights, self._item[judged], beyond),
+            "confidence": self._items.mean(confidence[known], known),
+            "overconfidence": self._items.difference(beyond, judged),
+            "brier": self._items.mean(beyond**2, judged),
         }
 
-    def _unreadable_rate(self, said: Codes) -> Floats:
-        return self._share(said == UNREADABLE, said != ABSENT)
+    def _unreadable_rate(self, said: Codes) -> Figure:
+        return self._items.share(said == UNREADABLE, said != ABSENT)
 
-    def _of_rankings(self, one: Codes, two: Codes, judged: Flags) -> dict[str, Floats]:
+    def _of_rankings(self, one: Codes, two: Codes, judged: Flags) -> dict[str, Figure]:
         n, points = self._points(one, judged)
-        ranked = (n[0] > 0) & self._proper
-        x = ratio(points, n)[:, ranked]
-        y = ratio(self._points(two, judged)[1], n)[:, ranked]
-        return {"spearman": statistics.spearman(x, y), "kendall": statistics.kendall(x, y)}
+        ranked = (n.sum(0) > 0) & self._proper
+        if ranked.sum() < 2:
+            nothing = Figure(np.array([math.nan]), kind="drawn")
+            return {"spearman": nothing, "kendall": nothing}
+        n, others = self._weights @ n, self._points(two, judged)[1]
+        x = ratio(self._weights @ points, n)[:, ranked]
+        y = ratio(self._weights @ others, n)[:, ranked]
+        return {
+            "spearman": Figure(statistics.spearman(x, y), kind="drawn"),
+            "kendall": Figure(statistics.kendall(x, y), kind="drawn"),
+        }
 
-    def _preference(self, said: Codes, truth: Codes, judged: Flags, favoured: Floats) -> Floats:
+    def _preference(self, said: Codes, truth: Codes, judged: Flags, favoured: Floats) -> Figure:
         """Mean result of the favoured side (1: the first in column 0, -1, 0), less people's."""
         sign = favoured[:, None] * np.array([1, -1])
         kept = judged & (sign != 0)
         beyond = (said[kept].astype(np.float64) - truth[kept]) * sign[kept] / 2
-        return _mean(self._weights, self._item[kept], beyond)
+        return self._items.difference(beyond, kept)
 
     def _own(self, judge: str) -> Floats:
         """For `_preference`: the side that is the judge itself."""
@@ -310,29 +362,28 @@ class _Tables:
         own: Floats = np.array([float(contestant == name) for contestant in self._grid.contestants])
         return np.subtract(own[self._grid.sides[:, 0]], own[self._grid.sides[:, 1]])
 
-    def _error_correlation(self, a: Codes, b: Codes, truth: Codes) -> Floats:
+    def _error_correlation(self, a: Codes, b: Codes, truth: Codes) -> Figure:
         judged = (a < UNREADABLE) & (b < UNREADABLE) & (truth < UNREADABLE)
         wrong_a, wrong_b = (a != truth)[judged], (b != truth)[judged]
         marks = np.stack([wrong_a & wrong_b, wrong_a, wrong_b, np.ones_like(wrong_a)], -1)
-        both, of_a, of_b, n = _sums(self._weights, self._item[judged], marks.astype(float)).T
-        return statistics.correlation(both, of_a, of_b, n)
+        both, of_a, of_b, n = self._items.sums(marks.astype(np.float64), judged).T
+        correlation = statistics.correlation(both, of_a, of_b, n)
+        return Figure(correlation, self._items.count(judged), None, -1.0)
 
     def _points(self, said: Codes, judged: Flags) -> tuple[Floats, Floats]:
-        """Comparisons and points of every contestant, both (resamples + 1, contestants)."""
+        """Comparisons and points of every contestant on each item, both (items, contestants)."""
         n, points = np.zeros((2, len(self._grid.items), len(self._grid.contestants)))
         score = (1 + said[judged].astype(np.float64)) / 2
         sides = self._grid.sides
         for shown, gained in ((sides, score), (sides[:, ::-1], 1 - score)):
-            at = (self._item[judged], shown[judged])
+            at = (self._items.item[judged], shown[judged])
             np.add.at(n, at, 1)
             np.add.at(points, at, gained)
-        return self._weights @ n, self._weights @ points
+        return n, points
 
-    def _confusion(self, one: Codes, two: Codes, judged: Flags) -> Floats:
-        """Tables of counts, shape (resamples + 1, 3, 3)."""
-        cell = np.eye(9)[one[judged] % 3 * 3 + two[judged] % 3]
-        return _sums(self._weights, self._item[judged], cell).reshape(-1, 3, 3)
 
+_BINS, _BIN = 10, 20
+"""Bins of a calibration curve at most, and verdicts in one at least."""
 
 _UNKNOWN = -1
 """No readable verdict; otherwise 0 for No, or the index accused."""
@@ -341,17 +392,14 @@ _UNKNOWN = -1
 def detection(
     judgments: Iterable[Judgment],
     first_ai: Callable[[Judgment], int | None],
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
 ) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
     """Judge -> figures, and two judges -> their differences on what both of them answered.
 
     Shares of readable verdicts: ``detection_rate``, generated dialogues accused;
     ``exact_index_rate``, generated dialogues accused at exactly their first AI utterance;
     ``false_alarm_rate``, human dialogues accused. ``judgments``: of UniEval, at most one a judge,
-    seed and contestant. ``first_ai``: 1-based, ``None`` for a human dialogue. The bootstrap is over
-    seeds. Raises `DataError` for a verdict that UniEval does not offer.
+    seed and contestant. ``first_ai``: 1-based, ``None`` for a human dialogue. Intervals are by
+    seed. Raises `DataError` for a verdict that UniEval does not offer.
     """
     rows = list(judgments)
     ordered = sorted({row.seed_id for row in rows}, key=natural_key)
@@ -368,14 +416,14 @@ def detection(
             whose = f"{row.judge} on seed {row.seed_id}"
             said[row.judge][place] = accused_index(row.verdict, whose)
     item = np.array([seeds[seed_id] for seed_id, _ in cases], np.intp)
-    weights = statistics.item_weights(len(seeds), resamples, seed)
+    items = Items(len(seeds), item)
 
-    def measured(judge: str, on: Flags) -> dict[str, Floats]:
+    def measured(judge: str, on: Flags) -> dict[str, Figure]:
         accused, generated, human = said[judge] > 0, on & (true > 0), on & (true == 0)
         return {
-            "detection_rate": _share(weights, item, accused, generated),
-            "exact_index_rate": _share(weights, item, said[judge] == true, generated),
-            "false_alarm_rate": _share(weights, item, accused, human),
+            "detection_rate": items.share(accused, generated),
+            "exact_index_rate": items.share(said[judge] == true, generated),
+            "false_alarm_rate": items.share(accused, human),
         }
 
     pairs = {}
@@ -383,86 +431,3 @@ def detection(
         both = (said[a] > _UNKNOWN) & (said[b] > _UNKNOWN)
         pairs[a, b] = differences(measured(a, both), measured(b, both))
     return {judge: figures(measured(judge, said[judge] > _UNKNOWN)) for judge in judges}, pairs
-
-
-@dataclass(frozen=True, slots=True)
-class Rating:
-    """One score that one judge gave to one text."""
-
-    item: str
-    """What the text belongs to (a story, a conversation); an item may have many texts."""
-    contestant: str
-    judge: str
-    score: float | None
-    """``None``: unreadable."""
-
-
-def compare_scores(
-    ratings: Iterable[Rating],
-    truth_prefix: str = "human",
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Agreement:
-    """Correlate judges' scores with people's: the mean of the readable scores of a text.
-
-    The bootstrap is over items. Each row has the readable (``n``) and ``unreadable`` scores of
-    texts that people scored too, and ``spearman`` and ``kendall`` (tau-b); each pair their
-    differences on the ``n`` texts that both scored.
-    Raises `MissingError` without a judge or a person, `DataError` if a judge scored a text twice.
-    """
-    scores: dict[str, dict[tuple[str, str], float]] = {}
-    for rating in ratings:
-        of_judge = scores.setdefault(rating.judge, {})
-        key = (rating.item, rating.contestant)
-        if key in of_judge:
-            raise DataError(
-                f"{rating.judge} has scored {rating.contestant or 'the text'} on item "
-                f"{rating.item} twice; keep one of the two"
-            )
-        of_judge[key] = math.nan if rating.score is None else rating.score
-    judges = [name for name in scores if not is_person(name, truth_prefix)]
-    votes: dict[tuple[str, str], list[float]] = {}
-    for person in [name for name in scores if name not in judges]:
-        for key, score in scores[person].items():
-            if not math.isnan(score):
-                votes.setdefault(key, []).append(score)
-    truth = {key: math.fsum(given) / len(given) for key, given in votes.items()}
-    if not judges or not truth:
-        raise MissingError(
-            f"scores need judges and people (names that start with {truth_prefix!r}) with readable "
-            f"scores; found {', '.join(scores) or 'none'}"
-        )
-    gold = np.array(list(truth.values()))
-    given = {
-        judge: np.array([scores[judge].get(key, math.nan) for key in truth]) for judge in judges
-    }
-    ordered = sorted({item for item, _ in truth}, key=natural_key)
-    items = {item: i for i, item in enumerate(ordered)}
-    weights = statistics.item_weights(len(items), resamples, seed)
-    by_text = weights[:, [items[item] for item, _ in truth]]
-
-    def correlations(judge: str, kept: Flags) -> dict[str, Floats]:
-        # The work grows with the square of the entries: texts with equal scores are one entry.
-        x_y = np.stack([given[judge][kept], gold[kept]])
-        (x, y), group = np.unique(x_y, axis=1, return_inverse=True)
-        members = np.zeros((x_y.shape[1], len(x)))
-        members[np.arange(len(members)), group.reshape(-1)] = 1
-        counts = by_text[:, kept] @ members
-        return {
-            "spearman": statistics.spearman(x, y, counts),
-            "kendall": statistics.kendall(x, y, counts),
-        }
-
-    rows: list[Row] = []
-    for judge in judges:
-        readable = np.isfinite(given[judge])
-        n = int(readable.sum())
-        counts = {"n": n, "unreadable": sum(key in scores[judge] for key in truth) - n}
-        rows.append({"judge": judge, **counts, **figures(correlations(judge, readable))})
-    pairs: list[Row] = []
-    for a, b in combinations(judges, 2):
-        both = np.isfinite(given[a]) & np.isfinite(given[b])
-        apart = differences(correlations(a, both), correlations(b, both))
-        pairs.append({"judge_a": a, "judge_b": b, "n": int(both.sum()), **apart})
-    return Agreement(rows=rows, pairs=pairs)

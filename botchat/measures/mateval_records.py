@@ -16,8 +16,8 @@ from typing import Any
 
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
-from botchat.measures.agreement import Rating, compare_scores
 from botchat.measures.annotations import decoded
+from botchat.measures.correlation import Rating, compare_scores
 
 ERROR_TYPES: Mapping[str, tuple[str, str]] = {
     "REP": ("Repetition", "重复问题"),
@@ -53,13 +53,13 @@ _TOTAL = re.compile(r"final score|最终得分", re.IGNORECASE)
 _PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
 
 
-def mateval(files: Mapping[str, bytes], *, resamples: int = 1000, seed: int = 0) -> list[Row]:
+def mateval(files: Mapping[str, bytes]) -> list[Row]:
     """Correlation of each strategy's recorded scores with people's, for each error type.
 
     ``files``: name -> content of one dataset's files, in any folders; JSON files without recorded
     reports are ignored. Rows have ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n``
-    stories, ``unreadable`` reports (not in ``n``), ``spearman`` and ``kendall``, bootstrapped over
-    stories. Raises `MissingError` without a table of people's scores or recorded reports, and
+    stories, ``unreadable`` reports (not in ``n``), ``spearman`` and ``kendall`` with their
+    intervals. Raises `MissingError` without a table of people's scores or recorded reports, and
     `DataError`, with name and line or record, for an invalid file.
     """
     told = people(files)
@@ -72,7 +72,7 @@ def mateval(files: Mapping[str, bytes], *, resamples: int = 1000, seed: int = 0)
             for strategy, read in reports.items()
             for i, scores in read.items()
         ]
-        for row in compare_scores(ratings, _PEOPLE, resamples=resamples, seed=seed).rows:
+        for row in compare_scores(ratings, _PEOPLE).rows:
             found[str(row.pop("judge")), code] = row
     known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
     return [

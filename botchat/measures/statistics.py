@@ -1,4 +1,4 @@
-"""Statistics of agreement and rank, for many bootstrap resamples at once.
+"""Statistics of agreement and rank, for many samples at once.
 
 Functions work along the last axes and keep the others. An undefined figure (division by zero, a
 rating without variation) is NaN.
@@ -7,15 +7,13 @@ rating without variation) is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from botchat.interfaces import Row
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -34,28 +32,6 @@ def item_weights(n_items: int, resamples: int, seed: int) -> Floats:
         n_items, np.full(n_items, 1 / max(n_items, 1)), size=resamples
     )
     return np.vstack([np.ones(n_items), drawn]).astype(np.float64)
-
-
-def figures(values: Mapping[str, Floats]) -> Row:
-    """The entries ``name``, ``name_low``, ``name_high`` of figures, each shape (resamples + 1,).
-
-    The ends are percentiles at `LEVEL` of the resamples in which the figure is defined; None
-    without any, or where the figure itself is not defined.
-    """
-    row: Row = {}
-    for name, figure in values.items():
-        row |= {name: None, f"{name}_low": None, f"{name}_high": None}
-        if math.isfinite(figure[0]):
-            row[name] = float(figure[0])
-            if len(drawn := figure[1:][np.isfinite(figure[1:])]):
-                low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-                row |= {f"{name}_low": float(low), f"{name}_high": float(high)}
-    return row
-
-
-def differences(one: Mapping[str, Floats], other: Mapping[str, Floats]) -> Row:
-    """The entries ``<name>_difference``, one less other, in the order of ``one``."""
-    return figures({f"{name}_difference": one[name] - other[name] for name in one})
 
 
 def share(part: float, whole: float) -> float:
@@ -77,9 +53,17 @@ def accuracy(confusion: Floats) -> Floats:
 
 def cohen_kappa(confusion: Floats) -> Floats:
     """Cohen's kappa of tables of counts, shape (..., k, k) -> (...) (Cohen 1960)."""
+    return _beyond_chance(accuracy(confusion), _chance(confusion))
+
+
+def least_kappa(confusion: Floats) -> float:
+    """Cohen's kappa of raters who give labels as often, (k, k), and never agree."""
+    return float(_beyond_chance(np.zeros(()), _chance(confusion)))
+
+
+def _chance(confusion: Floats) -> Floats:
     n = confusion.sum((-2, -1))
-    by_chance = ratio((confusion.sum(-1) * confusion.sum(-2)).sum(-1), n * n)
-    return _beyond_chance(accuracy(confusion), by_chance)
+    return ratio((confusion.sum(-1) * confusion.sum(-2)).sum(-1), n * n)
 
 
 def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
@@ -108,11 +92,20 @@ def coincidences(counts: Floats) -> Floats:
 
 def krippendorff_alpha(coincidence: Floats) -> Floats:
     """Krippendorff's alpha for nominal labels, (..., k, k) -> (...) (Krippendorff 2004, 11.3)."""
+    n = coincidence.sum((-2, -1))
+    apart = n - np.trace(coincidence, axis1=-2, axis2=-1)
+    return 1 - ratio(apart, _apart_by_chance(coincidence))
+
+
+def least_alpha(coincidence: Floats) -> float:
+    """Krippendorff's alpha of raters who give labels as often, (k, k), and never agree."""
+    return float(1 - ratio(coincidence.sum(), _apart_by_chance(coincidence)))
+
+
+def _apart_by_chance(coincidence: Floats) -> Floats:
     labels = coincidence.sum(-1)
     n = labels.sum(-1)
-    apart = n - np.trace(coincidence, axis1=-2, axis2=-1)
-    by_chance = ratio(n * n - (labels**2).sum(-1), n - 1)
-    return 1 - ratio(apart, by_chance)
+    return ratio(n * n - (labels**2).sum(-1), n - 1)
 
 
 def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
@@ -151,15 +144,36 @@ def effective_votes(raters: int, correlation: Floats) -> Floats:
     return ratio(raters, 1 + (raters - 1) * correlation)
 
 
-def mcnemar_exact(only_first: int, only_second: int) -> float:
-    """Two-sided p of McNemar's exact test, from the cases that only one of two judges got right.
+def sign_flip(sums: Floats, *, largest: int = 1 << 15, draws: int = 99_999, seed: int = 0) -> float:
+    """Two-sided p of the hypothesis that each item's sum might as well have the other sign.
 
-    It assumes independent cases: where an item has several, trust the bootstrap by item instead.
+    Of independent items with whole sums: exact, by convolution (Fisher 1935, §21); with sums of 1
+    and -1 it is McNemar's exact test. Where they are not whole or add up to more than ``largest``,
+    by ``draws`` random flips.
     """
-    n, fewer = only_first + only_second, min(only_first, only_second)
-    # One binomial coefficient from the other: thousands of `math.comb` would take seconds.
-    terms = accumulate(range(fewer), lambda term, i: term * (n - i) // (i + 1), initial=1)
-    return min(1.0, 2 * sum(terms) / (1 << n))
+    sizes = np.abs(sums[sums != 0])
+    total, seen = float(sizes.sum()), abs(float(sums.sum()))
+    if total <= largest and np.array_equal(sizes, np.round(sizes)):
+        chance = np.ones(1)
+        for size, n in zip(*np.unique(sizes.astype(np.intp), return_counts=True), strict=True):
+            flipped = np.zeros(int(size * n) + 1)
+            flipped[:: int(size)] = _halves(int(n))
+            chance = np.convolve(chance, flipped)
+        # With j of the total flipped, the sum is total - 2 j.
+        beyond = np.abs(total - 2 * np.arange(len(chance))) >= seen
+        return min(1.0, float(chance[beyond].sum()))
+    signs = np.random.default_rng(seed)
+    beyond = 1
+    for _ in range(draws):
+        flipped = sizes @ (2.0 * signs.integers(0, 2, len(sizes)) - 1)
+        beyond += bool(abs(flipped) >= seen * (1 - 1e-12))
+    return beyond / (draws + 1)
+
+
+def _halves(n: int) -> Floats:
+    """Chances of 0 to n heads of n coins."""
+    logs = np.array([math.lgamma(i + 1) for i in range(n + 1)])
+    return np.asarray(np.exp(logs[-1] - logs - logs[::-1] - n * math.log(2)))
 
 
 def _beyond_chance(observed: Floats, by_chance: Floats) -> Floats:
@@ -176,15 +190,15 @@ def _against_all(w: Floats, signs: Floats) -> Floats:
     return np.asarray((w[..., None, :] @ signs)[..., 0, :], np.float64)
 
 
-def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval of a share, by default at 95 % (Wilson 1927); ``n`` at least 1."""
-    share = hits / n
+def wilson(k: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's score interval of the share k / n (Wilson 1927); neither need be whole."""
+    share, z = k / n, NormalDist().inv_cdf(0.5 + level / 2)
     middle = share + z * z / (2 * n)
     reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     whole = 1 + z * z / n
     # At 0 and n hits one end is exactly 0 or 1; floating point would miss it.
-    low = 0.0 if hits == 0 else (middle - reach) / whole
-    return low, 1.0 if hits == n else (middle + reach) / whole
+    low = 0.0 if k <= 0 else (middle - reach) / whole
+    return low, 1.0 if k >= n else (middle + reach) / whole
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -195,6 +209,11 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
     reach = student_t(LEVEL, n - 1) * error
     return mean - reach, mean + reach
+
+
+def student_t_quantile(p: float, df: int) -> float:
+    """The p-quantile of Student's t, p above ½."""
+    return student_t(2 * p - 1, df)
 
 
 @cache

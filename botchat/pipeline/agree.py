@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,13 @@ from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row, settings_digest
-from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, before_talk, talks
+from botchat.judges.controls import (
+    BEFORE_TALK,
+    CALL_MATCHED,
+    TOKEN_MATCHED,
+    before_talk,
+    talks,
+)
 from botchat.judges.samples import asked_once
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, decoded, is_person, read_csv
@@ -144,7 +150,7 @@ def _findings(
     if prefix == BUILT_IN:
         compared = _without_people(compared)
     if protocol is not None and protocol.kind == "place" and protocol.about_ai:
-        compared = _with_accusations(compared, judged, stage.dialogues, options)
+        compared = _with_accusations(compared, judged, stage.dialogues)
     costs, rated = expenses(workspace, judged), judge_agreement.ratings(said, prefix)
     name = None if protocol is None else protocol.name
     subject = [f"{name} on {stage.seed_set}"] if stage.seed_set else []
@@ -208,7 +214,8 @@ def _chosen(
             name
             for name in known
             if name in (asked, full)
-            or name.startswith((f"{asked}@", f"{asked}{CALL_MATCHED}", f"{full}{CALL_MATCHED}"))
+            or name.startswith(f"{asked}@")
+            or name in (f"{n}{end}" for n in (asked, full) for end in (CALL_MATCHED, TOKEN_MATCHED))
         }
         if not found:
             raise MissingError(f"no verdicts of the judge {asked!r}; there are: {', '.join(known)}")
@@ -236,7 +243,6 @@ def _with_accusations(
     compared: Agreement,
     judged: Mapping[str, Sequence[Judgment]],
     dialogues: Dialogues,
-    options: Options,
 ) -> Agreement:
     """UniEval: what is known of who wrote what, beside the figures."""
 
@@ -247,7 +253,6 @@ def _with_accusations(
     rows, pairs = detection(
         (judgment for made in judged.values() for judgment in made),
         first_ai,
-        **asdict(options),
     )
     return replace(
         compared,
@@ -330,20 +335,21 @@ def publish(
 ) -> Compared:
     """Write csv, md, json (by default all of ``found``) and figures to ``out``, if there is one."""
     whole = {**(whole or judge_agreement.as_json(found)), "out": None if out is None else str(out)}
-    lines = [*found.notes, found.signature]
+    said = [*found.talk, *found.notes]
+    lines = [*said, found.signature]
     if out is not None:
         from botchat.report.figures import agreement as figures
 
         for file, text in table_files(tables).items():
             files.write_atomic(out / file, text.encode())
-        text = document(found.subject, found.notes, tables)
+        text = document(found.subject, said, tables)
         files.write_atomic(out / "agreement.md", text.encode())
         files.write_atomic(out / "agreement.json", to_json(whole).encode())
         for chart in figures.draw(found):
             files.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
             files.write_atomic(out / f"{chart.name}.png", chart.png)
         lines.append(f"written to: {out}")
-    shown = [part for part in tables if part.name not in ("pairs", "rankings")]
+    shown = [part for part in tables if part.name not in ("pairs", "rankings", "calibration")]
     return Compared(shown, lines, whole, out)
 
 
@@ -355,7 +361,7 @@ def compare_judges(
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
 ) -> Agreement:
-    """`compare`, with groups that leave out votes before a talk: they are no other judges."""
+    """`compare`; groups leave out votes before a talk and token-matched ones, counted already."""
     compared = partial(
         compare,
         truth_prefix=truth_prefix,
@@ -365,7 +371,7 @@ def compare_judges(
         selves=selves,
     )
     whole = compared(annotations)
-    judges = [a for a in annotations if not a.judge.endswith(BEFORE_TALK)]
+    judges = [a for a in annotations if not a.judge.endswith((BEFORE_TALK, TOKEN_MATCHED))]
     if len(judges) == len(annotations):
         return whole
     return replace(whole, groups=compared(judges).groups)
@@ -461,7 +467,9 @@ def own_name(workspace: Workspace, judge: str) -> str:
 
 def _bare(judge: str) -> str:
     """The judge itself, of a name that says in what other way it was asked."""
-    return asked_once(judge.removesuffix(BEFORE_TALK).removesuffix(CALL_MATCHED))
+    for ending in (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED):
+        judge = judge.removesuffix(ending)
+    return asked_once(judge)
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:

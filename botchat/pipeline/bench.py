@@ -17,7 +17,7 @@ from botchat.boards.judge_agreement import Findings
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures import lengths, mateval_records
-from botchat.measures.agreement import Rating, compare_scores
+from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.pipeline import plan
 from botchat.pipeline.agree import (
@@ -83,7 +83,7 @@ class Benching:
                     "--recorded reads MATEval's recorded discussions and asks nobody: "
                     "botchat bench mateval --data DIR --recorded"
                 )
-            rows = mateval_records.mateval(_files(self.data), **asdict(self.options))
+            rows = mateval_records.mateval(_files(self.data))
             return _correlated("mateval-recorded", rows, rows, self.options, self.out)
         made = _made(self.benchmark, self.data)
         if self.judge is not None:
@@ -229,7 +229,7 @@ def _by_part(
     pairs: list[Row] = []
     for part, protocol in protocols.items():
         rated, costs = ratings(part, answered.all(protocol)), answered.costs(protocol)
-        found = compare_scores(rated, PEOPLE, **asdict(answered.options))
+        found = compare_scores(rated, PEOPLE)
         data += [[part, asdict(rating)] for rating in rated]
         rows += [{key: part, **row, **costs[row["judge"]]} for row in found.rows]
         pairs += [{key: part, **row} for row in found.pairs]

@@ -124,12 +124,18 @@ class Asked:
         """What `run` would send."""
 
         async def walk(session: Session, _length: Length) -> None:
-            for answering, cases in product(session.judges(self.judge, self.control), self.cases):
-                filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
-                for make in cases.make:
-                    case = make()
-                    if filing.stored(case) is None:
-                        await answering.answer(case)
+            async def calls_of(answering: Judge) -> list[str]:
+                calls: list[str] = []
+                for cases in self.cases:
+                    filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
+                    for make in cases.make:
+                        case = make()
+                        calls += (filing.stored(case) or await answering.answer(case)).calls
+                return calls
+
+            calls = [await calls_of(one) for one in session.judges(self.judge, self.control)]
+            if self.control and (third := session.token_matched(self.judge, *calls)):
+                await calls_of(third)
 
         return plan.plan(workspace, self.seeds, walk)
 
@@ -148,7 +154,8 @@ class Asked:
             for filing, cases in asked:
                 if len(filing.have) < len(cases.make):
                     filing.ready()
-            session.meter.begin("judge", len(answerers) * n_cases)
+            session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
+            calls: dict[str, list[str]] = {answering.name: [] for answering in answerers}
 
             async def settle(filing: Filing, cases: Cases) -> StageResult:
                 with filing:
@@ -161,9 +168,21 @@ class Asked:
                     await work_through(cases.make, do, answering.parallel, stops, answering.name)
                     if len(filing.asked) == len(cases.make):
                         filing.whole()
+                    for key in filing.asked:
+                        calls.setdefault(answering.name, []).extend(filing.have[key].calls)
                 return filing.result()
 
-            return await together(settle(*each) for each in asked)
+            made = await together(settle(*each) for each in asked)
+            whole = sum(one.cases - one.unanswered for one in made) == len(answerers) * n_cases
+            if self.control and whole:
+                # How many tokens a panel uses is known when it is done.
+                third = session.token_matched(self.judge, *calls.values())
+                if third is not None:
+                    made += await together(
+                        settle(filing_of(workspace, self.seed_set, cases.protocol, third), cases)
+                        for cases in self.cases
+                    )
+            return made
 
         return in_session(workspace, self.seeds, spending, meter, ask)
 
@@ -401,7 +420,7 @@ class Filing(AbstractContextManager["Filing"]):
     def result(self) -> StageResult:
         """What was asked and answered."""
         found = [self.have[key] for key in self.asked]
-        account = escalations(judgment.transcript for judgment in found)
+        account = escalations(found)
         return StageResult(
             protocol=self.protocol,
             judge=self.answering.name,

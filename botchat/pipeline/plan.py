@@ -7,7 +7,7 @@ already paid for are all in the plan, whatever the settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,13 +73,13 @@ class PlannedModel:
     count: Callable[[str], int]
     """Tokens of a text."""
     quirks: Mapping[str, Any]
-    asked: set[str] = field(default_factory=set)
-    prompt: int = 0
+    asked: dict[str, int] = field(default_factory=dict)
+    """Key of a call -> tokens of its prompt, as we count."""
     parallel = 1
 
     def planned(self, level: str) -> Planned:
         """What was counted, as it would be billed."""
-        prompt = round(self.prompt * self.prompt_factor)
+        prompt = round(sum(self.asked.values()) * self.prompt_factor)
         completion = round(len(self.asked) * self.completion)
         cost = self.prices.cost(Usage(prompt, completion))
         return Planned(self.name, level, len(self.asked), prompt, completion, cost)
@@ -91,8 +91,7 @@ class PlannedModel:
         if stored is not None:
             return spoken(stored)
         if key not in self.asked:
-            self.asked.add(key)
-            self.prompt += prompt_tokens(messages, self.count)
+            self.asked[key] = prompt_tokens(messages, self.count)
         return Reply("ok", text=" ".join(["word"] * self.said), key=key)
 
 
@@ -128,6 +127,16 @@ class PlanningSession(Session):
                 self._ledger.quirks(model.identity),
             )
         return self.planned[place]
+
+    def tokens(self, calls: Iterable[str]) -> float | None:
+        """Those of the ledger, and those to be expected."""
+        keys, expected = set(calls), 0.0
+        for model in self.planned.values():
+            for key in keys & model.asked.keys():
+                expected += model.prompt_factor * model.asked[key] + model.completion
+            keys -= model.asked.keys()
+        stored = super().tokens(keys)
+        return None if stored is None else stored + expected
 
     def _expected(self, model: str, stage: str) -> tuple[int, float, float]:
         """``said``, ``completion`` and ``prompt_factor`` of `PlannedModel`."""

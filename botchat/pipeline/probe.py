@@ -45,7 +45,9 @@ class Probed:
                 "detected %": _percent(row, "detected"),
                 "at the utterance %": _percent(row, "localised"),
                 "±1 %": _percent(row, "within_1"),
+                "±1 by chance %": _percent(row, "chance_within_1"),
                 "accused without it %": _percent(row, "false_alarms"),
+                "detected less that %": _percent(row, "found"),
             }
             for row in self.rows
         ]
@@ -103,5 +105,8 @@ class Probing:
 def _percent(row: Mapping[str, Any], key: str) -> str:
     if row[key] is None:
         return "–"
+    if f"{key}_low" not in row:
+        return f"{100 * row[key]:.1f}"
     share, low, high = (100 * row[name] for name in (key, f"{key}_low", f"{key}_high"))
-    return f"{share:.1f} ({low:.1f}–{high:.1f})"
+    to = " to " if low < 0 else "–"
+    return f"{share:.1f} ({low:.1f}{to}{high:.1f})"

@@ -7,7 +7,7 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -25,6 +25,7 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import HUMAN, Seed
 from botchat.workspace import config, keys
+from botchat.workspace.accounts import bills
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -173,22 +174,40 @@ class Session:
         of calls.
         """
         found = [self.judge(asked)]
-        if control:
-            from botchat.judges.controls import CALL_MATCHED, call_matched
-            from botchat.judges.panel import build_panel
+        return [*found, self._control(asked, found[0])] if control else found
 
-            panel = self._panel(asked.name)
-            if panel is None:
-                raise ConfigError(
-                    f"--control is for panels and {asked.name!r} is none; leave it out"
-                )
-            settings = call_matched(panel, asked.model)
-            named = f"{found[0].name}{CALL_MATCHED}"
-            longest: int | None = getattr(settings, "max_tokens", None)
-            found.append(
-                build_panel(named, settings, lambda model: self._judge_model(model, longest), None)
-            )
-        return found
+    def token_matched(
+        self, asked: JudgeName, panel: Iterable[str], control: Iterable[str]
+    ) -> Judge | None:
+        """The single judge that uses as many tokens as a panel; ``None`` where they are not known.
+
+        ``panel``, ``control``: ledger keys of the calls of the panel and of its call-matched
+        control on the same cases.
+        """
+        used, by_vote = self.tokens(panel), self.tokens(control)
+        return self._control(asked, self.judge(asked), used / by_vote) if used and by_vote else None
+
+    def _control(self, asked: JudgeName, judge: Judge, more: float | None = None) -> Judge:
+        """The call-matched control of a panel, or one that asks so many times as often."""
+        from botchat.judges.controls import CALL_MATCHED, TOKEN_MATCHED, call_matched
+        from botchat.judges.panel import build_panel
+
+        panel = self._panel(asked.name)
+        if panel is None:
+            raise ConfigError(f"--control is for panels and {asked.name!r} is none; leave it out")
+        settings, ending = call_matched(panel, asked.model), CALL_MATCHED
+        if more is not None:
+            samples = math.ceil(more * settings.samples)
+            settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
+        longest: int | None = getattr(settings, "max_tokens", None)
+        named = f"{judge.name}{ending}"
+        return build_panel(named, settings, lambda model: self._judge_model(model, longest), None)
+
+    def tokens(self, calls: Iterable[str]) -> float | None:
+        """Tokens of some calls together; ``None`` where one's are not known."""
+        found = bills(self._ledger, asked := set(calls))
+        counted = [bill.tokens for bill in found.values() if bill.tokens is not None]
+        return math.fsum(counted) if len(counted) == len(asked) else None
 
     def _single(self, name: str, samples: int) -> Judge:
         from botchat.judges.samples import TEMPERATURE, sampled

@@ -19,8 +19,8 @@ from typing import Any
 from botchat import prompts
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Case, Shown
-from botchat.measures.agreement import Rating
 from botchat.measures.annotations import Annotation, decoded
+from botchat.measures.correlation import Rating
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import better
 from botchat.protocols.scores import Scale, harmless

@@ -14,10 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
+from statistics import fmean
 from typing import Any
 
-from botchat.interfaces import Case
+import numpy as np
+
+from botchat.interfaces import Case, Row
 from botchat.measures.annotations import accused_index
+from botchat.measures.intervals import Items, figures
 from botchat.measures.statistics import wilson
 from botchat.protocols import probe_faults
 from botchat.protocols.catalogue import UNIEVAL
@@ -100,18 +104,27 @@ def detection(
     has ``planted``; ``n`` probes with a readable verdict, of which ``detected`` are accused at all,
     ``within_1`` at most one utterance off, ``localised`` at the very utterance; ``n_untouched`` of
     the same dialogues without the fault, of which ``false_alarms`` are accused. Shares from 0 to 1,
-    each with its Wilson interval in ``…_low`` and ``…_high``; ``None`` where n is 0.
+    each with its Wilson interval in ``…_low`` and ``…_high``; ``None`` where n is 0. ``found``:
+    detected less accused without the fault, of the dialogues with a verdict on both, with the
+    interval of the pairs. ``chance_localised``, ``chance_within_1``: what a judge gets that accuses
+    a random utterance behind the ChatSEED of each probe.
     """
     rows = []
     for fault in FAULTS:
         of_fault = [probe for probe in planted if probe.fault == fault]
         said = [(probe, verdicts.get((probe.seed_id, fault))) for probe in of_fault]
+        readable = [(probe, verdict) for probe, verdict in said if verdict is not None]
         away = [
             math.inf if verdict == "No" else abs(accused_index(verdict, "a probe") - probe.index)
-            for probe, verdict in said
-            if verdict is not None
+            for probe, verdict in readable
         ]
         n = len(away)
+        more = [
+            float(verdict != "No") - (untold != "No")
+            for probe, verdict in readable
+            if (untold := verdicts.get((probe.seed_id, HUMAN))) is not None
+        ]
+        of = [probe for probe, _ in readable]
         rows.append(
             {
                 "fault": fault,
@@ -120,6 +133,9 @@ def detection(
                 **_share("detected", sum(off < math.inf for off in away), n),
                 **_share("localised", sum(off == 0 for off in away), n),
                 **_share("within_1", sum(off <= 1 for off in away), n),
+                "chance_localised": fmean(_by_chance(one, 0) for one in of) if of else None,
+                "chance_within_1": fmean(_by_chance(one, 1) for one in of) if of else None,
+                **_paired("found", more),
                 **untouched((probe.seed_id for probe in of_fault), verdicts),
             }
         )
@@ -214,3 +230,18 @@ def _share(name: str, hits: int, n: int) -> dict[str, float | None]:
         return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
     low, high = wilson(hits, n)
     return {name: hits / n, f"{name}_low": low, f"{name}_high": high}
+
+
+def _by_chance(probe: Probe, off: int) -> float:
+    """The chance that a random utterance behind the ChatSEED is at most ``off`` from the fault."""
+    behind = range(N_SEED + 1, len(probe.utterances) + 1)
+    return sum(abs(place - probe.index) <= off for place in behind) / len(behind)
+
+
+def _paired(name: str, differences: Sequence[float]) -> Row:
+    """The mean difference of pairs of verdicts, one a dialogue."""
+    if not differences:
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+    n = len(differences)
+    of = Items(n, np.arange(n))
+    return figures({name: of.difference(np.array(differences), np.ones(n, dtype=bool))})

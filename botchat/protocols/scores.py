@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from botchat.errors import DataError
-from botchat.measures.agreement import Rating
+from botchat.measures.correlation import Rating
 from botchat.records import Judgment, Verdict
 
 

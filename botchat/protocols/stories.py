@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from botchat import prompts
 from botchat.interfaces import Case, Shown
-from botchat.measures.agreement import Rating
+from botchat.measures.correlation import Rating
 from botchat.measures.mateval_records import ERROR_TYPES, people
 from botchat.protocols import scores
 from botchat.protocols.kinds import Protocol

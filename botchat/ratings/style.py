@@ -1,4 +1,4 @@
-"""Bradley-Terry with style: what a judge gives for length and manner, and ratings without it.
+"""Bradley-Terry with style: rating points that go with length and manner, and ratings without.
 
 The logit of a comparison is t_i - t_j + sum over features of b z, where z is the difference of the
 two dialogues in a feature, first less second, in units of its usual size. The strengths t are

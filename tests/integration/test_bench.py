@@ -153,15 +153,17 @@ def test_a_debate_on_faireval_stands_beside_its_controls(faireval, tmp_path, cap
         bench = ["bench", "faireval", "--data", faireval, *QUICK, "--dir", folder]
         judge = ["--judge", "pair", "--judge-model", url(server)]
         found = said(capsys, *bench, *judge, "--control")
-        # 12 cases: 2 members × 2 turns, and as many samples of the bare question.
-        assert server.n_received == 12 * 4 * 2
+        # 12 cases: 2 members × 2 turns, as many samples of the bare question, and for the tokens.
+        assert server.n_received == 12 * 4 * 3
         named = f"pair@{url(server)}"
     rows = {row["judge"]: row for row in found["rows"]}
-    assert set(rows) == {named, f"{named} (before talk)", f"{named} (control)"}
+    ends = ("", " (before talk)", " (control)", " (token control)")
+    assert set(rows) == {f"{named}{end}" for end in ends}
     assert rows[named]["accuracy"] == pytest.approx(4 / 6)
     assert rows[f"{named} (before talk)"]["accuracy"] == pytest.approx(2 / 6)
     methods = [(row["evaluator"], row["method"]) for row in found["rows"]]
-    assert methods == [(url(server), f"pair{end}") for end in ("", " (before talk)", " (control)")]
+    assert methods == [(url(server), f"pair{end}") for end in ends]
+    assert found["talk"][0].startswith(f"What the talk of {named} adds in accuracy: +33.3 points")
     talk = next(c for c in found["controls"] if c["control"].endswith("(before talk)"))
     assert (talk["wrong_to_right"], talk["right_to_wrong"]) == (2, 0)
     assert talk["changed"] == pytest.approx(2 / 6)

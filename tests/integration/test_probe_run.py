@@ -85,6 +85,10 @@ def test_the_numbers_of_a_judge_that_is_known(tmp_path, capsys, monkeypatch):
     shares = ("detected", "localised", "within_1")
     assert [rows["ai_phrase"][key] for key in shares] == [1, 1, 1]
     assert [rows["overlong"][key] for key in shares] == [1, 0, 1]
+    assert (rows["overlong"]["found"], rows["formal"]["found"]) == (1, 0)
+    assert rows["overlong"]["found_low"] < 1 == rows["overlong"]["found_high"]
+    chances = [(r["chance_localised"], r["chance_within_1"]) for r in made["rows"] if r["n"]]
+    assert all(0 < exact < near <= 1 for exact, near in chances)
     assert rows["foreign"]["detected"] == pytest.approx(1 / 3)
     assert [rows["formal"][key] for key in shares] == [0, 0, 0]
     assert all(rows[fault]["n"] == rows[fault]["planted"] == 3 for fault in EVERYWHERE)

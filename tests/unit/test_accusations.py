@@ -26,7 +26,7 @@ def test_every_rate_of_a_small_example_by_hand():
     said = ["3", "3", "5", "2", "No", None]
     rows = [judgment(f"s{n}", "m", verdict) for n, verdict in enumerate(said)]
     rows += [judgment(f"s{n}", HUMAN, v) for n, v in enumerate(["No", "4", "No", None])]
-    found, _ = detection(rows, first_ai, resamples=50)
+    found, _ = detection(rows, first_ai)
     row = found["j"]
     assert row["detection_rate"] == pytest.approx(4 / 5)
     assert row["exact_index_rate"] == pytest.approx(2 / 5)
@@ -46,7 +46,7 @@ def test_two_judges_are_compared_where_both_can_be_read():
         judgment("s2", "m", "No", "b"),
         judgment("s3", "m", None, "b"),
     ]
-    _, pairs = detection([*a, *b], first_ai, resamples=20)
+    _, pairs = detection([*a, *b], first_ai)
     assert list(pairs) == [("a", "b")]
     assert pairs["a", "b"]["detection_rate_difference"] == pytest.approx(1 / 2)
     assert pairs["a", "b"]["false_alarm_rate_difference"] is None
@@ -56,7 +56,7 @@ def test_two_judges_are_compared_where_both_can_be_read():
 def test_the_exact_index_is_never_found_more_often_than_the_ai(said):
     """Whatever a judge says."""
     rows = [judgment(f"s{n}", "m", verdict) for n, verdict in enumerate(said)]
-    (row,) = detection(rows, first_ai, resamples=5)[0].values()
+    (row,) = detection(rows, first_ai)[0].values()
     readable = [verdict for verdict in said if verdict is not None]
     if not readable:
         assert set(row.values()) == {None}

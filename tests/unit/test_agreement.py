@@ -16,8 +16,9 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from botchat.errors import DataError, MissingError
 from botchat.measures import statistics
-from botchat.measures.agreement import Rating, compare, compare_scores
+from botchat.measures.agreement import compare
 from botchat.measures.annotations import NOBODY, Annotation, read_csv
+from botchat.measures.correlation import Rating, compare_scores
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.preferences import preferences
 from botchat.records import Judgment
@@ -105,20 +106,6 @@ def test_rank_correlations_of_a_batch_are_those_of_its_rows():
     for ours in (statistics.spearman, statistics.kendall):
         singly = [ours(one, two) for one, two in zip(x, y, strict=True)]
         np.testing.assert_allclose(ours(x, y), singly)
-
-
-@given(st.integers(0, 300), st.integers(0, 300))
-def test_mcnemar_equals_the_exact_binomial_test(only_a, only_b):
-    """Two-sided, with half the discordant cases expected on each side."""
-    n = only_a + only_b
-    expected = stats.binomtest(only_a, n).pvalue if n else 1.0
-    assert statistics.mcnemar_exact(only_a, only_b) == pytest.approx(expected)
-
-
-def test_mcnemar_of_thousands_of_cases_is_still_a_number():
-    """No overflow where the exact tail has thousands of digits."""
-    expected = stats.binomtest(19_700, 40_000).pvalue
-    assert statistics.mcnemar_exact(19_700, 20_300) == pytest.approx(expected)
 
 
 def test_effective_votes_lie_between_one_and_all():
@@ -393,7 +380,7 @@ def coin(n, judge, rng, right):
 
 
 def test_two_judges_on_the_same_items_are_compared_pairwise():
-    """A copy differs by exactly nothing; against a worse judge the difference has an interval."""
+    """A copy differs by nothing; against a worse judge the difference has an interval."""
     rng = random.Random(5)
     good = coin(200, "good", rng, 0.8)
     bad = coin(200, "bad", rng, 0.55)
@@ -401,14 +388,16 @@ def test_two_judges_on_the_same_items_are_compared_pairwise():
     human = [Annotation(a.item, "a", "b", "human", "1") for a in good]
     found = compare(good + copy + bad + human)
     same, other, _ = found.pairs
-    assert (same["judge_a"], same["judge_b"], same["mcnemar_p"]) == ("good", "copy", 1.0)
-    assert [same[f"accuracy_difference{end}"] for end in ("", "_low", "_high")] == [0, 0, 0]
+    assert (same["judge_a"], same["judge_b"], same["sign_flip_p"]) == ("good", "copy", 1.0)
+    assert same["accuracy_difference"] == 0
+    # 200 verdicts alike leave room for a few that are not.
+    assert -0.02 < same["accuracy_difference_low"] < 0 < same["accuracy_difference_high"] < 0.02
     assert same["agreement"] == same["agreement_kappa"] == 1.0
     gap = row_of(found, "good")["accuracy"] - row_of(found, "bad")["accuracy"]
     assert other["accuracy_difference"] == pytest.approx(gap)
     assert 0 < other["accuracy_difference_low"] < gap < other["accuracy_difference_high"]
     assert other["only_a_right"] - other["only_b_right"] == round(200 * gap)
-    assert other["mcnemar_p"] < 0.001
+    assert other["sign_flip_p"] < 0.001
 
 
 def test_the_interval_of_a_share_is_the_binomial_one_where_items_are_independent():
@@ -433,7 +422,7 @@ def test_items_are_drawn_whole():
         human = [Annotation(a.item, a.first, a.second, "human", "1") for a in said]
         row = row_of(compare(said + human), "j")
         widths.append(row["accuracy_high"] - row["accuracy_low"])
-    assert widths[1] == pytest.approx(widths[0])
+    assert widths[1] == pytest.approx(widths[0], rel=0.03)  # by Student's t: items have several
 
 
 def test_judges_who_err_together_are_worth_fewer_votes():
@@ -507,7 +496,7 @@ def test_judges_are_compared_without_people_too():
     assert row_of(found, "j")["accuracy"] is None
     assert row_of(found, "j")["consistency"] == 1.0
     assert found.pairs[0]["agreement"] == pytest.approx(2 / 3)
-    assert found.pairs[0]["mcnemar_p"] is None
+    assert found.pairs[0]["sign_flip_p"] is None
     json.dumps([found.rows, found.pairs, found.groups, found.rankings], allow_nan=False)
 
 
@@ -547,7 +536,7 @@ def test_scores_are_correlated_as_scipy_does_with_unreadable_ones_counted(given_
         ratings.append(Rating(str(i), "m", "j", float(judge)))
     ratings += [Rating(f"x{i}", "m", "human-1", 1.0) for i in range(unread)]
     ratings += [Rating(f"x{i}", "m", "j", None) for i in range(unread)]
-    row = compare_scores(ratings, resamples=10).rows[0]
+    row = compare_scores(ratings).rows[0]
     assert (row["judge"], row["n"], row["unreadable"]) == ("j", len(given_scores), unread)
     people, judge = zip(*given_scores, strict=True)
     if len(set(people)) > 1 and len(set(judge)) > 1:
@@ -568,7 +557,7 @@ def test_differences_of_scores_are_taken_on_the_texts_both_have_scored():
             Rating(str(i), "m", "copy", i // 2),
             Rating(str(i), "m", "bad", -(i // 2)),
         ]
-    found = compare_scores(ratings, resamples=30)
+    found = compare_scores(ratings)
     rho = found.rows[0]["spearman"]
     gaps = {(row["judge_a"], row["judge_b"]): row["spearman_difference"] for row in found.pairs}
     assert gaps["good", "copy"] == 0

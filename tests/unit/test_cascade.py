@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import astuple
 
 import pytest
 
@@ -10,6 +11,8 @@ from botchat.interfaces import Decoding
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.panel import build_panel
 from botchat.judges.single import SingleJudge
+from botchat.measures.statistics import wilson
+from botchat.records import Judgment
 from botchat.workspace.panels import PRESETS, CascadeSettings
 from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case
 
@@ -24,6 +27,19 @@ def cascade(cheap, strong="2", calibration=0.0):
     two = Scripted(choice(strong, "deep") if isinstance(strong, str) else strong, name="strong")
     judges = [SingleJudge(model.name, model, Decoding()) for model in (one, two)]
     return Cascade("thrifty", *judges, calibration=calibration), case, one, two
+
+
+def judged(answer, seed="s", contestants=("a", "b")):
+    """The judgment made of an answer."""
+    return Judgment(
+        "arena-n4", seed, contestants, "j", answer.verdict, "", 4, "digest", "sig",
+        transcript=answer.transcript,
+    )  # fmt: skip
+
+
+def account_of(*answers):
+    """Of answers on a seed each."""
+    return escalations(judged(answer, f"s{i}") for i, answer in enumerate(answers))
 
 
 def test_a_steady_judge_is_believed():
@@ -55,7 +71,7 @@ def test_all_else_goes_to_the_strong_judge(said, cause):
     assert answer.reason == f"escalated ({cause}): deep"
     assert len(strong.prompts) == 1
     assert answer.calls == ("cheap-0", "cheap-1", "strong-0")
-    assert escalations([answer.transcript]) == Escalations(1, 0, {cause: 1}, 0, 0)
+    assert account_of(answer) == Escalations(1, 0, {cause: 1}, 0, 0)
 
 
 def test_a_question_without_a_second_order_goes_straight_to_the_strong_judge():
@@ -79,7 +95,7 @@ def test_an_unanswered_cheap_judge_is_asked_again_not_replaced():
     answer = asyncio.run(judge.answer(case))
     assert (answer.verdict, answer.outcome) == (None, "transport")
     assert strong.prompts == []
-    assert escalations([answer.transcript]).n == 0
+    assert account_of(answer).n == 0
 
 
 def test_the_calibration_slice_measures_the_cheap_judge():
@@ -91,8 +107,26 @@ def test_the_calibration_slice_measures_the_cheap_judge():
         assert len(model.prompts) == 1
     assert [answer.verdict for answer in rulings] == ["1", "1", "2"]
     assert rulings[0].reason == "escalated (calibration slice): deep"
-    account = escalations([answer.transcript for answer in rulings])
-    assert account == Escalations(3, 3, {}, 3, 2)
+    account = account_of(*rulings)
+    assert astuple(account)[:5] == (3, 3, {}, 3, 2)
+    assert (account.agreed_low, account.agreed_high) == pytest.approx(wilson(2, 3))
+    assert "of 3 questions checked the strong judge agreed on 2 (95 %: 21 to 94 %)" in str(account)
+
+
+def test_both_orders_of_a_question_are_one_and_questions_of_a_seed_belong_together():
+    """Twelve cases are six questions; six questions on two seeds say less than six seeds would."""
+    judge, case, _, _ = cascade(["1", "2"], "1", calibration=1.0)
+    answer = asyncio.run(judge.answer(case))
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    made = [
+        judged(answer, seed, shown)
+        for seed in ("s1", "s2")
+        for pair in pairs
+        for shown in (pair, pair[::-1])
+    ]
+    account = escalations(made)
+    assert (account.n, account.checked, account.agreed) == (12, 6, 6)
+    assert account.agreed_low < wilson(2, 2)[0] + 1e-9 < wilson(6, 6)[0]
 
 
 def test_both_orders_of_a_question_are_in_the_slice_or_neither():

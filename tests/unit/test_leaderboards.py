@@ -291,7 +291,7 @@ def test_judgments_of_several_settings_are_marked(records_made: Made) -> None:
 def test_csv_reads_back(board: Board) -> None:
     """Every csv is read back by pandas to the numbers of its table, signatures as comments."""
     texts = files(board)
-    parts = [*board.tables, *(part.pairs for part in board.arenas)]
+    parts = board.every_table
     assert {f"{part.name}.csv" for part in parts} == {n for n in texts if n.endswith(".csv")}
     for part in parts:
         read = pd.read_csv(io.StringIO(texts[f"{part.name}.csv"]), comment="#")

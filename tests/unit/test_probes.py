@@ -365,6 +365,12 @@ def test_detection_by_hand():
     assert foreign["detected"] == 1
     assert foreign["localised"] == foreign["false_alarms"] == pytest.approx(1 / 3)
     assert foreign["within_1"] == pytest.approx(2 / 3)
+    # Of the three dialogues with both verdicts, two are accused only with the fault.
+    assert foreign["found"] == pytest.approx(2 / 3)
+    assert foreign["found_low"] < 2 / 3 < foreign["found_high"]
+    # Seven utterances behind the ChatSEED, the fifth of nine is one of them, with a neighbour each.
+    assert foreign["chance_localised"] == pytest.approx(1 / 7)
+    assert foreign["chance_within_1"] == pytest.approx(3 / 7)
     swapped = rows["swapped"]
     shares = ("detected", "localised", "within_1", "false_alarms")
     assert [swapped[key] for key in shares] == [0.5] * 4

@@ -22,6 +22,9 @@ from botchat.report.figures.style import GREY, ORANGE, SHADES, Heading, bare, sh
 _WIDTH, _LEAST_HEIGHT = 5.2, 2.8
 """Of the plot, in inches."""
 
+_SQUARE = 3.6
+"""Side of the calibration curve, in inches."""
+
 _SPAN = 0.75
 """Fewest powers of ten that a logarithmic axis shows, so that it has two numbers on it."""
 
@@ -41,7 +44,12 @@ class Price:
     """The panel whose control this is."""
 
 
-NAMES = ("cost-against-agreement", "judges-against-each-other", "judges-health")
+NAMES = (
+    "cost-against-agreement",
+    "judges-against-each-other",
+    "judges-health",
+    "judges-calibration",
+)
 """Of the figures."""
 
 
@@ -60,7 +68,44 @@ def draw(found: Findings) -> list[Chart]:
         drawn.append(
             chart(found.subject, None, NAMES[2], [found.signature], health, judges, shown, n=n)
         )
+    if found.calibration:
+        n, bins = sum(row["n"] for row in found.calibration), found.calibration
+        made = partial(chart, found.subject, None, NAMES[3], [found.signature])
+        drawn.append(made(calibration, bins, n=n))
     return drawn
+
+
+def calibration(bins: Sequence[Row], heading: Heading) -> Figure:
+    """Share of right verdicts over confidence, a line a judge; calibrated is the diagonal.
+
+    ``bins``: of `botchat.measures.agreement.Agreement.calibration`.
+    """
+    judges = list(dict.fromkeys(row["judge"] for row in bins))
+    shown = labels(judges)
+    height = max(_SQUARE, curves.ROW * len(judges))
+    with styled():
+        figure, (axes,) = sheet(
+            heading, [(_SQUARE, height)], left=0.75, right=curves.room(shown), above=0.42
+        )
+        bare(axes, grid="both")
+        axes.plot([0, 100], [0, 100], color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        last = []
+        for i, judge in enumerate(judges):
+            color = SHADES[i % len(SHADES)]
+            rows = [row for row in bins if row["judge"] == judge]
+            x, y, low, high = (
+                [100 * row[key] for row in rows]
+                for key in ("confidence", "right", "right_low", "right_high")
+            )
+            axes.vlines(x, low, high, color=GREY, linewidth=1.2, zorder=2)
+            axes.plot(x, y, color=color, linewidth=1.4, marker="o", markersize=4, zorder=3)
+            last.append((x[-1], y[-1]))
+        curves.name_points(axes, last, shown)
+        axes.set_xlim(0, 103)
+        axes.set_ylim(-3, 103)
+        axes.set_xlabel("Confidence (%)")
+        axes.set_ylabel("Right (%)")
+    return figure
 
 
 def cost_against_agreement(

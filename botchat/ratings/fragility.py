@@ -1,0 +1,115 @@
+"""How few ChatSEEDs decide who is first: those without which the first two change places.
+
+Each seed's influence on the difference of two Bradley-Terry ratings is known from the fit itself
+(its score times the inverse curvature). Seeds are taken away in the order of their influence and
+the ratings fitted anew (Broderick, Giordano & Meager 2020). Another choice of seeds might do with
+fewer: the number is an upper bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from botchat.ratings.bradley_terry import (
+    BradleyTerryResult,
+    BradleyTerrySettings,
+    curvature,
+    fit,
+    has_maximum,
+    score_rate,
+    scores_by_cluster,
+    tables,
+    weights,
+)
+from botchat.ratings.comparisons import Comparisons, Indices, distinct
+
+
+@dataclass(frozen=True)
+class Fragility:
+    """The first two models of a board and what it takes to swap them."""
+
+    first: str
+    second: str
+    lead: float
+    """Rating points between them."""
+    seeds: int | None
+    """Seeds whose removal puts the second before the first; ``None``: none were found."""
+    of: int
+    """All seeds."""
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.seeds is None:
+            return f"No ChatSEEDs were found without which {self.second} stands before {self.first}"
+        return (
+            f"Without {self.seeds} of the {self.of} ChatSEEDs, if not fewer, {self.second} would "
+            f"stand before {self.first}"
+        )
+
+
+def fragility(
+    comparisons: Comparisons, fitted: BradleyTerryResult | None = None
+) -> Fragility | None:
+    """How few seeds swap the two best models by Bradley-Terry.
+
+    ``fitted``: their ratings, if there are some. ``None`` where seeds are not known, ratings have
+    no maximum, or there are not two models.
+    """
+    fitted = fitted or fit(comparisons)
+    if len(fitted.models) < 2 or comparisons.cluster is None or fitted.warning:
+        return None
+    first, second = np.argsort(-fitted.rating, kind="stable")[:2].tolist()
+    labels, seed = distinct(comparisons.cluster)
+    order = _by_influence(comparisons, fitted, first, second)
+
+    def swapped(k: int) -> bool:
+        """Whether the places are swapped without the first k seeds of that order."""
+        gone = np.zeros(len(labels), dtype=bool)
+        gone[order[:k]] = True
+        kept = ~gone[seed]
+        left = Comparisons(
+            comparisons.models,
+            comparisons.first[kept],
+            comparisons.second[kept],
+            comparisons.result[kept],
+            comparisons.cluster[kept] if comparisons.cluster is not None else None,
+        )
+        if not has_maximum(tables(left, fitted.settings.tie_weight)[1][None])[0]:
+            return False
+        rating = fit(left, fitted.settings).rating
+        return bool(rating[second] > rating[first])
+
+    low, high = 0, 1
+    while high < len(labels) and not swapped(high):
+        low, high = high, 2 * high
+    if high >= len(labels):
+        high = len(labels) - 1
+        if not swapped(high):
+            return Fragility(*_names(fitted, first, second), None, len(labels))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if swapped(middle) else (middle, high)
+    return Fragility(*_names(fitted, first, second), high, len(labels))
+
+
+def _names(fitted: BradleyTerryResult, first: int, second: int) -> tuple[str, str, float]:
+    lead = float(fitted.rating[first] - fitted.rating[second])
+    return fitted.models[first], fitted.models[second], lead
+
+
+def _by_influence(
+    comparisons: Comparisons, fitted: BradleyTerryResult, first: int, second: int
+) -> Indices:
+    """Seeds, those that hold the first before the second most to the front."""
+    settings: BradleyTerrySettings = fitted.settings
+    theta = (fitted.rating - settings.mean) / settings.elo
+    games = tables(comparisons, settings.tie_weight)[0]
+    bend = curvature(games[None], theta[None], np.zeros(1, dtype=bool))[0]
+    expected = score_rate(theta[comparisons.first] - theta[comparisons.second])
+    residual = (comparisons.result - expected) * weights(comparisons, settings.tie_weight)
+    contrast = np.zeros(len(theta))
+    contrast[first], contrast[second] = 1, -1
+    influence = scores_by_cluster(comparisons, residual) @ np.linalg.solve(bend, contrast)
+    return np.argsort(-influence, kind="stable")
