@@ -27,6 +27,8 @@ UNEVEN = 1.1
 """Greatest ratio of the comparisons of two pairs at which Elo still is as the paper defines it: up
 to here, what is missing is chance (dialogues that stopped early). Above, pairs are weighted."""
 
+_EQUAL_DIGITS = 6
+
 _NAMED = 5
 """Most models that a sentence names."""
 
@@ -134,12 +136,15 @@ class Strengths:
     def rows(self) -> dict[Any, dict[Any, Any]]:
         """Model -> values of `COLUMNS`, those of style only where it was measured."""
         fitted, places = self.ties.half, self.ties.places
+        first, last = fitted.places
         found = pd.DataFrame(
             {
-                "bt": fitted.rating,
+                # To the digits in which models that did the same are equal.
+                "bt": fitted.rating.round(_EQUAL_DIGITS),
                 "bt_low": fitted.low,
                 "bt_high": fitted.high,
-                "bt_group": fitted.rank,
+                "rank_low": first,
+                "rank_high": last,
                 "bt_tie_shift": np.abs(places - places[0]).max(axis=0),
                 "bt_place": places[0],
                 "bt_place_ties_dropped": places[1],
@@ -166,8 +171,9 @@ class Strengths:
                 else "take the comparisons as independent"
             )
             intervals = (
-                f"Bradley–Terry intervals ({level}) {how}; group: 1 + the number of models that "
-                "are clearly better."
+                f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Rank: the places that the "
+                f"comparisons leave open, of all models together ({level}); models whose places "
+                "overlap cannot be told apart for sure."
             )
         moved = list(compress(fitted.models, self.ties.moved))
         more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
@@ -244,7 +250,6 @@ class Strengths:
 
 COLUMNS = (
     *with_ends(Column("bt", "Bradley–Terry", "rating"), "95 %"),
-    Column("bt_group", "Group", "count", role="rank", of="bt"),
     Column("bt_tie_shift", "Moved by ties", "count"),
     *with_ends(Column("bt_style", "At equal style", "rating"), "95 %"),
     Column("bt_place", "Place", "count", detail=True),

@@ -1,0 +1,152 @@
+"""Sampling intervals of shares and means at 95 %: what other ChatSEEDs could have shown.
+
+A share's interval is Wilson's (1927) for as many independent cases as its seeds are worth. Wilson's
+depends on the share p and on c = z² / n alone. Where cases share seeds, the clustered variance v of
+p and Student's t with seeds - 1 degrees of freedom give c = t² v / (p (1 - p)), as for complex
+surveys (Korn & Graubard 1998; Dean & Pagano 2015), kept between z² / cases and z² / seeds: cases of
+one seed are worth one case at least, and each at most itself. So no interval has width zero, at 0
+and 100 % it is Wilson's for the number of seeds, and with one case a seed it is Wilson's own. Near 0
+and 1 its end is moved out as Brown, Cai & DasGupta (2001, §4.1.1) do, where Wilson's covers less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from botchat.interfaces import Row
+from botchat.measures.statistics import LEVEL, Floats, Indices, mean_interval, student_t
+
+LEAST = 20
+"""Dialogues below which nothing is said in words: a 95 % interval of a share of 20 is up to ±20
+points wide."""
+
+_Z2 = 1.959963984540054**2
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Shares with the ends of their intervals, 0 to 1, each shape (rows,); nan without a case."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+    def row(self, i: int, name: str) -> Row:
+        """The entries ``name``, ``name_low`` and ``name_high`` of one."""
+        return entries(name, self.value[i], self.low[i], self.high[i])
+
+
+def entries(name: str, value: float, low: float, high: float) -> Row:
+    """A number and the ends of its interval under their keys; ``None`` for nan."""
+    found = {name: value, f"{name}_low": low, f"{name}_high": high}
+    return {key: None if math.isnan(number) else float(number) for key, number in found.items()}
+
+
+def of_share(hits: float, n: float) -> tuple[float, float]:
+    """Interval of a share of ``n`` independent cases; nan of none."""
+    if n <= 0:
+        return math.nan, math.nan
+    low, high = of_shares(np.array([hits / n]), np.array([_Z2 / n]))
+    return float(low[0]), float(high[0])
+
+
+def of_shares(share: Floats, c: Floats) -> tuple[Floats, Floats]:
+    """Wilson's intervals of shares whose precision is ``c``, z² / independent cases; any shape."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
+        low = np.where(share <= 0, 0.0, (share + c / 2 - reach) / (1 + c))
+        high = np.where(share >= 1, 1.0, (share + c / 2 + reach) / (1 + c))
+        return np.minimum(low, _edge(share, c)), np.maximum(high, 1 - _edge(1 - share, c))
+
+
+def _edge(share: Floats, c: Floats) -> Floats:
+    """The lower end where few cases hit: Poisson's at one-sided 95 %; 1 where there are more."""
+    n = _Z2 / c
+    hits = share * n
+    few = (hits > 0) & (hits < np.where(n > 50, 3.5, 2.5))
+    found = np.ones_like(share)
+    if few.any():
+        low, high = np.zeros(int(few.sum())), hits[few]
+        for _ in range(50):
+            middle = (low + high) / 2
+            above = _gamma(hits[few], middle) < 1 - LEVEL
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        found[few] = low / n[few]
+    return found
+
+
+def _gamma(a: Floats, x: Floats) -> Floats:
+    """The regularised lower incomplete gamma function for small arguments (A&S 6.5.29)."""
+    term = total = np.ones_like(x)
+    for k in range(1, 40):
+        term = term * x / (a + k)
+        total = total + term
+    whole = np.array([math.gamma(one + 1) for one in a])
+    return np.asarray(x**a * np.exp(-x) * total / whole)
+
+
+def by_seed(
+    row: Indices,
+    seed: Indices | None,
+    value: Floats,
+    n_rows: int,
+    weight: Floats | None = None,
+    centre: Floats | None = None,
+) -> Shares:
+    """Mean of the values (0 to 1) of each row, with intervals clustered by seed.
+
+    All arguments have shape (cases,). ``seed``: numbers from 0; ``None``: not known, every case is
+    independent. ``weight``: of each case, default 1. ``centre``: what a case is compared with,
+    default the mean of its row; in a mean over opponents the mean against this one.
+    """
+    weight = np.ones(len(row)) if weight is None else weight
+    total = np.bincount(row, weight, n_rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.bincount(row, weight * value, n_rows) / total
+        squares = np.bincount(row, weight**2, n_rows) / total**2
+    apart = weight * (value - (mean[row] if centre is None else centre))
+    if seed is None:
+        groups, n, worth, c = row, np.bincount(row, minlength=n_rows), squares, _Z2 * squares
+    else:
+        cells, cell = np.unique(row * (int(seed.max(initial=0)) + 1) + seed, return_inverse=True)
+        groups = np.zeros(len(cells), dtype=np.intp)
+        groups[cell] = row
+        n = np.bincount(groups, minlength=n_rows)
+        of_seed, moved = np.bincount(cell, weight), np.bincount(cell, apart)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            worth = np.bincount(groups, of_seed**2, n_rows) / total**2
+            variance = np.bincount(groups, moved**2, n_rows) / total**2 * n / (n - 1)
+            t2 = np.array([student_t(LEVEL, k - 1) if k > 1 else math.inf for k in n]) ** 2
+            c = t2 * variance / (mean * (1 - mean))
+        c = np.clip(np.where(np.isnan(c), math.inf, c), _Z2 * squares, _Z2 * worth)
+    return Shares(mean, *of_shares(mean, c))
+
+
+def share(hit: npt.ArrayLike, seed: Sequence[object] | Indices | None, name: str) -> Row:
+    """The entries of the share of hits among some cases, clustered by the seed of each."""
+    hits = np.asarray(hit, dtype=np.float64)
+    if not len(hits):
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+    numbers = None if seed is None else np.unique(np.asarray(seed), return_inverse=True)[1]
+    return by_seed(np.zeros(len(hits), dtype=np.intp), numbers, hits, 1).row(0, name)
+
+
+def mean(values: Sequence[float], lowest: float, highest: float) -> tuple[float, float]:
+    """Interval of a mean of independent scores on a scale, by Student's t.
+
+    Scores that are all the same show no spread: the interval is then what the mean would be if as
+    many others as can go unseen (`of_share` of none) were at an end of the scale. nan of no score.
+    """
+    if not values:
+        return math.nan, math.nan
+    low, high = min(values), max(values)
+    if low < high:
+        low, high = mean_interval(values)
+        return max(low, lowest), min(high, highest)
+    unseen = of_share(0, len(values))[1]
+    return low - unseen * (low - lowest), high + unseen * (highest - high)
