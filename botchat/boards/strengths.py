@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.tables import Column, Table, explained, table, with_ends
+from botchat.measures.intervals import LEAST
 from botchat.ratings.bradley_terry import (
     PairFit,
     TieSensitivity,
@@ -131,7 +132,26 @@ class Strengths:
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the board must know, a sentence each."""
         warning = self.ties.half.warning and f"Bradley–Terry: {self.ties.half.warning}."
-        return tuple(filter(None, (warning, "" if self.design.full else self.design.note())))
+        design = "" if self.design.full else self.design.note()
+        return tuple(filter(None, (warning, self.unsettled, design)))
+
+    @property
+    def few(self) -> bool:
+        """Whether the comparisons are on too few ChatSEEDs for a claim in words."""
+        n = self.ties.half.n_clusters
+        # Where seeds are not known: each is compared in both orders.
+        return (max(self.design.made, default=0) / 2 if n is None else n) < LEAST
+
+    @property
+    def unsettled(self) -> str:
+        """A sentence on the models that may all be first; "" where one is clearly best."""
+        fitted = self.ties.half
+        order = np.argsort(-fitted.rating.round(_EQUAL_DIGITS), kind="stable")
+        ahead = [fitted.models[i] for i in order if fitted.places[0][i] == 1]
+        if len(ahead) < 2 or self.few:
+            return ""
+        *most, last = [*ahead[:_NAMED], f"{len(ahead) - _NAMED} more"][: len(ahead)]
+        return f"{', '.join(most)} and {last} cannot be separated: each may be first."
 
     def rows(self) -> dict[Any, dict[Any, Any]]:
         """Model -> values of `COLUMNS`, those of style only where it was measured."""
@@ -171,9 +191,9 @@ class Strengths:
                 else "take the comparisons as independent"
             )
             intervals = (
-                f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Rank: the places that the "
-                f"comparisons leave open, of all models together ({level}); models whose places "
-                "overlap cannot be told apart for sure."
+                f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Rank: the places that "
+                f"the comparisons leave open, of all models at once ({level}): behind all that are "
+                "clearly better, before all that are clearly worse."
             )
         moved = list(compress(fitted.models, self.ties.moved))
         more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""

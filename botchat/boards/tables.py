@@ -28,9 +28,7 @@ Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
 ``number``: anything with one decimal, such as mean tokens; ``decimal``: with three, such as a kappa
 or seconds."""
 
-Role = Literal[
-    "value", "low", "high", "bound", "readable", "missing", "coverage", "rank", "reason"
-]
+Role = Literal["value", "low", "high", "bound", "readable", "missing", "coverage", "rank", "reason"]
 """What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row;
 ``low``, ``high``: ends of its 95 % interval; ``bound``: its value if every missing verdict were one
 thing, only where some are; ``readable``, ``missing``, ``coverage``: cases with a verdict, without
@@ -109,8 +107,12 @@ class Table:
         raise KeyError(f"table {self.name} has no column with {dict(given)}")
 
     def by_n(self, role: Role = "value") -> dict[int, Column]:
-        """N -> the column of this role at N, in the order of the columns."""
-        return {c.n: c for c in self.columns if c.n is not None and c.role == role}
+        """N -> the first column of this role at N, in the order of the columns."""
+        found: dict[int, Column] = {}
+        for column in self.columns:
+            if column.n is not None and column.role == role:
+                found.setdefault(column.n, column)
+        return found
 
     def ends(self, key: str) -> tuple[Column, Column] | None:
         """The columns with the lower and the upper end of a column; ``None`` if it has none."""
@@ -141,7 +143,7 @@ class Table:
 
     @property
     def cells_with_ends(self) -> list[list[str]]:
-        """The same with the interval of each number whose ends are for machines: ``62.5 [47–76]``."""
+        """The same, with the interval where its ends are for machines: ``62.5 [47–76]``."""
         columns = []
         for column in self.headline:
             said, ends = self._written(column), self.told_ends(column)
@@ -153,12 +155,16 @@ class Table:
         ends = self.ends(column.key)
         if ends is None or not ends[0].detail or column.role == "rank":
             return [""] * len(self.frame)
-        pairs = zip(*(self.frame[end.key].tolist() for end in ends), strict=True)
+        parts = (self.frame[one.key].tolist() for one in (column, *ends))
         form = _ENDS.get(column.kind, _FORMAT[column.kind])
         return [
-            "" if pd.isna(low) or pd.isna(high) else f"{form(low)}–{form(high)}"
-            for low, high in pairs
+            f"{form(low)}–{form(high)}" if all(map(_known, (value, low, high))) else ""
+            for value, low, high in zip(*parts, strict=True)
         ]
+
+    def written(self, key: str) -> list[str]:
+        """A column as people read it, by its key."""
+        return self._written(self.column(key))
 
     def _written(self, column: Column) -> list[str]:
         """A column as people read it; places that are shared or open as ``2–4``."""

@@ -1,12 +1,12 @@
 """Sampling intervals of shares and means at 95 %: what other ChatSEEDs could have shown.
 
-A share's interval is Wilson's (1927) for as many independent cases as its seeds are worth. Wilson's
-depends on the share p and on c = z² / n alone. Where cases share seeds, the clustered variance v of
-p and Student's t with seeds - 1 degrees of freedom give c = t² v / (p (1 - p)), as for complex
-surveys (Korn & Graubard 1998; Dean & Pagano 2015), kept between z² / cases and z² / seeds: cases of
-one seed are worth one case at least, and each at most itself. So no interval has width zero, at 0
-and 100 % it is Wilson's for the number of seeds, and with one case a seed it is Wilson's own. Near 0
-and 1 its end is moved out as Brown, Cai & DasGupta (2001, §4.1.1) do, where Wilson's covers less.
+A share's interval is Wilson's (1927) for as many independent cases as its seeds are worth. Where
+cases share seeds, the clustered variance v of the share p, and Student's t with seeds - 1 degrees
+of freedom for the normal z, make them worth p (1 - p) / v · z² / t² cases, as in surveys (Korn &
+Graubard 1998; Dean & Pagano 2015), but no fewer than the seeds and no more than the cases. So no
+interval has width zero, at 0 and 100 % it is Wilson's for the number of seeds, and with one case a
+seed it is Wilson's own. Where few cases hit or few do not, its end is moved out to Poisson's, since
+Wilson's covers less (Brown, Cai & DasGupta 2001, §4.1.1).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ LEAST = 20
 """Dialogues below which nothing is said in words: a 95 % interval of a share of 20 is up to ±20
 points wide."""
 
-_Z2 = 1.959963984540054**2
+Z2 = 1.959963984540054**2
+"""Square of the normal distribution's 97.5 % quantile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,24 +52,25 @@ def of_share(hits: float, n: float) -> tuple[float, float]:
     """Interval of a share of ``n`` independent cases; nan of none."""
     if n <= 0:
         return math.nan, math.nan
-    low, high = of_shares(np.array([hits / n]), np.array([_Z2 / n]))
+    low, high = of_shares(np.array([hits / n]), np.array([1 / n]))
     return float(low[0]), float(high[0])
 
 
-def of_shares(share: Floats, c: Floats) -> tuple[Floats, Floats]:
-    """Wilson's intervals of shares whose precision is ``c``, z² / independent cases; any shape."""
+def of_shares(share: Floats, each: Floats) -> tuple[Floats, Floats]:
+    """Intervals of shares; ``each``: 1 / the independent cases that they are worth; any shape."""
+    c = Z2 * each
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
         low = np.where(share <= 0, 0.0, (share + c / 2 - reach) / (1 + c))
         high = np.where(share >= 1, 1.0, (share + c / 2 + reach) / (1 + c))
-        return np.minimum(low, _edge(share, c)), np.maximum(high, 1 - _edge(1 - share, c))
+        return np.minimum(low, _edge(share, each)), np.maximum(high, 1 - _edge(1 - share, each))
 
 
-def _edge(share: Floats, c: Floats) -> Floats:
+def _edge(share: Floats, each: Floats) -> Floats:
     """The lower end where few cases hit: Poisson's at one-sided 95 %; 1 where there are more."""
-    n = _Z2 / c
+    n = 1 / each
     hits = share * n
-    few = (hits > 0) & (hits < np.where(n > 50, 3.5, 2.5))
+    few = (hits > 0) & (share < 0.5) & (hits < np.where(n > 50, 3.5, 2.5))
     found = np.ones_like(share)
     if few.any():
         low, high = np.zeros(int(few.sum())), hits[few]
@@ -110,30 +112,33 @@ def by_seed(
         mean = np.bincount(row, weight * value, n_rows) / total
         squares = np.bincount(row, weight**2, n_rows) / total**2
     apart = weight * (value - (mean[row] if centre is None else centre))
-    if seed is None:
-        groups, n, worth, c = row, np.bincount(row, minlength=n_rows), squares, _Z2 * squares
-    else:
+    each = worth = squares
+    if seed is not None:
         cells, cell = np.unique(row * (int(seed.max(initial=0)) + 1) + seed, return_inverse=True)
-        groups = np.zeros(len(cells), dtype=np.intp)
-        groups[cell] = row
-        n = np.bincount(groups, minlength=n_rows)
+        of_row = np.zeros(len(cells), dtype=np.intp)
+        of_row[cell] = row
+        n = np.bincount(of_row, minlength=n_rows)
         of_seed, moved = np.bincount(cell, weight), np.bincount(cell, apart)
+        t = np.array([student_t(LEVEL, k - 1) if k > 1 else math.inf for k in n.tolist()])
         with np.errstate(divide="ignore", invalid="ignore"):
-            worth = np.bincount(groups, of_seed**2, n_rows) / total**2
-            variance = np.bincount(groups, moved**2, n_rows) / total**2 * n / (n - 1)
-            t2 = np.array([student_t(LEVEL, k - 1) if k > 1 else math.inf for k in n]) ** 2
-            c = t2 * variance / (mean * (1 - mean))
-        c = np.clip(np.where(np.isnan(c), math.inf, c), _Z2 * squares, _Z2 * worth)
-    return Shares(mean, *of_shares(mean, c))
+            worth = np.bincount(of_row, of_seed**2, n_rows) / total**2
+            variance = np.bincount(of_row, moved**2, n_rows) / total**2 * n / (n - 1)
+            each = t**2 / Z2 * variance / (mean * (1 - mean))
+    # Nan, where nothing varies or there is one seed, is worth the seeds.
+    each = np.clip(np.where(np.isnan(each), math.inf, each), squares, worth)
+    return Shares(mean, *of_shares(mean, each))
 
 
-def share(hit: npt.ArrayLike, seed: Sequence[object] | Indices | None, name: str) -> Row:
-    """The entries of the share of hits among some cases, clustered by the seed of each."""
-    hits = np.asarray(hit, dtype=np.float64)
-    if not len(hits):
+def share(values: npt.ArrayLike, seed: Sequence[str] | Indices | None, name: str) -> Row:
+    """The entries of a share or mean of values from 0 to 1, clustered by the seed of each.
+
+    ``seed``: of each case; ``None``: they are independent. All are ``None`` without a case.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    if not len(given):
         return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
     numbers = None if seed is None else np.unique(np.asarray(seed), return_inverse=True)[1]
-    return by_seed(np.zeros(len(hits), dtype=np.intp), numbers, hits, 1).row(0, name)
+    return by_seed(np.zeros(len(given), dtype=np.intp), numbers, given, 1).row(0, name)
 
 
 def mean(values: Sequence[float], lowest: float, highest: float) -> tuple[float, float]:
