@@ -15,7 +15,7 @@ from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
-from botchat.measures.intervals import LEAST, entries, mean, share
+from botchat.measures.shares import LEAST, entries, mean, share
 from botchat.measures.statistics import Indices
 from botchat.records import Verdict
 
@@ -177,11 +177,13 @@ def _first_of_any(found: Measured) -> Indices:
 
 
 def _mean(name: str, values: pd.Series) -> Row:
-    """The entries of a mean of shares over dialogues, by Student's t."""
+    """The entries of a mean over dialogues; ends where it is of shares."""
     known = values.dropna().tolist()
     if not known:
         return entries(name, math.nan, math.nan, math.nan)
-    return entries(name, math.fsum(known) / len(known), *mean(known, 0.0, 1.0))
+    share_like = min(known) >= 0 and max(known) <= 1
+    ends = mean(known, 0, 1) if share_like else (math.nan, math.nan)
+    return entries(name, math.fsum(known) / len(known), *ends)
 
 
 def _share(values: Any) -> float:

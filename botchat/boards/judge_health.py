@@ -14,7 +14,7 @@ from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.judges.samples import stability
 from botchat.measures import lengths
-from botchat.measures.intervals import share
+from botchat.measures.shares import share
 from botchat.protocols import rates
 from botchat.protocols.pairs import Indices, Verdicts
 from botchat.records import HUMAN, Dialogues, Judgment

@@ -18,7 +18,7 @@ from botchat.boards.results import Sides, comparisons_of
 from botchat.boards.survival import Curve, curves, survival
 from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_interval
 from botchat.interfaces import Row
-from botchat.measures.intervals import entries, mean, of_share
+from botchat.measures.shares import entries, mean, of_share
 from botchat.protocols import rates
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
@@ -86,9 +86,10 @@ class Part:
         if not self.protocol.leads:
             said_once = heading.casefold() == label.casefold()
             heading = label if said_once else f"{label} {heading[:1].lower()}{heading[1:]}"
+        ending = f"_{column.role}" if column.role in ("low", "high") else ""
         return replace(
             column,
-            key=self._key(column.key),
+            key=f"{self._key(column.of)}{ending}" if ending else self._key(column.key),
             heading=heading,
             detail=column.role in ("low", "high", "bound"),
             of=self._key(column.of) if column.of else "",

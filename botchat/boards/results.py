@@ -8,8 +8,8 @@ from itertools import permutations
 import numpy as np
 
 from botchat.interfaces import Row
-from botchat.measures import intervals
-from botchat.measures.intervals import Shares
+from botchat.measures import shares
+from botchat.measures.shares import Shares
 from botchat.measures.statistics import Floats, Indices
 from botchat.protocols.pairs import Verdicts
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
@@ -52,7 +52,7 @@ class Sides:
             hit = np.isin(self.result, counted).astype(np.float64)
             if alike:
                 centres = (np.bincount(pair, hit, m * m) / np.maximum(games, 1))[pair]
-            found[name] = intervals.by_seed(self.side, self.seed, hit, m, weight, centres)
+            found[name] = shares.by_seed(self.side, self.seed, hit, m, weight, centres)
         return {
             model: {
                 key: value
@@ -67,7 +67,7 @@ class Sides:
         m = len(self.models)
         pair = self.side * m + self.other
         found = {
-            name: intervals.by_seed(
+            name: shares.by_seed(
                 pair, self.seed, np.isin(self.result, counted).astype(np.float64), m * m
             )
             for name, counted in _RESULTS.items()

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.tables import Column, Table, explained, table, with_ends
-from botchat.measures.intervals import LEAST
+from botchat.measures.shares import LEAST
 from botchat.ratings.bradley_terry import (
     PairFit,
     TieSensitivity,

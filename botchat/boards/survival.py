@@ -10,7 +10,7 @@ import numpy as np
 
 from botchat.boards.tables import Column, Getter, Table, explained, table, with_ends
 from botchat.interfaces import Row
-from botchat.measures.intervals import Z2, entries, of_shares
+from botchat.measures.shares import Z2, entries, of_shares
 from botchat.measures.statistics import Floats, Indices
 from botchat.records import Dialogues, Judgment, Seed
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.measures import intervals
+from botchat.measures import shares
 from botchat.measures.annotations import accused_index
 from botchat.measures.statistics import mean_interval, share
 from botchat.protocols.pairs import Flags, Indices, Verdicts
@@ -275,11 +275,9 @@ def _error_row(
     row: dict[str, Any] = {
         "model": name,
         **_score(scores),
-        **intervals.share([score < 0 for score in scores], None, "any"),
+        **shares.share([score < 0 for score in scores], None, "any"),
         **flawed.bounds("any"),
-        **intervals.share(
-            [found for _, found in listed], np.array([n for n, _ in listed]), "quoted"
-        ),
+        **shares.share([found for _, found in listed], np.array([n for n, _ in listed]), "quoted"),
         "readable": flawed.n,
         "missing": flawed.missing,
         "coverage": flawed.coverage,
@@ -287,7 +285,7 @@ def _error_row(
     findings = [by_type(each) for each in given]
     for type_ in ERRORS:
         judged = [found[type_] for found in findings if type_ in found]
-        row |= intervals.share([finding.present for finding in judged], None, type_)
+        row |= shares.share([finding.present for finding in judged], None, type_)
         row[f"score_{type_}"] = _mean([finding.score for finding in judged])
         row[f"readable_{type_}"] = len(judged)
     return row
@@ -296,9 +294,9 @@ def _error_row(
 def _score(scores: Sequence[float]) -> dict[str, float | None]:
     """The mean and its interval: Student's t, from 0 if all are equal; a score has no lower end."""
     if not scores:
-        return intervals.entries("score", math.nan, math.nan, math.nan)
+        return shares.entries("score", math.nan, math.nan, math.nan)
     low, high = mean_interval(scores) if len(set(scores)) > 1 else (math.nan, math.nan)
-    return intervals.entries("score", sum(scores) / len(scores), low, min(high, 0.0))
+    return shares.entries("score", sum(scores) / len(scores), low, min(high, 0.0))
 
 
 def _points(judgment: Judgment) -> float | None:

@@ -24,7 +24,7 @@ from botchat import prompts
 from botchat.boards.board import Board
 from botchat.boards.protocols import BesideHuman, Place
 from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided, labels, table
-from botchat.measures.intervals import LEAST
+from botchat.measures.shares import LEAST
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION
 from botchat.report.transcripts import Sample

@@ -14,7 +14,7 @@ from scipy.stats import CensoredData, ecdf
 
 from botchat.boards.protocols import Place
 from botchat.boards.survival import curves, estimate
-from botchat.measures.intervals import Z2, of_share, of_shares
+from botchat.measures.shares import Z2, of_share, of_shares
 from botchat.protocols import rates
 from tests.boards import Made, judgment, made
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.interfaces import Row
-from botchat.measures.statistics import LEVEL, Floats, Indices, mean_interval, student_t
+from botchat.measures.statistics import LEVEL, Floats, Indices, student_t
 
 LEAST = 20
 """Dialogues below which nothing is said in words: a 95 % interval of a share of 20 is up to ±20
@@ -58,12 +58,16 @@ def of_share(hits: float, n: float) -> tuple[float, float]:
 
 def of_shares(share: Floats, each: Floats) -> tuple[Floats, Floats]:
     """Intervals of shares; ``each``: 1 / the independent cases that they are worth; any shape."""
-    c = Z2 * each
     with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
-        low = np.where(share <= 0, 0.0, (share + c / 2 - reach) / (1 + c))
-        high = np.where(share >= 1, 1.0, (share + c / 2 + reach) / (1 + c))
+        low, high = _wilson(share, Z2 * each)
         return np.minimum(low, _edge(share, each)), np.maximum(high, 1 - _edge(1 - share, each))
+
+
+def _wilson(share: Floats, c: Floats) -> tuple[Floats, Floats]:
+    """Wilson's interval; ``c``: z² / cases."""
+    reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
+    low = np.where(share <= 0, 0.0, (share + c / 2 - reach) / (1 + c))
+    return low, np.where(share >= 1, 1.0, (share + c / 2 + reach) / (1 + c))
 
 
 def _edge(share: Floats, each: Floats) -> Floats:
@@ -142,16 +146,22 @@ def share(values: npt.ArrayLike, seed: Sequence[str] | Indices | None, name: str
 
 
 def mean(values: Sequence[float], lowest: float, highest: float) -> tuple[float, float]:
-    """Interval of a mean of independent scores on a scale, by Student's t.
+    """Interval of a mean of independent scores on a scale; nan of none.
 
-    Scores that are all the same show no spread: the interval is then what the mean would be if as
-    many others as can go unseen (`of_share` of none) were at an end of the scale. nan of no score.
+    The same as of a share, the ends of the scale for 0 and 1: Wilson's form leans to the middle as
+    scores do that pile up at an end, where a plain Student's t covers too little. Scores that are
+    all the same show no spread: the interval is then what the mean would be if as many others as
+    can go unseen (`of_share` of none) were at an end of the scale.
     """
     if not values:
         return math.nan, math.nan
-    low, high = min(values), max(values)
-    if low < high:
-        low, high = mean_interval(values)
-        return max(low, lowest), min(high, highest)
-    unseen = of_share(0, len(values))[1]
-    return low - unseen * (low - lowest), high + unseen * (highest - high)
+    n, given = len(values), np.asarray(values, dtype=np.float64)
+    middle, scale = float(given.mean()), highest - lowest
+    if given.min() == given.max():
+        unseen = of_share(0, n)[1]
+        return middle - unseen * (middle - lowest), middle + unseen * (highest - middle)
+    at = (middle - lowest) / scale
+    variance = float(given.var(ddof=1)) / scale**2 / (at * (1 - at))
+    each = min(student_t(LEVEL, n - 1) ** 2 / Z2 * variance, 1) / n
+    low, high = _wilson(np.array([at]), np.array([Z2 * each]))
+    return lowest + scale * float(low[0]), lowest + scale * float(high[0])

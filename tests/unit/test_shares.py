@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, gamma, t
 
-from botchat.measures import intervals
-from botchat.measures.intervals import by_seed, mean, of_share, share
+from botchat.measures import shares
+from botchat.measures.shares import by_seed, mean, of_share, share
 from botchat.measures.statistics import student_t
 from botchat.ratings.bradley_terry import BradleyTerryResult, BradleyTerrySettings
 
@@ -59,7 +59,7 @@ def test_clusters_by_hand() -> None:
     of_seed = won.reshape(4, 2).sum(axis=1) - 2 * 0.5
     variance = (of_seed**2).sum() / 8**2 * 4 / 3
     c = t.ppf(0.975, 3) ** 2 * variance / 0.25
-    z2 = intervals.Z2
+    z2 = shares.Z2
     assert z2 / 8 < c
     c = min(c, z2 / 4)
     reach = math.sqrt(c * 0.25 + c * c / 4) / (1 + c)
@@ -98,14 +98,22 @@ def test_one_case_a_seed_is_the_plain_interval(values: list[float]) -> None:
     assert list(known.values()) == pytest.approx(list(plain.values()))
 
 
-def test_means_by_students_t_and_of_scores_all_alike() -> None:
-    """Three scores as scipy has them; five fours on a scale of 1 to 5 may have hidden others."""
-    low, high = mean([2, 3, 5], 1, 7)
-    theirs = t.interval(0.95, 2, loc=10 / 3, scale=np.std([2, 3, 5], ddof=1) / math.sqrt(3))
-    assert (low, high) == pytest.approx((max(theirs[0], 1), min(theirs[1], 7)))
+def test_means_of_scores_and_of_scores_all_alike() -> None:
+    """Many scores are as Student's t has them; five fours of 1 to 5 may have hidden others."""
+    many = [2.0, 3, 5, 4, 4, 3] * 50
+    theirs = t.interval(0.95, 299, loc=3.5, scale=np.std(many, ddof=1) / math.sqrt(300))
+    assert mean(many, 1, 7) == pytest.approx(theirs, abs=2e-3)
     unseen = binomtest(0, 5).proportion_ci(method="wilson").high
     assert mean([4] * 5, 1, 5) == pytest.approx((4 - 3 * unseen, 4 + unseen))
     assert math.isnan(mean([], 1, 5)[0])
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=40))
+def test_means_stay_on_their_scale(scores: list[int]) -> None:
+    """An interval is on the scale, holds its mean, and is never certain."""
+    low, high = mean(scores, 1, 5)
+    assert 1 <= low + 1e-12 <= np.mean(scores) + 1e-9 <= high + 2e-9 <= 5 + 3e-9
+    assert high - low > 0.01
 
 
 def test_opponents_who_count_alike() -> None:
