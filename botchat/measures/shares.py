@@ -3,7 +3,8 @@
 A share's interval is Wilson's (1927) for as many independent cases as its seeds are worth. Where
 cases share seeds, the clustered variance v of the share p, and Student's t with seeds - 1 degrees
 of freedom for the normal z, make them worth p (1 - p) / v · z² / t² cases, as in surveys (Korn &
-Graubard 1998; Dean & Pagano 2015), but no fewer than the seeds and no more than the cases. So no
+Graubard 1998; Dean & Pagano 2015), but no fewer than the seeds and no more than the cases; v is
+(n + 1) / n times the usual one of n seeds, without which 5 seeds of 30 models covered .938. So no
 interval has width zero, at 0 and 100 % it is Wilson's for the number of seeds, and with one case a
 seed it is Wilson's own. Where few cases hit or few do not, its end is moved out to Poisson's, since
 Wilson's covers less (Brown, Cai & DasGupta 2001, §4.1.1).
@@ -126,7 +127,7 @@ def by_seed(
         t = np.array([student_t(LEVEL, k - 1) if k > 1 else math.inf for k in n.tolist()])
         with np.errstate(divide="ignore", invalid="ignore"):
             worth = np.bincount(of_row, of_seed**2, n_rows) / total**2
-            variance = np.bincount(of_row, moved**2, n_rows) / total**2 * n / (n - 1)
+            variance = np.bincount(of_row, moved**2, n_rows) / total**2 * (n + 1) / (n - 1)
             each = t**2 / Z2 * variance / (mean * (1 - mean))
     # Nan, where nothing varies or there is one seed, is worth the seeds.
     each = np.clip(np.where(np.isnan(each), math.inf, each), squares, worth)

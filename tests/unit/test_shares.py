@@ -57,7 +57,7 @@ def test_clusters_by_hand() -> None:
     won = np.array([1, 1, 1, 0, 0, 1, 0, 0], dtype=float)
     seed = np.repeat(np.arange(4), 2)
     of_seed = won.reshape(4, 2).sum(axis=1) - 2 * 0.5
-    variance = (of_seed**2).sum() / 8**2 * 4 / 3
+    variance = (of_seed**2).sum() / 8**2 * 5 / 3
     c = t.ppf(0.975, 3) ** 2 * variance / 0.25
     z2 = shares.Z2
     assert z2 / 8 < c
