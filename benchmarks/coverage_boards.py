@@ -206,6 +206,7 @@ def elo() -> Iterator[Line]:
 def level() -> Iterator[Line]:
     """Boards of equal models: how often nothing is called clearly better, beside the old groups."""
     rng = np.random.default_rng(6)
+    every: list[np.ndarray] = []
     for world, tie in (("level", 0.0), ("level, two thirds ties", 1.5)):
         for m in (2, 8, 14, 30):
             for n in (5, 20, 80) if m == 30 else (5, 20, 80, 222):
@@ -214,8 +215,16 @@ def level() -> Iterator[Line]:
                 none = np.array([bool((one.rank == 1).all()) for one in fits])
                 old = np.array([not _old(one).any() for one in fits])
                 size = f"{m} x {n}"
+                every += [none] if m > 2 and n > 5 else []
                 yield of("nothing called better", world, size, none, math.nan)
                 yield of("  old groups, for comparison", world, size, old, math.nan, math.nan)
+    yield of(
+        "nothing called better",
+        "all of these of 8 x 20 and more",
+        "",
+        np.concatenate(every),
+        math.nan,
+    )
 
 
 def power() -> Iterator[Line]:

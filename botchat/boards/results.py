@@ -71,7 +71,6 @@ class Sides:
                 pair, self.seed, np.isin(self.result, counted).astype(np.float64), m * m
             )
             for name, counted in _RESULTS.items()
-            if name != "tie"
         }
         return {
             (self.models[i], self.models[j]): {

@@ -87,6 +87,20 @@ def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> 
         assert column(board.main, "gteval_win_or_tie")[model] == pytest.approx(
             1 - len(lost) / len(readable_gt)
         )
+    for part in board.parts:
+        for row in part.table.records if "tie" in part.table.frame else ():
+            assert row["win"] + row["tie"] + row["lose"] == pytest.approx(1, abs=2e-4)
+            assert row["win"] + row["tie"] == pytest.approx(row["win_or_tie"], abs=2e-4)
+    for one in board.every_table:
+        for column_ in one.columns:
+            if column_.role == "value" and (ends := one.ends(column_.key)):
+                known = one.frame[column_.key].notna()
+                low, high = (one.frame.loc[known, end.key] for end in ends)
+                value = one.frame.loc[known, column_.key]
+                assert ((low <= value + 1e-9) & (value <= high + 1e-9)).all(), column_.key
+                assert (high - low > 1e-5).all(), column_.key
+            elif column_.kind in ("rate", "rating") and column_.role == "value":
+                assert column_.key in ("elo_run_std", "observed", "expected"), column_.key
     assert column(board.main, "complete")["best"] == n
 
 
