@@ -1,20 +1,21 @@
-"""BotChat Arena at one N: its comparisons counted, rated by Elo and by Bradley-Terry, tabled."""
+"""BotChat Arena at one N: its comparisons counted, rated by Bradley-Terry and by Elo, tabled."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
-from operator import itemgetter
-from statistics import fmean
 
 import numpy as np
 import pandas as pd
 
 from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Evidence, Part, covered
+from botchat.boards.results import Sides, comparisons_of, from_seeds
 from botchat.boards.strengths import COLUMNS, Design, Strengths
-from botchat.boards.tables import Column, Table, rank_by, table
+from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
+from botchat.interfaces import Row
 from botchat.measures.flags import STYLE, Measured
 from botchat.measures.statistics import Floats
 from botchat.protocols import rates
@@ -46,6 +47,8 @@ class Arena(Part):
     """What decides who is first; ``None`` where seeds are not known."""
     notes: tuple[str, ...]
     """What a reader must know of the ratings, a sentence each."""
+    few: bool
+    """Whether too few ChatSEEDs were compared for a claim in words."""
 
     @property
     def quoted(self) -> list[Column]:
@@ -53,14 +56,25 @@ class Arena(Part):
         return [self.table.column("elo")]
 
     @property
-    def intervals(self) -> list[Column]:
-        """Bradley-Terry for the main table: group, rating and its interval."""
-        keys = ("bt_group", "bt", "bt_low", "bt_high")
-        return [self.quote(self.table.column(key)) for key in keys]
+    def ranking(self) -> list[Column]:
+        """Bradley-Terry, which every rank is by."""
+        return [self.table.column("bt")]
+
+    @property
+    def rated(self) -> list[Column]:
+        """The same with its interval, for the main table."""
+        return [self.table.column(key) for key in ("bt", "bt_low", "bt_high")]
+
+    @property
+    def places(self) -> list[Column]:
+        """The places that the comparisons leave open, for the main table: ends of its rank."""
+        ends = self.table.ends("rank")
+        assert ends is not None
+        return [replace(end, getter=self.table.values(end.key).get) for end in ends]
 
     @property
     def ratings(self) -> dict[str, float]:
-        """Contestant -> Elo, best first; without those that nothing readable was said about."""
+        """Contestant -> Elo, in the order of the table; without those that have no comparison."""
         return {name: elo for name, elo in self.table.values("elo").items() if not pd.isna(elo)}
 
     def matrix(self, key: str) -> pd.DataFrame:
@@ -99,6 +113,7 @@ def rate(
         _arena(
             protocol := one.judged.protocol,
             rates.tallies(one.made, one.pairs, seed_ids),
+            one.comparisons,
             result := results[protocol],
             Strengths.of(
                 one.comparisons,
@@ -168,6 +183,7 @@ def from_comparisons(
     return _arena(
         ARENA,
         found,
+        comparisons,
         bootstrap_elo(comparisons, elo),
         Strengths.of(comparisons, design),
         f"botchat:{VERSION}|arena|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
@@ -188,21 +204,6 @@ def elo_signature(settings: EloSettings) -> str:
 def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
     """Settings that estimate the Elo of a whole design where some pairs have more than others."""
     return replace(elo, per_pair=design.expected) if design.uneven else elo
-
-
-def comparisons_of(readable: Verdicts) -> Comparisons:
-    """Readable verdicts as comparisons of the contestants, by name, with their seeds."""
-    contestants = readable.judged_contestants
-    place = {name: i for i, name in enumerate(contestants)}
-    # Contestants that only unreadable verdicts name have no place, and none is asked for.
-    of = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
-    return Comparisons(
-        tuple(contestants),
-        of[readable.first],
-        of[readable.second],
-        readable.result,
-        readable.seed,
-    )
 
 
 def _design(made: Verdicts, pairs: Sequence[tuple[str, str]], expected: int) -> Design:
@@ -239,9 +240,13 @@ def _differences(
     return np.asarray(differences)
 
 
+_ALIKE = ", each of whom counts alike"
+
+
 def _arena(
     protocol: Protocol,
     tallies: Mapping[tuple[str, str], Tally],
+    comparisons: Comparisons,
     rated: EloResult,
     strengths: Strengths,
     signature: str,
@@ -253,41 +258,40 @@ def _arena(
     """
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""
-    elo = dict(zip(rated.models, rated.rating.tolist(), strict=True))
-    run_std = dict(zip(rated.models, rated.run_std.tolist(), strict=True))
-    fitted = strengths.rows()
+    elos, fitted = _elos(rated, strengths), strengths.rows()
     title, signature = f"{protocol.title}{at}", f"{signature}|{strengths.signature}"
     met: dict[str, list[Tally]] = {}
     for (model, _), tally in tallies.items():
         met.setdefault(model, []).append(tally)
     uneven = strengths.design.uneven
+    sides = Sides.of(comparisons)
+    of_models, of_pairs = sides.by_model(alike=uneven), sides.by_pair()
     standing = table(
         name,
         title,
         [
-            rank_by("elo"),
+            *with_ends(rank_by("bt"), detail=True),
             MODEL,
-            Column("elo", "Elo", "rating"),
-            Column("elo_run_std", "± runs", "rating"),
             *COLUMNS,
+            *with_interval(Column("elo", "Elo", "rating")),
+            Column("elo_run_std", "± runs", "rating"),
             *PAIRWISE,
         ],
         [
             {
                 "model": model,
-                "elo": elo.get(model),
-                "elo_run_std": run_std.get(model),
+                **elos.get(model, {}),
                 **fitted.get(model, {}),
                 "tally": sum(of_model, Tally()),
-                **(_alike(of_model) if uneven else {}),
+                **of_models.get(model, {}),
             }
             for model, of_model in met.items()
         ],
         [signature],
-        f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}. "
-        "± runs is the spread between runs "
-        f"of shuffles, not a confidence interval. {strengths.note()} {BOUNDS}",
-        ["elo"],
+        f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}, with "
+        f"95 % intervals that {from_seeds(comparisons)}. Elo as in the paper; ± runs is the spread "
+        f"between runs of shuffles. {strengths.note()} {BOUNDS}",
+        ["bt"],
     )
     order = standing.frame["model"].tolist()
     return Arena(
@@ -297,7 +301,17 @@ def _arena(
             f"{name}-pairs",
             f"{title}, pair by pair",
             _PAIRS,
-            [(a, b, tallies[a, b]) for a in order for b in order if a != b],
+            [
+                {
+                    "model_a": a,
+                    "model_b": b,
+                    "tally": tallies[a, b],
+                    **_pair(of_pairs.get((a, b), {})),
+                }
+                for a in order
+                for b in order
+                if a != b
+            ],
             [signature],
         ),
         comparisons=sum((tallies[pair] for pair in combinations(order, 2)), Tally()),
@@ -306,26 +320,51 @@ def _arena(
         style=strengths.style_table(f"{name}-style", title, signature),
         fragility=strengths.fragility_table(f"{name}-fragility", title, signature),
         notes=tuple(f"{title}. {warning}" for warning in strengths.warnings),
+        few=strengths.few,
     )
 
 
 _ALIKE = ", each of whom counts alike"
 
 
-def _alike(met: Iterable[Tally]) -> dict[str, float]:
-    """Rates of a model whose opponents have unequal numbers: the mean over opponents."""
-    rates = [(tally.win.value, tally.win_or_tie.value) for tally in met if tally.n]
-    if not rates:
-        return {}
-    win, win_or_tie = map(fmean, zip(*rates, strict=True))
-    return {"win": win, "tie": win_or_tie - win, "lose": 1 - win_or_tie, "win_or_tie": win_or_tie}
+def _elos(rated: EloResult, strengths: Strengths) -> dict[str, dict[str, float]]:
+    """Model -> Elo, the spread of its runs, and its interval.
+
+    Elo's mean over shuffles follows the same comparisons as Bradley-Terry, so that its error is
+    taken to be Bradley-Terry's, in quadrature with the error of the mean over runs.
+    """
+    fitted = strengths.ties.half
+    bt = dict(zip(fitted.models, fitted.std_error.tolist(), strict=True))
+    found = {}
+    runs = rated.settings.runs
+    for model, elo, std in zip(
+        rated.models, rated.rating.tolist(), rated.run_std.tolist(), strict=True
+    ):
+        reach = fitted.width * math.hypot(bt[model], std / math.sqrt(runs))
+        found[model] = {
+            "elo": elo,
+            "elo_run_std": std,
+            "elo_low": elo - reach,
+            "elo_high": elo + reach,
+        }
+    return found
+
+
+def _pair(ends: Row) -> Row:
+    """The rates of a pair under the keys of its table."""
+    return {
+        f"{key}_rate{end}": ends[f"{key}{end}"]
+        for key in ("win", "win_or_tie")
+        for end in ("", "_low", "_high")
+        if ends
+    }
 
 
 _PAIRS = (
-    Column("model_a", "Model", "name", getter=itemgetter(0)),
-    Column("model_b", "Against", "name", getter=itemgetter(1)),
-    Column("win_rate", "Win", "rate", getter=lambda row: row[2].win.value),
-    Column("win_or_tie_rate", "Win + tie", "rate", getter=lambda row: row[2].win_or_tie.value),
-    *covered(lambda row: row[2].win),
+    Column("model_a", "Model", "name"),
+    Column("model_b", "Against", "name"),
+    *with_interval(Column("win_rate", "Win", "rate")),
+    *with_interval(Column("win_or_tie_rate", "Win + tie", "rate")),
+    *covered(lambda row: row["tally"].win),
 )
-"""Of rows (model, model, `Tally`)."""
+"""Of rows with a ``tally``."""

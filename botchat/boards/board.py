@@ -39,7 +39,8 @@ class Board:
     seed_set: str
     judge: str
     main: Table
-    """One row a contestant, by the first number of the first protocol: Elo at the largest N."""
+    """One row a contestant, by the first number of the first protocol: Bradley-Terry at the largest
+    N, or the success rate."""
     parts: tuple[Part, ...]
     """What each protocol comes to: pairs first, at the largest N first, then as catalogued."""
     flags: Table
@@ -274,12 +275,17 @@ def _main(
     def taken(shown: Table, column: Column, heading: str) -> Column:
         return replace(column, heading=heading, detail=False, getter=shown.values(column.key).get)
 
+    def taken_end(shown: Table, end: Column) -> Column:
+        return replace(end, getter=shown.values(end.key).get)
+
     def complete(name: str) -> int:
         return sum(dialogue.complete for dialogue in contestants[name].values())
 
-    intervals = next((part.intervals for part in parts if isinstance(part, Arena)), [])
+    first = next((part for part in parts if isinstance(part, Arena)), None)
+    rated = [first.quote(column) for column in first.rated] if first else []
     quoted = [part for part in parts if part.quoted]
-    ranking = [part.quote(column) for part in quoted for column in part.ranking]
+    ranking = [part.quote(column) for part in quoted for column in part.ranking
+               if part is first or not isinstance(part, Arena)]  # fmt: skip
     shown = [*(part.table for part in quoted), length_table, flagged]
     mean = length_table.columns[2]
     return table(
@@ -287,11 +293,13 @@ def _main(
         "Leaderboard",
         [
             rank_by(ranking[0].key if ranking else ""),
+            *(first.places if first else ()),
             protocols.MODEL,
-            *intervals,
-            *(part.quote(column) for part in quoted for column in part.quoted),
+            *rated,
+            *(column for part in quoted for column in part.quoted_with_ends()),
             taken(length_table, mean, mean.heading),
             taken(flagged, flagged.column("flagged"), "Flagged"),
+            *(taken_end(flagged, end) for end in flagged.ends("flagged") or ()),
             taken(flagged, flagged.column("why"), "By"),
             Column("complete", "Complete dialogues", "count", getter=complete),
             Column("dialogues", "Dialogues", "count", True, getter=lambda _: len(seeds)),
@@ -300,7 +308,8 @@ def _main(
         contestants,
         [signature for part in shown for signature in part.signatures],
         (f"Ranked by {ranking[0].heading}. " if ranking else "")
-        + "Rates in percent. Flagged: dialogues that do what at most 1 % of people do. Coverage: "
+        + "Ranks are the places that are left open, of all at once; in brackets 95 % intervals. "
+        "Rates in percent. Flagged: dialogues that do what at most 1 % of people do. Coverage: "
         "readable verdicts in percent of those that a protocol has.",
         [column.key for column in ranking],
     )

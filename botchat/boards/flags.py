@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from botchat.boards.tables import Column, Table, explained, table
+from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
+from botchat.measures.shares import LEAST, entries, mean, share
 from botchat.measures.statistics import Indices
 from botchat.records import Verdict
 
@@ -43,7 +44,7 @@ def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
     ``n_seeds``: size of the set, of which the survey may have measured a part.
     """
     rows = [_row(*one) for one in survey.measured.items()]
-    rows.sort(key=lambda row: (math.isnan(row["flagged"]), row["flagged"], row["model"]))
+    rows.sort(key=lambda row: (row["flagged"] is None, row["flagged"] or 0, row["model"]))
     part = "".join(f" {note}" for note in notes(survey, n_seeds))
     return table(
         "flags",
@@ -136,17 +137,20 @@ def _row(name: str, found: Measured) -> Row:
     shares = {criterion: _share(at) for criterion, at in first.items()}
     usual = sorted((c for c in CRITERIA if shares[c] > _USUAL), key=lambda c: -shares[c])
     measures = pd.DataFrame(found.measures, columns=MEASURES)
+    few = len(found.seed_ids) < LEAST
     return {
-        **measures.mean(),
-        **shares,
+        **{key: value for name in MEASURES for key, value in _mean(name, measures[name]).items()},
+        **{key: value for c, at in first.items() for key, value in share(at > 0, None, c).items()},
         **{f"first_{criterion}": _median(at) for criterion, at in first.items()},
         "model": name,
-        "flagged": _share(flagged),
+        **share(flagged > 0, None, "flagged"),
         "first_flag": _median(flagged),
-        "why": ", ".join(f"{NAMES[c]} {100 * shares[c]:.0f} %" for c in usual[:_TOLD]) or None,
-        "loop_share": _share(measures["closing_loop"]),
+        "why": None
+        if few
+        else ", ".join(f"{NAMES[c]} {100 * shares[c]:.0f} %" for c in usual[:_TOLD]) or None,
+        **share(measures["closing_loop"] > 0, None, "loop_share"),
         "loop_from": _median(measures["closing_loop"]),
-        "ai_share": _share(measures["ai_phrases"]),
+        **share(measures["ai_phrases"] > 0, None, "ai_share"),
         "measured": len(found.seed_ids),
     }
 
@@ -156,11 +160,11 @@ def _beside(name: str, flag: Indices, judge: Indices) -> Row:
     flagged, accused, apart = flag > 0, judge > 0, np.abs(flag - judge)
     return {
         "model": name,
-        "same": _share(flagged & accused & (apart == 0)),
-        "near": _share(flagged & accused & (apart <= 1)),
-        "neither": _share(~flagged & ~accused),
-        "only_judge": _share(~flagged & accused),
-        "only_flags": _share(flagged & ~accused),
+        **share(flagged & accused & (apart == 0), None, "same"),
+        **share(flagged & accused & (apart <= 1), None, "near"),
+        **share(~flagged & ~accused, None, "neither"),
+        **share(~flagged & accused, None, "only_judge"),
+        **share(flagged & ~accused, None, "only_flags"),
         "readable": len(flag),
     }
 
@@ -170,6 +174,16 @@ def _first_of_any(found: Measured) -> Indices:
     none = np.iinfo(np.intp).max
     first = np.where(found.first > 0, found.first, none).min(axis=1, initial=none)
     return np.where(first == none, 0, first)
+
+
+def _mean(name: str, values: pd.Series) -> Row:
+    """The entries of a mean over dialogues; ends where it is of shares."""
+    known = values.dropna().tolist()
+    if not known:
+        return entries(name, math.nan, math.nan, math.nan)
+    share_like = min(known) >= 0 and max(known) <= 1
+    ends = mean(known, 0, 1) if share_like else (math.nan, math.nan)
+    return entries(name, math.fsum(known) / len(known), *ends)
 
 
 def _share(values: Any) -> float:
@@ -188,7 +202,15 @@ _LOOP_FROM = Column(
     "loop_from", "Loop from", "number", meaning="median first utterance of a closing loop"
 )
 
-_COLUMNS = (
+
+def _with_intervals(*columns: Column) -> tuple[Column, ...]:
+    """Columns, the rates among them with their ends."""
+    return tuple(
+        c for one in columns for c in (with_interval(one) if one.kind == "rate" else (one,))
+    )
+
+
+_COLUMNS = _with_intervals(
     _MODEL,
     Column("flagged", "Flagged", "rate"),
     Column("why", "Most often", "name", role="reason", of="flagged"),
@@ -212,7 +234,7 @@ _COLUMNS = (
     *(Column(f"first_{c}", f"First: {s}", "number", detail=True) for c, s in NAMES.items()),
 )
 
-_AGREEMENT = (
+_AGREEMENT = _with_intervals(
     _MODEL,
     Column("same", "Same utterance", "rate"),
     Column("near", "Within one", "rate"),

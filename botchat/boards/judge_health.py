@@ -10,10 +10,11 @@ import numpy as np
 from msgspec import UnsetType
 
 from botchat.boards.protocols import Evidence
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.judges.samples import stability
 from botchat.measures import lengths
+from botchat.measures.shares import share
 from botchat.protocols import rates
 from botchat.protocols.pairs import Indices, Verdicts
 from botchat.records import HUMAN, Dialogues, Judgment
@@ -48,20 +49,21 @@ def judge_health(
             Column("protocol", "Protocol", "name"),
             Column("judged", "Judgments", "count"),
             Column("unreadable", "Unreadable", "count"),
-            Column("unreadable_rate", "Unreadable, share", "rate", detail=True),
-            Column("ties", "Ties", "rate"),
-            Column("consistency", "Same in both orders", "rate"),
-            Column("first_preferred", "First shown wins", "rate"),
-            Column("longer_preferred", "Longer wins", "rate"),
-            Column("false_alarms", "Humans accused", "rate"),
-            *(column for column in SURENESS if column.key in known),
+            Column("seeds", "ChatSEEDs", "count", detail=True),
+            *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
+            *with_interval(Column("ties", "Ties", "rate")),
+            *with_interval(Column("consistency", "Same in both orders", "rate")),
+            *with_interval(Column("first_preferred", "First shown wins", "rate")),
+            *with_interval(Column("longer_preferred", "Longer wins", "rate")),
+            *with_interval(Column("false_alarms", "Humans accused", "rate")),
+            *(c for column in SURENESS if column.key in known for c in with_interval(column)),
         ],
         rows,
         signatures,
-        "In percent. Same in both orders: pairs of dialogues with one result whichever is shown "
-        "first. First shown wins: of the decided comparisons; 50 is no preference. Longer wins: of "
-        "the decided comparisons in which one dialogue has more words; also where the longer is "
-        "the better one.",
+        "In percent, with 95 % intervals that allow for the ChatSEEDs that verdicts share. Same in "
+        "both orders: pairs of dialogues with one result whichever is shown first. First shown "
+        "wins: of the decided comparisons; 50 is no preference. Longer wins: of the decided "
+        "comparisons in which one dialogue has more words; also where the longer is better.",
     )
 
 
@@ -79,11 +81,19 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
     ``samples_agree``: the chance that two samples of a case are the same; ``confidence``: mean
     probability given to the verdicts.
     """
-    found: dict[str, float] = {}
-    if steady := stability(judgment.transcript for judgment in judgments):
-        found |= {"stable": steady.unanimous, "samples_agree": steady.agreement}
-    if known := [j.confidence for j in judgments if not isinstance(j.confidence, UnsetType)]:
-        found["confidence"] = sum(known) / len(known)
+    found: Row = {}
+    steady = [(j.seed_id, one) for j in judgments if (one := stability([j.transcript]))]
+    if steady:
+        # A judgment has a question in each order that was sampled.
+        seeds = [seed for seed, one in steady for _ in range(one.n)]
+        for key, name in (("stable", "unanimous"), ("samples_agree", "agreement")):
+            values = [getattr(one, name) for _, one in steady for _ in range(one.n)]
+            found |= share(values, seeds, key)
+    known = [
+        (j.seed_id, j.confidence) for j in judgments if not isinstance(j.confidence, UnsetType)
+    ]
+    if known:
+        found |= share([sure for _, sure in known], [seed for seed, _ in known], "confidence")
     return found
 
 
@@ -105,14 +115,16 @@ def _shown(verdicts: Verdicts, words: Words) -> Indices:
 def _single(judged: Evidence) -> Row:
     protocol, judgments = judged.protocol, judged.judgments
     innocent = protocol.innocent if protocol.about_ai else None
-    human = [judgment.verdict for judgment in judgments if HUMAN in judgment.contestants]
-    said = [verdict != innocent for verdict in human if verdict is not None]
-    unreadable = sum(judgment.verdict is None for judgment in judgments)
+    human = [judgment for judgment in judgments if HUMAN in judgment.contestants]
+    said = [one for one in human if one.verdict is not None and innocent is not None]
+    unreadable = [judgment.verdict is None for judgment in judgments]
+    seeds = [judgment.seed_id for judgment in judgments]
     return {
         "judged": len(judgments),
-        "unreadable": unreadable,
-        "unreadable_rate": unreadable / len(judgments),
-        "false_alarms": sum(said) / len(said) if said and innocent is not None else None,
+        "unreadable": sum(unreadable),
+        "seeds": len(set(seeds)),
+        **share(unreadable, seeds, "unreadable_rate"),
+        **share([one.verdict != innocent for one in said], None, "false_alarms"),
     }
 
 
@@ -121,12 +133,15 @@ def _pairwise(verdicts: Verdicts, words: Words) -> Row:
     first, second = _shown(verdicts, words)
     unlike = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
     longer_won = ((verdicts.result == 1) == (first > second))[unlike]
+    seed, readable = verdicts.seed, verdicts.readable
+    decided = np.isin(verdicts.result, (0.0, 1.0))
     return {
         "judged": len(verdicts),
-        "unreadable": found.ties.missing,
-        "unreadable_rate": found.ties.missing / len(verdicts),
-        "ties": found.ties.value,
-        "consistency": found.consistency.value,
-        "first_preferred": found.first_preferred.value,
-        "longer_preferred": float(longer_won.mean()) if unlike.any() else None,
+        "unreadable": int((~readable).sum()),
+        "seeds": len(np.unique(seed)),
+        **share(~readable, seed, "unreadable_rate"),
+        **share(~decided[readable], seed[readable], "ties"),
+        **share(found.alike, found.seed, "consistency"),
+        **share(verdicts.result[decided] == 1, seed[decided], "first_preferred"),
+        **share(longer_won, seed[unlike], "longer_preferred"),
     }

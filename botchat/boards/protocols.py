@@ -1,20 +1,24 @@
 """What a judge's verdicts come to, a part for each kind of answer: verdicts in, `Table` out.
 
-Every rate stands beside what it covers, and has the bounds that missing verdicts leave open.
+Every rate has a 95 % interval, for other ChatSEEDs, and stands beside what it covers; where
+verdicts are missing, bounds say what the rate is if all of them failed or passed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import itemgetter
 from statistics import fmean
+from typing import Any
 
+from botchat.boards.results import Sides, comparisons_of
 from botchat.boards.survival import Curve, curves, survival
-from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_ends
+from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_interval
 from botchat.interfaces import Row
-from botchat.measures.statistics import mean_interval
+from botchat.measures.shares import entries, mean, of_share
 from botchat.protocols import rates
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
@@ -24,9 +28,7 @@ from botchat.records import HUMAN, Dialogues, Judgment, Seed, Verdict
 
 MODEL = Column("model", "Model", "name", getter=str)
 
-BOUNDS = (
-    "Low and high bound the rate: they count every missing verdict as a failure or as a success."
-)
+BOUNDS = "Where verdicts are missing, bounds say what the rate is if all of them failed or passed."
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,23 @@ class Part:
         if not self.protocol.leads:
             said_once = heading.casefold() == label.casefold()
             heading = label if said_once else f"{label} {heading[:1].lower()}{heading[1:]}"
+        ending = f"_{column.role}" if column.role in ("low", "high") else ""
         return replace(
             column,
-            key=self._key(column.key),
+            key=f"{self._key(column.of)}{ending}" if ending else self._key(column.key),
             heading=heading,
-            detail=column.role in ("low", "high"),
+            detail=column.role in ("low", "high", "bound"),
             of=self._key(column.of) if column.of else "",
             getter=self.table.values(column.key).get,
         )
+
+    def quoted_with_ends(self) -> list[Column]:
+        """`quoted` for the main table, each with the ends of its interval."""
+        return [
+            self.quote(one)
+            for column in self.quoted
+            for one in (column, *(self.table.ends(column.key) or ()))
+        ]
 
     @property
     def coverage(self) -> Column:
@@ -173,14 +184,29 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
     longest = max(reached, default=rates.PASS_AT[-1])
     turns = [n for n in reversed(rates.PASS_AT) if n <= longest] or [longest]
 
+    by_utterance = curves(judged.judgments, dialogues)
     rows: list[Row] = []
     for name, said in verdicts.items():
-        found: dict[int | None, Rate] = {
-            n: rates.success(seeds, dialogues[name], said, n) for n in (*turns, None)
-        }
-        rows.append({"model": name, "rates": found})
-    columns = [_success(n, f"_n{n}", f"@{n}", detail=n < turns[0]) for n in turns]
-    columns.append(_success(None, "_human_length", "@human length", detail=True))
+        row: Row = {"model": name}
+        for n in (*turns, None):
+            rate = rates.success(seeds, dialogues[name], said, n)
+            key, after = (
+                ("success_human_length", "_human_length")
+                if n is None
+                else (f"success_n{n}", f"_n{n}")
+            )
+            row |= rate.bounds(key) | {f"rate{after}": rate}
+            if n is None or name == HUMAN:
+                # People's dialogues are complete at their own length: none is cut short.
+                shown_rate = entries(key, rate.value, *of_share(rate.hits, rate.n))
+            else:
+                shown_rate = by_utterance[name].at(n, key) if name in by_utterance else {}
+            row |= shown_rate
+            if n is not None:
+                row |= entries(f"{key}{_PLAIN}", rate.value, *of_share(rate.hits, rate.n))
+        rows.append(row)
+    columns = [_success(n, f"@{n}", detail=n < turns[0]) for n in turns]
+    columns.append(_success(None, "@human length", detail=True))
     shown = table(
         protocol.name,
         protocol.title,
@@ -188,16 +214,19 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         rows,
         [judged.signature],
         f"Success rate at N in percent: dialogues that the judge {_FINDS[protocol.about_ai]} "
-        "after utterance N; @human length: N is the length of the human dialogue, where that has "
-        f"at least 4 utterances. {BOUNDS}",
+        "after utterance N, by Kaplan-Meier, so that one which stops unaccused before N counts as "
+        "far as it goes, with 95 % intervals; @human length: N is the length of the human "
+        f"dialogue, where that has at least 4 utterances. {BOUNDS}",
         [f"success_n{n}" for n in turns],
     )
-    by_utterance = curves(judged.judgments, dialogues)
     survived = survival(by_utterance, seeds, judged.signature) if by_utterance else None
     if survived is not None and not protocol.leads:
         survived = replace(survived, name=f"{protocol.name}-{survived.name}")
     return Place(protocol, shown, survived, by_utterance)
 
+
+_PLAIN = "_plain"
+"""Ends the keys of success rates among the dialogues that reach N or are accused before it."""
 
 _FINDS = {True: "takes for human, or accuses only", False: "finds nothing in, or only"}
 
@@ -208,14 +237,20 @@ def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     seed_ids = [seed.id for seed in protocol.eligible(seeds)]
     tallies = rates.tallies(judged.verdicts, [(model, HUMAN) for model in models], seed_ids)
+    counted = judged.verdicts.on(seed_ids)
+    beside = Sides.of(comparisons_of(counted.only(counted.readable))).by_pair()
     shown = table(
         protocol.name,
         protocol.title,
         [MODEL, *PAIRWISE],
-        [{"model": model, "tally": tallies[model, HUMAN]} for model in models],
+        [
+            {"model": model, "tally": tallies[model, HUMAN], **beside.get((model, HUMAN), {})}
+            for model in models
+        ],
         [judged.signature],
         "Against the human dialogue of the same ChatSEED, cut to its length; in percent of "
-        f"comparisons. A model wins where the judge takes the human dialogue for AI. {BOUNDS}",
+        "comparisons, with 95 % intervals that allow for both orders of one ChatSEED. A model wins "
+        f"where the judge takes the human dialogue for AI. {BOUNDS}",
         ["win_or_tie", "win"],
     )
     return BesideHuman(protocol, shown)
@@ -233,12 +268,10 @@ def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
         known = [said for said in verdicts if said is not None]
         row: Row = {"model": model, "rate": Rate(0, len(known), len(seeds) - len(known))}
         for i, values in enumerate(zip(*known, strict=True), 1):
-            row[f"mean_{i}"] = fmean(values)
-            row[f"low_{i}"], row[f"high_{i}"] = mean_interval(values)
+            row |= entries(f"mean_{i}", fmean(values), *mean(values, scale.lowest, scale.highest))
         rows.append(row)
     columns = [
-        with_ends(Column(f"mean_{i}", name, "decimal"), "95 %", after=f"_{i}")
-        for i, name in enumerate(scale.names, 1)
+        with_interval(Column(f"mean_{i}", name, "decimal")) for i, name in enumerate(scale.names, 1)
     ]
     shown = table(
         protocol.name,
@@ -262,41 +295,36 @@ def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> R
         protocol.title,
         [
             MODEL,
-            Column("score", "Score", "number"),
-            *with_ends(Column("any", "Any error", "rate"), after="", detail=True),
-            *(Column(type_, name, "rate") for type_, name in ERRORS.items()),
+            *with_interval(Column("score", "Score", "number")),
+            *with_interval(Column("any", "Any error", "rate", detail=True)),
+            *_bounds("any", "Any error"),
+            *(
+                c
+                for type_, name in ERRORS.items()
+                for c in with_interval(Column(type_, name, "rate"))
+            ),
             *(Column(f"score_{type_}", name, "number", True) for type_, name in ERRORS.items()),
             *(Column(f"readable_{type_}", name, "count", True) for type_, name in ERRORS.items()),
-            Column("quoted", "Quotes found", "rate"),
+            *with_interval(Column("quoted", "Quotes found", "rate")),
             *covered(),
         ],
         rates.error_rates(judged.judgments, diagnoses, len(seeds)),
         [judged.signature],
-        "Dialogues with an error, in percent of those judged on it. Score: mean of one point less "
-        "for every error, from 0. Quotes found: errors whose quoted words are in the utterance "
-        "that the judge names, in percent.",
+        "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
+        "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
+        "words are in the utterance that the judge names, in percent.",
         ["score"],
     )
     return Reported(protocol, shown, diagnoses)
 
 
-def _rate(
-    column: Column,
-    rate: Getter,
-    before: str | None = None,
-    after: str | None = None,
-    *,
-    detail: bool = False,
-) -> tuple[Column, Column, Column]:
-    """A `Rate` of a row and its bounds, named as by `with_ends`."""
-    return with_ends(
-        replace(column, getter=lambda row: rate(row).value),
-        before,
-        after=after,
-        detail=detail,
-        low=lambda row: rate(row).lowest,
-        high=lambda row: rate(row).highest,
-    )
+def _bounds(key: str, heading: str, *, detail: bool = True, n: int | None = None) -> list[Column]:
+    """What the rate under a key is if every missing verdict failed, and if every one passed."""
+    return [
+        Column(f"{key}_if_missing_{what}", f"{heading} if missing {what}", "rate", detail,
+               role="bound", of=key, n=n)
+        for what in ("failed", "passed")
+    ]  # fmt: skip
 
 
 def covered(rate: Getter | None = None, of: Column | None = None, after: str = "") -> list[Column]:
@@ -319,29 +347,44 @@ _COVERED: tuple[tuple[Role, Kind, str], ...] = (
 )
 """Role and key, kind, and which number of a `Rate` it is."""
 
-_WIN, *_WIN_ENDS = _rate(Column("win", "Win", "rate"), lambda row: row["tally"].win, detail=True)
+
+def _results() -> Iterator[Column]:
+    for key, heading in (
+        ("win", "Win"),
+        ("tie", "Tie"),
+        ("lose", "Lose"),
+        ("win_or_tie", "Win + tie"),
+    ):
+        yield from with_interval(Column(key, heading, "rate"))
+    for key, heading in (("win", "Win"), ("win_or_tie", "Win + tie")):
+        for column in _bounds(key, heading, detail=key == "win"):
+            yield replace(column, getter=partial(_bound, key, column.key))
+
+
+def _bound(of: str, key: str, row: Row) -> Any:
+    return getattr(row["tally"], of).bounds(of)[key]
+
+
 _COMPARISONS, _MISSING, _COVERAGE = covered(lambda row: row["tally"].win)
 PAIRWISE = (
-    _WIN,
-    Column(
-        "tie", "Tie", "rate", getter=lambda row: Rate(row["tally"].ties, row["tally"].n, 0).value
-    ),
-    Column("lose", "Lose", "rate", getter=lambda row: row["tally"].mirrored.win.value),
-    *_WIN_ENDS,
-    *_rate(Column("win_or_tie", "Win + tie", "rate"), lambda row: row["tally"].win_or_tie, ""),
+    *_results(),
     replace(_COMPARISONS, heading="Comparisons"),
     replace(_MISSING, detail=True),
     _COVERAGE,
 )
-"""Of rows with a ``tally``."""
+"""Of rows with a ``tally`` and the entries of `Sides`."""
 
 
-def _success(n: int | None, after: str, heading: str, *, detail: bool) -> list[Column]:
-    """A success rate at N, or at the human length (``None``), of rows with such ``rates``."""
-
-    def rate(row: Mapping[str, Mapping[int | None, Rate]]) -> Rate:
-        return row["rates"][n]
-
-    value = Column(f"success{after}", heading, "rate", n=n)
-    counts = [replace(column, detail=detail) for column in covered(rate, value, after)]
-    return [*_rate(value, rate, "", after, detail=detail), *counts]
+def _success(n: int | None, heading: str, *, detail: bool) -> list[Column]:
+    """A success rate at N, or at the human length (``None``), and what it is from."""
+    after = "_human_length" if n is None else f"_n{n}"
+    key = f"success{after}"
+    value = Column(key, heading, "rate", n=n)
+    plain = Column(f"{key}{_PLAIN}", f"{heading}, share of those that reach it", "rate", True, n=n)
+    counts = covered(lambda row: row[f"rate{after}"], value, after)
+    return [
+        *with_interval(value),
+        *(with_interval(plain) if n is not None else ()),
+        *_bounds(key, heading, detail=detail, n=n),
+        *(replace(column, detail=detail) for column in counts),
+    ]

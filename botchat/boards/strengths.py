@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.tables import Column, Table, explained, table, with_ends
+from botchat.measures.shares import LEAST
 from botchat.ratings.bradley_terry import (
     PairFit,
     TieSensitivity,
@@ -27,6 +28,8 @@ WORST_PAIRS = 10
 UNEVEN = 1.1
 """Greatest ratio of the comparisons of two pairs at which Elo still is as the paper defines it: up
 to here, what is missing is chance (dialogues that stopped early). Above, pairs are weighted."""
+
+_EQUAL_DIGITS = 6
 
 _NAMED = 5
 """Most models that a sentence names."""
@@ -133,17 +136,39 @@ class Strengths:
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the board must know, a sentence each."""
         warning = self.ties.half.warning and f"Bradley–Terry: {self.ties.half.warning}."
-        return tuple(filter(None, (warning, "" if self.design.full else self.design.note())))
+        design = "" if self.design.full else self.design.note()
+        return tuple(filter(None, (warning, self.unsettled, design)))
+
+    @property
+    def few(self) -> bool:
+        """Whether the comparisons are on too few ChatSEEDs for a claim in words."""
+        n = self.ties.half.n_clusters
+        # Where seeds are not known: each is compared in both orders.
+        return (max(self.design.made, default=0) / 2 if n is None else n) < LEAST
+
+    @property
+    def unsettled(self) -> str:
+        """A sentence on the models that may all be first; "" where one is clearly best."""
+        fitted = self.ties.half
+        order = np.argsort(-fitted.rating.round(_EQUAL_DIGITS), kind="stable")
+        ahead = [fitted.models[i] for i in order if fitted.places[0][i] == 1]
+        if len(ahead) < 2 or self.few:
+            return ""
+        *most, last = [*ahead[:_NAMED], f"{len(ahead) - _NAMED} more"][: len(ahead)]
+        return f"{', '.join(most)} and {last} cannot be separated: each may be first."
 
     def rows(self) -> dict[Any, dict[Any, Any]]:
         """Model -> values of `COLUMNS`, those of style only where it was measured."""
         fitted, places = self.ties.half, self.ties.places
+        first, last = fitted.places
         found = pd.DataFrame(
             {
-                "bt": fitted.rating,
+                # To the digits in which models that did the same are equal.
+                "bt": fitted.rating.round(_EQUAL_DIGITS),
                 "bt_low": fitted.low,
                 "bt_high": fitted.high,
-                "bt_group": fitted.rank,
+                "rank_low": first,
+                "rank_high": last,
                 "bt_tie_shift": np.abs(places - places[0]).max(axis=0),
                 "bt_place": places[0],
                 "bt_place_ties_dropped": places[1],
@@ -170,8 +195,9 @@ class Strengths:
                 else "take the comparisons as independent"
             )
             intervals = (
-                f"Bradley–Terry intervals ({level}) {how}; group: 1 + the number of models that "
-                "are clearly better."
+                f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Rank: the places that "
+                f"the comparisons leave open, of all models at once ({level}): behind all that are "
+                "clearly better, before all that are clearly worse."
             )
         moved = list(compress(fitted.models, self.ties.moved))
         more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
@@ -273,7 +299,6 @@ class Strengths:
 
 COLUMNS = (
     *with_ends(Column("bt", "Bradley–Terry", "rating"), "95 %"),
-    Column("bt_group", "Group", "count", role="rank", of="bt"),
     Column("bt_tie_shift", "Moved by ties", "count"),
     *with_ends(Column("bt_style", "At equal style", "rating"), "95 %"),
     Column("bt_place", "Place", "count", detail=True),

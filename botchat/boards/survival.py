@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.boards.tables import Column, Getter, Table, explained, table, with_ends
+from botchat.interfaces import Row
+from botchat.measures.shares import Z2, entries, of_shares
 from botchat.measures.statistics import Floats, Indices
 from botchat.records import Dialogues, Judgment, Seed
-
-_Z95 = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +21,9 @@ class Curve:
 
     ``at_risk``: dialogues that reach the utterance unaccused. ``accused``: dialogues whose first
     accused utterance it is. ``surviving``: share of dialogues not accused up to and including it,
-    0 to 1; nan after the last utterance of the longest dialogue. ``low``, ``high``: 95 % interval
-    by Greenwood's variance on the log(-log) scale; nan where ``surviving`` is 0 or 1.
+    0 to 1; nan after the last utterance of the longest dialogue. ``low``, ``high``: 95 % interval,
+    Wilson's for as many dialogues as give Greenwood's variance (Rothman 1978): Wilson's own where
+    none is cut short, never of width zero.
     """
 
     at_risk: Indices
@@ -35,6 +36,12 @@ class Curve:
         """The first utterance after which at most ``share`` survives, or ``None``."""
         found = np.flatnonzero(self.surviving <= share + 1e-12)
         return int(found[0]) + 1 if len(found) else None
+
+    def at(self, n: int, key: str) -> Row:
+        """The share that survives utterance ``n`` and the ends of its interval, by key."""
+        there = n <= len(self.surviving)
+        parts = (self.surviving, self.low, self.high)
+        return entries(key, *(float(part[n - 1]) if there else math.nan for part in parts))
 
     @property
     def early(self) -> int:
@@ -56,17 +63,16 @@ def estimate(ends: Iterable[tuple[int, bool]], n: int) -> Curve:
     surviving: Floats = np.cumprod(1 - accused / np.maximum(at_risk, 1), dtype=np.float64)
     surviving[(at_risk == 0) & (surviving > 0)] = math.nan
     with np.errstate(divide="ignore", invalid="ignore"):
-        variance = np.cumsum(accused / (at_risk * (at_risk - accused)))
-        spread = _Z95 * np.sqrt(variance) / np.abs(np.log(surviving))
-        low, high = surviving ** np.exp(spread), surviving ** np.exp(-spread)
-    inside = (surviving > 0) & (surviving < 1)
-    return Curve(
-        at_risk,
-        accused,
-        surviving,
-        np.where(inside, low, math.nan),
-        np.where(inside, high, math.nan),
-    )
+        greenwood = surviving * np.cumsum(accused / (at_risk * (at_risk - accused)))
+        each = np.where((surviving > 0) & (surviving < 1), greenwood / (1 - surviving), math.inf)
+    # Worth no more than all dialogues, and no fewer than those that reach the utterance.
+    each = each.clip(1 / max(len(last), 1), 1 / np.maximum(at_risk, 1))
+    for zero in np.flatnonzero(surviving == 0)[:1]:
+        before, reached = (surviving[zero - 1] if zero else 1.0), at_risk[zero]
+        # All who were left are accused: as sure as just before, and as that step is.
+        step = before / (reached + (1 - before) * Z2)
+        each[zero:] = max(each[zero - 1], step) if before < 1 else 1 / reached
+    return Curve(at_risk, accused, surviving, *of_shares(surviving, each))
 
 
 def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Curve]:
@@ -140,4 +146,4 @@ def _after(found: Mapping[str, Curve], n: int) -> Iterator[Column]:
         key, n,
     )  # fmt: skip
     share = Column(key, heading, "rate", True, getter=at_n("surviving"), n=n)
-    yield from with_ends(share, after=f"_n{n}", low=at_n("low"), high=at_n("high"))
+    yield from with_ends(share, low=at_n("low"), high=at_n("high"))

@@ -28,9 +28,11 @@ Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
 ``number``: anything with one decimal, such as mean tokens; ``decimal``: with three, such as a kappa
 or seconds."""
 
-Role = Literal["value", "low", "high", "readable", "missing", "coverage", "rank", "reason"]
+Role = Literal["value", "low", "high", "bound", "readable", "missing", "coverage", "rank", "reason"]
 """What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row;
-``readable``, ``missing``, ``coverage``: cases with a verdict, without one, share with one."""
+``low``, ``high``: ends of its 95 % interval; ``bound``: its value if every missing verdict were one
+thing, only where some are; ``readable``, ``missing``, ``coverage``: cases with a verdict, without
+one, share with one."""
 
 Getter = Callable[[Any], Any]
 
@@ -105,8 +107,12 @@ class Table:
         raise KeyError(f"table {self.name} has no column with {dict(given)}")
 
     def by_n(self, role: Role = "value") -> dict[int, Column]:
-        """N -> the column of this role at N, in the order of the columns."""
-        return {c.n: c for c in self.columns if c.n is not None and c.role == role}
+        """N -> the first column of this role at N, in the order of the columns."""
+        found: dict[int, Column] = {}
+        for column in self.columns:
+            if column.n is not None and column.role == role:
+                found.setdefault(column.n, column)
+        return found
 
     def ends(self, key: str) -> tuple[Column, Column] | None:
         """The columns with the lower and the upper end of a column; ``None`` if it has none."""
@@ -133,17 +139,50 @@ class Table:
     @property
     def cells(self) -> list[list[str]]:
         """Every row as people read it: `headline` columns, rates in percent, a dash for missing."""
-        written = [
-            ["–" if pd.isna(v) else _FORMAT[c.kind](v) for v in self.frame[c.key].tolist()]
-            for c in self.headline
+        return [list(row) for row in zip(*map(self._written, self.headline), strict=True)]
+
+    @property
+    def cells_with_ends(self) -> list[list[str]]:
+        """The same, with the interval where its ends are for machines: ``62.5 [47–76]``."""
+        columns = []
+        for column in self.headline:
+            said, ends = self._written(column), self.told_ends(column)
+            columns.append([f"{v} [{e}]" if e else v for v, e in zip(said, ends, strict=True)])
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def told_ends(self, column: Column) -> list[str]:
+        """The interval of each number of a column as ``47–76``; empty where it is not known."""
+        ends = self.ends(column.key)
+        if ends is None or not ends[0].detail or column.role == "rank":
+            return [""] * len(self.frame)
+        parts = (self.frame[one.key].tolist() for one in (column, *ends))
+        form = _ENDS.get(column.kind, _FORMAT[column.kind])
+        return [
+            f"{form(low)}–{form(high)}" if all(map(_known, (value, low, high))) else ""
+            for value, low, high in zip(*parts, strict=True)
         ]
-        return [list(row) for row in zip(*written, strict=True)]
+
+    def written(self, key: str) -> list[str]:
+        """A column as people read it, by its key."""
+        return self._written(self.column(key))
+
+    def _written(self, column: Column) -> list[str]:
+        """A column as people read it; places that are shared or open as ``2–4``."""
+        form, values = _FORMAT[column.kind], self.frame[column.key].tolist()
+        said = ["–" if pd.isna(v) else form(v) for v in values]
+        if column.role != "rank" or (ends := self.ends(column.key)) is None:
+            return said
+        spans = zip(*(self.frame[end.key].tolist() for end in ends), strict=True)
+        return [
+            one if pd.isna(low) or low == high else f"{low}–{high}"
+            for one, (low, high) in zip(said, spans, strict=True)
+        ]
 
     @property
     def rows_for_people(self) -> list[dict[str, str]]:
         """The `cells` of every row by heading, for a terminal."""
         headings = [column.heading for column in self.headline]
-        return [dict(zip(headings, row, strict=True)) for row in self.cells]
+        return [dict(zip(headings, row, strict=True)) for row in self.cells_with_ends]
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -167,6 +206,8 @@ def table(
     the column ``rank``, if there is one, gets the rank by the first, equal values the same.
     """
     records = [record(columns, row) for row in rows]
+    # A bound that nothing is missing from says nothing.
+    columns = [c for c in columns if c.role != "bound" or any(_known(r[c.key]) for r in records)]
     types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
     values = {key: [row[key] for row in records] for key in types}
     frame = pd.DataFrame({key: pd.Series(values[key], dtype=types[key]) for key in types})
@@ -216,6 +257,11 @@ def with_ends(
         return Column(key, heading, column.kind, detail, "", getter, role, column.key, column.n)
 
     return column, end("low", low), end("high", high)
+
+
+def with_interval(column: Column) -> tuple[Column, Column, Column]:
+    """A column and the ends of its 95 % interval, for machines: what a row has under the keys."""
+    return with_ends(column, detail=True)
 
 
 def explained(columns: Iterable[Column]) -> str:
@@ -291,7 +337,7 @@ def _markdown(shown: Table) -> str:
     """A heading, a pipe table with aligned columns, the note and the signatures."""
     names = [column.kind == "name" for column in shown.headline]
     rows = [[_marked(column.heading) for column in shown.headline]]
-    for cells in shown.cells:
+    for cells in shown.cells_with_ends:
         rows.append([_marked(c) if name else c for c, name in zip(cells, names, strict=True)])
     widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
     sides = [str.ljust if name else str.rjust for name in names]
@@ -326,6 +372,17 @@ _FORMAT: Mapping[Kind, Callable[[Any], str]] = {
     "number": lambda value: f"{value:,.1f}",
     "decimal": lambda value: f"{value:.3f}",
 }
+
+
+_ENDS: Mapping[Kind, Callable[[Any], str]] = {
+    "rate": lambda value: f"{100 * value:.0f}",
+    "rating": lambda value: f"{value:.0f}",
+}
+"""Ends of intervals are written shorter."""
+
+
+def _known(value: Any) -> bool:
+    return value is not None and not pd.isna(value)
 
 
 def _plain(value: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from botchat import parallel
-from botchat.boards.arena import comparisons_of
 from botchat.boards.coverage import of_pairs
+from botchat.boards.results import comparisons_of
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 from botchat.measures.statistics import wilson

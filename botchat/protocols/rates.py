@@ -6,6 +6,7 @@ An unreadable verdict is no win, tie or loss and no success or failure: it is mi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from operator import add
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from botchat.errors import DataError
+from botchat.measures import shares
 from botchat.measures.annotations import accused_index
-from botchat.measures.statistics import share
-from botchat.protocols.pairs import Verdicts
+from botchat.measures.statistics import mean_interval, share
+from botchat.protocols.pairs import Flags, Indices, Verdicts
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
 
@@ -57,6 +59,13 @@ class Rate:
     def coverage(self) -> float:
         """Share of the cases that are covered, 0 to 1; NaN if there are no cases."""
         return share(self.n, self.n + self.missing)
+
+    def bounds(self, key: str) -> dict[str, float | None]:
+        """Under keys: the rate if every missing case had failed, and passed; ``None`` without."""
+        ends = (self.lowest, self.highest) if self.missing else (None, None)
+        return dict(
+            zip((f"{key}_if_missing_failed", f"{key}_if_missing_passed"), ends, strict=True)
+        )
 
     @property
     def lowest(self) -> float:
@@ -161,6 +170,10 @@ class Steadiness:
     """Decided comparisons that the first contestant shown wins (½: no preference)."""
     ties: Rate
     """Ties among all comparisons."""
+    alike: Flags
+    """Of each pair of orders with two results, whether they are the same."""
+    seed: Indices
+    """The seed of each."""
 
 
 def steadiness(verdicts: Verdicts) -> Steadiness:
@@ -185,6 +198,8 @@ def steadiness(verdicts: Verdicts) -> Steadiness:
         consistency=Rate(alike, both, pairs - both),
         first_preferred=Rate(int((verdicts.result == 1).sum()), decided, n - decided),
         ties=Rate(readable - decided, readable, n - readable),
+        alike=one[known] == two[known],
+        seed=(case[1:][swapped] // (m * m))[known],
     )
 
 
@@ -230,12 +245,13 @@ def error_rates(
 ) -> list[dict[str, Any]]:
     """One row a contestant, of judgments of the diagnosis, at most one for each dialogue.
 
-    A row has ``model``; mean ``score``; ``any``: share of the dialogues with a score below 0,
-    bounded by ``low`` and ``high``; for each type of `ERRORS` the share of dialogues that have it,
-    and ``score_TYPE`` and ``readable_TYPE`` (dialogues judged on it); ``quoted``: share of all
-    errors whose quote is in the utterance named; ``readable``, ``missing`` (of ``n_seeds``
-    dialogues, those without a verdict), ``coverage``. ``None``: nothing to count. Raises
-    `DataError` for a verdict that is no score.
+    A row has ``model``; mean ``score``; ``any``: share of the dialogues with a score below 0, and
+    ``any_if_missing_failed``, ``…_passed`` where some are missing; for each type of `ERRORS` the
+    share of dialogues that have it, and ``score_TYPE`` and ``readable_TYPE`` (dialogues judged on
+    it); ``quoted``: share of all errors whose quote is in the utterance named; ``readable``,
+    ``missing`` (of ``n_seeds`` dialogues, those without a verdict), ``coverage``. The rates and the
+    score have the ends of their intervals in ``…_low``, ``…_high``. ``None``: nothing to count.
+    Raises `DataError` for a verdict that is no score.
     """
     scores: dict[str, dict[str, float | None]] = {}
     for judgment in judgments:
@@ -248,15 +264,20 @@ def _error_row(
 ) -> dict[str, Any]:
     scores = [score for score in by_seed.values() if score is not None]
     given = [reported[name, seed_id].values() for seed_id in by_seed]
-    listed = [e for each in given for report in each for a in report.answers for e in a.errors]
+    listed = [
+        (number, error.evidence == "found")
+        for number, each in enumerate(given)
+        for report in each
+        for answer in report.answers
+        for error in answer.errors
+    ]
     flawed = Rate(sum(score < 0 for score in scores), len(scores), n_seeds - len(scores))
     row: dict[str, Any] = {
         "model": name,
-        "score": _mean(scores),
-        "any": flawed.value,
-        "low": flawed.lowest,
-        "high": flawed.highest,
-        "quoted": _mean([error.evidence == "found" for error in listed]),
+        **_score(scores),
+        **shares.share([score < 0 for score in scores], None, "any"),
+        **flawed.bounds("any"),
+        **shares.share([found for _, found in listed], np.array([n for n, _ in listed]), "quoted"),
         "readable": flawed.n,
         "missing": flawed.missing,
         "coverage": flawed.coverage,
@@ -264,10 +285,18 @@ def _error_row(
     findings = [by_type(each) for each in given]
     for type_ in ERRORS:
         judged = [found[type_] for found in findings if type_ in found]
-        row[type_] = _mean([finding.present for finding in judged])
+        row |= shares.share([finding.present for finding in judged], None, type_)
         row[f"score_{type_}"] = _mean([finding.score for finding in judged])
         row[f"readable_{type_}"] = len(judged)
     return row
+
+
+def _score(scores: Sequence[float]) -> dict[str, float | None]:
+    """The mean and its interval: Student's t, from 0 if all are equal; a score has no lower end."""
+    if not scores:
+        return shares.entries("score", math.nan, math.nan, math.nan)
+    low, high = mean_interval(scores) if len(set(scores)) > 1 else (math.nan, math.nan)
+    return shares.entries("score", sum(scores) / len(scores), low, min(high, 0.0))
 
 
 def _points(judgment: Judgment) -> float | None:

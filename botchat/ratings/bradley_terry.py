@@ -14,10 +14,13 @@ from statistics import NormalDist
 import numpy as np
 
 from botchat.errors import ConfigError
+from botchat.measures.statistics import student_t
 from botchat.ratings.comparisons import TIE, Comparisons, Flags, Floats, Indices, distinct
+from botchat.ratings.places import EQUAL, of_ratings
 
 _BATCH = 1 << 20
 """Numbers in a batch of pair tables (8 MB); fitting takes ten times that."""
+_UNSEEN = 4
 MAX_STEPS, STEP_TOLERANCE = 100, 1e-10
 """Of Newton's method; the tolerance in logits is 2e-8 Elo."""
 
@@ -83,17 +86,9 @@ class BradleyTerryResult:
     @property
     def width(self) -> float:
         """Half an interval's width in standard errors: normal, or Student's t with clusters."""
-        z = NormalDist().inv_cdf(0.5 + self.settings.confidence / 2)
         if self.n_clusters is None:
-            return z
-        # Abramowitz & Stegun 26.7.5.
-        terms = (
-            (z**3 + z) / 4,
-            (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-            (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        )
-        freedom = self.n_clusters - 1
-        return float(z + sum(term / freedom**power for power, term in enumerate(terms, 1)))
+            return NormalDist().inv_cdf(0.5 + self.settings.confidence / 2)
+        return student_t(self.settings.confidence, self.n_clusters - 1)
 
     @property
     def low(self) -> Floats:
@@ -106,11 +101,15 @@ class BradleyTerryResult:
         return self.rating + self.width * self.std_error
 
     @property
+    def places(self) -> tuple[Indices, Indices]:
+        """First and last place that each model may have, shape (m,) each: see `ratings.places`."""
+        freedom = None if self.n_clusters is None else self.n_clusters - 1
+        return of_ratings(self.rating, self.covariance, freedom, self.settings.confidence)
+
+    @property
     def rank(self) -> Indices:
-        """1 + the number of models whose interval of the *difference* is above 0, shape (m,)."""
-        spread = np.sqrt(np.maximum(differences(self.covariance), 0))
-        better = self.rating[None, :] - self.rating[:, None] > self.width * spread
-        return np.asarray(1 + better.sum(axis=1), dtype=np.intp)
+        """1 + the number of models that are clearly better, shape (m,): the first of `places`."""
+        return self.places[0]
 
 
 def fit(
@@ -144,6 +143,7 @@ def fit(
             middle = laplacian(squares + squares.T)
             if len(by_seed) == 1:
                 warning = "all comparisons are on one seed: intervals take them as independent"
+        middle = middle + laplacian(_unseen(comparisons, settings, theta[0], n_clusters))
         covariance = bread @ middle @ bread
     return BradleyTerryResult(
         settings,
@@ -197,6 +197,32 @@ def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = 
         score[:, low, high], score[:, high, low] = won, played - won
         theta.append(maximise(games, score, start))
     return settings.mean + settings.elo * _centred_rows(np.concatenate(theta))
+
+
+def _unseen(
+    comparisons: Comparisons, settings: BradleyTerrySettings, theta: Floats, n_clusters: int | None
+) -> Floats:
+    """What the variance of each pair's score lacks to be that of `_UNSEEN` units, shape (m, m).
+
+    A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
+    known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
+    them certain: so many seeds with another result may still go unseen (Wilson's z² cases).
+    """
+    m = len(comparisons.models)
+    low, high, scored = comparisons.oriented()
+    weight = weights(comparisons, settings.tie_weight)
+    expected = score_rate(theta[low] - theta[high])
+    unit = np.arange(len(low)) if n_clusters is None else comparisons.cluster
+    assert unit is not None
+    cells, cell = distinct((unit * m + low) * m + high)
+    pair = cells % (m * m)
+    apart, shown = sums(cell, weight * (scored - expected)), sums(cell, weight)
+    seen, units = sums(pair, apart**2, m * m), sums(pair, np.ones(len(pair)), m * m)
+    chance = np.zeros(m * m)
+    chance[low * m + high] = expected * (1 - expected)
+    wanted = chance * sums(pair, shown**2, m * m) * np.minimum(1, _UNSEEN / np.maximum(units, 1))
+    lacking = np.where(wanted > seen * (1 + 1e-9), wanted - seen, 0).reshape(m, m)
+    return np.asarray(lacking + lacking.T)
 
 
 def scores_by_cluster(
@@ -357,9 +383,10 @@ class TieSensitivity:
 
     @property
     def places(self) -> Indices:
-        """Places 1..m by rating with half, dropped and win, shape (3, m)."""
+        """Places by rating with half, dropped and win, equal ones shared, shape (3, m)."""
         ratings = np.stack([self.half.rating, self.dropped.rating, self.win.rating])
-        return np.argsort(np.argsort(-ratings, axis=1, kind="stable"), axis=1) + 1
+        ahead = ratings[:, None, :] - ratings[:, :, None] > EQUAL
+        return np.asarray(1 + ahead.sum(axis=2), dtype=np.intp)
 
     @property
     def moved(self) -> Flags:

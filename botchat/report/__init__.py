@@ -24,6 +24,7 @@ from botchat import prompts
 from botchat.boards.board import Board
 from botchat.boards.protocols import BesideHuman, Place
 from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided, labels, table
+from botchat.measures.shares import LEAST
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION
 from botchat.report.transcripts import Sample
@@ -189,15 +190,11 @@ def _shown(table: Table) -> list[list[_Cell]]:
 
 
 def _below(table: Table, column: Column) -> list[str]:
-    """What explains the numbers of a column: the reasons, or the ends of a rating, if not shown."""
+    """What explains the numbers of a column: the reasons, or the interval, if not shown."""
     for reason in table.columns:
         if reason.role == "reason" and reason.of == column.key:
             return ["" if pd.isna(said) else said for said in table.frame[reason.key]]
-    ends = table.ends(column.key)
-    if column.kind != "rating" or ends is None or not ends[0].detail:
-        return [""] * len(table.frame)
-    pairs = zip(*(table.frame[end.key].tolist() for end in ends), strict=True)
-    return ["" if pd.isna(low) else f"{low:.0f} to {high:.0f}" for low, high in pairs]
+    return table.told_ends(column)
 
 
 def inline(chart: Chart, number: int | str = 0) -> Markup:
@@ -241,7 +238,10 @@ def _best(board: Board) -> Fact | None:
         frame = arena.table.frame.dropna(subset="bt").sort_values("bt", ascending=False)
         if frame.empty:
             continue
-        best = frame[frame["bt_group"] == 1]
+        if arena.few:
+            said = Markup("Fewer than {} ChatSEEDs were compared at N = {}: too few to say.")
+            return Fact("Who is best?", said.format(LEAST, n), "bradley-terry", "tables")
+        best = frame[frame["rank_low"] == 1]
         first = best.iloc[0]
         rating = f"{first['bt']:.0f} points"
         if not pd.isna(first["bt_low"]):
@@ -252,7 +252,7 @@ def _best(board: Board) -> Fact | None:
             said = Markup("{} ({}), clearly better than {} at N = {}.")
         else:
             whom = _listed([name for name in best["model"] if name != first["model"]])
-            said = Markup("{} is ahead ({}), but not clearly better than {} at N = {}.")
+            said = Markup("{} is ahead ({}), but cannot be separated from {} at N = {}.")
         said = said.format(_name(first["model"]), rating, whom, n)
         return Fact("Who is best?", said, "bradley-terry", "tables")
     for part in board.of(Place):
@@ -260,6 +260,8 @@ def _best(board: Board) -> Fact | None:
         frame = _models(part.table).dropna(subset=success.key)
         if len(frame):
             row = frame.iloc[0]
+            if row[part.table.column(role="readable", of=success.key).key] < LEAST:
+                return None
             said = Markup("{}: {:.1f} % of {:,} dialogues pass as human for {} utterances.").format(
                 _name(row["model"]),
                 100 * row[success.key],
@@ -272,7 +274,11 @@ def _best(board: Board) -> Fact | None:
 
 def _breaking(board: Board) -> Fact | None:
     survival = next((part.survival for part in board.of(Place)), None)
-    if survival is None or not len(frame := _models(survival)):
+    if survival is None:
+        return None
+    frame = _models(survival)
+    frame = frame[frame["dialogues"] >= LEAST]
+    if not len(frame):
         return None
     parts = [_half(row) for _, row in (frame.iloc[[0, -1]] if len(frame) > 1 else frame).iterrows()]
     said = Markup("; ").join(parts)
@@ -293,6 +299,8 @@ def _beside_people(board: Board) -> Fact | None:
     if part is None or not len(frame := part.table.frame.dropna(subset="win_or_tie")):
         return None
     row = frame.iloc[0]
+    if row["readable"] < 2 * LEAST:  # each dialogue in both orders
+        return None
     said = Markup("{} wins or ties in {:.1f} % of {:,} comparisons with the human dialogue.")
     said = said.format(_name(row["model"]), 100 * row["win_or_tie"], row["readable"])
     return Fact("How close to people?", said, part.protocol.name, "tables")
@@ -302,6 +310,9 @@ def _judge(board: Board) -> Fact | None:
     if board.judge_health is None:
         return None
     frame = board.judge_health.frame
+    frame = frame[frame["seeds"] >= LEAST]
+    if not len(frame):
+        return None
     parts = []
     if frame["consistency"].notna().any():
         worst = 100 * frame["consistency"].min()
@@ -339,6 +350,12 @@ def ranks(boards: Sequence[Board]) -> Table:
         rank = main.column(role="rank")
         heading, place = f"Rank by {board.judge}", main.values(rank.key).get
         columns.append(replace(rank, key=f"rank_{i}", heading=heading, of=key, getter=place))
+        for end in main.ends(rank.key) or ():
+            key_of_end, values = f"rank_{i}_{end.role}", main.values(end.key).get
+            said = f"{heading}, {end.role}"
+            columns.append(
+                replace(end, key=key_of_end, heading=said, of=f"rank_{i}", getter=values)
+            )
         if rank.of:
             by = main.column(rank.of)
             columns.append(replace(by, key=key, getter=main.values(by.key).get))

@@ -17,10 +17,9 @@ README = (ROOT / "README.md").read_text("utf-8")
 COLUMNS = {
     "Rank": ("rank", "{:d}"),
     "Model": ("model", "{}"),
+    "Bradley–Terry @16": ("bt_n16", "{:.1f}"),
     "Elo @16": ("elo_n16", "{:.1f}"),
-    "Elo @8": ("elo_n8", "{:.1f}"),
     "Success @16": ("success_n16", "{:.1%}"),
-    "Success @8": ("success_n8", "{:.1%}"),
     "GTEval win + tie": ("gteval_win_or_tie", "{:.1%}"),
     "Mean tokens": ("mean_tokens", "{:.1f}"),
 }
@@ -32,8 +31,15 @@ def between(begin, end):
 
 
 def cell(row, key, form):
-    """A value as the README prints it."""
-    return "–" if row[key] is None else form.format(row[key]).rstrip("%")
+    """A value as the README prints it, with its interval where it has one."""
+    if row[key] is None:
+        return "–"
+    low, high = (row.get(f"{key}_{end}") for end in ("low", "high"))
+    if key == "rank":
+        return form.format(low) if low == high else f"{low}–{high}"
+    said, short = form.format(row[key]).rstrip("%"), "{:.0%}" if "%" in form else "{:.0f}"
+    ends = [short.format(end).rstrip("%") for end in (low, high) if end is not None]
+    return f"{said} [{'–'.join(ends)}]" if ends else said
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,11 @@ def test_shares_of_flags_by_hand() -> None:
     assert (person["model"], person["flagged"], person["why"]) == ("person", 0.0, None)
     assert (bot["model"], bot["flagged"], bot["measured"]) == ("bot", 0.75, 4)
     assert (bot["ai_phrases"], bot["exact_repeat"], bot["words"]) == (0.5, 0.25, 0.25)
-    assert bot["why"] == "says it is an AI 50 %, repeats utterances 25 %"
+    assert bot["why"] is None, "four dialogues are too few for words"
+    assert (bot["flagged_low"], bot["flagged_high"]) == (0.3006, 0.9872)
+    many = {f"S-{i}": first[f"S-{i % 4}"] for i in range(20)}
+    (of_many,) = failings.flags(survey(bot=flagged_at(many)), 20, "signed").records
+    assert of_many["why"] == "says it is an AI 50 %, repeats utterances 25 %"
     assert (bot["first_flag"], bot["first_ai_phrases"], bot["first_words"]) == (4.0, 4.5, 4.0)
     assert table.signature == "signed"
 
@@ -89,6 +93,9 @@ def test_someone_without_dialogues_has_no_shares() -> None:
     assert [(row["model"], row["flagged"]) for row in table.records] == [
         ("bot", 0.0), ("nobody", None),
     ]  # fmt: skip
+
+
+_ENDS = ("_low", "_high")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +115,11 @@ def test_the_first_flag_beside_the_judge(flag: int, verdict: str, hit: set[str])
     table = failings.agreement(found, {"bot": {"S-0": verdict}}, [""])
     assert table is not None
     (row,) = table.records
-    assert {key for key in row if row[key] == 1.0 and key != "readable"} == hit
+    assert {
+        key
+        for key in row
+        if row[key] == 1.0 and key != "readable" and "_" + key.rpartition("_")[2] not in _ENDS
+    } == hit
 
 
 def test_dialogues_without_a_readable_verdict_do_not_count() -> None:

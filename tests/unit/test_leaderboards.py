@@ -61,13 +61,13 @@ def column(part: Table, key: str) -> dict[str, float]:
     return dict(zip(part.frame["model"], part.frame[key].tolist(), strict=True))
 
 
-def test_models_are_ranked_by_elo_at_the_largest_n(board: Board) -> None:
+def test_models_are_ranked_by_bradley_terry_at_the_largest_n(board: Board) -> None:
     """Skill decides the order; human took part in UniEval only and is listed without a rank."""
     assert board.main.frame["model"].tolist() == ["best", "good", "poor", HUMAN]
     assert board.main.frame["rank"].tolist()[:3] == [1, 2, 3]
     assert pd.isna(board.main.frame["rank"].iloc[3])
     assert [part.protocol.n for part in board.arenas] == [16, 8]
-    assert board.main.note.startswith("Ranked by Elo @16.")
+    assert board.main.note.startswith("Ranked by Bradley–Terry @16.")
 
 
 def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> None:
@@ -77,7 +77,9 @@ def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> 
         said = [j.verdict for j in records_made.judgments["unieval"] if j.contestants == (model,)]
         readable = [v for v in said if v is not None]
         passing = [v for v in readable if v == "No" or int(v) > 8]
-        assert column(board.main, "success_n8")[model] == len(passing) / len(readable)
+        assert column(board.main, "success_n8")[model] == pytest.approx(
+            len(passing) / len(readable)
+        )
         assert column(board.main, "coverage_unieval")[model] == len(readable) / n
         shown = [j for j in records_made.judgments["gteval"] if model in j.contestants]
         lost = [j for j in shown if j.verdict == str(j.contestants.index(model) + 1)]
@@ -85,6 +87,20 @@ def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> 
         assert column(board.main, "gteval_win_or_tie")[model] == pytest.approx(
             1 - len(lost) / len(readable_gt)
         )
+    for part in board.parts:
+        for row in part.table.records if "tie" in part.table.frame else ():
+            assert row["win"] + row["tie"] + row["lose"] == pytest.approx(1, abs=2e-4)
+            assert row["win"] + row["tie"] == pytest.approx(row["win_or_tie"], abs=2e-4)
+    for one in board.every_table:
+        for column_ in one.columns:
+            if column_.role == "value" and (ends := one.ends(column_.key)):
+                known = one.frame[column_.key].notna()
+                low, high = (one.frame.loc[known, end.key] for end in ends)
+                value = one.frame.loc[known, column_.key]
+                assert ((low <= value + 1e-9) & (value <= high + 1e-9)).all(), column_.key
+                assert (high - low > 1e-5).all(), column_.key
+            elif column_.kind in ("rate", "rating") and column_.role == "value":
+                assert column_.key in ("elo_run_std", "observed", "expected"), column_.key
     assert column(board.main, "complete")["best"] == n
 
 
@@ -118,7 +134,14 @@ def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
     ).arenas[0]
     row = part.table.records[0]
     assert (row["readable"], row["missing"]) == (2, 10)
-    assert (row["win"], row["win_low"], row["win_high"]) == (0.5, 0.0833, 0.9167)
+    assert (row["win"], row["win_low"], row["win_high"]) == (0.5, 0.0546, 0.9454)
+    bounds = [row[f"win_if_missing_{what}"] for what in ("failed", "passed")]
+    assert bounds == [0.0833, 0.9167]
+    whole = build(
+        [s for s in some.seeds if s.id == eligible[0]], some.dialogues, {"arena-n16": said},
+        seed_set="s", judge="j", elo=QUICK,
+    ).arenas[0]  # fmt: skip
+    assert "win_if_missing_failed" not in whole.table.frame
     assert (part.comparisons.n, part.comparisons.missing) == (2, 10)
 
 
@@ -251,7 +274,7 @@ def test_a_verdict_out_of_the_set_stops_the_board(records_made: Made) -> None:
 def test_success_is_counted_at_the_lengths_that_dialogues_reach() -> None:
     """Dialogues of 9 utterances have success rates at 4 and 8, not at 12 and 16."""
     found = made({"a": 0.9, "b": 0.2}, 10, turns=9, arena=(8,)).board()
-    keys = [key for key in found.main.frame if str(key).startswith("success")]
+    keys = [column.key for column in found.main.headline if column.key.startswith("success")]
     assert keys == ["success_n8", "success_n4", "success_human_length"]
 
 
@@ -356,7 +379,7 @@ def test_people_read_headings_and_percent(board: Board) -> None:
     rows = board.main.rows_for_people
     assert len(rows) == len(board.main.cells) == 4
     assert rows[0]["Model"] == "best"
-    assert re.fullmatch(r"\d+\.\d", rows[0]["Success @16"])
+    assert re.fullmatch(r"\d+\.\d \[\d+–\d+\]", rows[0]["Success @16"])
     assert rows[-1]["Elo @16"] == "–"
     assert "Dialogues" not in rows[0]
 

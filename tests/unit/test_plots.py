@@ -163,9 +163,11 @@ def test_png_spells_out_what_no_font_has() -> None:
 
 def test_bars_are_sorted_by_the_largest_n() -> None:
     """Figure 4's rows: best at N = 16 first, missing rates last."""
-    rates = pd.DataFrame(
-        {4: [0.9, 1.0, 0.8, 0.7], 16: [0.2, 0.1, np.nan, 0.5]}, index=["b", "c", "d", "a"]
-    )
+    at_n = {4: [0.9, 1.0, 0.8, 0.7], 16: [0.2, 0.1, np.nan, 0.5]}
+    rates = {
+        n: pd.DataFrame({"success": of_n, "low": 0.05, "high": 1.0}, index=["b", "c", "d", "a"])
+        for n, of_n in at_n.items()
+    }
     figure = charts.success_rates(rates, Heading("T", "s", ["x"]))
     assert rows(figure) == ["a", "b", "c", "d"]
 
@@ -217,7 +219,7 @@ def test_every_number_of_an_own_score_is_drawn_with_its_interval() -> None:
     titles = {chart.name: chart.title for chart in figures.draw(board) if chart.svg}
     assert titles["my-wit-mean-1"] == "My wit wit: mean score"
     assert titles["my-wit-mean-2"] == "My wit warmth: mean score"
-    assert board.main.ends("my_wit_mean_1") is None
+    assert board.main.ends("my_wit_mean_1") is not None
     assert board.of(Scored)[0].table.ends("mean_1") is not None
 
 

@@ -14,6 +14,7 @@ from scipy.stats import CensoredData, ecdf
 
 from botchat.boards.protocols import Place
 from botchat.boards.survival import curves, estimate
+from botchat.measures.shares import Z2, of_share, of_shares
 from botchat.protocols import rates
 from tests.boards import Made, judgment, made
 
@@ -32,7 +33,7 @@ ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_si
 
 @given(ENDS)
 def test_the_curve_and_its_interval_are_scipys(ends: list[tuple[int, bool]]) -> None:
-    """Wherever scipy gives one: Kaplan-Meier with Greenwood's variance on the log(-log) scale."""
+    """Wherever scipy gives one: Kaplan-Meier, and Wilson's interval of Greenwood's variance."""
     curve = estimate(ends, 12)
     times = np.array([end for end, _ in ends])
     censored = np.array([not accused for _, accused in ends])
@@ -41,14 +42,30 @@ def test_the_curve_and_its_interval_are_scipys(ends: list[tuple[int, bool]]) -> 
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs, where an interval is not defined
         bounds = found.confidence_interval(method="log-log")
-    low, high = bounds.low.probabilities.tolist(), bounds.high.probabilities.tolist()
+    low = bounds.low.probabilities.tolist()
     for i, (time, share) in enumerate(zip(at, found.probabilities.tolist(), strict=True)):
         assert curve.surviving[time - 1] == pytest.approx(share, abs=1e-12)
         if 1e-12 < share < 1:
-            assert curve.low[time - 1] == pytest.approx(low[i], abs=1e-6)
-            assert curve.high[time - 1] == pytest.approx(high[i], abs=1e-6)
-        else:
-            assert math.isnan(curve.low[time - 1])
+            # Their interval on the log(-log) scale tells their variance.
+            scaled = math.log(math.log(low[i]) / math.log(share)) / Z2**0.5
+            variance = (scaled * math.log(share) * share) ** 2
+            least = 1 / (np.array(times) >= time).sum()
+            each = min(max(variance / (share * (1 - share)), 1 / len(ends)), least)
+            want = of_shares(np.array([share]), np.array([each]))
+            assert curve.low[time - 1] == pytest.approx(want[0][0], abs=1e-6)
+            assert curve.high[time - 1] == pytest.approx(want[1][0], abs=1e-6)
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=60))
+def test_where_none_is_cut_short_the_interval_is_wilsons(accused: list[int]) -> None:
+    """Everybody goes to the end or is accused: the share of the uncensored, at every utterance."""
+    curve = estimate([(min(end, 5), end < 6) for end in accused], 5)
+    for n in range(1, 6):
+        left = sum(end > n for end in accused)
+        low, high = of_share(left, len(accused))
+        assert curve.low[n - 1] == pytest.approx(low, abs=1e-9)
+        assert curve.high[n - 1] == pytest.approx(high, abs=1e-9)
+        assert high > low
 
 
 @given(ENDS)
@@ -61,6 +78,8 @@ def test_survival_never_rises_and_ends_are_conserved(ends: list[tuple[int, bool]
     assert curve.at_risk[0] == len(ends)
     assert curve.accused.sum() == sum(accused for _, accused in ends)
     inside = ~np.isnan(curve.low)
+    assert (inside == ~np.isnan(curve.surviving)).all()
+    assert (curve.high[inside] - curve.low[inside] > 1e-3).all()
     assert (curve.low[inside] <= curve.surviving[inside]).all()
     assert (curve.high[inside] >= curve.surviving[inside]).all()
 

@@ -111,11 +111,14 @@ def draw_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
     counts = [_of(arena.comparisons.n, arena.comparisons.missing) for arena in arenas]
     named = [f"N = {n}" if (n := arena.protocol.n) else "" for arena in arenas]
     titled = [f", {name}" if name else "" for name in named]
-    ratings = first.table.frame.set_index("model")[["bt", "bt_low", "bt_high", "bt_group"]]
-    ratings = ratings.set_axis(["rating", "low", "high", "group"], axis=1).dropna(subset="rating")
+    ratings = _with_ends(first.table, "bt", "rating")
+    ratings = ratings.assign(rank=first.table.written("rank")).dropna(subset="rating")
     bt = (first.table.signatures, charts.intervals, ratings, "Bradley–Terry rating (points)")
     yield drawn("bradley-terry", *bt, "{:.0f}", count=counts[0], at=titled[0])
-    elo = {name or "Elo": arena.ratings for name, arena in zip(named, arenas, strict=True)}
+    elo = {
+        name or "Elo": _with_ends(arena.table, "elo", "rating").dropna(subset="rating")
+        for name, arena in zip(named, arenas, strict=True)
+    }
     signatures = [arena.table.signature for arena in arenas]
     each = zip(named, counts, strict=True)
     count = "; ".join(f"{name}: {count}" if name else count for name, count in each)
@@ -140,10 +143,10 @@ def _of_places(part: Place, where: str) -> Iterator[Chart]:
         of_name = {name: part.curves[name] for name in frame["model"]}
         signatures = survival.signatures
         yield drawn("survival", signatures, curves.survival, of_name, count=count, early=early)
-    by_n = {column.key: n for n, column in shown.by_n().items()}
-    count = _counted(shown, next(iter(by_n)))
-    rates = shown.frame.set_index("model")[[*by_n]].rename(columns=by_n)
-    yield drawn("success-rates", shown.signatures, charts.success_rates, rates, count=count)
+    by_n = {int(column.n or 0): column.key for column in part.ranking}
+    count = _counted(shown, next(iter(by_n.values())))
+    at_n = {n: _with_ends(shown, key, "success") for n, key in by_n.items()}
+    yield drawn("success-rates", shown.signatures, charts.success_rates, at_n, count=count)
     key, draw = "success_human_length", charts.success_at_human_length
     count, rates = _counted(shown, key), _with_ends(shown, key, "success")
     yield drawn("success-human-length", shown.signatures, draw, rates, count=count, least=MIN_HUMAN)

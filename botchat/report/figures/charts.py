@@ -64,19 +64,25 @@ _HEAT = LinearSegmentedColormap.from_list(
 
 
 @styled()
-def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Heading) -> Figure:
-    """Elo of every model: one row a model, one mark a series; sorted by the first series.
+def ratings(elo: Mapping[str, pd.DataFrame], init: float, heading: Heading) -> Figure:
+    """Elo of every model: one row a model, one mark a series, in the order of the first series.
 
-    ``elo``: series, such as ``N = 16`` -> model -> rating. A line marks ``init``, the first rating.
+    ``elo``: series, such as ``N = 16`` -> index model; columns ``rating``, ``low`` and ``high``. A
+    line marks ``init``, the first rating; thin lines are the intervals of the first series.
     """
-    table = pd.DataFrame(elo).sort_index()
-    table = table.sort_values(list(elo), ascending=False, kind="stable")
+    models = list(dict.fromkeys(model for series in elo.values() for model in series.index))
+    table = pd.DataFrame({name: series["rating"] for name, series in elo.items()}).loc[models]
+    first = next(iter(elo.values())).reindex(models)
     rows = range(len(table))
     right = _COLUMN * len(elo) + 0.15
     figure, axes = _rows(list(table.index), heading, per_row=0.3, right=right, above=0.42)
     start: dict[str, Any] = {"color": MUTED, "linewidth": 0.8, "linestyle": _DASHED}
     axes.axvline(init, **start)
     axes.hlines(rows, table.min(axis=1), table.max(axis=1), color=GREY, linewidth=1.4)
+    known = np.flatnonzero(first["low"].notna())
+    axes.hlines(
+        known, first["low"].iloc[known], first["high"].iloc[known], color=INK, linewidth=0.9
+    )
     marks = [Line2D([], [], label=f"start ({init:g})", **start)]
     for i, name in reversed(list(enumerate(elo))):
         face, marker = _HOLLOW if i else SHADES[0], _MARKERS[i % len(_MARKERS)]
@@ -96,7 +102,7 @@ def ratings(elo: Mapping[str, Mapping[str, float]], init: float, heading: Headin
 def intervals(values: pd.DataFrame, label: str, form: str, heading: Heading) -> Figure:
     """Numbers with their intervals, best first.
 
-    ``values``: index model; columns the number, ``low``, ``high`` and, for ratings, ``group``. The
+    ``values``: index model; columns the number, ``low``, ``high`` and, for ratings, ``rank``. The
     number's column is named beside the plot, ``label`` stands at the axis, ``form`` writes numbers.
     """
     name, low, high, *group = values.columns
@@ -184,14 +190,15 @@ def utterance_lengths(
 
 
 @styled()
-def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
+def success_rates(rates: Mapping[int, pd.DataFrame], heading: Heading) -> Figure:
     """UniEval success rate at each N as grouped bars, best at the largest N first (Figure 4).
 
-    ``rates``: index model; one column an N (an integer), values 0 to 1.
+    ``rates``: N -> index model; columns ``success``, ``low`` and ``high``, 0 to 1.
     """
-    turns = sorted(rates.columns, reverse=True)
-    rates = rates.sort_values(turns, ascending=False, kind="stable")
-    models = list(rates.index)
+    turns = sorted(rates, reverse=True)
+    keys = [str(n) for n in turns]
+    order = pd.DataFrame({key: rates[n]["success"] for key, n in zip(keys, turns, strict=True)})
+    models = list(order.sort_values(keys, ascending=False, kind="stable").index)
     per_bar, size = (0.13, 7) if len(models) <= 16 else (0.095, 5.5)
     per_row = per_bar * len(turns) + 0.16
     figure, axes = _rows(models, heading, per_row=per_row, right=0.6, above=0.42)
@@ -202,9 +209,10 @@ def success_rates(rates: pd.DataFrame, heading: Heading) -> Figure:
         color = SHADES[min(i, len(SHADES) - 1)] if len(turns) > 1 else BLUE
         marks.append(Patch(color=color, label=f"N = {n}"))
         y = np.arange(len(models)) - group / 2 + (i + 0.5) * each
-        values = 100 * rates[n].to_numpy(dtype=float)
+        values, low, high = 100 * rates[n].loc[models].to_numpy(dtype=float).T
         bars(axes, y, 0, values, height=each * 0.9, color=color)
-        _beside(axes, y, values, values, size, "normal" if i else "bold")
+        _interval(axes, y, low, high, 0.8)
+        _beside(axes, y, values, np.fmax(high, values), size, "normal" if i else "bold")
     _percent(axes, "Success rate (% of dialogues)")
     legend(axes, marks)
     return figure
@@ -222,9 +230,8 @@ def success_at_human_length(rates: pd.DataFrame, heading: Heading) -> Figure:
     colors = [ORANGE if model == HUMAN else BLUE for model in models]
     values, low, high = 100 * rates[["success", "low", "high"]].to_numpy(dtype=float).T
     bars(axes, range(len(models)), 0, values, height=0.68, color=colors)
-    wide = high - low >= 0.5
-    axes.hlines(np.flatnonzero(wide), low[wide], high[wide], color=INK, linewidth=1.2)
-    _beside(axes, range(len(models)), values, np.where(wide, high, values), 8.5)
+    _interval(axes, np.arange(len(models)), low, high, 1.2)
+    _beside(axes, range(len(models)), values, np.fmax(high, values), 8.5)
     _percent(axes, "Success rate (% of dialogues)")
     return figure
 
@@ -271,7 +278,8 @@ def squares(parts: Mapping[str, pd.DataFrame], below: str, heading: Heading) -> 
 def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
     """GTEval as stacked win, tie and lose bars, best win + tie rate first (BotChat Figure 6).
 
-    ``rates``: index model; columns ``win``, ``tie`` and ``lose``, 0 to 1.
+    ``rates``: index model; columns ``win``, ``tie``, ``lose``, and the interval of win + tie in
+    ``win_or_tie_low`` and ``win_or_tie_high``, 0 to 1.
     """
     rates = rates.assign(total=rates["win"] + rates["tie"])
     rates = rates.sort_values(["total", "win"], ascending=False, kind="stable")
@@ -292,6 +300,8 @@ def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
                 x = start[row] + value / 2
                 axes.text(x, row, f"{value:.1f}", color=ink, size=7.5, ha="center", va="center")
         start = start + np.nan_to_num(values)
+    low, high = (100 * rates[f"win_or_tie_{end}"].to_numpy(dtype=float) for end in ("low", "high"))
+    _interval(axes, y, low, high, 1.2)
     _numbers(axes, 0, "win + tie", 100 * rates["total"], "{:.1f}")
     _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
     legend(axes, [Patch(color=color, label=label) for _, label, color, _ in parts])
@@ -376,6 +386,12 @@ def _percent(axes: Axes, label: str, room: float = 1.06) -> None:
     axes.set_xlabel(label)
 
 
+def _interval(axes: Axes, rows: Any, low: Any, high: Any, width: float) -> None:
+    """Thin lines from end to end, where both are known."""
+    known = np.flatnonzero(~np.isnan(low + high))
+    axes.hlines(np.asarray(rows)[known], low[known], high[known], color=INK, linewidth=width)
+
+
 def _beside(
     axes: Axes, rows: Any, values: Any, ends: Any, size: float, weight: str = "normal"
 ) -> None:
@@ -386,7 +402,7 @@ def _beside(
             _number(axes, end, row, value, size=size, transform=place, weight=weight)
 
 
-def _numbers(axes: Axes, column: int, name: str, values: Iterable[float], form: str) -> None:
+def _numbers(axes: Axes, column: int, name: str, values: Iterable[float | str], form: str) -> None:
     """A column of numbers right of the plot, one a row; the first column is bold."""
     x = 1 + (_COLUMN * (column + 1) - 0.06) / _PLOT
     place, weight = axes.get_yaxis_transform(), "normal" if column else "bold"
@@ -399,11 +415,12 @@ def _numbers(axes: Axes, column: int, name: str, values: Iterable[float], form: 
 
 
 def _number(
-    axes: Axes, x: float, y: float, value: float, form: str = "{:.1f}", **style: Any
+    axes: Axes, x: float, y: float, value: float | str, form: str = "{:.1f}", **style: Any
 ) -> None:
-    """A number at a place, a dash where it is not known."""
-    said = "–" if math.isnan(value) else form.format(value)
-    axes.text(x, y, said, va="center_baseline", **style)
+    """A number at a place, a dash where it is not known; text as it is."""
+    if not isinstance(value, str):
+        value = "–" if math.isnan(value) else form.format(value)
+    axes.text(x, y, value, va="center_baseline", **style)
 
 
 def mark(face: str, label: str, marker: str = "o") -> Line2D:

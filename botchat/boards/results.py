@@ -1,0 +1,104 @@
+"""Win, tie and lose rates with intervals, from comparisons that share ChatSEEDs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from botchat.interfaces import Row
+from botchat.measures import shares
+from botchat.measures.shares import Shares
+from botchat.measures.statistics import Floats, Indices
+from botchat.protocols.pairs import Verdicts
+from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
+
+_RESULTS = {"win": (WIN,), "tie": (TIE,), "lose": (LOSS,), "win_or_tie": (WIN, TIE)}
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Every comparison once from either side; ``side``, ``other``, ``result``: shape (2 n,)."""
+
+    models: tuple[str, ...]
+    side: Indices
+    other: Indices
+    result: Floats
+    seed: Indices | None
+
+    @classmethod
+    def of(cls, made: Comparisons) -> Sides:
+        """From comparisons, with their seeds where those are known."""
+        return cls(
+            made.models,
+            np.concatenate([made.first, made.second]),
+            np.concatenate([made.second, made.first]),
+            np.concatenate([made.result, 1 - made.result]),
+            None if made.cluster is None else np.tile(made.cluster, 2),
+        )
+
+    def by_model(self, *, alike: bool = False) -> dict[str, Row]:
+        """Model -> its rates and their ends; ``alike``: means over opponents, who count alike."""
+        m = len(self.models)
+        pair = self.side * m + self.other
+        weight = centres = None
+        if alike:
+            games = np.bincount(pair, minlength=m * m)
+            opponents = (games.reshape(m, m) > 0).sum(axis=1)
+            weight = 1 / (games[pair] * opponents[self.side])
+        found: dict[str, Shares] = {}
+        for name, counted in _RESULTS.items():
+            hit = np.isin(self.result, counted).astype(np.float64)
+            if alike:
+                centres = (np.bincount(pair, hit, m * m) / np.maximum(games, 1))[pair]
+            found[name] = shares.by_seed(self.side, self.seed, hit, m, weight, centres)
+        return {
+            model: {
+                key: value
+                for name, rates in found.items()
+                for key, value in rates.row(i, name).items()
+            }
+            for i, model in enumerate(self.models)
+        }
+
+    def by_pair(self) -> dict[tuple[str, str], Row]:
+        """(model, other) -> the rates of the model against it, and their ends."""
+        m = len(self.models)
+        pair = self.side * m + self.other
+        found = {
+            name: shares.by_seed(
+                pair, self.seed, np.isin(self.result, counted).astype(np.float64), m * m
+            )
+            for name, counted in _RESULTS.items()
+        }
+        return {
+            (self.models[i], self.models[j]): {
+                key: value
+                for name, rates in found.items()
+                for key, value in rates.row(i * m + j, name).items()
+            }
+            for i, j in permutations(range(m), 2)
+        }
+
+
+def comparisons_of(readable: Verdicts) -> Comparisons:
+    """Readable verdicts as comparisons of the contestants, by name, with their seeds."""
+    contestants = readable.judged_contestants
+    place = {name: i for i, name in enumerate(contestants)}
+    # Contestants that only unreadable verdicts name have no place, and none is asked for.
+    of = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
+    return Comparisons(
+        tuple(contestants),
+        of[readable.first],
+        of[readable.second],
+        readable.result,
+        readable.seed,
+    )
+
+
+def from_seeds(made: Comparisons) -> str:
+    """What the intervals of rates do about shared seeds, after "intervals that"."""
+    if made.cluster is None:
+        return "take the comparisons as independent"
+    return "allow for the ChatSEEDs that comparisons share"

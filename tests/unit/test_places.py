@@ -1,0 +1,115 @@
+"""Places: intervals of all ranks at once, shared by models that are equal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import studentized_range, t
+
+from botchat.ratings.bradley_terry import fit
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.places import of_ratings, quantile
+
+
+def compared(utility: np.ndarray, tie: float = 0.0) -> Comparisons:
+    """Every pair on every seed in both orders, the better utility wins; shape (seeds, models)."""
+    n, m = utility.shape
+    low, high = np.triu_indices(m, 1)
+    first, second = np.concatenate([low, high]), np.concatenate([high, low])
+    apart = utility[:, first] - utility[:, second]
+    result = np.where(np.abs(apart) <= tie, 0.5, (apart > 0) * 1.0)
+    return Comparisons(
+        tuple(f"m{i}" for i in range(m)),
+        np.tile(first, n),
+        np.tile(second, n),
+        result.ravel(),
+        np.repeat(np.arange(n), len(first)),
+    )
+
+
+@pytest.mark.parametrize(("m", "freedom"), [(3, None), (8, None), (5, 20), (14, 9)])
+def test_the_quantile_is_tukeys_or_wider(m: int, freedom: int | None) -> None:
+    """Independent ratings of equal error: the studentized range over sqrt 2, where that is known.
+
+    Each difference has its own error here, so with few degrees of freedom it is above Tukey's,
+    whose errors are pooled, and below Bonferroni's.
+    """
+    found = quantile(np.eye(m).tobytes(), m, freedom, 0.95)
+    many = 100_000 if freedom is None else freedom
+    tukey = studentized_range.ppf(0.95, m, many) / np.sqrt(2)
+    if freedom is None:
+        assert found == pytest.approx(tukey, rel=0.015)
+    else:
+        pairs = m * (m - 1) / 2
+        assert tukey * 0.97 < found < t.ppf(1 - 0.025 / pairs, freedom) * 1.03
+
+
+def test_two_models_are_students_t() -> None:
+    """One difference alone has nothing to allow for."""
+    found = quantile(np.eye(2).tobytes(), 2, 9, 0.95)
+    assert found == pytest.approx(t.ppf(0.975, 9), rel=0.03)
+
+
+def test_a_ladder_is_in_order_and_level_models_share_all_places() -> None:
+    """Far apart: one place each; equal: every place."""
+    covariance = np.eye(3)
+    first, last = of_ratings(np.array([30.0, 10.0, 20.0]), covariance, None)
+    assert (first.tolist(), last.tolist()) == ([1, 3, 2], [1, 3, 2])
+    first, last = of_ratings(np.array([10.0, 10.0, 30.0]), covariance, 40)
+    assert (first.tolist(), last.tolist()) == ([2, 2, 1], [3, 3, 1])
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.integers(3, 6), st.integers(6, 30))
+def test_identical_models_stand_together(seed: int, m: int, n: int) -> None:
+    """A model that is twice on a board has one rating, one place and one interval of it."""
+    rng = np.random.default_rng(seed)
+    utility = rng.gumbel(size=(n, m)) + np.linspace(0, 1.5, m)
+    rated = fit(compared(np.column_stack([utility, utility[:, 0]])))
+    first, last = rated.places
+    assert rated.rating[0] == pytest.approx(rated.rating[m], abs=1e-6)
+    assert (first[0], last[0]) == (first[m], last[m])
+    assert rated.rank[0] == rated.rank[m]
+
+
+def test_places_hold_every_rating_between_them() -> None:
+    """1 <= first <= place by rating <= last <= m, whatever the board."""
+    rng = np.random.default_rng(4)
+    for n in (2, 3, 10, 60):
+        rated = fit(compared(rng.gumbel(size=(n, 9)) + np.linspace(0, 2, 9)))
+        first, last = rated.places
+        place = 1 + np.argsort(np.argsort(-rated.rating))
+        assert ((first >= 1) & (first <= place) & (place <= last) & (last <= 9)).all()
+
+
+def test_level_boards_are_hardly_ever_called_unlike() -> None:
+    """At most one in twenty of boards of equal models calls anything clearly better."""
+    rng = np.random.default_rng(7)
+    false = sum((fit(compared(rng.gumbel(size=(12, 10)))).rank > 1).any() for _ in range(120))
+    assert false <= 0.06 * 120 + 2 * np.sqrt(0.05 * 0.95 * 120)
+
+
+def test_a_model_that_only_tied_is_not_certain() -> None:
+    """Its verdicts do not vary, so the sandwich alone said ± 0.1; the others stay as they were."""
+    rng = np.random.default_rng(5)
+    made = compared(rng.gumbel(size=(40, 4)), tie=0.4)
+    tied = (made.first == 3) | (made.second == 3)
+    with_one = Comparisons(
+        made.models, made.first, made.second, np.where(tied, 0.5, made.result), made.cluster
+    )
+    rated = fit(with_one)
+    half = rated.width * rated.std_error
+    assert 10 < half[3] < 30
+    assert half[:3].min() > 10
+
+
+def test_a_judge_that_takes_the_first_shown_is_not_certain() -> None:
+    """One win for each order on every seed: no variation between seeds, but no certainty."""
+    made = compared(np.zeros((30, 3)))
+    first_wins = Comparisons(made.models, made.first, made.second, np.ones(len(made)), made.cluster)
+    rated = fit(first_wins)
+    assert rated.rating == pytest.approx([1000] * 3)
+    assert (rated.width * rated.std_error > 15).all()
+    assert rated.rank.tolist() == [1, 1, 1]
