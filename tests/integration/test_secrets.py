@@ -184,7 +184,10 @@ def contents(path):
     data = path.read_bytes()
     if data.startswith(b"SQLite format 3"):
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            names = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
+            names = [
+                row[0]
+                for row in database.execute("SELECT name FROM sqlite_master WHERE type='table'")
+            ]
             rows = [
                 value
                 for name in names

@@ -70,7 +70,7 @@ def test_the_field_has_the_cases_of_the_whole_arena(humans, lengths, turns, with
 class Teller:
     """A judge whose verdict is the one that it was made with."""
 
-    name, digest, parallel = "teller", "0", 1
+    name, digest, parallel, models = "teller", "0", 1, ()
 
     def __init__(self, verdict):
         self.verdict = verdict
