@@ -119,11 +119,17 @@ def by_seed(
     apart = weight * (value - (mean[row] if centre is None else centre))
     each = worth = squares
     if seed is not None:
-        cells, cell = np.unique(row * (int(seed.max(initial=0)) + 1) + seed, return_inverse=True)
-        of_row = np.zeros(len(cells), dtype=np.intp)
-        of_row[cell] = row
+        n_seeds = int(seed.max(initial=0)) + 1
+        cell = row * n_seeds + seed
+        if n_rows * n_seeds > 4 * len(row) + 1_000_000:  # too sparse to count every cell
+            cells, cell = np.unique(cell, return_inverse=True)
+        else:
+            cells = np.arange(n_rows * n_seeds)
+        some = np.bincount(cell, minlength=len(cells)) > 0
+        of_row = cells[some] // n_seeds
         n = np.bincount(of_row, minlength=n_rows)
-        of_seed, moved = np.bincount(cell, weight), np.bincount(cell, apart)
+        of_seed = np.bincount(cell, weight, len(cells))[some]
+        moved = np.bincount(cell, apart, len(cells))[some]
         t = np.array([student_t(LEVEL, k - 1) if k > 1 else math.inf for k in n.tolist()])
         with np.errstate(divide="ignore", invalid="ignore"):
             worth = np.bincount(of_row, of_seed**2, n_rows) / total**2
