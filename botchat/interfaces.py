@@ -65,6 +65,15 @@ TokenLogprobs: TypeAlias = tuple[tuple[bytes, float], ...]
 """Each token of a reply with its log-probability."""
 
 
+MOST_TOKENS = 1_000_000_000
+"""A call with more was miscounted."""
+
+
+def token_count(value: Any) -> int | None:
+    """A number of tokens as an endpoint told it; ``None``: it is none, or one that cannot be."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+
+
 @dataclass(frozen=True)
 class Usage:
     """Tokens as the endpoint billed them; ``None``: it did not say."""

@@ -211,11 +211,6 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     return mean - reach, mean + reach
 
 
-def student_t_quantile(p: float, df: int) -> float:
-    """The p-quantile of Student's t, p above ½."""
-    return student_t(2 * p - 1, df)
-
-
 @cache
 def student_t(level: float, df: int) -> float:
     """Half a two-sided interval's width in standard errors (Abramowitz & Stegun 26.7.3, 26.7.4)."""

@@ -11,13 +11,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from botchat.errors import LimitReached
-from botchat.interfaces import Reply, Usage
-
-MOST_TOKENS = 1_000_000_000
-"""A call with more was miscounted."""
+from botchat.interfaces import Reply, Usage, token_count
 
 ORDINARY_TIERS = ("", "default", "standard", "auto")
 """Names of the service tier that configured prices are for."""
@@ -25,16 +21,12 @@ ORDINARY_TIERS = ("", "default", "standard", "auto")
 
 def plausible(usage: Usage) -> Usage:
     """``usage`` without what cannot be: a count is unknown then, and parts fit into the prompt."""
-
-    def count(n: Any) -> int | None:
-        return n if type(n) is int and 0 <= n <= MOST_TOKENS else None
-
-    prompt, cached = count(usage.prompt_tokens), count(usage.cached_tokens)
-    written = count(usage.cache_write_tokens)
+    prompt, cached = token_count(usage.prompt_tokens), token_count(usage.cached_tokens)
+    written = token_count(usage.cache_write_tokens)
     if prompt is not None:
         cached = cached and min(cached, prompt)
         written = written and min(written, prompt - (cached or 0))
-    return Usage(prompt, count(usage.completion_tokens), cached, written)
+    return Usage(prompt, token_count(usage.completion_tokens), cached, written)
 
 
 @dataclass(frozen=True)

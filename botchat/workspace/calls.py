@@ -11,11 +11,8 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from botchat.interfaces import Reply, Usage
+from botchat.interfaces import MOST_TOKENS, Reply, Usage, token_count
 from botchat.records import Outcome
-
-MOST_TOKENS = 10**12
-"""More than this no call has taken; a count beyond it, or below 0, is no count."""
 
 _MOST = 1e15
 """Seconds or dollars that are none."""
@@ -84,7 +81,7 @@ def row_of(call: StoredCall) -> dict[str, Any]:
         "request": zlib.compress(bytes(call.request), 1),
         "raw": zlib.compress(call.raw.encode("utf-8", "surrogatepass"), 1),
         "sent": _json(call.sent),
-        **{name: _count(getattr(call, name)) for name in COUNTS},
+        **{name: token_count(getattr(call, name)) for name in COUNTS},
     }
     return row | {"digest": _digest(row)}
 
@@ -104,7 +101,7 @@ def call_of(row: tuple[Any, ...], superseded: bool) -> StoredCall | Damaged:
                 "sent": json.loads(facts["sent"]),
                 "cost_usd": _positive(facts["cost_usd"]),
                 "superseded": superseded,
-                **{name: _count(facts[name]) for name in COUNTS},
+                **{name: token_count(facts[name]) for name in COUNTS},
             }
         )
     except (zlib.error, TypeError, ValueError, RecursionError):
@@ -125,12 +122,6 @@ def digest_of(*values: Any) -> str | None:
         return _digest(dict(zip(FIELDS, values, strict=True)))
     except (TypeError, ValueError):
         return None
-
-
-def _count(value: Any) -> int | None:
-    """Tokens as an endpoint counted them; ``None`` for what is no such count."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and 0 <= value <= MOST_TOKENS else None
 
 
 def _positive(value: Any) -> float | None:

@@ -56,11 +56,6 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     return None
 
 
-def is_renewable(settings: ModelSettings) -> bool:
-    """Whether `api_key`, asked again, may give another key, as after the first has expired."""
-    return settings.api_key_command is not None
-
-
 def header_values(
     settings: ModelSettings, env: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, str], tuple[str, ...]]:

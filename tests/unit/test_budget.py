@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached
-from botchat.interfaces import Decoding, Message, Reply, Usage
+from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
 from botchat.models.limits import (
     FREE,
-    MOST_TOKENS,
     Budget,
     Ceiling,
     Endpoint,

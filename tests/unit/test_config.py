@@ -10,7 +10,7 @@ import pytest
 
 from botchat.errors import ConfigError
 from botchat.workspace.config import Config, ModelSettings, load, model_name
-from botchat.workspace.keys import api_key, header_values, is_renewable
+from botchat.workspace.keys import api_key, header_values
 from botchat.workspace.secrets import public_url
 
 
@@ -366,8 +366,6 @@ def test_a_command_may_print_the_key(tmp_path):
     count = tmp_path / "count"
     program = f"open({str(count)!r}, 'a').write('x'); print('  k3y$HOME;`id` ')"
     settings = ModelSettings(model="m", api_key_command=command(program.replace(";`id`", "|id")))
-    assert is_renewable(settings)
-    assert not is_renewable(ModelSettings(model="m"))
     assert api_key(settings, os.environ) == "k3y$HOME|id"
     assert api_key(settings, os.environ) == "k3y$HOME|id"
     assert count.read_text() == "xx"

@@ -17,15 +17,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from botchat.interfaces import Reply, TokenLogprobs, Usage
+from botchat.interfaces import Reply, TokenLogprobs, Usage, token_count
 from botchat.models.endpoint import Refusal
 from botchat.records import Outcome
 
 LONGEST_PAUSE_S = 600.0
 """Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
-
-MOST_TOKENS = 10**9
-"""A count beyond this is impossible, and as good as none."""
 
 _ENDS: dict[str, Outcome] = {
     reason: outcome
@@ -108,9 +105,7 @@ def count(value: Any, *path: str) -> int | None:
     found = at(value, *path)
     if isinstance(found, float) and found.is_integer():
         found = int(found)
-    if not isinstance(found, int) or isinstance(found, bool):
-        return None
-    return found if 0 <= found <= MOST_TOKENS else None
+    return token_count(found)
 
 
 def used_tokens(used: Any, prompt: str, completion: str) -> Usage:

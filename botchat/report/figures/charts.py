@@ -301,7 +301,7 @@ def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
                 axes.text(x, row, f"{value:.1f}", color=ink, size=7.5, ha="center", va="center")
         start = start + np.nan_to_num(values)
     low, high = (100 * rates[f"win_or_tie_{end}"].to_numpy(dtype=float) for end in ("low", "high"))
-    _interval(axes, y, low, high, 1.2)
+    _interval(axes, y + 0.27, low, high, 1.2)  # below the numbers in the bars
     _numbers(axes, 0, "win + tie", 100 * rates["total"], "{:.1f}")
     _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
     legend(axes, [Patch(color=color, label=label) for _, label, color, _ in parts])
