@@ -22,11 +22,10 @@ from markupsafe import Markup, escape
 
 from botchat import prompts
 from botchat.boards.board import Board
-from botchat.boards.protocols import BesideHuman, Place
-from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided, labels, table
-from botchat.measures.shares import LEAST
+from botchat.boards.tables import Column, Table, elided, labels, table
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, VERSION
+from botchat.records import VERSION
+from botchat.report.first_screen import Facts, panels, screen
 from botchat.report.transcripts import Sample
 
 if TYPE_CHECKING:
@@ -36,8 +35,12 @@ if TYPE_CHECKING:
 LOW_COVERAGE = 0.95
 """Below this a coverage is marked."""
 
-SCRIPTS = ("core.js", "tables.js", "dialogues.js", "reader.js", "labels.js")
+SCRIPTS = ("core.js", "frame.js", "board.js", "dialogues.js", "reader.js")
+STYLES = ("page.css", "board.css", "reader.css")
 """In the order they build on each other."""
+
+PICTURE = "og.png"
+"""The picture of the first screen, beside the page, for previews of links."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class View:
     """What one judge's verdicts say."""
 
     board: Board
+    facts: Facts
     charts: Sequence[Chart] = ()
     """In the order to show (`botchat.report.figures.draw`)."""
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
@@ -75,13 +79,16 @@ def render(
     views: Sequence[View],
     archive: Archive | None = None,
     compared: Sequence[Beside] = (),
-    panels: Sequence[Prompt] = (),
+    talks: Sequence[Prompt] = (),
+    picture: str = "",
+    game: str = "",
 ) -> str:
     """The page as HTML text; the same arguments give the same bytes.
 
     ``views``: of at least one judge, all on one seed set. ``archive``: its judges in the order of
     ``views``; without one there are samples only, and no labelling. ``compared``: a protocol each.
-    ``panels``: roles and prompts of judges that are panels.
+    ``talks``: roles and prompts of judges that are panels. ``picture``: address of the picture for
+    previews of links. ``game``: address of the page to label on.
     """
     script = "\n".join(text(name) for name in SCRIPTS)
     boards = [view.board for view in views]
@@ -91,20 +98,33 @@ def render(
         "judges": [board.judge for board in boards],
         "first": str(boards[0].main.frame["model"].iloc[0]) if len(boards[0].main.frame) else "",
         "folder": "",
+        "protocols": {},
+        "picture": PICTURE if picture else "",
         **(archive.about if archive else {}),
     }
+    facts = [view.facts for view in views]
+    opens = about.get("view", "")
+    screens = [
+        screen(view.board, view.facts, view.board.judge if i else "", opens)
+        for i, view in enumerate(views)
+    ]
     return template("page.html").render(
         shown=_shown,
         inline=inline,
-        glance=glance,
+        elided=elided,
+        boards=boards,
+        screens=screens,
+        panels_by_judge=panels(boards, facts),
+        picture=picture,
+        game=game,
         explained=_explained,
         views=views,
         seed_set=boards[0].seed_set,
         ranks=ranks(boards) if len(boards) > 1 else None,
         compared=compared,
-        style=text("page.css"),
+        style="\n".join(text(name) for name in STYLES),
         signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
-        prompts=[*_prompts(boards), *panels],
+        prompts=[*_prompts(boards), *talks],
         about=about,
         about_json=_inert(about),
         script=script,
@@ -212,134 +232,6 @@ def inline(chart: Chart, number: int | str = 0) -> Markup:
     )
     body = re.sub(r"^<svg\b.*?(?= viewBox=)", lambda _: opening, body, flags=re.DOTALL)
     return Markup(body)  # matplotlib's own XML: names in it are escaped
-
-
-@dataclass(frozen=True)
-class Fact:
-    """One result, and the part of the page that shows it."""
-
-    question: str
-    answer: Markup
-    figure: str
-    """Name of the figure that shows it."""
-    part: str
-    """Id of the part of the page to link to where there is no such figure."""
-
-
-def glance(board: Board) -> list[Fact]:
-    """The answers that the board has numbers for."""
-    found = (_best(board), _breaking(board), _beside_people(board), _judge(board))
-    return [fact for fact in found if fact]
-
-
-def _best(board: Board) -> Fact | None:
-    for arena in board.arenas:
-        n = arena.protocol.n
-        frame = arena.table.frame.dropna(subset="bt").sort_values("bt", ascending=False)
-        if frame.empty:
-            continue
-        if arena.few:
-            said = Markup("Fewer than {} ChatSEEDs were compared at N = {}: too few to say.")
-            return Fact("Who is best?", said.format(LEAST, n), "bradley-terry", "tables")
-        best = frame[frame["rank_low"] == 1]
-        first = best.iloc[0]
-        rating = f"{first['bt']:.0f} points"
-        if not pd.isna(first["bt_low"]):
-            rating += f", 95 % interval {first['bt_low']:.0f} to {first['bt_high']:.0f}"
-        others = len(frame) - 1
-        if len(best) == 1:
-            whom = "the other one" if others == 1 else f"all {others} others"
-            said = Markup("{} ({}), clearly better than {} at N = {}.")
-        else:
-            whom = _listed([name for name in best["model"] if name != first["model"]])
-            said = Markup("{} is ahead ({}), but cannot be separated from {} at N = {}.")
-        said = said.format(_name(first["model"]), rating, whom, n)
-        return Fact("Who is best?", said, "bradley-terry", "tables")
-    for part in board.of(Place):
-        n, success = next(iter(part.table.by_n().items()))
-        frame = _models(part.table).dropna(subset=success.key)
-        if len(frame):
-            row = frame.iloc[0]
-            if row[part.table.column(role="readable", of=success.key).key] < LEAST:
-                return None
-            said = Markup("{}: {:.1f} % of {:,} dialogues pass as human for {} utterances.").format(
-                _name(row["model"]),
-                100 * row[success.key],
-                row[part.table.column(role="readable", of=success.key).key],
-                n,
-            )
-            return Fact("Who lasts longest?", said, "success-rates", "tables")
-    return None
-
-
-def _breaking(board: Board) -> Fact | None:
-    survival = next((part.survival for part in board.of(Place)), None)
-    if survival is None:
-        return None
-    frame = _models(survival)
-    frame = frame[frame["dialogues"] >= LEAST]
-    if not len(frame):
-        return None
-    parts = [_half(row) for _, row in (frame.iloc[[0, -1]] if len(frame) > 1 else frame).iterrows()]
-    said = Markup("; ").join(parts)
-    said = Markup("{}{}.").format(said[:1].upper(), said[1:])
-    return Fact("Where do dialogues break?", said, "survival", "tables")
-
-
-def _half(row: pd.Series) -> Markup:
-    name = _name(row["model"])
-    if pd.isna(row["half"]):
-        share = 100 * row["accused"] / row["dialogues"]
-        return Markup("{:.0f} % of {}’s dialogues are ever accused").format(share, name)
-    return Markup("half of {}’s dialogues are accused by utterance {}").format(name, row["half"])
-
-
-def _beside_people(board: Board) -> Fact | None:
-    part = next(iter(board.of(BesideHuman)), None)
-    if part is None or not len(frame := part.table.frame.dropna(subset="win_or_tie")):
-        return None
-    row = frame.iloc[0]
-    if row["readable"] < 2 * LEAST:  # each dialogue in both orders
-        return None
-    said = Markup("{} wins or ties in {:.1f} % of {:,} comparisons with the human dialogue.")
-    said = said.format(_name(row["model"]), 100 * row["win_or_tie"], row["readable"])
-    return Fact("How close to people?", said, part.protocol.name, "tables")
-
-
-def _judge(board: Board) -> Fact | None:
-    if board.judge_health is None:
-        return None
-    frame = board.judge_health.frame
-    frame = frame[frame["seeds"] >= LEAST]
-    if not len(frame):
-        return None
-    parts = []
-    if frame["consistency"].notna().any():
-        worst = 100 * frame["consistency"].min()
-        parts.append(Markup("says the same in both orders for {:.0f} % of pairs").format(worst))
-    if frame["false_alarms"].notna().any():
-        alarms = 100 * frame["false_alarms"].max()
-        parts.append(Markup("accuses {:.1f} % of human dialogues").format(alarms))
-    unreadable = 100 * frame["unreadable"].sum() / frame["judged"].sum()
-    parts.append(Markup("leaves {:.1f} % of verdicts unreadable").format(unreadable))
-    said = Markup("{} {}.").format(_name(board.judge), Markup(", ").join(parts))
-    return Fact("Is the judge any good?", said, "judge-health", "judges")
-
-
-def _models(table: Table) -> pd.DataFrame:
-    return table.frame[table.frame["model"] != HUMAN]
-
-
-def _listed(names: Sequence[str]) -> Markup:
-    shown = [_name(name) for name in names[:3]]
-    if len(names) > len(shown):
-        shown.append(Markup("{} more").format(len(names) - len(shown)))
-    *most, last = shown
-    return Markup("{} and {}").format(Markup(", ").join(most), last) if most else last
-
-
-def _name(name: str) -> Markup:
-    return Markup("<bdi>{}</bdi>").format(elided(name, LABEL_COLUMNS))
 
 
 def ranks(boards: Sequence[Board]) -> Table:

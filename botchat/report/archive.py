@@ -99,7 +99,12 @@ def build(
     about = {"folder": FOLDER, "dialogues": sum(map(len, dialogues.values()))}
     return Archive(
         {f"{FOLDER}/{name}.js": _script(name, content) for name, content in chunks.items()},
-        {**about, "verdicts": filed.count, "view": filed.view},
+        {
+            **about,
+            "verdicts": filed.count,
+            "view": filed.view,
+            "protocols": {protocol.name: protocol.shows for protocol in filed.protocols},
+        },
     )
 
 

@@ -20,7 +20,7 @@ const botchat = (() => {
 
   const named = (text) => el("bdi", null, text);
 
-  const link = (parts) => `#${new URLSearchParams(parts)}`;
+  const link = (parts) => `#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value))}`;
 
   const hash = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 
@@ -57,18 +57,61 @@ const botchat = (() => {
     return chunk[at % index.per_chunk];
   };
 
-  // The judge whose numbers are shown; listeners are told when it changes.
+  // Said where a link does not fit this page; nothing takes the place of what was asked for in
+  // silence. Gone with the next address.
+  const misfit = (text) => {
+    const place = document.getElementById("misfit");
+    place.textContent = text;
+    place.hidden = !text;
+  };
+
+  // The state of the page is its address: what is at its default is not in it. `set` changes some
+  // parts, an empty one goes; with `step` the browser's Back leads here again.
+  const tellers = [];
+  const tell = () => {
+    misfit("");
+    tellers.forEach((one) => one());
+  };
+  const address = {
+    get: (key) => hash()[key] || "",
+    set(parts, step = false) {
+      const now = location.hash.includes("=") ? { ...hash(), ...parts } : parts;
+      const next = link(now);
+      if (next === (location.hash || "#")) return;
+      if (step) history.pushState(null, "", next);
+      else history.replaceState(null, "", next);
+      tell();
+    },
+    changed: (one) => tellers.push(one),
+  };
+  addEventListener("hashchange", tell);
+  addEventListener("popstate", tell);
+
+  // The judge whose numbers are shown, by its place; listeners are told when it changes.
   const listeners = [];
   let judge = 0;
+  const settle = () => {
+    const asked = address.get("judge");
+    const found = about.judges.indexOf(asked);
+    if (asked && found < 0) misfit(`No judge ${asked} is on this page; shown is ${about.judges[0]}.`);
+    if (judge === Math.max(found, 0)) return;
+    judge = Math.max(found, 0);
+    listeners.forEach((one) => one());
+  };
+  address.changed(settle);
   const chosen = {
     get judge() {
       return judge;
     },
     set judge(value) {
-      judge = value;
-      listeners.forEach((tell) => tell());
+      address.set({ judge: value ? about.judges[value] : "" });
     },
-    changed: (tell) => listeners.push(tell),
+    // For links: the first judge goes without saying.
+    get part() {
+      return judge ? { judge: about.judges[judge] } : {};
+    },
+    changed: (one) => listeners.push(one),
+    settle,
   };
 
   const percent = (part, whole) => `${Math.round((100 * part) / whole)} %`;
@@ -92,5 +135,16 @@ const botchat = (() => {
     return outcome(Math.abs(lead) < 1e-9 ? "t" : lead > 0 ? "w" : "l");
   };
 
-  return { about, el, named, link, hash, take, load, seed, chosen, percent, outcome, numbers, result };
+  // Hands text or a data URL to the browser as a file.
+  const save = (name, content, type = "text/plain") => {
+    const isUrl = typeof content === "string" && content.startsWith("data:");
+    const url = isUrl ? content : URL.createObjectURL(new Blob([content], { type }));
+    const anchor = el("a", { href: url, download: name });
+    document.body.append(anchor);
+    anchor.click();
+    anchor.remove();
+    if (!isUrl) setTimeout(() => URL.revokeObjectURL(url), 10000);
+  };
+
+  return { about, el, named, link, hash, take, load, seed, misfit, address, chosen, percent, outcome, numbers, result, save };
 })();

@@ -1,0 +1,255 @@
+// The first screen's table: sorts, filters and shows columns by the address. Files of any table and
+// figure. Marks of one model light up together.
+(() => {
+  const { about, address, chosen, el, save } = botchat;
+
+  const number = (text) => {
+    const value = parseFloat(text.replaceAll(",", ""));
+    return Number.isNaN(value) ? null : value;
+  };
+  const exact = (cell) => (cell.dataset.value === undefined ? cell.childNodes[0]?.textContent.trim() || "" : cell.dataset.value);
+
+  // What a click on a heading puts first: names and ranks the first of them, numbers the highest.
+  const sorter = (table) => {
+    const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[0].cells];
+    const original = [...body.rows];
+    const sort = (column, ascending) => {
+      heads.forEach((head) => head.removeAttribute("aria-sort"));
+      if (column < 0) return body.append(...original);
+      heads[column].setAttribute("aria-sort", ascending ? "ascending" : "descending");
+      const isName = heads[column].classList.contains("name");
+      const sign = ascending ? 1 : -1;
+      const key = (row) => {
+        const text = isName ? row.cells[column].textContent.trim() : exact(row.cells[column]);
+        if (text === "–" || text === "") return null;
+        return isName ? text.toLowerCase() : number(text);
+      };
+      const keyed = original.map((row) => [key(row), row]);
+      keyed.sort(([a], [b]) => {
+        if (a === null || b === null) return (a === null) - (b === null);
+        return isName ? sign * a.localeCompare(b, "en", { numeric: true }) : sign * (a - b);
+      });
+      return body.append(...keyed.map(([, row]) => row));
+    };
+    const clickable = (tell) =>
+      heads.forEach((head, column) => {
+        const lowFirst = head.classList.contains("name") || /^(Rank|Group)/.test(head.textContent.trim());
+        const button = el("button", { type: "button" }, ...head.childNodes);
+        head.append(button);
+        button.addEventListener("click", () => {
+          const before = head.getAttribute("aria-sort");
+          tell(column, before ? before === "descending" : lowFirst);
+        });
+      });
+    return { heads, sort, clickable };
+  };
+
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  // No spreadsheet runs a name.
+  const inert = (text) => (/^\s*[=+\-@]/.test(text) && number(text) === null ? `'${text}` : text);
+  const csv = (table) => {
+    const heads = [...table.tHead.rows[0].cells];
+    const hasEnds = heads.map((_, i) => [...table.tBodies[0].rows].some((row) => row.cells[i].dataset.low));
+    const names = heads.flatMap((head, i) => {
+      const name = head.dataset.key || head.textContent.trim();
+      return hasEnds[i] ? [name, `${name}_low`, `${name}_high`] : [name];
+    });
+    const rows = [...table.tBodies[0].rows].map((row) =>
+      [...row.cells].flatMap((cell, i) => {
+        const name = row.dataset.model && cell.tagName === "TH" ? row.dataset.model : cell.title || exact(cell);
+        const value = cell.tagName === "TH" ? inert(name) : exact(cell).replace(/^–$/, "");
+        return hasEnds[i] ? [value, cell.dataset.low || "", cell.dataset.high || ""] : [value];
+      }),
+    );
+    return [names, ...rows].map((row) => row.map(quoted).join(",")).join("\n") + "\n";
+  };
+
+  const csvButton = (table) => {
+    const button = el("button", { type: "button", class: "quiet", title: "This table as a file" }, "csv");
+    button.addEventListener("click", () => save(`${table.dataset.file || "table"}.csv`, csv(table), "text/csv"));
+    return button;
+  };
+
+  // The colours of a figure come from the page's style sheet; a file gets them written in.
+  const picture = (svg) => {
+    const copy = svg.cloneNode(true);
+    const [from, to] = [svg.querySelectorAll("*"), copy.querySelectorAll("*")];
+    from.forEach((node, i) => {
+      const { fill, stroke } = getComputedStyle(node);
+      for (const [key, value] of [["fill", fill], ["stroke", stroke]]) {
+        if (to[i].style[key]) to[i].style.setProperty(key, value);
+      }
+    });
+    const { width, height } = svg.viewBox.baseVal;
+    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    copy.removeAttribute("style");
+    copy.style.background = getComputedStyle(document.body).backgroundColor;
+    return [new XMLSerializer().serializeToString(copy), width, height];
+  };
+
+  const png = ([text, width, height], name) => {
+    const image = new Image();
+    image.addEventListener("load", () => {
+      const canvas = el("canvas", { width: Math.round(2 * width), height: Math.round(2 * height) });
+      const pen = canvas.getContext("2d");
+      pen.fillStyle = getComputedStyle(document.body).backgroundColor;
+      pen.fillRect(0, 0, canvas.width, canvas.height);
+      pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+      save(name, canvas.toDataURL("image/png"));
+    });
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  };
+
+  for (const table of document.querySelectorAll("table.plain")) {
+    const { heads, sort, clickable } = sorter(table);
+    clickable((column, ascending) => sort(column, ascending));
+    if (heads.length) table.closest(".scroll").before(el("p", { class: "tools" }, csvButton(table)));
+  }
+  for (const figure of document.querySelectorAll("figure[data-file]")) {
+    const svg = figure.querySelector("svg");
+    const name = figure.dataset.file;
+    const asSvg = el("button", { type: "button", class: "quiet" }, "svg");
+    const asPng = el("button", { type: "button", class: "quiet" }, "png");
+    asSvg.addEventListener("click", () => save(`${name}.svg`, picture(svg)[0], "image/svg+xml"));
+    asPng.addEventListener("click", () => png(picture(svg), `${name}.png`));
+    figure.append(el("p", { class: "tools" }, asSvg, asPng));
+  }
+
+  const copied = async (button) => {
+    const text = location.href;
+    const before = button.textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      const field = el("input", { value: text, readonly: true, "aria-label": "Link to this view" });
+      button.after(field);
+      field.select();
+      button.textContent = document.execCommand("copy") ? "Copied" : "Copy it from here";
+    }
+    setTimeout(() => {
+      button.textContent = before;
+    }, 2000);
+  };
+  botchat.copied = copied;
+
+  for (const part of document.querySelectorAll("#board > [data-judge]")) {
+    const table = part.querySelector("table.board");
+    const { heads, sort, clickable } = sorter(table);
+    const keys = heads.map((head) => head.dataset.key);
+    const usual = heads.filter((head) => !head.classList.contains("off")).map((head) => head.dataset.key);
+    const rows = [...table.tBodies[0].rows];
+
+    clickable((column, ascending) => address.set({ sort: `${ascending ? "" : "-"}${keys[column]}` }));
+    const found = el("output", { class: "count", "aria-live": "polite" });
+    const input = el("input", { type: "search", placeholder: "Filter models", "aria-label": "Filter models; several names with commas between" });
+    input.addEventListener("input", () => address.set({ filter: input.value }));
+
+    const boxes = keys.map((key) => el("input", { type: "checkbox", disabled: key === "model" || key === "rank", value: key }));
+    const labels = boxes.map((box, i) => el("label", null, box, heads[i].textContent));
+    const reset = el("button", { type: "button" }, "As it was");
+    const choose = () => {
+      const now = keys.filter((_, i) => boxes[i].checked);
+      const same = now.join() === usual.join();
+      address.set({ columns: same ? "" : now.join(",") });
+    };
+    boxes.forEach((box) => box.addEventListener("change", choose));
+    reset.addEventListener("click", () => address.set({ columns: "" }));
+    const columns = el("details", { class: "quiet" }, el("summary", null, "Columns"), el("div", null, labels, reset));
+
+    const copy = el("button", { type: "button" }, "Copy link");
+    copy.addEventListener("click", () => copied(copy));
+    const print = el("button", { type: "button" }, "Print");
+    print.addEventListener("click", () => globalThis.print());
+    const data = el("button", { type: "button" }, "Table as csv");
+    data.addEventListener("click", () => save("leaderboard.csv", csv(table), "text/csv"));
+    const shared = [copy, data, print];
+    if (about.picture) shared.push(el("a", { href: about.picture, download: "og.png" }, "Picture, 1200 × 630"));
+    const share = el("details", { class: "quiet" }, el("summary", null, "Share"), el("div", null, shared));
+    part.querySelector(".tools").append(input, found, el("span", { class: "space" }), columns, share);
+    for (const menu of [columns, share]) {
+      menu.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape") return;
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      });
+      document.addEventListener("click", (event) => {
+        if (!menu.contains(event.target)) menu.open = false;
+      });
+    }
+
+    const filter = () => {
+      const asked = address.get("filter");
+      if (input.value !== asked) input.value = asked;
+      const terms = asked.toLowerCase().split(",").map((word) => word.trim()).filter(Boolean);
+      let left = 0;
+      for (const row of rows) {
+        const name = row.dataset.model.toLowerCase();
+        row.hidden = terms.length > 0 && !terms.some((term) => name.includes(term));
+        left += row.hidden ? 0 : 1;
+      }
+      found.textContent = terms.length ? `${left} of ${rows.length}` : `${rows.length} contestants`;
+    };
+
+    const pick = () => {
+      const asked = address.get("columns").split(",").filter(Boolean);
+      const now = new Set(asked.length ? ["rank", "model", ...asked] : usual);
+      const unknown = asked.filter((key) => !keys.includes(key));
+      if (unknown.length) botchat.misfit(`This table has no column ${unknown.join(", ")}.`);
+      table.classList.toggle("picked", asked.length > 0);
+      keys.forEach((key, i) => {
+        boxes[i].checked = now.has(key);
+        heads[i].classList.toggle("off", !now.has(key));
+        for (const row of rows) row.cells[i].classList.toggle("off", !now.has(key));
+      });
+    };
+
+    const order = () => {
+      const asked = address.get("sort");
+      const column = keys.indexOf(asked.replace(/^-/, ""));
+      if (asked && column < 0) botchat.misfit(`This table has no column ${asked}.`);
+      sort(column, !asked.startsWith("-"));
+    };
+
+    // One model is one mark in the picture and one row in the table.
+    const near = (name) => {
+      for (const node of part.querySelectorAll("[data-model]")) {
+        node.classList.toggle("near", node.dataset.model === name);
+      }
+    };
+    for (const node of part.querySelectorAll("[data-model]")) {
+      node.addEventListener("pointerenter", () => near(node.dataset.model));
+      node.addEventListener("pointerleave", () => near(null));
+    }
+
+    const plots = [...part.querySelectorAll(".plot")];
+    const buttons = plots.map((plot) => el("button", { type: "button" }, plot.dataset.axis));
+    buttons.forEach((button, i) => button.addEventListener("click", () => address.set({ axis: i ? plots[i].dataset.axis : "" })));
+    if (plots.length > 1) part.querySelector(".axes").append(...buttons);
+    const against = () => {
+      const asked = plots.findIndex((plot) => plot.dataset.axis === address.get("axis"));
+      plots.forEach((plot, i) => {
+        plot.hidden = i !== Math.max(asked, 0);
+        buttons[i].setAttribute("aria-pressed", String(!plot.hidden));
+        if (!plot.hidden) part.querySelector(".against").textContent = plot.dataset.title;
+      });
+    };
+
+    const checks = part.querySelector("details.checks");
+    if (matchMedia("(max-width: 600px)").matches) checks.open = false;
+
+    const settle = () => {
+      if (Number(part.dataset.judge) !== chosen.judge) return;
+      filter();
+      pick();
+      order();
+      against();
+    };
+    address.changed(settle);
+    chosen.changed(settle);
+    settle();
+  }
+})();

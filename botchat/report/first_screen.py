@@ -1,0 +1,282 @@
+"""What the first screen shows of one judge's board: words, checks, table and pictures, ready to
+draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from botchat.boards.board import Board
+from botchat.boards.headline import Headline
+from botchat.boards.judge_verdict import Check, JudgeVerdict, is_floor_bot
+from botchat.boards.protocols import Place
+from botchat.boards.survival import Curve
+from botchat.boards.tables import elided
+from botchat.measures.shares import LEAST
+from botchat.records import HUMAN
+from botchat.report.hero import Axis, Interval, Plot, plots
+from botchat.report.main_table import Bar, MainTable, address, interval_bar, main_table, steps
+
+_LABEL = 24
+"""Letters of a name over a small picture."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a board beyond its tables."""
+
+    headline: Headline
+    verdict: JudgeVerdict
+    people: Interval | None = None
+    """Where people are on the rating scale."""
+    costs: Mapping[str, float] | None = None
+    """Contestant -> dollars of one dialogue, where they are known; 0: free."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One check of the judge, with its number drawn."""
+
+    check: Check
+    bar: Bar | None
+    reference: float | None
+    """Where the line is that it should be on the good side of, in percent."""
+    href: str
+
+
+@dataclass(frozen=True)
+class Small:
+    """The survival curve of one contestant."""
+
+    name: str
+    label: str
+    href: str
+    path: str
+    band: str
+    people: str
+    half: str
+    last: str
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The first screen of one judge."""
+
+    headline: Headline
+    verdict: JudgeVerdict
+    checks: Sequence[Checked]
+    summary: str
+    """Of the checks, a line."""
+    table: MainTable
+    people_curve: str
+    rated: str
+    """What the pictures show: "Rating" or what else the table is ranked by."""
+    plots: Sequence[Plot]
+    links: Mapping[str, str]
+    """Contestant -> where it is compared."""
+    curves: Sequence[Small]
+    is_small: bool
+    """So few contestants that everything can be open."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """How one judge rates everybody, in the order of the first judge."""
+
+    judge: str
+    word: str
+    rated: str
+    people: Bar | None
+    rows: Sequence[PanelRow]
+
+
+@dataclass(frozen=True)
+class PanelRow:
+    """One contestant by one judge."""
+
+    name: str
+    label: str
+    is_floor: bool
+    bar: Bar | None
+    said: str
+
+
+def screen(board: Board, facts: Facts, judge: str, view: str) -> Screen:
+    """The first screen. ``judge``, ``view``: as of `main_table`."""
+    numbers, rated, in_percent = rating(board)
+    people = facts.people if not in_percent else None
+    models = {name: told for name, told in numbers.items() if name != HUMAN}
+    table = main_table(board, judge, view, facts.people)
+    arenas = board.arenas
+    links = {}
+    if view:
+        for name in models:
+            to = {"view": "pair", "protocol": arenas[0].protocol.name} if arenas else {"view": view}
+            links[name] = address(judge, **to, a=name)
+    counted = [sum(check.state == state for check in facts.verdict.checks)
+               for state in ("fails", "warns", "passes", "unknown")]  # fmt: skip
+    said = zip(counted, ("failed", "doubtful", "passed", "not known"), strict=True)
+    return Screen(
+        facts.headline,
+        facts.verdict,
+        [_checked(check, judge, view, board) for check in facts.verdict.checks],
+        "Checks: " + ", ".join(f"{n} {word}" for n, word in said if n),
+        table,
+        _people_curve(board),
+        rated,
+        plots(models, _axes(board, facts), people, in_percent) if len(models) > 1 else [],
+        links,
+        _curves(board, judge, view),
+        len(models) <= 5,
+    )
+
+
+def rating(board: Board) -> tuple[dict[str, Interval], str, bool]:
+    """Contestant -> the number that the board is ranked by, with its interval, best first.
+
+    Then what it is called, and whether it is a share.
+    """
+    main = board.main
+    key = main.column(role="rank").of
+    if not key:
+        return {}, "", False
+    column, ends = main.column(key), main.ends(key)
+    if column.kind not in ("rating", "rate") or ends is None:
+        return {}, column.heading, False
+    keys = [column.key, ends[0].key, ends[1].key]
+    found = {}
+    for name, *row in main.frame[["model", *keys]].itertuples(index=False):
+        value, low, high = (float("nan") if pd.isna(x) else float(x) for x in row)
+        if np.isfinite(value):
+            whole = np.isfinite(low) and np.isfinite(high)
+            found[name] = (value, low, high) if whole else (value, value, value)
+    word = "Rating" if column.kind == "rating" else column.heading
+    return found, word, column.kind == "rate"
+
+
+def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[Panel]:
+    """Every contestant by every judge, in the order of the first; of several judges only."""
+    if len(boards) < 2:
+        return []
+    order = [name for name in rating(boards[0])[0] if name != HUMAN]
+    found = []
+    for board, known in zip(boards, facts, strict=True):
+        numbers, rated, in_percent = rating(board)
+        people = known.people if not in_percent else None
+        ends = [end for name, told in numbers.items() if name != HUMAN for end in told]
+        ends += list(people or ())
+        low, high = (0.0, 1.0) if in_percent else (min(ends, default=0), max(ends, default=1))
+        if high - low < 1e-6:
+            low, high = low - 1, high + 1
+        rows = []
+        for name in order:
+            told = numbers.get(name)
+            said = ""
+            if told:
+                form = "{:.0f} %" if in_percent else "{:.0f}"
+                shown = [form.format(100 * x if in_percent else x) for x in told]
+                said = f"{shown[0]}, 95 % interval {shown[1]} to {shown[2]}"
+            bar = interval_bar(told, (low, high)) if told else None
+            rows.append(PanelRow(name, elided(name, _LABEL), is_floor_bot(name), bar, said))
+        line = interval_bar(people, (low, high)) if people else None
+        found.append(Panel(board.judge, known.verdict.word, rated, line, rows))
+    return found
+
+
+def _axes(board: Board, facts: Facts) -> list[Axis]:
+    """What the numbers are set against, where it is known."""
+    lengths = board.lengths
+    mean = lengths.columns[2]
+    long = {k: float(v) for k, v in lengths.values(mean.key).items() if not pd.isna(v)}
+    flagged = {
+        k: float(v) for k, v in board.main.values("flagged").items() if not pd.isna(v)
+    }
+    unit = board.utterance_lengths.unit
+    return [
+        Axis("cost", "cost of a dialogue", "US dollars", dict(facts.costs or {})),
+        Axis("length", "length of an utterance", f"mean {unit}", long),
+        Axis("flags", "share flagged without a judge", "dialogues with a flag", flagged),
+    ]
+
+
+def _checked(check: Check, judge: str, view: str, board: Board) -> Checked:
+    bar = reference = None
+    if check.value is not None and check.low is not None and check.high is not None:
+        scale = (-1.0, 1.0) if check.key in ("other_judges", "people_agree") else (0.0, 1.0)
+        bar = interval_bar((check.value, check.low, check.high), scale)
+        if check.reference is not None:
+            reference = interval_bar((check.reference,) * 3, scale).at
+    return Checked(check, bar, reference, _evidence(check.key, judge, board) if view else "")
+
+
+def _evidence(key: str, judge: str, board: Board) -> str:
+    """Where the cases behind a check are read."""
+    place = next(iter(board.of(Place)), None)
+    contestants = [name for name in board.main.frame["model"] if name != HUMAN]
+    floor = [name for name in contestants if is_floor_bot(name)]
+    first = (floor or contestants or [HUMAN])[0]
+    if key == "people_accused" and place:
+        return address(judge, place.protocol.name, a=HUMAN, show="lose")
+    if key in ("bots_caught", "machines_caught") and place:
+        return address(judge, place.protocol.name, a=first, show="win")
+    if key == "machine_picked":
+        beside = [p for p in board.parts if p.protocol.shows == "human"]
+        name = beside[0].protocol.name if beside else ""
+        return address(judge, "pair", protocol=name, a=first, b=HUMAN) if beside else ""
+    pairs = board.arenas
+    if key in ("same_in_both_orders", "first_preferred", "ties", "best_floor_bot") and pairs:
+        return address(judge, "pair", protocol=pairs[0].protocol.name, a=first)
+    return "#judges" if key in ("other_judges", "people_agree") else "#tables"
+
+
+def _people_curve(board: Board, width: float = 100, height: float = 20) -> str:
+    """Survival of people's own dialogues."""
+    curve = next((part.curves.get(HUMAN) for part in board.of(Place)), None)
+    if curve is None:
+        return ""
+    return steps(_finite(curve.surviving), width, height)
+
+
+def _finite(shares: np.ndarray) -> list[float]:
+    return shares[np.isfinite(shares)].tolist()
+
+
+def _curves(board: Board, judge: str, view: str) -> list[Small]:
+    """The survival curves of the models, in the order of the table."""
+    part = next(iter(board.of(Place)), None)
+    if part is None:
+        return []
+    people = _people_curve(board, 150, 56)
+    found = []
+    for name in board.main.frame["model"]:
+        curve = part.curves.get(name)
+        if name == HUMAN or curve is None or curve.at_risk[0] < 1:
+            continue
+        half, last = curve.reached(0.5), _finite(curve.surviving)
+        found.append(
+            Small(
+                name,
+                elided(name, _LABEL),
+                address(judge, part.protocol.name, a=name, show="lose") if view else "",
+                steps(last, 150, 56),
+                _band(curve),
+                people,
+                f"half accused by {half}" if half else "most remain",
+                f"{100 * last[-1]:.0f} % at {len(last)}" if curve.at_risk[0] >= LEAST else "",
+            )
+        )
+    return found
+
+
+def _band(curve: Curve) -> str:
+    """The area between the ends of the intervals."""
+    low, high = _finite(curve.low), _finite(curve.high)
+    n = min(len(low), len(high))
+    upper, lower = steps(high[:n], 150, 56), []
+    for i in range(n - 1, -1, -1):
+        y = round(1 + (1 - low[i]) * 54, 2)
+        lower.append(f"V{y:g}H{round(150 * i / n, 2):g}")
+    return upper + "".join(lower) + "Z" if n else ""

@@ -1,0 +1,78 @@
+// One view at a time, named by the address; the judge of all views; light and dark.
+(() => {
+  const { about, address, chosen, el, link, named } = botchat;
+  const views = [...document.querySelectorAll("[data-view]")];
+  const names = views.map((view) => view.dataset.view);
+
+  // The view of an address: a part of the page, a protocol of the archive, or an element's id.
+  const viewOf = (asked) => {
+    if (!asked || names.includes(asked)) return asked || "board";
+    const shows = Object.hasOwn(about.protocols, asked) ? about.protocols[asked] : "";
+    return shows ? (shows === "one" ? "read" : "pair") : "";
+  };
+
+  const show = () => {
+    const isId = location.hash.length > 1 && !location.hash.includes("=");
+    const target = isId ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    let name = target ? target.closest("[data-view]")?.dataset.view : viewOf(address.get("view"));
+    if (!name || (isId && !target)) {
+      botchat.misfit(`This link does not fit this page: it has no ${isId ? location.hash.slice(1) : address.get("view")}.`);
+      name = "board";
+    }
+    for (const view of views) view.hidden = view.dataset.view !== name;
+    for (const anchor of document.querySelectorAll("nav a[data-to]")) {
+      const to = anchor.dataset.to;
+      anchor.href = link({ view: to === "board" ? "" : to, ...chosen.part });
+      if (to === name) anchor.setAttribute("aria-current", "page");
+      else anchor.removeAttribute("aria-current");
+    }
+    if (target) {
+      for (let up = target.closest("details"); up; up = up.parentElement.closest("details")) up.open = true;
+      target.scrollIntoView({ block: "start" });
+    }
+  };
+
+  const parts = [...document.querySelectorAll("[data-judge]")];
+  const switches = [];
+  const judged = () => {
+    for (const part of parts) part.hidden = Number(part.dataset.judge) !== chosen.judge;
+    for (const one of switches) one.value = String(chosen.judge);
+  };
+  if (about.judges.length > 1) {
+    for (const place of document.querySelectorAll(".switch")) {
+      const options = about.judges.map((name, i) => el("option", { value: i }, name));
+      const one = el("select", { "aria-label": "Judge" }, options);
+      one.addEventListener("change", () => {
+        chosen.judge = Number(one.value);
+      });
+      switches.push(one);
+      place.replaceChildren("judge ", one);
+    }
+  }
+
+  // The reader's choice is kept where the browser keeps things for a page from disk.
+  const root = document.documentElement;
+  const kept = (value) => {
+    try {
+      if (value) localStorage.setItem("botchat-theme", value);
+      return localStorage.getItem("botchat-theme");
+    } catch {
+      return null;
+    }
+  };
+  if (kept()) root.dataset.theme = kept();
+  const theme = el("button", { type: "button", class: "quiet", title: "Light or dark", "aria-label": "Light or dark" }, "◐");
+  theme.addEventListener("click", () => {
+    const dark = (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+    root.dataset.theme = dark ? "light" : "dark";
+    kept(root.dataset.theme);
+  });
+  document.querySelector("nav").append(theme);
+
+  root.classList.add("scripted");
+  chosen.changed(judged);
+  address.changed(show);
+  chosen.settle();
+  judged();
+  show();
+})();
