@@ -77,7 +77,12 @@ def report(arguments: argparse.Namespace) -> None:
     spend_memory()
     with progress(arguments, by_steps=True) as meter:
         page = reporting.report(
-            workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, meter=meter
+            workspace_of(arguments),
+            arguments.seeds,
+            arguments.judge,
+            arguments.out,
+            meter=meter,
+            url=arguments.url,
         )
     say(arguments, {"page": page})
 

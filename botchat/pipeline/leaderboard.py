@@ -182,10 +182,11 @@ def report(
     out: Path | None = None,
     elo: EloSettings | None = None,
     meter: Meter | None = None,
+    url: str = "",
 ) -> Path:
     """Write the page alone, of some judges (default: all), the first shown first; its path.
 
-    ``out``: default ``leaderboards/<set>``.
+    ``out``: default ``leaderboards/<set>``. ``url``: where the folder will be served, for previews.
     """
     from botchat.report import figures as plots
 
@@ -206,7 +207,7 @@ def report(
                 drawn.append(chart)
                 meter.advance()
             shown[i] = board, drawn
-    return write_page(workspace, found, shown, out or workspace.out(seed_set), meter)
+    return write_page(workspace, found, shown, out or workspace.out(seed_set), meter, url)
 
 
 def write_page(
@@ -215,6 +216,7 @@ def write_page(
     shown: Sequence[tuple[Board, Sequence[Chart]]],
     folder: Path,
     meter: Meter,
+    url: str = "",
 ) -> Path:
     """Write the page of some boards with their figures, and its chunks; the page's path.
 
@@ -254,7 +256,10 @@ def write_page(
             for path in {*parent.glob("*.js")} - known:  # of an earlier, larger page
                 path.unlink(missing_ok=True)
     page = folder / "index.html"
-    store.write_atomic(page, pages.render(views, chunks, compared, talks).encode())
+    store.write_atomic(folder / pages.PICTURE, pages.preview(views[0]))
+    picture = f"{url.rstrip('/')}/{pages.PICTURE}" if url else pages.PICTURE
+    text = pages.render(views, chunks, compared, talks, picture)
+    store.write_atomic(page, text.encode())
     return page
 
 

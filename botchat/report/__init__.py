@@ -22,10 +22,12 @@ from markupsafe import Markup, escape
 
 from botchat import prompts
 from botchat.boards.board import Board
+from botchat.boards.judge_verdict import is_floor_bot
 from botchat.boards.tables import Column, Table, elided, labels, table
 from botchat.protocols.kinds import Protocol
-from botchat.records import VERSION
-from botchat.report.first_screen import Facts, panels, screen
+from botchat.records import HUMAN, VERSION
+from botchat.report.first_screen import Facts as Facts
+from botchat.report.first_screen import panels, rating, screen
 from botchat.report.transcripts import Sample
 
 if TYPE_CHECKING:
@@ -133,6 +135,22 @@ def render(
             "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
         ),
         version=VERSION,
+    )
+
+
+def preview(view: View) -> bytes:
+    """The picture for previews of links, a PNG of 1200 by 630."""
+    from botchat.report.figures import share
+
+    board, facts = view.board, view.facts
+    numbers, rated, in_percent = rating(board)
+    return share.preview(
+        board.seed_set,
+        facts.headline.sentence,
+        f"Judge {elided(board.judge, 40)}: {facts.verdict.word}",
+        [(name, told, is_floor_bot(name)) for name, told in numbers.items() if name != HUMAN],
+        None if in_percent else facts.people,
+        rated,
     )
 
 

@@ -1,5 +1,4 @@
-"""What the first screen shows of one judge's board: words, checks, table and pictures, ready to
-draw."""
+"""What the first screen shows of one judge's board, ready to draw."""
 
 from __future__ import annotations
 
@@ -191,9 +190,7 @@ def _axes(board: Board, facts: Facts) -> list[Axis]:
     lengths = board.lengths
     mean = lengths.columns[2]
     long = {k: float(v) for k, v in lengths.values(mean.key).items() if not pd.isna(v)}
-    flagged = {
-        k: float(v) for k, v in board.main.values("flagged").items() if not pd.isna(v)
-    }
+    flagged = {k: float(v) for k, v in board.main.values("flagged").items() if not pd.isna(v)}
     unit = board.utterance_lengths.unit
     return [
         Axis("cost", "cost of a dialogue", "US dollars", dict(facts.costs or {})),
@@ -241,7 +238,7 @@ def _people_curve(board: Board, width: float = 100, height: float = 20) -> str:
 
 
 def _finite(shares: np.ndarray) -> list[float]:
-    return shares[np.isfinite(shares)].tolist()
+    return [float(share) for share in shares if np.isfinite(share)]
 
 
 def _curves(board: Board, judge: str, view: str) -> list[Small]:

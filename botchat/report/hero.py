@@ -146,8 +146,8 @@ def _plot(
     if len(line) > 1:
         corners: list[tuple[float, float]] = []
         for name, value in line:
-            at = x(value), y(numbers[name][0])
-            corners += [(at[0], corners[-1][1]), at] if corners else [at]
+            corner = x(value), y(numbers[name][0])
+            corners += [(corner[0], corners[-1][1]), corner] if corners else [corner]
         corners.append((_RIGHT, corners[-1][1]))
         best = " ".join(f"{px:g},{py:g}" for px, py in corners)
     up = [Tick(y(v), f"{100 * v:.0f} %" if in_percent else f"{v:.0f}") for v in _round(low, high)]
@@ -162,9 +162,7 @@ def _apart(low: float, high: float) -> tuple[float, float]:
     return low - (high - low) * 0.05, high + (high - low) * 0.05
 
 
-def _across(
-    axis: Axis, there: Mapping[str, float]
-) -> tuple[Callable[[float], float], list[Tick]]:
+def _across(axis: Axis, there: Mapping[str, float]) -> tuple[Callable[[float], float], list[Tick]]:
     """Where a number stands across, in percent, and the ticks."""
     some = [value for value in there.values() if value > 0]
     free = axis.key == "cost" and len(some) < len(there)
@@ -195,9 +193,7 @@ def _across(
 def _round(low: float, high: float) -> list[float]:
     """A few round numbers between two."""
     step = 10.0 ** math.floor(math.log10(high - low))
-    step = next(
-        s for s in (step / 5, step / 2, step, 2 * step) if (high - low) / s <= _TICKS + 1
-    )
+    step = next(s for s in (step / 5, step / 2, step, 2 * step) if (high - low) / s <= _TICKS + 1)
     first = math.ceil(low / step - 1e-9)
     return [step * i for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -221,9 +217,7 @@ def _best(
     return found
 
 
-def _labelled(
-    marks: Sequence[Mark], taken: list[tuple[float, float, float, float]]
-) -> list[Mark]:
+def _labelled(marks: Sequence[Mark], taken: list[tuple[float, float, float, float]]) -> list[Mark]:
     """The marks with names where they fit, the first of them first; ``taken``: boxes in pixels."""
     found, left = [], _LABELS
     for mark in marks:

@@ -117,7 +117,7 @@ def main_table(
     known = [first] if first else []
     known += [c for c in others if first is None or c.key != first.key]
     survival = next((part for part in board.of(Place) if part.survival is not None), None)
-    chosen = _chosen(main, known, parts)
+    chosen = _chosen(known, parts)
     scale = _scale(main, first, people)
     names = list(main.frame["model"])
     short = dict(zip(names, labels(names, LABEL_COLUMNS), strict=True))
@@ -168,7 +168,7 @@ def _first(main: Table, rank: Column) -> Column | None:
     return next((column for column in main.columns if column.key == rank.of), None)
 
 
-def _chosen(main: Table, known: Sequence[Column], parts: Mapping[str, Part]) -> dict[str, int]:
+def _chosen(known: Sequence[Column], parts: Mapping[str, Part]) -> dict[str, int]:
     """Keys of the columns that are shown unasked -> the room they take (`Head.room`)."""
     found: dict[str, int] = {}
     seen: list[str] = []
@@ -230,8 +230,9 @@ def _cell(
     if ends and not any(map(pd.isna, ends)):
         title += f", 95 % interval {main.told_ends(column)[row]}"
         exact += [f"{float(end):.6g}" for end in ends]
-        within = (0.0, 1.0) if column.kind == "rate" else scale if column.kind == "rating" else None
-        bar = interval_bar((float(value), float(ends[0]), float(ends[1])), within) if within else None
+        within = {"rate": (0.0, 1.0), "rating": scale}.get(column.kind)
+        told = float(value), float(ends[0]), float(ends[1])
+        bar = interval_bar(told, within) if within else None
     reasons = [c.key for c in main.columns if c.role == "reason" and c.of == column.key]
     said = [main.frame[key].iloc[row] for key in reasons]
     title += "".join(f" ({one})" for one in said if not pd.isna(one))
