@@ -223,7 +223,6 @@ def write_page(
     What is in columns has no reasons to tell: such a page has samples only.
     """
     from botchat import report as pages
-    from botchat.boards import headline, judge_verdict, people_line
     from botchat.boards.protocols import Place
     from botchat.report import archive, transcripts
 
@@ -234,16 +233,11 @@ def write_page(
     boards = [board for board, _ in shown]
     for board, charts in shown:
         others = [other for other in boards if other is not board]
-        line = people_line.of(board)
-        facts = pages.Facts(
-            headline.of(board, others),
-            judge_verdict.of(board, others),
-            (line.rating, line.low, line.high) if line else None,
-        )
+        facts = pages.Facts.of(board, others)
         asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
         accusations = found.judged[board.judge].get(asking[0], ()) if asking else ()
         samples = transcripts.pick(found.dialogues, accusations)
-        views.append(pages.View(board, facts, charts, pages.by_contestant(board, samples)))
+        views.append(pages.View(board, charts, pages.by_contestant(board, samples), facts))
     judged = {board.judge: found.judged[board.judge] for board, _ in shown}
     chunks = None
     if not any(found.columns.values()):

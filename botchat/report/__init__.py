@@ -50,11 +50,16 @@ class View:
     """What one judge's verdicts say."""
 
     board: Board
-    facts: Facts
     charts: Sequence[Chart] = ()
     """In the order to show (`botchat.report.figures.draw`)."""
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     """By contestant, for readers without JavaScript (`botchat.report.transcripts.pick`)."""
+    known: Facts | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What is known beyond the tables; by default what the board alone says."""
+        return self.known or Facts.of(self.board)
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ def render(
         "picture": PICTURE if picture else "",
         **(archive.about if archive else {}),
     }
-    facts = [view.facts for view in views]
+    views = [replace(view, known=view.facts) for view in views]
     opens = about.get("view", "")
     screens = [
         screen(view.board, view.facts, view.board.judge if i else "", opens)
@@ -116,7 +121,7 @@ def render(
         elided=elided,
         boards=boards,
         screens=screens,
-        panels_by_judge=panels(boards, facts),
+        panels_by_judge=panels(boards, [view.facts for view in views]),
         picture=picture,
         game=game,
         explained=_explained,

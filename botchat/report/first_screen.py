@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from botchat.boards import headline, judge_verdict, people_line
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_verdict import Check, JudgeVerdict, is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.boards.survival import Curve
 from botchat.boards.tables import elided
+from botchat.interfaces import Row
 from botchat.measures.shares import LEAST
 from botchat.records import HUMAN
 from botchat.report.hero import Axis, Interval, Plot, plots
@@ -33,6 +35,23 @@ class Facts:
     """Where people are on the rating scale."""
     costs: Mapping[str, float] | None = None
     """Contestant -> dollars of one dialogue, where they are known; 0: free."""
+
+    @classmethod
+    def of(
+        cls,
+        board: Board,
+        others: Sequence[Board] = (),
+        people: Row | None = None,
+        costs: Mapping[str, float] | None = None,
+    ) -> Facts:
+        """What a board says of itself, beside the boards of ``others`` and of people."""
+        line = people_line.of(board)
+        return cls(
+            headline.of(board, others),
+            judge_verdict.of(board, others, people),
+            (line.rating, line.low, line.high) if line else None,
+            costs,
+        )
 
 
 @dataclass(frozen=True)
