@@ -2,11 +2,17 @@
 
 import ast
 import tomllib
+from dataclasses import fields
 from importlib import resources
 
 import pytest
 
 from botchat.cli.main import main
+from botchat.pipeline.adaptive import Adaptive
+from botchat.pipeline.bench import Benching
+from botchat.pipeline.generate import Generating
+from botchat.pipeline.judge import Judging
+from botchat.pipeline.probe import Probing
 
 FOLDER = resources.files("botchat.cli")
 DECLARED = tomllib.loads(FOLDER.joinpath("commands.toml").read_text("utf-8"))
@@ -79,3 +85,19 @@ def test_every_flag_is_read_and_what_is_read_is_a_flag(command):
     """One that is only declared would be accepted and ignored."""
     declared = {flag["flag"].lstrip("-").replace("-", "_") for flag in flags_of(command)}
     assert reads(command["run"]) - {"dir", "json"} == declared
+
+
+REQUESTS = {one.__name__: one for one in (Generating, Judging, Adaptive, Probing, Benching)}
+
+
+@pytest.mark.parametrize("module", ["cli/ask.py", "pipeline/api.py"])
+def test_requests_are_made_of_all_their_fields(module):
+    """One that is left out could not be asked for from there."""
+    tree = ast.parse(resources.files("botchat").joinpath(module).read_text("utf-8"))
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    made = {
+        ast.unparse(call.func): len(call.args) + len(call.keywords)
+        for call in calls
+        if ast.unparse(call.func) in REQUESTS
+    }
+    assert made == {name: len(fields(request)) for name, request in REQUESTS.items()}
