@@ -296,7 +296,7 @@ def _main(
     ranking = [part.quote(column) for part in quoted for column in part.ranking
                if part is first or not isinstance(part, Arena)]  # fmt: skip
     shown = [*(part.table for part in quoted), length_table, flagged]
-    mean = length_table.columns[2]
+    mean = next(column for column in length_table.columns if column.key.startswith("mean_"))
     return table(
         "leaderboard",
         "Leaderboard",

@@ -14,6 +14,7 @@ from botchat.pipeline.judge import Judging, StageResult
 from botchat.pipeline.probe import Probed, Probing
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Limits, Spending
+from botchat.protocols.catalogue import ARENA
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.workspace.folder import Workspace
 
@@ -67,14 +68,15 @@ def judge_adaptively(
     judge_model: str | None = None,
     models: Sequence[str] = (),
     turns: Sequence[int] = (),
+    protocol: str = ARENA.name,
     samples: int = 1,
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
 ) -> list[AdaptiveResult]:
-    """Judge as much of the Arena as its ranking takes; see `Adaptive`."""
+    """Judge as much of an Arena as its ranking takes; see `Adaptive`."""
     named = JudgeName(judge_name, judge_model, samples)
-    request = Adaptive(seed_set, named, settings, add, tuple(models), tuple(turns))
+    request = Adaptive(seed_set, named, settings, add, tuple(models), tuple(turns), protocol)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 

@@ -15,12 +15,6 @@ from botchat.seeds.spreadsheets import from_csv, from_json, from_jsonl, from_row
 from botchat.workspace.files import content
 from botchat.workspace.folder import SAMPLE, Workspace
 
-ACCEPTED = (
-    "mutual (downloads it), a folder or .zip in MuTual's layout, BotChat's .xlsx, "
-    ".jsonl, .json, .csv, .tsv, or hf://ORG/NAME[/CONFIG][@SPLIT]"
-)
-"""What `read_source` understands, in words."""
-
 MAX_TABLE_BYTES = 2**28
 """Of a table; of a zip archive's or a folder's items together, a quarter."""
 
@@ -28,12 +22,18 @@ MAX_ITEMS = 20_000
 """MuTual's test split has 886."""
 
 _TABLES = {
-    ".csv": from_csv,
-    ".json": from_json,
-    ".jsonl": from_jsonl,
-    ".tsv": from_csv,
     ".xlsx": from_xlsx,
+    ".jsonl": from_jsonl,
+    ".json": from_json,
+    ".csv": from_csv,
+    ".tsv": from_csv,
 }
+
+ACCEPTED = (
+    "mutual (downloads it), a folder or .zip in MuTual's layout, BotChat's "
+    f"{', '.join(_TABLES)}, or hf://ORG/NAME[/CONFIG][@SPLIT]"
+)
+"""What `read_source` understands, in words."""
 
 
 def import_seeds(workspace: Workspace, source: str, name: str) -> Path:

@@ -28,6 +28,7 @@ from botchat.protocols.wording import (
     verdict_words,
 )
 from botchat.records import HUMAN, Dialogue, Dialogues, Seed, Verdict, eligible
+from botchat.workspace.criteria import KINDS
 
 Shows = Literal["one", "pair", "human"]
 """What a case shows: a dialogue, two models' of one ChatSEED, or a model's beside the human one."""
@@ -79,6 +80,15 @@ class Protocol:
     """Whether its numbers stand on a board without its name: the paper's Elo and success rates."""
     about_ai: bool = False
     """As of `botchat.interfaces.Case`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no kind can be asked about, and a scale without a score."""
+        shown = "one" if self.shows == "one" else "pair"
+        if shown not in KINDS[self.kind] or (self.scale is None) == (self.kind == "score"):
+            raise ValueError(
+                f"protocol {self.name}: a {self.kind} shows {' or '.join(KINDS[self.kind])}, and "
+                "has a scale if it is a score"
+            )
 
     @property
     def digest(self) -> str:

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
+from botchat.models.bots import BASELINES
+from botchat.protocols.catalogue import BUILT_IN
+from botchat.workspace.panels import PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -76,11 +79,11 @@ def test_a_second_demo_changes_nothing(demo, capsys):
 
 
 def test_the_demo_draws_and_writes_what_the_readme_promises(demo):
-    """csv, md, json, svg, png and a page; all three protocols; four bots and human."""
+    """csv, md, json, svg, png and a page; all three protocols; every bot and human."""
     folder, board = demo
     kinds = {path.suffix for path in (folder / "leaderboards" / "sample").iterdir()}
     assert kinds >= {".csv", ".md", ".json", ".svg", ".png", ".html"}
-    assert len(board["rows"]) == 5
+    assert len(board["rows"]) == len(BASELINES) + 1
     assert {path.name for path in (folder / "judgments" / "sample").iterdir()} == {
         "unieval",
         "arena-n8",
@@ -118,11 +121,22 @@ def test_the_library_example_runs(tmp_path, monkeypatch):
     assert names["board"].rows  # type: ignore[attr-defined]
 
 
+def test_what_can_be_named_is_listed():
+    """Bots and protocols in the README's tables, panels in docs/settings.md."""
+    rows = {line.split("|")[1].strip() for line in README.lower().splitlines() if "|" in line}
+    assert {f"`bot:{name}`" for name in BASELINES} <= rows
+    assert {protocol.title.lower() for protocol in BUILT_IN} <= rows
+    settings = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    listed = settings.split("**Panel presets**", 1)[1].split("\n\n", 1)[0]
+    assert set(re.findall(r"`([a-z][a-z0-9-]+)`", listed)) == set(PRESETS)
+
+
 def test_every_file_the_readme_names_exists():
     """Links and the which-room table point at what is there."""
     links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
     rooms = README.split("## Where does a change go?", 1)[1]
     file = r"`(?:botchat/)?((?:[a-z_]+/)*(?:[a-z_]+\.py|[a-z_]+/(?:[A-Za-z_]+\.\w+)?))`"
     named = [f"botchat/{name}" for name in re.findall(file, rooms)]
+    named += re.findall(r"`\.\./([^`]+)`", rooms)
     assert len(named) > 35
     assert [name for name in [*links, *named] if not (ROOT / name).exists()] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from botchat.boards.tables import WRITERS
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
 from botchat.report.figures import style
-from botchat.report.figures.agreement import Price, cost_against_agreement, draw
+from botchat.report.figures.agreement import NAMES, Price, cost_against_agreement, draw
 from botchat.report.figures.curves import apart
 from botchat.report.figures.style import Heading
 from tests.unit.test_plots import SCRIPTS, boxes, visible
@@ -84,11 +85,21 @@ def assertapart(figure) -> None:
 def test_figures_of_few_judges_and_of_many(judges, cost, named):
     """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
     price, matrix, health = draw(findings(judges, cost, named=named))
+    assert {price.name, matrix.name, health.name} < set(NAMES)  # what `botchat plot` knows
     for chart in (price, matrix, health):
         assertapart(chart.figure)
         assert "botchat:0.1.0|" in chart.svg
     shown = {"usd": "USD", "tokens": "Tokens", "calls": "Calls"}[cost]
     assert price.figure.axes[0].get_xlabel().startswith(shown)
+
+
+def test_a_judge_without_a_readable_verdict_has_a_price_and_no_place():
+    """If all others are free there is no figure of costs."""
+    found = findings(2)
+    free, paid = found.rows
+    unreadable = paid | dict.fromkeys(("accuracy", "accuracy_low", "accuracy_high"))
+    drawn = draw(replace(found, rows=[free, unreadable]))
+    assert [chart.name for chart in drawn] == ["judges-against-each-other", "judges-health"]
 
 
 def test_equal_judges_at_equal_cost_still_have_a_name_each():

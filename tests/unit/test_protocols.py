@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from botchat import prompts
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.kinds import read_place
+from botchat.protocols.scores import Scale
 from botchat.protocols.wording import conversation, neutral
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 
@@ -189,6 +192,28 @@ def test_gteval_cuts_the_model_to_the_human_length():
     ]
     assert all(len(d.utterances) == 6 for c in cases for d in c.dialogues)
     assert "exactly one of the two conversations contains AI-generated" in cases[0].prompt
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "choice"}, "a choice shows pair"),
+        ({"shows": "human"}, "a place shows one"),
+        ({"kind": "score"}, "has a scale if it is a score"),
+        ({"scale": Scale(1, 5, ("Wit",))}, "has a scale if it is a score"),
+    ],
+)
+def test_a_protocol_that_nobody_could_read_is_no_value(change, said):
+    """It would be asked, paid for and found unreadable, or fail on a board."""
+    with pytest.raises(ValueError, match=f"protocol unieval: .*{said}"):
+        replace(UNIEVAL, **change)
+
+
+def test_every_prompt_has_its_source():
+    """And every file named there exists."""
+    folder = Path(prompts.__file__).parent
+    named = re.findall(r"`([a-z/_-]+\.txt)`", (folder / "SOURCES.md").read_text("utf-8"))
+    assert set(named) == {path.relative_to(folder).as_posix() for path in folder.rglob("*.txt")}
 
 
 def test_prompts_are_filled_strictly_and_once():

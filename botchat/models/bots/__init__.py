@@ -1,6 +1,6 @@
 """Offline speakers, each with its own failing: a floor for real leaderboards, and for the demo.
 
-All four are deterministic and free, and can talk for any number of turns. A good judge should find
+All are deterministic and free, and can talk for any number of turns. A good judge should find
 the failing of each. Their modules and data are loaded when the first bot is made.
 """
 
@@ -20,7 +20,7 @@ BASELINES: Mapping[str, str] = {
     "parrot": "repeats what it heard, then loops through thanks and goodbyes",
     "verbose": "assistant at its worst: long, formal, full of lists, says that it is an AI",
 }
-"""Name after ``bot:`` and what it is, in one line."""
+"""Name after ``bot:`` (`Speaker.bot` of its class) and what it is, in one line."""
 
 
 def baseline(name: str, human_dialogues: Sequence[tuple[str, ...]]) -> ChatModel:
@@ -29,15 +29,17 @@ def baseline(name: str, human_dialogues: Sequence[tuple[str, ...]]) -> ChatModel
     ``human_dialogues`` are those of the seed set (at least two); only ``retrieval`` uses them.
     Raises `ConfigError` for an unknown name or too few dialogues.
     """
+    from botchat.models.bots import scripted
     from botchat.models.bots.retrieval import Retrieval
-    from botchat.models.bots.scripted import Eliza, Parrot, Verbose
+    from botchat.models.bots.speaker import Speaker
 
+    if name not in BASELINES:
+        raise ConfigError(
+            f"unknown offline bot bot:{name}: name one of"
+            f" {', '.join(f'bot:{known}' for known in BASELINES)}"
+        )
     if name == Retrieval.bot:
         return Retrieval(human_dialogues)
-    for speaker in (Eliza, Parrot, Verbose):
-        if name == speaker.bot:
-            return speaker()
-    raise ConfigError(
-        f"unknown offline bot bot:{name}: name one of"
-        f" {', '.join(f'bot:{known}' for known in BASELINES)}"
-    )
+    classes = (one for one in vars(scripted).values() if isinstance(one, type))
+    speakers = {one.bot: one for one in classes if issubclass(one, Speaker) and one is not Speaker}
+    return speakers[name]()

@@ -1,4 +1,4 @@
-"""What the four offline speakers share: hearing a dialogue, drawing at random, answering."""
+"""What offline speakers share: hearing a dialogue, drawing at random, answering."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import resources
@@ -22,6 +22,9 @@ from botchat.report.figures.charts import Measure
 from botchat.report.figures.style import Heading
 
 _TEXTS = tomllib.loads(resources.files(__package__).joinpath("texts.toml").read_text("utf-8"))
+
+BESIDE: Mapping[str, Mapping[str, str]] = _TEXTS["beside"]
+"""Texts of the figures of judges beside each other."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ def chart(
     signatures: Sequence[str],
     draw: Callable[..., Figure],
     *data: Any,
+    texts: Mapping[str, Mapping[str, str]] = _TEXTS,
     **facts: Any,
 ) -> Chart:
     """The figure ``draw(*data, heading)`` with the texts under ``key`` in ``texts.toml``.
@@ -97,7 +101,7 @@ def chart(
         facts |= {"protocol": protocol.title, "id": protocol.name, "stem": "", "prefix": ""}
         if not protocol.leads:
             facts |= {"stem": f"{protocol.name}-", "prefix": f"{protocol.title}: "}
-    said = {name: text.format_map(facts) for name, text in _TEXTS[key].items()}
+    said = {name: text.format_map(facts) for name, text in texts[key].items()}
     title, count = said["title"], said["count"]
     heading = Heading(title, f"{where} · {count}", signatures)
     caption = f"{said['caption']} {count[0].upper()}{count[1:]}."

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from botchat.boards.judge_agreement import Findings, judges_table
 from botchat.boards.tables import labels
 from botchat.interfaces import Row
-from botchat.report.figures import Chart, chart, charts, curves, measures
+from botchat.report.figures import BESIDE, Chart, chart, charts, curves, measures
 from botchat.report.figures.charts import health
 from botchat.report.figures.style import GREY, ORANGE, SHADES, Heading, bare, sheet, styled
 
@@ -44,34 +44,36 @@ class Price:
     """The panel whose control this is."""
 
 
-NAMES = (
-    "cost-against-agreement",
-    "judges-against-each-other",
-    "judges-health",
-    "judges-calibration",
-)
+NAMES = tuple(texts["name"] for texts in BESIDE.values())
 """Of the figures."""
+
+
+def _chart(
+    found: Findings, key: str, draw: Callable[..., Figure], *data: Any, **facts: Any
+) -> Chart:
+    """The figure ``draw(*data, heading)`` with the texts under ``key`` in `BESIDE`."""
+    signed = [found.signature]
+    return chart(found.subject, None, key, signed, draw, *data, texts=BESIDE, **facts)
 
 
 def draw(found: Findings) -> list[Chart]:
     """The figures that the findings have the numbers for."""
     drawn = []
-    costs = [key for key in _COSTS if _known(found.rows, key)]
+    # A judge whose every verdict is unreadable has a price, and no place beside it.
+    placed = [row for row in found.rows if _agreement(found, row) is not None]
+    costs = [key for key in _COSTS if _known(placed, key)]
     if costs:
         drawn.append(_cost(found, costs[0]))
     if found.pairs:
         drawn.append(_matrix(found))
     judges = judges_table(found)
-    shown = measures(NAMES[2])
+    shown = measures("judges-health")
     if judges.frame[[one.key for one in shown]].notna().any(axis=None):
         n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
-        drawn.append(
-            chart(found.subject, None, NAMES[2], [found.signature], health, judges, shown, n=n)
-        )
-    if found.calibration:
-        n, bins = sum(row["n"] for row in found.calibration), found.calibration
-        made = partial(chart, found.subject, None, NAMES[3], [found.signature])
-        drawn.append(made(calibration, bins, n=n))
+        drawn.append(_chart(found, "judges-health", health, judges, shown, n=n))
+    if bins := found.calibration:
+        n = sum(row["n"] for row in bins)
+        drawn.append(_chart(found, "judges-calibration", calibration, bins, n=n))
     return drawn
 
 
@@ -148,20 +150,19 @@ def cost_against_agreement(
 
 
 def _cost(found: Findings, key: str) -> Chart:
-    by_truth = any(row.get("accuracy") is not None for row in found.rows)
+    by_truth = _by_truth(found)
     panels = {control["control"]: control["judge"] for control in found.controls}
     scale = 1000 if key == "usd" else 1
     prices = [
         Price(row["judge"], scale * row[key], *ends, panels.get(row["judge"]))
         for row in found.rows
-        if row.get(key) is not None and (ends := _agreement(found, row, by_truth)) is not None
+        if row.get(key) is not None and (ends := _agreement(found, row)) is not None
     ]
     against = f"Agreement with {found.truth}" if by_truth else "Agreement with the other judges"
     n = max(row["n" if by_truth else "verdicts"] for row in found.rows)
     axes = _COSTS[key], "Accuracy (%)" if by_truth else "Agreement with the others (%)"
-    made = partial(chart, judges=len(prices), n=n, against=against)
-    signed = NAMES[0], [found.signature]
-    return made(found.subject, None, *signed, cost_against_agreement, prices, *axes)
+    drawn = "cost-against-agreement", cost_against_agreement, prices, *axes
+    return _chart(found, *drawn, judges=len(prices), n=n, against=against)
 
 
 def _matrix(found: Findings) -> Chart:
@@ -170,8 +171,9 @@ def _matrix(found: Findings) -> Chart:
     parts = {"Same verdict (%)": agreement}
     if rankings.notna().any(axis=None):
         parts["Rankings, τ × 100"] = rankings
-    made = partial(chart, found.subject, None, NAMES[1], [found.signature], charts.squares)
-    return made(parts, "row and column", n=max(row["n"] for row in found.pairs))
+    drawn = charts.squares, parts, "row and column"
+    n = max(row["n"] for row in found.pairs)
+    return _chart(found, "judges-against-each-other", *drawn, n=n)
 
 
 _COSTS = {
@@ -187,9 +189,14 @@ def _known(rows: Sequence[Row], key: str) -> bool:
     return None not in costs and any(cost for cost in costs)
 
 
-def _agreement(found: Findings, row: Row, by_truth: bool) -> tuple[float, float, float] | None:
+def _by_truth(found: Findings) -> bool:
+    """Whether agreement is with the truth, not with the other judges."""
+    return any(row.get("accuracy") is not None for row in found.rows)
+
+
+def _agreement(found: Findings, row: Row) -> tuple[float, float, float] | None:
     """A judge's agreement and the ends of its interval."""
-    if by_truth:
+    if _by_truth(found):
         known = [row["accuracy"], row["accuracy_low"], row["accuracy_high"]]
         return None if None in known else (known[0], known[1], known[2])
     beside = [
