@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import threading
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -19,13 +16,13 @@ from botchat.pipeline.read_set import read
 from botchat.pipeline.view import Server
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS
-from botchat.records import Judgment, Remark, Utterance, natural_key
+from botchat.records import Judgment, Remark, Utterance
 from botchat.report import View, live, render
 from botchat.report.archive import build
 from botchat.workspace.criteria import CriterionSettings
 from botchat.workspace.folder import Workspace
 from tests.boards import QUICK, Made, judgment, made
-from tests.browser.conftest import Browser
+from tests.browser.conftest import Browser, serious_faults
 
 HOSTILE = (
     "<script>window.pwned = 1</script>",
@@ -37,50 +34,6 @@ HOSTILE = (
     "__proto__",
     "#view=unieval&a=x&seed=y",
 )
-
-HEADS = "#leaderboard [data-judge='0'] thead th"
-COLUMN = (
-    "return [...document.querySelectorAll('#leaderboard tbody tr')].map("
-    "row => row.cells[arguments[0]].childNodes[0].textContent.trim())"
-)
-
-
-def test_every_column_sorts_both_ways(browser: Browser, page: Path) -> None:
-    """By the keyboard too; missing values stay last, and the order is told to screen readers."""
-    browser.open(page)
-    heads = browser.driver.find_elements("css selector", HEADS)
-    assert len(heads) > 8
-    for column, head in enumerate(heads):
-        button = head.find_element("css selector", "button")
-        orders = []
-        for _ in range(2):
-            button.send_keys("\n")
-            orders.append(head.get_attribute("aria-sort"))
-            shown = [text for text in browser.run(COLUMN, column) if text != "–"]
-            assert browser.run(COLUMN, column)[: len(shown)] == shown
-            kind = head.get_attribute("class")
-            values: list[Any] = (
-                shown
-                if kind == "name"
-                else [float(text.replace(",", "").split("–")[0]) for text in shown]
-            )
-            key = (lambda text: natural_key(text.lower())) if kind == "name" else None
-            assert values == sorted(values, key=key, reverse=orders[-1] == "descending")
-        assert sorted(map(str, orders)) == ["ascending", "descending"]
-        assert len(browser.driver.find_elements("css selector", f"{HEADS}[aria-sort]")) == 1
-
-
-def test_the_table_filters(browser: Browser, page: Path) -> None:
-    """Rows without any of the words go, the count says so, and come back."""
-    browser.open(page)
-    field = browser.driver.find_element("css selector", "#leaderboard input[type=search]")
-    left = "return document.querySelectorAll('#leaderboard tbody tr:not([hidden])').length"
-    field.send_keys("ELIZA, parrot")
-    assert browser.run(left) == 2
-    assert browser.text("#leaderboard output") == "2 of 5"
-    field.clear()
-    field.send_keys(" ")
-    assert browser.run(left) == 5
 
 
 def test_a_link_opens_one_dialogue_with_the_accused_utterance(
@@ -625,33 +578,3 @@ def test_the_page_fits_and_is_accessible(
     assert wide <= room
     serious = serious_faults(browser)
     assert serious == [], json.dumps(serious, indent=1)
-
-
-def serious_faults(browser: Browser) -> list[dict[str, Any]]:
-    """What axe finds in the page that is shown."""
-    if importlib.util.find_spec("axe_core_python") is None:
-        pytest.skip("axe-core-python is not installed")
-    browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
-    found = browser.driver.execute_async_script(
-        "const done = arguments[0]; axe.run(document).then(done)"
-    )
-    return [
-        {"rule": one["id"], "at": [node["html"][:200] for node in one["nodes"][:3]]}
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]
-
-
-def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
-    """Tables, figures, samples and prompts are there."""
-    browser.command("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        browser.open(page)
-        shown = browser.driver.find_elements("css selector", "#leaderboard tbody tr")
-        assert len(shown) == 5
-        assert all(row.is_displayed() for row in shown)
-        figures = browser.driver.find_elements("css selector", "figure svg")
-        assert len(figures) == 11
-        assert browser.driver.find_element("css selector", "#transcripts details").is_displayed()
-    finally:
-        browser.command("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -1,0 +1,336 @@
+"""The first screen: what it shows at once, what its table does, and that its address keeps it."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from botchat.boards.board import build as build_board
+from botchat.records import natural_key
+from botchat.report import Facts, View, preview, render
+from botchat.report.archive import build
+from tests.boards import QUICK, made
+from tests.browser.conftest import Browser, serious_faults
+
+TABLE = "#board > [data-judge='0'] table.board"
+SHOWN = (
+    "return [...document.querySelectorAll(arguments[0] + ' tbody tr')]"
+    ".filter((row) => !row.hidden).map((row) => row.dataset.model)"
+)
+IN_SIGHT = (
+    "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].filter((row) => {"
+    "const box = row.getBoundingClientRect();"
+    "return box.top >= 0 && box.bottom <= innerHeight}).length"
+)
+LEAST_TEXT = """
+const small = [];
+for (const node of document.querySelectorAll('#board *')) {
+  const own = [...node.childNodes].some((one) => one.nodeType === 3 && one.textContent.trim());
+  if (own && node.getClientRects().length && parseFloat(getComputedStyle(node).fontSize) < 11)
+    small.push(node.textContent.slice(0, 30));
+}
+return small;
+"""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 contestants by two judges on 24 seeds, with costs."""
+    folder = tmp_path_factory.mktemp("large")
+    names = [
+        "bot:eliza",
+        "bot:parrot",
+        "模型一号",
+        "a-model-with-a-very-long-name-20241022-instruct",
+    ]
+    names += [f"model-{i}" for i in range(36)]
+    skills = {name: random.Random(name).random() for name in names}
+    first = made(skills, 24, arena=(16,))
+    other = made({name: 1 - skill for name, skill in skills.items()}, 24, arena=(16,))
+    renamed = {
+        protocol: [msgspec.structs.replace(one, judge="judge: B") for one in said]
+        for protocol, said in other.judgments.items()
+    }
+    boards = [
+        build_board(
+            first.seeds, first.dialogues, judged, seed_set="made-up", judge=judge, elo=QUICK
+        )
+        for judge, judged in (("rules", first.judgments), ("judge: B", renamed))
+    ]
+    costs = {name: 0.0 if name.startswith("bot:") else 10 ** -skills[name] for name in names}
+    views = [
+        View(one, known=Facts.of(one, [two], costs=costs)) for one, two in (boards, boards[::-1])
+    ]
+    judged = {"rules": first.judgments, "judge: B": renamed}
+    archive = build(first.seeds, first.dialogues, judged)
+    for name, text in archive.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "og.png").write_bytes(preview(views[0]))
+    page = folder / "index.html"
+    page.write_text(render(views, archive, picture="og.png"))
+    return page
+
+
+def sized(browser: Browser, page: Path, width: int, height: int, **more: Any) -> None:
+    """Open the page on a screen of this size."""
+    browser.open(page, width=width, **more)
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.command("Emulation.setDeviceMetricsOverride", size)
+
+
+@pytest.mark.parametrize(("width", "height", "rows"), [(1440, 900, 15), (390, 844, 5)])
+def test_many_models_are_in_sight_at_once(
+    browser: Browser, large: Path, width: int, height: int, rows: int
+) -> None:
+    """With the judge's verdict and the sentence above them; rows are of one line."""
+    sized(browser, large, width, height)
+    assert browser.run(IN_SIGHT, TABLE) >= rows
+    tall = browser.run(
+        "return Math.max(...[...document.querySelectorAll(arguments[0] + ' tbody tr')]"
+        ".map((row) => row.getBoundingClientRect().height))",
+        TABLE,
+    )
+    assert tall <= 34
+    for part in ("h1", ".stamp", "thead"):
+        where = "const b = document.querySelector('#board ' + arguments[0]).getBoundingClientRect()"
+        assert browser.run(f"{where}; return b.top >= 0 && b.bottom < innerHeight", part), part
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_is_legible_and_accessible(
+    browser: Browser, large: Path, page: Path, width: int, dark: bool
+) -> None:
+    """Nothing is wider than the screen, no text below 11 px, no serious fault by axe."""
+    wide = "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
+    for one in (large, page):
+        sized(browser, one, width, 900, dark=dark)
+        assert browser.run(wide)[0] <= browser.run(wide)[1]
+        assert browser.run(LEAST_TEXT) == []
+    assert serious_faults(browser) == []
+
+
+def test_every_column_sorts_both_ways_and_the_address_keeps_it(
+    browser: Browser, large: Path
+) -> None:
+    """By the keyboard too; missing values stay last, and the order is told to screen readers."""
+    sized(browser, large, 1440, 900)
+    value = (
+        "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) =>"
+        "arguments[1] === 'model' ? row.dataset.model : row.cells[[...document.querySelectorAll("
+        "arguments[0] + ' thead th')].findIndex((h) => h.dataset.key === arguments[1])]"
+        ".dataset.value)"
+    )
+    keys = browser.run(
+        "return [...document.querySelectorAll(arguments[0] + ' thead th:not(.off)')]"
+        ".map((head) => head.dataset.key)",
+        TABLE,
+    )
+    assert len(keys) == 7
+    for key in keys:
+        orders = []
+        for _ in range(2):
+            head = browser.driver.find_element("css selector", f"{TABLE} th[data-key='{key}']")
+            head.find_element("css selector", "button").send_keys("\n")
+            orders.append(head.get_attribute("aria-sort"))
+            values = browser.run(value, TABLE, key)
+            known = [one for one in values if one]
+            assert values[: len(known)] == known
+            sort: Callable[[str], Any] = (
+                (lambda text: natural_key(text.lower())) if key == "model" else float
+            )
+            if key == "model":
+                known = [one for one in known if one.isascii()]
+            found = [sort(one) for one in known]
+            assert found == sorted(found, reverse=orders[-1] == "descending")
+        assert sorted(map(str, orders)) == ["ascending", "descending"]
+        shown = browser.run(SHOWN, TABLE)
+        fragment = browser.run("return location.hash")
+        browser.open(large, fragment)
+        assert browser.run(SHOWN, TABLE) == shown
+
+
+def test_filter_columns_axis_and_judge_are_in_the_address(browser: Browser, large: Path) -> None:
+    """Opened again they show the same; what is at its default is not in it."""
+    sized(browser, large, 1440, 900)
+    field = browser.driver.find_element("css selector", "#board input[type=search]")
+    field.send_keys("ELIZA, model-1")
+    shown = browser.run(SHOWN, TABLE)
+    assert set(shown) == {"bot:eliza", "model-1", *(f"model-{i}" for i in range(10, 20))}
+    assert browser.text("#board output") == "12 of 41"
+    browser.run("document.querySelector('#board .axes button:nth-child(2)').click()")
+    browser.run("document.querySelector('#board .quiet input[value=elo_n16]').click()")
+    assert browser.run(
+        "return document.querySelector(arguments[0] + ' th[data-key=elo_n16]').offsetWidth > 0",
+        TABLE,
+    )
+    browser.run(
+        "const s = document.querySelector('.switch select'); s.value = 1;"
+        "s.dispatchEvent(new Event('change'))"
+    )
+    fragment = browser.run("return location.hash")
+    for part in ("filter=ELIZA", "axis=length", "elo_n16", "judge=judge"):
+        assert part in fragment
+    browser.open(large, fragment)
+    second = TABLE.replace("'0'", "'1'")
+    assert set(browser.run(SHOWN, second)) == set(shown)
+    assert browser.run("return document.querySelector(arguments[0]).offsetWidth > 0", second)
+    hidden = "#board > [data-judge='1'] .plot:not([hidden])"
+    assert (
+        browser.run("return document.querySelector(arguments[0]).dataset.axis", hidden) == "length"
+    )
+    assert browser.run("return document.getElementById('misfit').hidden")
+    browser.open(large, "#filter=eliza")
+    field = browser.driver.find_element("css selector", "#board input[type=search]")
+    assert field.get_attribute("value") == "eliza"
+    field.clear()
+    field.send_keys(" \b")
+    assert browser.run("return location.hash") in ("", "#")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "words"),
+    [
+        ("#view=nonsense", "no nonsense"),
+        ("#sort=nonsense", "no column nonsense"),
+        ("#columns=bt_n16,nonsense", "no column nonsense"),
+        ("#judge=nobody", "No judge nobody"),
+        ("#no-such-part", "no no-such-part"),
+    ],
+)
+def test_a_link_that_does_not_fit_says_so(
+    browser: Browser, large: Path, fragment: str, words: str
+) -> None:
+    """Above the board, which is shown as it is."""
+    browser.open(large, fragment)
+    assert words in browser.text("#misfit")
+    assert len(browser.run(SHOWN, TABLE)) == 41
+
+
+def test_a_part_of_the_page_is_scrolled_to(browser: Browser, page: Path) -> None:
+    """``#figure-0-survival`` shows the figures, at the one that is asked for."""
+    browser.open(page, "#figure-0-survival")
+    where = (
+        "const box = document.getElementById('figure-0-survival').getBoundingClientRect();"
+        "return box.top >= 0 && box.top < innerHeight && box.width > 100"
+    )
+    browser.until(lambda: browser.run(where))
+    assert browser.run("return document.getElementById('board').hidden")
+
+
+def test_tables_and_figures_are_files(browser: Browser, page: Path) -> None:
+    """Csv with the ends of intervals, svg and png of the figure that is shown."""
+    sized(browser, page, 1440, 900)
+    buttons = "[...document.querySelectorAll('#board > [data-judge=\"0\"] .quiet button')]"
+    browser.run(f"{buttons}.find((one) => one.textContent === 'Table as csv').click()")
+    path = browser.downloads / "leaderboard.csv"
+    browser.until(lambda: path.exists() and path.read_text().endswith("\n"))
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert [row["model"] for row in rows] == browser.run(SHOWN, TABLE)
+    assert all(
+        float(row["bt_n16_low"]) <= float(row["bt_n16"]) <= float(row["bt_n16_high"])
+        for row in rows
+    )
+    path.unlink()
+    browser.open(page, "#view=figures")
+    browser.run(
+        "document.querySelectorAll('#figure-0-survival .tools button').forEach(b => b.click())"
+    )
+    found = [browser.downloads / f"survival.{end}" for end in ("svg", "png")]
+    browser.until(lambda: all(one.exists() and one.stat().st_size for one in found))
+    assert found[0].read_text().startswith("<svg")
+    assert found[1].read_bytes().startswith(b"\x89PNG")
+    for one in found:
+        one.unlink()
+    assert browser.complaints() == []
+
+
+def test_the_picture_of_a_link_is_beside_the_page(large: Path) -> None:
+    """1200 by 630, named in the head with the result as the title."""
+    picture = (large.parent / "og.png").read_bytes()
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    assert [int.from_bytes(picture[i : i + 4], "big") for i in (16, 20)] == [1200, 630]
+    head = large.read_text().split("</head>")[0]
+    assert '<meta property="og:image" content="og.png">' in head
+    title = head.split("<title>")[1].split("</title>")[0]
+    assert title.startswith("made-up: ")
+    assert f'<meta property="og:title" content="{title}">' in head
+
+
+def test_paper_has_all_columns_and_no_controls(browser: Browser, large: Path) -> None:
+    """Printed, every column and figure is there, and nothing to press."""
+    sized(browser, large, 1440, 900)
+    browser.command("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        heads = browser.run(
+            "return [...document.querySelectorAll(arguments[0] + ' thead th')]"
+            ".map((head) => head.getClientRects().length)",
+            TABLE,
+        )
+        assert len(heads) > 12
+        assert all(heads)
+        pressable = "return [...document.querySelectorAll('nav, .tools, .quiet')]"
+        assert not browser.run(f"{pressable}.some((one) => one.getClientRects().length)")
+        assert browser.run("return document.getElementById('tables').getClientRects().length")
+    finally:
+        browser.command("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_light_and_dark_can_be_chosen(browser: Browser, page: Path) -> None:
+    """And is remembered, where the browser keeps things for the page."""
+    browser.open(page)
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    before = browser.run(ground)
+    browser.run("document.querySelector('nav button').click()")
+    assert browser.run(ground) != before
+    browser.run("document.querySelector('nav button').click()")
+    assert browser.run(ground) == before
+    browser.run("localStorage.clear()")
+
+
+def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
+    """Verdict, table, figures, samples and prompts are there."""
+    browser.command("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.open(page)
+        shown = browser.driver.find_elements("css selector", f"{TABLE} tbody tr")
+        assert len(shown) == 5
+        assert all(row.is_displayed() for row in shown)
+        assert browser.driver.find_element("css selector", ".stamp").is_displayed()
+        figures = browser.driver.find_elements("css selector", ".figures figure svg")
+        assert len(figures) >= 11
+        assert browser.driver.find_element("css selector", "#read details").is_displayed()
+    finally:
+        browser.command("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_a_judge_that_knows_nothing_is_not_certified(browser: Browser, tmp_path: Path) -> None:
+    """Of a judge that never accuses anybody the first screen says: do not trust."""
+    records = made({"bot:eliza": 0.1, "good": 0.9, "poor": 0.2}, 60, unreadable=0)
+    never = {"place": "No", "pair": "neither"}
+    judged = {
+        protocol: [
+            msgspec.structs.replace(
+                one, verdict=never["place" if protocol == "unieval" else "pair"]
+            )
+            for one in said
+        ]
+        for protocol, said in records.judgments.items()
+    }
+    board = dataclasses.replace(records, judgments=judged).board()
+    page = tmp_path / "index.html"
+    page.write_text(render([View(board)]))
+    sized(browser, page, 1440, 900)
+    assert "Do not trust" in browser.text(".stamp")
+    assert "Nobody leads" in browser.text("h1")
+    assert json.dumps(browser.complaints()) == "[]"
