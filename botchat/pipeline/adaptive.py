@@ -17,7 +17,14 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
-from botchat.pipeline.judge import at_each_n, filing_of, pairwise_contestants, pick, too_short
+from botchat.pipeline.judge import (
+    at_each_n,
+    filing_of,
+    pairwise_contestants,
+    pick,
+    refuse_guarantee,
+    too_short,
+)
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.protocols.catalogue import ARENA
@@ -95,6 +102,7 @@ class Adaptive:
     ) -> tuple[list[Seed], Callable[[Judge], list[AdaptiveArena]]]:
         """The whole set, and what makes a judge's Arena at each N, with every name resolved."""
         protocol = catalogue_of(workspace).named(self.protocol)
+        refuse_guarantee(workspace, self.judge, "an adaptive Arena")
         seeds, models = workspace.seeds(self.seed_set), self.models
         named = pick(workspace, self.seed_set, seeds, models) if models else {}
         added, asked = None, [*models]

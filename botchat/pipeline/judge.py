@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
@@ -13,7 +13,8 @@ import msgspec
 
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge, Row, adapted
-from botchat.judges.cascade import Escalations, escalations
+from botchat.judges.calibration import Calibrated
+from botchat.judges.cascade import Cascade, Escalations, MakeCase, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.models.self_chat import Length
 from botchat.parallel import together
@@ -127,10 +128,11 @@ class Asked:
             async def calls_of(answering: Judge) -> list[str]:
                 calls: list[str] = []
                 for cases in self.cases:
-                    filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
+                    ready = await calibrated(answering, cases, Meter(), Stops())
+                    filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
                     for make in cases.make:
                         case = make()
-                        calls += (filing.stored(case) or await answering.answer(case)).calls
+                        calls += (filing.stored(case) or await ready.answer(case)).calls
                 return calls
 
             calls = [await calls_of(one) for one in session.judges(self.judge, self.control)]
@@ -147,10 +149,11 @@ class Asked:
         async def ask(session: Session, stops: Stops) -> list[StageResult]:
             answerers = session.judges(self.judge, self.control)
             n_cases = sum(len(cases.make) for cases in self.cases)
-            asked = [
-                (filing_of(workspace, self.seed_set, cases.protocol, answering), cases)
-                for answering, cases in product(answerers, self.cases)
-            ]
+            asked = []
+            for answering, cases in product(answerers, self.cases):
+                ready = await calibrated(answering, cases, session.meter, stops)
+                filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+                asked.append((filing, cases))
             for filing, cases in asked:
                 if len(filing.have) < len(cases.make):
                     filing.ready()
@@ -185,6 +188,31 @@ class Asked:
             return made
 
         return in_session(workspace, self.seeds, spending, meter, ask)
+
+
+async def calibrated(answering: Judge, cases: Cases, meter: Meter, stops: Stops) -> Judge:
+    """The judge; a cascade with a guarantee has chosen its threshold for these cases."""
+    if not isinstance(answering, Cascade) or answering.guarantee is None:
+        return answering
+
+    async def work(make: Sequence[MakeCase], do: Callable[[MakeCase], Awaitable[None]]) -> None:
+        async def each(one: MakeCase) -> None:
+            await do(one)
+            meter.done += 1
+
+        meter.begin("calibrate", len(make))
+        await work_through(make, each, answering.parallel, stops, answering.name)
+
+    return await answering.calibrate(cases.make, work)
+
+
+def refuse_guarantee(workspace: Workspace, judge: JudgeName, what: str) -> None:
+    """`ConfigError` for a cascade with a guarantee, which must know all cases before it answers."""
+    if getattr(workspace.config.panels.get(judge.name), "alpha", None) is not None:
+        raise ConfigError(
+            f"{judge.name} keeps its alpha on the cases of a whole set, which {what} has not: "
+            "name one of its judges, or a cascade with calibration in place of alpha"
+        )
 
 
 def pick(
@@ -290,6 +318,8 @@ class StageResult:
     """Unreadable cases that another run may still get an answer for."""
     escalations: Escalations | None = None
     """What a cascade did with its cases."""
+    calibrated: Calibrated | None = None
+    """The threshold of a cascade with a guarantee."""
     stability: Stability | None = None
     """How far the answers of a judge that was sampled agree."""
 
@@ -301,8 +331,9 @@ class StageResult:
 
     @property
     def account(self) -> Row:
-        """``escalations`` and ``stability``, where there are such."""
-        found = {"escalations": self.escalations, "stability": self.stability}
+        """``escalations``, ``calibrated`` and ``stability``, where there are such."""
+        keys = ("escalations", "calibrated", "stability")
+        found = {key: getattr(self, key) for key in keys}
         return {key: value for key, value in found.items() if value is not None}
 
     @property
@@ -317,9 +348,10 @@ def filing_of(
     """The stage file of a judge's answers in a protocol, with their signature (DESIGN §4)."""
     name = protocol.base if protocol.template else protocol.name.split("-")[0]
     n = f"|n:{protocol.n}" if protocol.n else ""
+    kept = answering.calibrated if isinstance(answering, Cascade) else None
     signature = (
         f"botchat:{VERSION}|{name}|set:{seed_set}{n}"
-        f"|judge:{answering.name}@{answering.digest}"
+        f"|judge:{answering.name}@{answering.digest}{f'|{kept.signed}' if kept else ''}"
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )
     return Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
@@ -430,5 +462,6 @@ class Filing(AbstractContextManager["Filing"]):
             path=self.path,
             unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
             escalations=account if account.n else None,
+            calibrated=getattr(self.answering, "calibrated", None),
             stability=stability(judgment.transcript for judgment in found),
         )

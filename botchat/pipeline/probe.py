@@ -12,7 +12,7 @@ from typing import Any
 
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline import plan
-from botchat.pipeline.judge import Asked, Cases
+from botchat.pipeline.judge import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
 from botchat.protocols import probe
@@ -90,6 +90,7 @@ class Probing:
         """The cases, the dialogues used, and the probes made of them."""
         if self.limit is not None and self.limit < 1:
             raise ConfigError(f"--limit {self.limit}: at least one dialogue is needed")
+        refuse_guarantee(workspace, self.judge, "a probe")
         whole = workspace.seeds(self.seed_set)
         seeds = [seed for seed in whole if len(seed.utterances) > N_SEED][: self.limit]
         if not seeds:
