@@ -90,7 +90,8 @@ def draw(cases: Iterable[tuple[str, str]], n: int) -> list[str]:
     by_seed: dict[str, list[str]] = {}
     for seed, case in cases:
         by_seed.setdefault(seed, []).append(case)
-    most, found = max(map(len, by_seed.values()), default=0), []
+    most = max(map(len, by_seed.values()), default=0)
+    found: list[str] = []
     for number, seed in sorted((settings_digest("calibration", seed), seed) for seed in by_seed):
         place = int(settings_digest(number, seed), 16) % most
         if len(found) < n and place < len(by_seed[seed]):
