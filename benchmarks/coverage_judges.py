@@ -12,7 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from coverage_boards import Line, of
 
-from botchat.judges.calibration import Guarantee, draw, loosest, strict_to_loose
+from botchat.judges import calibration
+from botchat.judges.calibration import Guarantee, loosest, strict_to_loose
+from botchat.measures.bridge import bridge, draw
+from botchat.ratings import places
 
 RUNS = 500
 GUARANTEE = Guarantee(alpha=0.1, delta=0.05, seeds=100)
@@ -101,7 +104,7 @@ def _calibrated(rng: np.random.Generator, world: Answers) -> tuple[float | None,
     salt = rng.integers(1 << 40)
     cases = {f"{salt} {i} {j}": (i, j) for i, j in np.argwhere(there).tolist()}
     by_seed = [(f"{salt} {i}", case) for case, (i, _) in cases.items()]
-    drawn = [cases[one] for one in draw(by_seed, world.slice_seeds)]
+    drawn = [cases[one] for one in calibration.draw(by_seed, world.slice_seeds)]
     inside = {i for i, _ in drawn}
     outside = [float(sure[one]) for one in cases.values() if one[0] not in inside]
     seen = [(float(sure[one]), bool(apart[one])) for one in drawn if not np.isnan(sure[one])]
@@ -114,4 +117,103 @@ def _calibrated(rng: np.random.Generator, world: Answers) -> tuple[float | None,
     return loosest(tried, seen, guarantee)[0], min(looks, default=None)
 
 
-FAMILIES: list[Callable[[], Iterator[Line]]] = [cascades]
+# A bridge between judges -------------------------------------------------------------------------
+
+BRIDGES = (
+    # The new judge passes what the old one passes, and what it fails, so often; budget; seeds.
+    ("alike .9 and .1", 0.9, 0.1, 300, 222),
+    ("alike .9 and .1", 0.9, 0.1, 120, 60),
+    ("stricter: .6 and .02", 0.6, 0.02, 300, 547),
+    ("says nothing: .5 and .5", 0.5, 0.5, 300, 222),
+    ("nearly the same: .98 and .02", 0.98, 0.02, 300, 222),
+)
+
+
+def bridges() -> Iterator[Line]:
+    """Means by a new judge and their places: of 6 models' dialogues, and of pairs of 6 models."""
+    for number, (world, yes, no, budget, seeds) in enumerate(BRIDGES):
+        rng = np.random.default_rng([31, number])
+        passed = np.linspace(0.25, 0.85, 6)
+        truth = passed * yes + (1 - passed) * no
+        made = [_dialogues(rng, passed, yes, no, budget, seeds) for _ in range(300)]
+        yield from _bridged(f"6 models, {world}", f"{budget} of {6 * seeds}", truth, made)
+    for number, (alike, budget) in enumerate(((0.9, 300), (0.9, 1200), (0.5, 600))):
+        rng = np.random.default_rng([32, number])
+        strength = np.linspace(0.8, -0.8, 6)
+        win = 1 / (1 + np.exp(0.6 * (strength[None, :] - strength[:, None])))
+        truth = (win.sum(axis=1) - 0.5) / 5
+        made = [_pairs(rng, strength, alike, budget) for _ in range(150)]
+        yield from _bridged(f"pairs of 6, errors alike {alike}", f"{budget} of 3600", truth, made)
+
+
+Made = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def _bridged(world: str, n: str, truth: np.ndarray, made: list[Made]) -> Iterator[Line]:
+    found = [bridge(*one) for one in made]
+    new = [[(one.low, one.high) for one in each.new] for each in found]
+    alone = [np.stack([each.alone.low, each.alone.high], axis=1) for each in found]
+    for method, stated, ends in (
+        ("bridge", 0.95, np.array(new)),
+        ("  the slice alone", math.nan, np.array(alone)),
+    ):
+        held = (ends[..., 0] <= truth + 1e-12) & (truth <= ends[..., 1] + 1e-12)
+        yield of(method, world, n, held, float(np.diff(ends).mean()), stated)
+    order, first_last = 1 + (truth[:, None] < truth[None, :] - 1e-9).sum(axis=1), []
+    least = len(truth) - (truth[:, None] > truth[None, :] + 1e-9).sum(axis=1)
+    for each in found:
+        value = np.array([one.value for one in each.new])
+        first_last.append(places.of_ratings(value, each.new_covariance, each.new_freedom))
+    held = np.array([((first <= least) & (order <= last)).all() for first, last in first_last])
+    spread = float(np.mean([(last - first).mean() for first, last in first_last]))
+    yield of("bridge, all places", world, n, held, spread)
+
+
+def _dialogues(
+    rng: np.random.Generator, passed: np.ndarray, yes: float, no: float, budget: int, seeds: int
+) -> Made:
+    """A dialogue of each model on each seed; hard seeds are hard for all models."""
+    m = len(passed)
+    alike = rng.random((seeds, m)) < 0.3
+    drawn = np.where(alike, rng.random((seeds, 1)), rng.random((seeds, m)))
+    old = (drawn < passed).ravel()
+    new = (rng.random(seeds * m) < np.where(old, yes, no)).astype(float)
+    row, seed = np.tile(np.arange(m), seeds), np.repeat(np.arange(seeds), m)
+    salt = rng.integers(1 << 40)
+    asked = draw(row.tolist(), [f"{salt} {i}" for i in range(len(row))], budget, 0)
+    return row, seed, old.astype(float), _only(new, asked), row
+
+
+def _pairs(rng: np.random.Generator, strength: np.ndarray, alike: float, budget: int) -> Made:
+    """Every pair of models on 120 seeds in both orders; the new judge is less sure of them."""
+    m, seeds = len(strength), 120
+    low, high = np.triu_indices(m, 1)
+    first, second = np.tile(np.r_[low, high], seeds), np.tile(np.r_[high, low], seeds)
+    seed = np.repeat(np.arange(seeds), 2 * len(low))
+    n, apart = len(seed), strength[first] - strength[second]
+    # Both orders of a pair on a seed, and both judges, share a part of what decides.
+    one, other = np.minimum(first, second), np.maximum(first, second)
+    shared = rng.uniform(size=(seeds, m, m))[seed, one, other]
+    shared = np.where(first < second, shared, 1 - shared)
+
+    def says(scale: float, own: np.ndarray) -> np.ndarray:
+        chance = np.where(own < alike, shared, rng.uniform(size=n))
+        return (chance < 1 / (1 + np.exp(-scale * apart))).astype(float)
+
+    old, new = says(1.0, rng.random(n)), says(0.6, rng.random(n))
+    pair = one * m + other
+    salt = rng.integers(1 << 40)
+    asked = draw(pair.tolist(), [f"{salt} {i}" for i in range(n)], budget, 0)
+    new = _only(new, asked)
+    stratum = np.unique(pair, return_inverse=True)[1]
+    both = (np.r_[a, b] for a, b in ((first, second), (seed, seed), (old, 1 - old), (new, 1 - new)))
+    return (*both, np.r_[stratum, stratum])
+
+
+def _only(values: np.ndarray, asked: list[int]) -> np.ndarray:
+    found = np.full(len(values), np.nan)
+    found[asked] = values[asked]
+    return found
+
+
+FAMILIES: list[Callable[[], Iterator[Line]]] = [cascades, bridges]

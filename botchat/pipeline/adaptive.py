@@ -22,11 +22,11 @@ from botchat.pipeline.judge import (
     filing_of,
     pairwise_contestants,
     pick,
-    refuse_guarantee,
     too_short,
 )
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
+from botchat.pipeline.slices import refuse_guarantee
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Field
@@ -169,6 +169,7 @@ def adaptive_settings(
     add: str | None,
     seed: int | None,
     control: bool,
+    bridge_from: str | None = None,
 ) -> AdaptiveSettings | None:
     """Settings from the flags of ``botchat judge``; ``None`` where nothing adaptive is asked.
 
@@ -177,6 +178,10 @@ def adaptive_settings(
     given = {"--target": target, "--budget": budget, "--seed": seed}
     named = [flag for flag, value in given.items() if value is not None]
     asked = ["--add"] * (add is not None) + ["--adaptive"] * adaptive
+    if asked and bridge_from is not None:
+        raise ConfigError(f"--bridge-from draws cases at random, {asked[0]} does not; give one")
+    if bridge_from is not None and target is None:
+        return None
     if not asked and not named:
         return None
     if not asked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
@@ -14,11 +14,11 @@ import msgspec
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge, Row, adapted
 from botchat.judges.calibration import Calibrated
-from botchat.judges.cascade import Cascade, Escalations, MakeCase, escalations
+from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.models.self_chat import Length
 from botchat.parallel import together
-from botchat.pipeline import plan
+from botchat.pipeline import plan, slices
 from botchat.pipeline.run import Meter, Stops, work_through
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.protocols.kinds import Protocol
@@ -53,6 +53,12 @@ class Judging:
     """N of a pairwise protocol; empty: botchat.toml's, as far as the dialogues reach."""
     control: bool = False
     """Beside a panel, let a single judge vote that is asked as often."""
+    bridge_from: str | None = None
+    """A judge that has judged these cases: a drawn part of them is asked (`agree --bridge`)."""
+    budget: int | None = None
+    """How many of them."""
+    rng_seed: int = 0
+    """Decides which."""
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
@@ -84,6 +90,7 @@ class Judging:
                 return Cases(at_n, makers) if makers else None
 
             asked = at_each_n(workspace, self.turns, at)
+            asked = self._drawn(workspace, asked)
             return Asked(self.seed_set, seeds, self.judge, asked, self.control)
         if self.turns:
             raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
@@ -99,8 +106,33 @@ class Judging:
                 f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
                 "human one; generate with more --turns, or import seeds with 4 and more utterances"
             )
-        cases = [Cases(protocol, makers)]
+        cases = self._drawn(workspace, [Cases(protocol, makers)])
         return Asked(self.seed_set, seeds, self.judge, cases, self.control)
+
+    def _drawn(self, workspace: Workspace, cases: list[Cases]) -> list[Cases]:
+        """All of them, or of those that ``bridge_from`` has judged as many as the budget says."""
+        if self.bridge_from is None:
+            return cases
+        if self.budget is None or self.budget < 1:
+            raise ConfigError(f"--bridge-from needs --budget K, at least 1; it is {self.budget}")
+        old = judge_named(workspace, self.seed_set, self.bridge_from)
+        if old in (self.judge.name, full_name(self.judge.name, workspace)):
+            raise ConfigError(
+                f"--bridge-from {self.bridge_from}: it is the judge itself; name another"
+            )
+        judged = [
+            workspace.judgments(workspace.judgments_path(self.seed_set, protocol.name, old))
+            for protocol, _ in cases
+        ]
+        makes = [make for _, make in cases]
+        chosen = slices.drawn(makes, judged, self.budget, self.rng_seed)
+        if not any(chosen):
+            raise MissingError(
+                f"{old} has no readable verdict on what {self.protocol} asks of {self.seed_set}: "
+                "judge with it first, or leave --bridge-from out"
+            )
+        found = zip(cases, chosen, strict=True)
+        return [Cases(protocol, make) for (protocol, _), make in found if make]
 
 
 class Cases(NamedTuple):
@@ -128,7 +160,7 @@ class Asked:
             async def calls_of(answering: Judge) -> list[str]:
                 calls: list[str] = []
                 for cases in self.cases:
-                    ready = await calibrated(answering, cases, Meter(), Stops())
+                    ready = await slices.calibrated(answering, cases.make, Meter(), Stops())
                     filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
                     for make in cases.make:
                         case = make()
@@ -151,7 +183,7 @@ class Asked:
             n_cases = sum(len(cases.make) for cases in self.cases)
             asked = []
             for answering, cases in product(answerers, self.cases):
-                ready = await calibrated(answering, cases, session.meter, stops)
+                ready = await slices.calibrated(answering, cases.make, session.meter, stops)
                 filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
                 asked.append((filing, cases))
             for filing, cases in asked:
@@ -188,31 +220,6 @@ class Asked:
             return made
 
         return in_session(workspace, self.seeds, spending, meter, ask)
-
-
-async def calibrated(answering: Judge, cases: Cases, meter: Meter, stops: Stops) -> Judge:
-    """The judge; a cascade with a guarantee has chosen its threshold for these cases."""
-    if not isinstance(answering, Cascade) or answering.guarantee is None:
-        return answering
-
-    async def work(make: Sequence[MakeCase], do: Callable[[MakeCase], Awaitable[None]]) -> None:
-        async def each(one: MakeCase) -> None:
-            await do(one)
-            meter.done += 1
-
-        meter.begin("calibrate", len(make))
-        await work_through(make, each, answering.parallel, stops, answering.name)
-
-    return await answering.calibrate(cases.make, work)
-
-
-def refuse_guarantee(workspace: Workspace, judge: JudgeName, what: str) -> None:
-    """`ConfigError` for a cascade with a guarantee, which must know all cases before it answers."""
-    if getattr(workspace.config.panels.get(judge.name), "alpha", None) is not None:
-        raise ConfigError(
-            f"{judge.name} keeps its alpha on the cases of a whole set, which {what} has not: "
-            "name one of its judges, or a cascade with calibration in place of alpha"
-        )
 
 
 def pick(
@@ -292,6 +299,16 @@ def too_short(n: int | None) -> MissingError:
         f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
         f"least 4); generate with --turns {n}"
     )
+
+
+def judge_named(workspace: Workspace, seed_set: str, name: str) -> str:
+    """A judge's name as its judgments on a set are filed; `MissingError` where it has none."""
+    known = workspace.judgment_files(seed_set)
+    found = next((one for one in (name, full_name(name, workspace)) if one in known), None)
+    if found is None:
+        who = ", ".join(sorted(known)) or "nobody"
+        raise MissingError(f"{name!r} has not judged {seed_set}; judges who have: {who}")
+    return found
 
 
 def full_name(name: str, workspace: Workspace) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline import plan
-from botchat.pipeline.judge import Asked, Cases, refuse_guarantee
+from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
+from botchat.pipeline.slices import refuse_guarantee
 from botchat.protocols import probe
 from botchat.protocols.probe import Probe
 from botchat.records import HUMAN, N_SEED, Seed
