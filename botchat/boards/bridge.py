@@ -43,7 +43,7 @@ _BOARD = [
 ]
 _MAPPING = [
     Column("old", "Old judge", "rate"),
-    Column("n_both", "By both", "count"),
+    Column("n", "Times", "count", meaning="in cases by both; of a pair once for either side"),
     *with_interval(Column("new", "New judge", "rate", meaning="mean where the old one says so")),
 ]
 
@@ -80,17 +80,19 @@ def mapping_rows(old: Floats, new: Floats, seed: Indices) -> list[Row]:
     for value in values.tolist():
         there = both & (old == value)
         told = shares.share(new[there], seed[there], "new")
-        rows.append({"old": value, "n_both": int(there.sum()), **told})
+        rows.append({"old": value, "n": int(there.sum()), **told})
     return rows
 
 
 def tables(
-    subject: str, rows: Sequence[Row], mapping: Sequence[Row], signature: str, unit: str
+    title: str, rows: Sequence[Row], mapping: Sequence[Row], signature: str, unit: str
 ) -> list[Table]:
     """The board by both judges, and the mapping where there is one; ``unit``: what a rate is of."""
     made = [
-        table("bridge", f"From {subject}", _BOARD, rows, [signature], f"{unit} {_HOW_READ}"),
-        table("bridge-mapping", f"What {subject} is", _MAPPING, mapping, [signature], _HOW_MAPPED),
+        table("bridge", title, _BOARD, rows, [signature], f"{unit} {_HOW_READ}"),
+        table(
+            "bridge-mapping", f"{title}, case by case", _MAPPING, mapping, [signature], _HOW_MAPPED
+        ),
     ]
     return [one for one in made if len(one.frame)]
 

@@ -120,6 +120,7 @@ def agree(arguments: argparse.Namespace) -> None:
             *arguments.bridge,
             protocol=arguments.protocol,
             files=arguments.files,
+            rng_seed=arguments.seed,
             out=arguments.out,
         )
         say(arguments, found.whole, *found.shown)

@@ -9,7 +9,7 @@ cases on it, so its moves, multiplied and summed, are the covariance.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,10 +88,27 @@ def draw(strata: Sequence[Hashable], cases: Sequence[str], n: int, rng_seed: int
     At random and always the same: a stratum's cases are in the order of a digest. ``cases``: their
     digests; ``strata``: what each belongs to.
     """
-    order = sorted(range(len(cases)), key=lambda i: settings_digest("bridge", rng_seed, cases[i]))
     dealt: Counter[Hashable] = Counter()
     rounds: list[tuple[int, int, int]] = []
-    for i in order:
+    for i in _in_order(cases, rng_seed):
         rounds.append((dealt[strata[i]], len(rounds), i))
         dealt[strata[i]] += 1
     return sorted(i for _, _, i in sorted(rounds)[:n])
+
+
+def is_draw(
+    strata: Sequence[Hashable], cases: Sequence[str], chosen: Set[str], rng_seed: int
+) -> bool:
+    """Whether what was chosen of each stratum are the first that `draw` gives of it."""
+    ended = set()
+    for i in _in_order(cases, rng_seed):
+        if cases[i] not in chosen:
+            ended.add(strata[i])
+        elif strata[i] in ended:
+            return False
+    return True
+
+
+def _in_order(cases: Sequence[str], rng_seed: int) -> list[int]:
+    """Numbers of the cases as they are drawn."""
+    return sorted(range(len(cases)), key=lambda i: settings_digest("bridge", rng_seed, cases[i]))
