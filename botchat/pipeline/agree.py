@@ -133,6 +133,11 @@ def _findings(
         judged = with_controls(workspace, stage.judged, protocol)
         costs = expenses(workspace, judged)
         judged = {name: outside_slice(made) for name, made in judged.items()}
+        if not any(judged.values()):
+            raise MissingError(
+                f"all verdicts of {', '.join(judged)} are on ChatSEEDs of its calibration slice, "
+                "which it is not compared on; judge more ChatSEEDs, or lower calibration_seeds"
+            )
         said += preferences((j for made in judged.values() for j in made), protocol)
     prefix = truth
     if prefix is None and protocol is not None and protocol.knows_truth:

@@ -164,6 +164,19 @@ def test_the_slice_is_never_evaluated_on(tmp_path, capsys):
     assert rows["kept"]["calls"] > 1.0
 
 
+def test_a_slice_of_all_seeds_leaves_nothing_to_compare(tmp_path, capsys):
+    """One line."""
+    with Server(people_knower) as server:
+        folder = workspace(tmp_path / "w", server)
+        toml = folder / "botchat.toml"
+        toml.write_text(toml.read_text().replace(f"seeds = {SLICE}", f"seeds = {N_SEEDS}"))
+        assert main([*JUDGE, "--dir", str(folder)]) == 0
+        place = ["--seeds", "small", "--protocol", "gteval", "--dir", str(folder)]
+        assert main(["agree", *place]) == 1
+    error = capsys.readouterr().err
+    assert "all verdicts of kept are on ChatSEEDs of its calibration slice" in error
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
