@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import judge_adaptively as judge_adaptively
     from botchat.pipeline.api import probe as probe
     from botchat.pipeline.bench import Benching as Benching
+    from botchat.pipeline.bridge import bridge as bridge
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
@@ -61,6 +62,7 @@ _HOMES = {
     "agree": "pipeline.agree:agree",
     "bench": "pipeline.api:bench",
     "bradley_terry": "ratings.bradley_terry:fit",
+    "bridge": "pipeline.bridge:bridge",
     "elo": "ratings.elo:bootstrap_elo",
     "generate": "pipeline.api:generate",
     "import_seeds": "pipeline.seeds:import_seeds",

@@ -78,6 +78,7 @@ def judge(arguments: argparse.Namespace) -> None:
         add=arguments.add,
         seed=arguments.seed,
         control=arguments.control,
+        bridge_from=arguments.bridge_from,
     )
     if settings is not None:
         _judge_adaptively(arguments, settings)
@@ -89,6 +90,9 @@ def judge(arguments: argparse.Namespace) -> None:
         tuple(arguments.model),
         tuple(arguments.turns),
         arguments.control,
+        arguments.bridge_from,
+        arguments.budget,
+        arguments.seed or 0,
     )
     if (asked := _ask(arguments, request)) is None:
         return

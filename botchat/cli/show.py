@@ -113,10 +113,23 @@ def view(arguments: argparse.Namespace) -> None:
 
 
 def agree(arguments: argparse.Namespace) -> None:
-    """Compare judges with people and with each other."""
+    """Compare judges with people and with each other, or put one in the place of another."""
     from botchat.pipeline import agree as agreeing
     from botchat.pipeline.agree import Options
+    from botchat.pipeline.bridge import bridge
 
+    if arguments.bridge is not None:
+        found = bridge(
+            workspace_of(arguments),
+            arguments.seeds,
+            *arguments.bridge,
+            protocol=arguments.protocol,
+            files=arguments.files,
+            rng_seed=arguments.seed,
+            out=arguments.out,
+        )
+        say(arguments, found.whole, *found.shown)
+        return
     found = agreeing.agree(
         workspace_of(arguments),
         arguments.files,

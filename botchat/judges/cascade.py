@@ -4,19 +4,35 @@ The verdict of the cheap judge is accepted if it prefers one side, and the same 
 Consistency does not prove that a verdict is right. So the strong judge is also asked about a
 *calibration slice*: a fixed share of the accepted cases, chosen by the digest of the question (the
 same for both orders). Wherever the strong judge was asked, its answer is the cascade's.
+
+With a *guarantee* a verdict is accepted if the cheap judge is also sure enough of it: as sure as
+`botchat.judges.calibration` finds on a slice that was drawn before. How sure it is: the mean, over
+the orders asked, of the probability of its words where that is known, else of the share of its
+opening votes that say so. Questions without a second order are then asked once and accepted
+likewise.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from statistics import fmean
+from typing import TypeAlias
 
 import numpy as np
 
+from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, ChatModel, Judge, settings_digest
+from botchat.judges.calibration import (
+    Calibrated,
+    Guarantee,
+    draw,
+    loosest,
+    strict_to_loose,
+)
 from botchat.judges.talk import SWAPPED
-from botchat.judges.voting import is_tie, mirrored
+from botchat.judges.voting import is_tie, mirrored, opening_votes
 from botchat.measures.intervals import Items
 from botchat.parallel import together
 from botchat.records import UNANSWERED, Judgment, Remark
@@ -25,12 +41,21 @@ CHEAP, STRONG, CASCADE = "Cheap judge", "Strong judge", "Cascade"
 """Speakers in a cascade's transcript. The text of `CASCADE` is one of the causes below."""
 
 ACCEPTED, CALIBRATION = "accepted", "calibration slice"
-DISAGREE, TIE, UNREADABLE, ONE_ORDER = (
+DISAGREE, TIE, UNREADABLE, ONE_ORDER, UNSURE = (
     "the orders disagree",
     "tie",
     "no readable verdict",
     "no second order",
+    "not sure enough",
 )
+DRAWN = "drawn to calibrate"
+"""Begins the cause of a case of a guarantee's slice; any other cause it has comes after it."""
+
+
+MakeCase: TypeAlias = Callable[[], Case]
+Work: TypeAlias = Callable[
+    [Sequence[MakeCase], Callable[[MakeCase], Awaitable[None]]], Awaitable[None]
+]
 
 
 @dataclass(frozen=True)
@@ -41,8 +66,13 @@ class Cascade:
     cheap: Judge
     strong: Judge
     _: KW_ONLY
-    calibration: float
+    calibration: float = 0.0
     """Share of the accepted cases, 0 to 1, that ``strong`` sees too."""
+    guarantee: Guarantee | None = None
+    """In place of that share; `calibrate` keeps it."""
+    calibrated: Calibrated | None = None
+    drawn: frozenset[str] = frozenset()
+    """Digests of the cases on which it was calibrated."""
 
     @property
     def parallel(self) -> int:
@@ -56,26 +86,100 @@ class Cascade:
 
     @property
     def digest(self) -> str:
-        """Of both judges and the share."""
-        return settings_digest(self.cheap.digest, self.strong.digest, self.calibration)
+        """Of both judges and the share, or what was calibrated."""
+        share: float | str | None = self.calibration
+        if self.guarantee is not None:
+            share = None if self.calibrated is None else self.calibrated.signed
+        return settings_digest(self.cheap.digest, self.strong.digest, share)
+
+    async def calibrate(self, make: Sequence[MakeCase], work: Work) -> Cascade:
+        """The cascade with the threshold that keeps its guarantee on these cases.
+
+        ``work(makers, do)`` does each, side by side. Raises `ConfigError`: fewer seeds than asked.
+        """
+        if self.guarantee is None:
+            return self
+        known = [(case.seed_id, case.contestants, case.digest) for case in (one() for one in make)]
+        drawn = draw(((seed, digest) for seed, _, digest in known), self.guarantee.seeds)
+        if len(drawn) < self.guarantee.seeds:
+            raise ConfigError(
+                f"calibration_seeds = {self.guarantee.seeds} of {self.name}: a case of "
+                f"{len(drawn)} ChatSEEDs can be drawn; give fewer, or calibration instead of alpha"
+            )
+        chosen = frozenset(drawn)
+        inside = {seed for seed, _, digest in known if digest in chosen}
+        asked: dict[object, MakeCase] = {}
+        for one, (seed, contestants, digest) in zip(make, known, strict=True):
+            if digest in chosen:
+                asked[digest] = one
+            elif seed not in inside:
+                asked.setdefault((seed, frozenset(contestants)), one)
+        outside: list[float | None] = []
+        seen: dict[str, tuple[float, bool] | None] = {}
+
+        async def ask(one: MakeCase) -> None:
+            case = one()
+            answers = await self._cheap_answers(case)
+            sure = sureness(answers)
+            if case.digest not in chosen:
+                outside.append(sure)
+            elif sure is None:
+                if not any(answer.outcome in UNANSWERED for answer in answers):
+                    seen[case.digest] = None
+            else:
+                strong = await self.strong.answer(case)
+                if strong.verdict is not None or strong.outcome not in UNANSWERED:
+                    seen[case.digest] = sure, strong.verdict != answers[0].verdict
+
+        await work(list(asked.values()), ask)
+        found = loosest(
+            strict_to_loose(outside, self.guarantee),
+            [one for one in seen.values() if one is not None],
+            self.guarantee,
+        )
+        whole = len(seen) == len(chosen)
+        calibrated = Calibrated(
+            self.guarantee.alpha,
+            self.guarantee.delta,
+            *(found if whole else (None, 0, 0)),
+            seeds=len(chosen),
+            slice_digest=settings_digest(sorted(chosen)),
+            whole=whole,
+        )
+        return replace(self, calibrated=calibrated, drawn=chosen)
 
     async def answer(self, case: Case) -> Answer:
-        """Ask the cheap judge twice, and the strong one if need be."""
-        if case.mirror is None:
+        """Ask the cheap judge, in both orders if there are two, and the strong one if need be."""
+        if case.mirror is None and self.guarantee is None:
             return await self._escalated(case, ONE_ORDER, ())
-        swapped = case.mirror()
-        answers = await together(self.cheap.answer(shown) for shown in (case, swapped))
+        answers = await self._cheap_answers(case)
         for answer in answers:
             if answer.verdict is None and answer.outcome in UNANSWERED:
                 # Not escalated: the next run asks the cheap judge again.
                 return _joined(answer, answers)
-        cause = _cause(answers[0].verdict, mirrored(answers[1].verdict))
-        if cause == ACCEPTED and _drawn(case, swapped) < self.calibration:
-            cause = CALIBRATION
+        cause = _cause([answers[0].verdict, *(mirrored(one.verdict) for one in answers[1:])])
+        found = self.calibrated
+        if self.guarantee is None:
+            swapped = case.mirror() if case.mirror else case
+            if cause == ACCEPTED and _drawn(case, swapped) < self.calibration:
+                cause = CALIBRATION
+        elif case.digest in self.drawn:
+            cause = DRAWN if cause == ACCEPTED else f"{DRAWN}, {cause}"
+        elif found is None or not found.whole:
+            return _joined(Answer(None, "not calibrated yet", outcome="transport"), answers)
+        elif cause == ACCEPTED:
+            least = found.threshold
+            cause = UNSURE if least is None or (sureness(answers) or 0.0) < least else ACCEPTED
         if cause != ACCEPTED:
             return await self._escalated(case, cause, answers)
         accepted = _joined(answers[0], answers, Remark(CASCADE, ACCEPTED))
-        return replace(accepted, reason=f"both orders agree: {answers[0].reason}")
+        told = "both orders agree: " if len(answers) > 1 else ""
+        return replace(accepted, reason=f"{told}{answers[0].reason}")
+
+    async def _cheap_answers(self, case: Case) -> list[Answer]:
+        """In the order shown, and in the other one if there is."""
+        shown = [case] if case.mirror is None else [case, case.mirror()]
+        return await together(self.cheap.answer(one) for one in shown)
 
     async def _escalated(self, case: Case, cause: str, cheap: Sequence[Answer]) -> Answer:
         answer = await self.strong.answer(case)
@@ -129,11 +233,11 @@ def escalations(judgments: Iterable[Judgment]) -> Escalations:
             continue
         n += 1
         causes[said[CASCADE].text] += 1
-        if said[CASCADE].text == CALIBRATION and said[STRONG].verdict is not None:
+        if said[CASCADE].text in (CALIBRATION, DRAWN) and said[STRONG].verdict is not None:
             question = judgment.seed_id, frozenset(judgment.contestants)
             agreed = said[STRONG].verdict == said[CHEAP].verdict
             checked[question] = checked.get(question, True) and agreed
-    accepted = causes.pop(ACCEPTED, 0) + causes.pop(CALIBRATION, 0)
+    accepted = sum(causes.pop(cause, 0) for cause in (ACCEPTED, CALIBRATION, DRAWN))
     ends: tuple[float, float] | tuple[None, None] = None, None
     if checked:
         seeds, seed = np.unique([seed_id for seed_id, _ in checked], return_inverse=True)
@@ -142,12 +246,39 @@ def escalations(judgments: Iterable[Judgment]) -> Escalations:
     return Escalations(n, accepted, dict(causes), len(checked), sum(checked.values()), *ends)
 
 
-def _cause(one: str | None, two: str | None) -> str:
-    if one is None or two is None:
+def outside_slice(judgments: Sequence[Judgment]) -> list[Judgment]:
+    """Those of ChatSEEDs on which no guarantee's threshold was chosen: all that may judge it."""
+    inside = {
+        judgment.seed_id
+        for judgment in judgments
+        for said in judgment.transcript
+        if said.speaker == CASCADE and said.text.startswith(DRAWN)
+    }
+    return [judgment for judgment in judgments if judgment.seed_id not in inside]
+
+
+def sureness(answers: Sequence[Answer]) -> float | None:
+    """How sure a judge is of its verdict in the orders asked; ``None``: it has none to accept."""
+    if _cause([answers[0].verdict, *(mirrored(one.verdict) for one in answers[1:])]) != ACCEPTED:
+        return None
+
+    def of_one(answer: Answer) -> float:
+        if answer.confidence is not None:
+            return answer.confidence
+        votes = [vote == answer.verdict for vote in opening_votes(answer.transcript)]
+        return fmean(votes) if votes else 1.0
+
+    return fmean(map(of_one, answers))
+
+
+def _cause(said: Sequence[str | None]) -> str:
+    """Why verdicts of one question, all about the same order, are not accepted, or `ACCEPTED`."""
+    first = said[0]
+    if first is None or None in said:
         return UNREADABLE
-    if one != two:
+    if any(one != first for one in said):
         return DISAGREE
-    return TIE if is_tie(one) else ACCEPTED
+    return TIE if is_tie(first) else ACCEPTED
 
 
 def _drawn(case: Case, swapped: Case) -> float:

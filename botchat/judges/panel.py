@@ -14,6 +14,7 @@ from botchat import prompts
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, settings_digest
 from botchat.judges import discussion, talk
+from botchat.judges.calibration import Guarantee
 from botchat.judges.cascade import Cascade
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import SWAPPED, Agent, Talk, Talking, heard
@@ -94,7 +95,7 @@ def build_panel(
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``judge_of`` finds a cascade's judges. Raises `ConfigError`: agents
-    without a model, a default that none needs, an unread role text.
+    without a model, a default that none needs, an unread role text, a guarantee in a cascade.
     """
     model_of = cache(model_of)
     cascade = isinstance(settings, panels.CascadeSettings)
@@ -104,7 +105,18 @@ def build_panel(
     if isinstance(settings, panels.CascadeSettings):
         judge_of = judge_of or (lambda other: SingleJudge(other, model_of(other), Decoding()))
         cheap, strong = judge_of(settings.cheap), judge_of(settings.strong)
-        return Cascade(name, cheap, strong, calibration=settings.calibration or 0.0)
+        for part in (cheap, strong):
+            if isinstance(part, Cascade) and part.guarantee is not None:
+                raise ConfigError(
+                    f"panels.{name}: {part.name} has alpha, which is kept on whole sets only; name "
+                    "its judges, or give it calibration in place of alpha"
+                )
+        guarantee = None
+        if settings.alpha is not None:
+            drawn = settings.calibration_seeds or 0
+            guarantee = Guarantee(settings.alpha, settings.delta or panels.DELTA, drawn)
+        share = settings.calibration or 0.0
+        return Cascade(name, cheap, strong, calibration=share, guarantee=guarantee)
     if default_model is not None:
         name = f"{name}@{model_of(default_model).name}"
     elif not complete:

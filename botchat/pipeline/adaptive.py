@@ -17,9 +17,16 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
-from botchat.pipeline.judge import at_each_n, filing_of, pairwise_contestants, pick, too_short
+from botchat.pipeline.judge import (
+    at_each_n,
+    filing_of,
+    pairwise_contestants,
+    pick,
+    too_short,
+)
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
+from botchat.pipeline.slices import refuse_guarantee
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Field
@@ -95,6 +102,7 @@ class Adaptive:
     ) -> tuple[list[Seed], Callable[[Judge], list[AdaptiveArena]]]:
         """The whole set, and what makes a judge's Arena at each N, with every name resolved."""
         protocol = catalogue_of(workspace).named(self.protocol)
+        refuse_guarantee(workspace, self.judge, "an adaptive Arena")
         seeds, models = workspace.seeds(self.seed_set), self.models
         named = pick(workspace, self.seed_set, seeds, models) if models else {}
         added, asked = None, [*models]
@@ -161,6 +169,7 @@ def adaptive_settings(
     add: str | None,
     seed: int | None,
     control: bool,
+    bridge_from: str | None = None,
 ) -> AdaptiveSettings | None:
     """Settings from the flags of ``botchat judge``; ``None`` where nothing adaptive is asked.
 
@@ -169,6 +178,10 @@ def adaptive_settings(
     given = {"--target": target, "--budget": budget, "--seed": seed}
     named = [flag for flag, value in given.items() if value is not None]
     asked = ["--add"] * (add is not None) + ["--adaptive"] * adaptive
+    if asked and bridge_from is not None:
+        raise ConfigError(f"--bridge-from draws cases at random, {asked[0]} does not; give one")
+    if bridge_from is not None and target is None:
+        return None
     if not asked and not named:
         return None
     if not asked:

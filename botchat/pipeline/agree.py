@@ -20,6 +20,7 @@ from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row, settings_digest
+from botchat.judges.cascade import outside_slice
 from botchat.judges.controls import (
     BEFORE_TALK,
     CALL_MATCHED,
@@ -127,8 +128,16 @@ def _findings(
     """Judges compared, by stage files and ``annotations``; ``known``: all who said something."""
     options = options or Options()
     protocol, judged, said = stage.protocol, dict(stage.judged), list(annotations)
+    costs = {}
     if protocol is not None:
         judged = with_controls(workspace, stage.judged, protocol)
+        costs = expenses(workspace, judged)
+        judged = {name: outside_slice(made) for name, made in judged.items()}
+        if not any(judged.values()):
+            raise MissingError(
+                f"all verdicts of {', '.join(judged)} are on ChatSEEDs of its calibration slice, "
+                "which it is not compared on; judge more ChatSEEDs, or lower calibration_seeds"
+            )
         said += preferences((j for made in judged.values() for j in made), protocol)
     prefix = truth
     if prefix is None and protocol is not None and protocol.knows_truth:
@@ -151,7 +160,7 @@ def _findings(
         compared = _without_people(compared)
     if protocol is not None and protocol.kind == "place" and protocol.about_ai:
         compared = _with_accusations(compared, judged, stage.dialogues)
-    costs, rated = expenses(workspace, judged), judge_agreement.ratings(said, prefix)
+    rated = judge_agreement.ratings(said, prefix)
     name = None if protocol is None else protocol.name
     subject = [f"{name} on {stage.seed_set}"] if stage.seed_set else []
     rows = [
@@ -268,6 +277,11 @@ def _notes(
     prefix: str | None,
 ) -> Iterable[str]:
     for name in judged:
+        if left_out := len(stage.judged.get(name, judged[name])) - len(judged[name]):
+            yield (
+                f"{name} was calibrated on ChatSEEDs with {left_out} of its verdicts; these do not "
+                "count here, and are in its price."
+            )
         if stage.stale.get(name):
             yield (
                 f"{stage.stale[name]} judgments of {name} are about dialogues that have changed "

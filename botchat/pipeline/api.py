@@ -48,13 +48,17 @@ def judge(
     turns: Sequence[int] = (),
     samples: int = 1,
     control: bool = False,
+    bridge_from: str | None = None,
+    budget: int | None = None,
+    rng_seed: int = 0,
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
 ) -> list[StageResult]:
     """Judge the dialogues of a set in one protocol; see `Judging`."""
     named = JudgeName(judge_name, judge_model, samples)
-    request = Judging(seed_set, protocol, named, tuple(models), tuple(turns), control)
+    drawn = bridge_from, budget, rng_seed
+    request = Judging(seed_set, protocol, named, tuple(models), tuple(turns), control, *drawn)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 

@@ -16,6 +16,7 @@ from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row
+from botchat.judges.cascade import outside_slice
 from botchat.measures import lengths, mateval_records
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
@@ -274,11 +275,13 @@ def _judged(workspace: Workspace, name: str, cases: Cases) -> Judgments:
     found = {}
     folder = workspace.judgments_path(name, cases.protocol.name, "").parent
     for path in sorted(folder.glob("*.jsonl")):
-        kept = [
-            judgment
-            for key, judgment in workspace.judgments(path).items()
-            if wanted.get(key) == judgment.case
-        ]
+        kept = outside_slice(
+            [
+                judgment
+                for key, judgment in workspace.judgments(path).items()
+                if wanted.get(key) == judgment.case
+            ]
+        )
         if kept:
             found[kept[0].judge] = kept
     return with_controls(workspace, found, cases.protocol)

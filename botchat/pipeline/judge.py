@@ -13,11 +13,12 @@ import msgspec
 
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge, Row, adapted
-from botchat.judges.cascade import Escalations, escalations
+from botchat.judges.calibration import Calibrated
+from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.models.self_chat import Length
 from botchat.parallel import together
-from botchat.pipeline import plan
+from botchat.pipeline import plan, slices
 from botchat.pipeline.run import Meter, Stops, work_through
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.protocols.kinds import Protocol
@@ -52,6 +53,12 @@ class Judging:
     """N of a pairwise protocol; empty: botchat.toml's, as far as the dialogues reach."""
     control: bool = False
     """Beside a panel, let a single judge vote that is asked as often."""
+    bridge_from: str | None = None
+    """A judge that has judged these cases: a drawn part of them is asked (`agree --bridge`)."""
+    budget: int | None = None
+    """How many of them."""
+    rng_seed: int = 0
+    """Decides which."""
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
@@ -83,6 +90,7 @@ class Judging:
                 return Cases(at_n, makers) if makers else None
 
             asked = at_each_n(workspace, self.turns, at)
+            asked = self._drawn(workspace, asked)
             return Asked(self.seed_set, seeds, self.judge, asked, self.control)
         if self.turns:
             raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
@@ -98,8 +106,33 @@ class Judging:
                 f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
                 "human one; generate with more --turns, or import seeds with 4 and more utterances"
             )
-        cases = [Cases(protocol, makers)]
+        cases = self._drawn(workspace, [Cases(protocol, makers)])
         return Asked(self.seed_set, seeds, self.judge, cases, self.control)
+
+    def _drawn(self, workspace: Workspace, cases: list[Cases]) -> list[Cases]:
+        """All of them, or of those that ``bridge_from`` has judged as many as the budget says."""
+        if self.bridge_from is None:
+            return cases
+        if self.budget is None or self.budget < 1:
+            raise ConfigError(f"--bridge-from needs --budget K, at least 1; it is {self.budget}")
+        old = judge_named(workspace, self.seed_set, self.bridge_from)
+        if old in (self.judge.name, full_name(self.judge.name, workspace)):
+            raise ConfigError(
+                f"--bridge-from {self.bridge_from}: it is the judge itself; name another"
+            )
+        judged = [
+            workspace.judgments(workspace.judgments_path(self.seed_set, protocol.name, old))
+            for protocol, _ in cases
+        ]
+        makes = [make for _, make in cases]
+        chosen = slices.drawn(makes, judged, self.budget, self.rng_seed)
+        if not any(chosen):
+            raise MissingError(
+                f"{old} has no readable verdict on what {self.protocol} asks of {self.seed_set}: "
+                "judge with it first, or leave --bridge-from out"
+            )
+        found = zip(cases, chosen, strict=True)
+        return [Cases(protocol, make) for (protocol, _), make in found if make]
 
 
 class Cases(NamedTuple):
@@ -127,10 +160,11 @@ class Asked:
             async def calls_of(answering: Judge) -> list[str]:
                 calls: list[str] = []
                 for cases in self.cases:
-                    filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
+                    ready = await slices.calibrated(answering, cases.make, Meter(), Stops())
+                    filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
                     for make in cases.make:
                         case = make()
-                        calls += (filing.stored(case) or await answering.answer(case)).calls
+                        calls += (filing.stored(case) or await ready.answer(case)).calls
                 return calls
 
             calls = [await calls_of(one) for one in session.judges(self.judge, self.control)]
@@ -147,10 +181,11 @@ class Asked:
         async def ask(session: Session, stops: Stops) -> list[StageResult]:
             answerers = session.judges(self.judge, self.control)
             n_cases = sum(len(cases.make) for cases in self.cases)
-            asked = [
-                (filing_of(workspace, self.seed_set, cases.protocol, answering), cases)
-                for answering, cases in product(answerers, self.cases)
-            ]
+            asked = []
+            for answering, cases in product(answerers, self.cases):
+                ready = await slices.calibrated(answering, cases.make, session.meter, stops)
+                filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+                asked.append((filing, cases))
             for filing, cases in asked:
                 if len(filing.have) < len(cases.make):
                     filing.ready()
@@ -266,6 +301,16 @@ def too_short(n: int | None) -> MissingError:
     )
 
 
+def judge_named(workspace: Workspace, seed_set: str, name: str) -> str:
+    """A judge's name as its judgments on a set are filed; `MissingError` where it has none."""
+    known = workspace.judgment_files(seed_set)
+    found = next((one for one in (name, full_name(name, workspace)) if one in known), None)
+    if found is None:
+        who = ", ".join(sorted(known)) or "nobody"
+        raise MissingError(f"{name!r} has not judged {seed_set}; judges who have: {who}")
+    return found
+
+
 def full_name(name: str, workspace: Workspace) -> str:
     """A model's name as it is filed (an endpoint's without credentials)."""
     try:
@@ -290,6 +335,8 @@ class StageResult:
     """Unreadable cases that another run may still get an answer for."""
     escalations: Escalations | None = None
     """What a cascade did with its cases."""
+    calibrated: Calibrated | None = None
+    """The threshold of a cascade with a guarantee."""
     stability: Stability | None = None
     """How far the answers of a judge that was sampled agree."""
 
@@ -301,8 +348,9 @@ class StageResult:
 
     @property
     def account(self) -> Row:
-        """``escalations`` and ``stability``, where there are such."""
-        found = {"escalations": self.escalations, "stability": self.stability}
+        """``escalations``, ``calibrated`` and ``stability``, where there are such."""
+        keys = ("escalations", "calibrated", "stability")
+        found = {key: getattr(self, key) for key in keys}
         return {key: value for key, value in found.items() if value is not None}
 
     @property
@@ -317,9 +365,10 @@ def filing_of(
     """The stage file of a judge's answers in a protocol, with their signature (DESIGN §4)."""
     name = protocol.base if protocol.template else protocol.name.split("-")[0]
     n = f"|n:{protocol.n}" if protocol.n else ""
+    kept = answering.calibrated if isinstance(answering, Cascade) else None
     signature = (
         f"botchat:{VERSION}|{name}|set:{seed_set}{n}"
-        f"|judge:{answering.name}@{answering.digest}"
+        f"|judge:{answering.name}@{answering.digest}{f'|{kept.signed}' if kept else ''}"
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )
     return Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
@@ -430,5 +479,6 @@ class Filing(AbstractContextManager["Filing"]):
             path=self.path,
             unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
             escalations=account if account.n else None,
+            calibrated=getattr(self.answering, "calibrated", None),
             stability=stability(judgment.transcript for judgment in found),
         )

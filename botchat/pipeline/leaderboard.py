@@ -262,20 +262,22 @@ def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
     from botchat import report as pages
     from botchat.boards import judge_agreement
     from botchat.pipeline.agree import beside_each_other
+    from botchat.pipeline.bridge import bridges
     from botchat.report.figures import agreement as figures
 
     meter.begin("compare judges", 0)
-    compared = beside_each_other(workspace, found).values()
-    return [
-        pages.Beside(
-            findings.subject,
-            findings.notes,
-            [part for part in judge_agreement.tables(findings) if part.name != "rankings"],
-            figures.draw(findings),
-        )
-        # Where the truth is known, agreement says most.
-        for findings in sorted(compared, key=lambda findings: not findings.truth)
-    ]
+    compared = beside_each_other(workspace, found)
+    shown = []
+    # Where the truth is known, agreement says most.
+    for name, findings in sorted(compared.items(), key=lambda one: not one[1].truth):
+        protocol = found.catalogue.find(name)
+        made = bridges(found, protocol) if protocol else []
+        notes = [note for one in made for note in one.notes]
+        tables = [part for part in judge_agreement.tables(findings) if part.name != "rankings"]
+        tables += [part for one in made for part in one.tables]
+        drawn = figures.draw(findings)
+        shown.append(pages.Beside(findings.subject, [*findings.notes, *notes], tables, drawn))
+    return shown
 
 
 def _panel_prompts(workspace: Workspace, judge: str) -> list[Prompt]:

@@ -15,6 +15,7 @@ from botchat.pipeline import plan
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
+from botchat.pipeline.slices import refuse_guarantee
 from botchat.protocols import probe
 from botchat.protocols.probe import Probe
 from botchat.records import HUMAN, N_SEED, Seed
@@ -90,6 +91,7 @@ class Probing:
         """The cases, the dialogues used, and the probes made of them."""
         if self.limit is not None and self.limit < 1:
             raise ConfigError(f"--limit {self.limit}: at least one dialogue is needed")
+        refuse_guarantee(workspace, self.judge, "a probe")
         whole = workspace.seeds(self.seed_set)
         seeds = [seed for seed in whole if len(seed.utterances) > N_SEED][: self.limit]
         if not seeds:

@@ -7,6 +7,7 @@ table is (`KINDS`). A struct has only the keys of its own strategies, so any oth
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -32,6 +33,7 @@ DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Inside = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -212,6 +214,14 @@ class SingleReportSettings(_Discussion, frozen=True, kw_only=True):
             raise ValueError(f"agents: discussion-sa has 1 agent, not {len(self.members)}")
 
 
+DELTA = 0.05
+
+
+def fewest(alpha: float, delta: float) -> int:
+    """Accepted verdicts that show, if none disagrees, that at most ``alpha`` of all do."""
+    return math.ceil(math.log(delta) / math.log1p(-alpha))
+
+
 class CascadeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Two judges; `botchat.judges.cascade` says when each is asked."""
 
@@ -221,17 +231,37 @@ class CascadeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     strong: Name
     """Likewise; it is asked where ``cheap`` disagrees with itself or sees a tie."""
     calibration: Share | None = None
-    """Share of the accepted verdicts of ``cheap`` that ``strong`` checks; must be given."""
+    """Share of the accepted verdicts of ``cheap`` that ``strong`` checks; this or ``alpha``."""
+    alpha: Inside | None = None
+    """Share of the accepted verdicts that may differ from ``strong``; see `judges.calibration`."""
+    delta: Inside | None = None
+    """Chance that it is more; default `DELTA`."""
+    calibration_seeds: Positive | None = None
+    """ChatSEEDs, a case of each, on which the threshold that keeps ``alpha`` is chosen."""
 
     def __post_init__(self) -> None:
-        """Refuse the same judge twice and a missing calibration."""
+        """Refuse the same judge twice, a missing calibration, and one that can show nothing."""
         if self.cheap == self.strong:
             raise ValueError("strong: it is the same judge as cheap")
+        if self.alpha is not None:
+            if self.calibration is not None:
+                raise ValueError("calibration: alpha has a slice of calibration_seeds; give one")
+            least = fewest(self.alpha, self.delta or DELTA)
+            if (self.calibration_seeds or 0) < least:
+                raise ValueError(
+                    f"calibration_seeds: {self.calibration_seeds or 'it is missing'}; fewer than "
+                    f"{least} accepted verdicts can never show that at most {self.alpha:g} "
+                    f"disagree; give more than that, such as {5 * least}"
+                )
+            return
+        if self.delta is not None or self.calibration_seeds is not None:
+            key = "delta" if self.delta is not None else "calibration_seeds"
+            raise ValueError(f"{key}: it belongs to alpha, which is not given")
         if self.calibration is None:
             raise ValueError(
                 "calibration: without a calibration slice nobody knows how good the verdicts of "
                 f"{self.cheap} are; give the share of them that {self.strong} checks, such as "
-                "calibration = 0.1, or calibration = 0 to go without"
+                "calibration = 0.1, or calibration = 0 to go without, or alpha for a guarantee"
             )
 
     @property

@@ -142,6 +142,26 @@ def test_a_whole_panel_is_read():
             r"toml:5: panels\.x\.calibration: Expected `float` <= 1",
         ),
         (
+            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\nalpha = 0.1\ncalibration_seeds = 28',
+            r"calibration_seeds: 28; fewer than 29 accepted verdicts can never show that at most",
+        ),
+        (
+            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\nalpha = 0.1',
+            r"calibration_seeds: it is missing; fewer than 29",
+        ),
+        (
+            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\nalpha = 0.1\ncalibration = 0.1',
+            r"calibration: alpha has a slice of calibration_seeds; give one",
+        ),
+        (
+            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\ncalibration = 0.1\ndelta = 0.1',
+            r"delta: it belongs to alpha, which is not given",
+        ),
+        (
+            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\nalpha = 1',
+            r"toml:5: panels\.x\.alpha: Expected `float` < 1",
+        ),
+        (
             'strategy = "cascade"\ncheap = "m"\nstrong = "n"\ncalibration = 0\nturns = 2',
             r"toml:6: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, cheap",
         ),

@@ -1,0 +1,219 @@
+"""Do promises about judges hold? A cascade's guarantee, and a judge's rates by another's verdicts.
+
+Families for `coverage.py`, which prints and checks them; worlds with a known truth, seeds fixed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from coverage_boards import Line, of
+
+from botchat.judges import calibration
+from botchat.judges.calibration import Guarantee, loosest, strict_to_loose
+from botchat.measures.bridge import bridge, draw
+from botchat.ratings import places
+
+RUNS = 500
+GUARANTEE = Guarantee(alpha=0.1, delta=0.05, seeds=100)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A world of a cheap judge's answers, and how often a strong judge disagrees."""
+
+    world: str
+    levels: tuple[float, ...]
+    """How sure the cheap judge can be of an answer, each as often."""
+    disagree: tuple[float, ...]
+    """Chance that the strong judge disagrees with such an answer."""
+    alike: float = 0.5
+    """Chance that an answer has the level and the chance that its seed has."""
+    slice_seeds: int = 100
+    seeds: int = 222
+    questions: int = 4
+    uneven: bool = False
+    """Whether seeds without disagreement have but one question, as where dialogues stop early."""
+
+    def made(self, rng: np.random.Generator, seeds: int) -> tuple[np.ndarray, ...]:
+        """How sure (nan: never accepted), whether the strong one disagrees, and which are there."""
+        shape = seeds, self.questions
+        alike = rng.random(shape) < self.alike
+        places = rng.integers(0, len(self.levels), shape)
+        level = np.where(alike, places[:, :1], places)
+        chance = rng.random(shape)
+        apart = np.where(alike, chance[:, :1], chance) < np.array(self.disagree)[level]
+        there = np.ones(shape, bool)
+        if self.uneven:
+            there[~apart.any(1), 1:] = False
+        sure = np.where(rng.random(shape) < 0.8, np.array(self.levels)[level], np.nan)
+        return sure, apart, there
+
+
+_LEVELS = tuple(np.linspace(0.5, 1.0, 21).round(3).tolist())
+_VOTES = (0.6, 0.8, 1.0)
+_TELLS = tuple(np.linspace(0.2, 0.0, 21))
+CASCADES = (
+    Answers("equally sure, .105 disagree", (1.0,), (0.105,)),
+    Answers("equally sure, .105, alike .95", (1.0,), (0.105,), alike=0.95, questions=20),
+    Answers(
+        "disagreement where seeds have more questions",
+        (1.0,),
+        (0.033,),
+        slice_seeds=60,
+        uneven=True,
+    ),
+    Answers("equally sure, .03 disagree", (1.0,), (0.03,)),
+    Answers("equally sure, .03 disagree", (1.0,), (0.03,), slice_seeds=60),
+    Answers("sureness says nothing, .105 disagree", _LEVELS, (0.105,) * 21),
+    Answers("the surest disagree most, .20 to .05", _LEVELS, tuple(np.linspace(0.05, 0.2, 21))),
+    Answers("votes of 3: .30, .10, .02 disagree", _VOTES, (0.3, 0.1, 0.02)),
+    Answers("votes of 3: .30, .10, .02 disagree", _VOTES, (0.3, 0.1, 0.02), slice_seeds=200),
+    Answers("sureness tells, .20 to 0 disagree", _LEVELS, _TELLS),
+    Answers("sureness tells, .20 to 0 disagree", _LEVELS, _TELLS, slice_seeds=200),
+    Answers("equally sure, .105, every seed drawn", (1.0,), (0.105,), slice_seeds=60, seeds=60),
+)
+
+
+def cascades() -> Iterator[Line]:
+    """Calibrations after which at most alpha of the accepted verdicts truly disagree."""
+    for number, world in enumerate(CASCADES):
+        rng = np.random.default_rng([30, number])
+        every, wrong, real = (one.ravel() for one in world.made(rng, 400_000 // world.questions))
+        every, wrong = every[real], wrong[real]
+        found = [_calibrated(rng, world) for _ in range(RUNS)]
+
+        def kept(which: int, found=found, every=every, wrong=wrong) -> np.ndarray:
+            share = {t: t is None or wrong[every >= t].mean() <= GUARANTEE.alpha for t in
+                     {one[which] for one in found}}  # fmt: skip
+            return np.array([share[one[which]] for one in found])
+
+        n, said = world.slice_seeds, world.world
+        yield of("cascade keeps alpha = .1", said, n, kept(0), math.nan)
+        yield of("  by the slice's own share", said, n, kept(1), math.nan, math.nan)
+        accepted = np.array([0.0 if t is None else (every >= t).mean() for t, _ in found])
+        yield of("  share of verdicts accepted", said, n, accepted, math.nan, math.nan)
+
+
+def _calibrated(rng: np.random.Generator, world: Answers) -> tuple[float | None, float | None]:
+    """Thresholds of one made-up set: with the guarantee, and the loosest that looks as if."""
+    sure, apart, there = world.made(rng, world.seeds)
+    salt = rng.integers(1 << 40)
+    cases = {f"{salt} {i} {j}": (i, j) for i, j in np.argwhere(there).tolist()}
+    by_seed = [(f"{salt} {i}", case) for case, (i, _) in cases.items()]
+    drawn = [cases[one] for one in calibration.draw(by_seed, world.slice_seeds)]
+    inside = {i for i, _ in drawn}
+    outside = [float(sure[one]) for one in cases.values() if one[0] not in inside]
+    seen = [(float(sure[one]), bool(apart[one])) for one in drawn if not np.isnan(sure[one])]
+    guarantee = Guarantee(GUARANTEE.alpha, GUARANTEE.delta, world.slice_seeds)
+    tried = strict_to_loose([None if np.isnan(one) else one for one in outside], guarantee)
+    looks = []
+    for threshold in tried:
+        of_it = [disagrees for one, disagrees in seen if one >= threshold]
+        looks += [threshold] if of_it and np.mean(of_it) <= guarantee.alpha else []
+    return loosest(tried, seen, guarantee)[0], min(looks, default=None)
+
+
+# A bridge between judges -------------------------------------------------------------------------
+
+BRIDGES = (
+    # The new judge passes what the old one passes, and what it fails, so often; budget; seeds.
+    ("alike .9 and .1", 0.9, 0.1, 300, 222),
+    ("alike .9 and .1", 0.9, 0.1, 120, 60),
+    ("stricter: .6 and .02", 0.6, 0.02, 300, 547),
+    ("says nothing: .5 and .5", 0.5, 0.5, 300, 222),
+    ("nearly the same: .98 and .02", 0.98, 0.02, 300, 222),
+)
+
+
+def bridges() -> Iterator[Line]:
+    """Means by a new judge and their places: of 6 models' dialogues, and of pairs of 6 models."""
+    for number, (world, yes, no, budget, seeds) in enumerate(BRIDGES):
+        rng = np.random.default_rng([31, number])
+        passed = np.linspace(0.25, 0.85, 6)
+        truth = passed * yes + (1 - passed) * no
+        made = [_dialogues(rng, passed, yes, no, budget, seeds) for _ in range(300)]
+        yield from _bridged(f"6 models, {world}", f"{budget} of {6 * seeds}", truth, made)
+    for number, (alike, budget) in enumerate(((0.9, 300), (0.9, 1200), (0.5, 600))):
+        rng = np.random.default_rng([32, number])
+        strength = np.linspace(0.8, -0.8, 6)
+        win = 1 / (1 + np.exp(0.6 * (strength[None, :] - strength[:, None])))
+        truth = (win.sum(axis=1) - 0.5) / 5
+        made = [_pairs(rng, strength, alike, budget) for _ in range(150)]
+        yield from _bridged(f"pairs of 6, errors alike {alike}", f"{budget} of 3600", truth, made)
+
+
+Made = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def _bridged(world: str, n: str, truth: np.ndarray, made: list[Made]) -> Iterator[Line]:
+    found = [bridge(*one) for one in made]
+    new = [[(one.low, one.high) for one in each.new] for each in found]
+    alone = [np.stack([each.alone.low, each.alone.high], axis=1) for each in found]
+    for method, stated, ends in (
+        ("bridge", 0.95, np.array(new)),
+        ("  the slice alone", math.nan, np.array(alone)),
+    ):
+        held = (ends[..., 0] <= truth + 1e-12) & (truth <= ends[..., 1] + 1e-12)
+        yield of(method, world, n, held, float(np.diff(ends).mean()), stated)
+    order, first_last = 1 + (truth[:, None] < truth[None, :] - 1e-9).sum(axis=1), []
+    least = len(truth) - (truth[:, None] > truth[None, :] + 1e-9).sum(axis=1)
+    for each in found:
+        value = np.array([one.value for one in each.new])
+        first_last.append(places.of_ratings(value, each.new_covariance, each.new_freedom))
+    held = np.array([((first <= least) & (order <= last)).all() for first, last in first_last])
+    spread = float(np.mean([(last - first).mean() for first, last in first_last]))
+    yield of("bridge, all places", world, n, held, spread)
+
+
+def _dialogues(
+    rng: np.random.Generator, passed: np.ndarray, yes: float, no: float, budget: int, seeds: int
+) -> Made:
+    """A dialogue of each model on each seed; hard seeds are hard for all models."""
+    m = len(passed)
+    alike = rng.random((seeds, m)) < 0.3
+    drawn = np.where(alike, rng.random((seeds, 1)), rng.random((seeds, m)))
+    old = (drawn < passed).ravel()
+    new = (rng.random(seeds * m) < np.where(old, yes, no)).astype(float)
+    row, seed = np.tile(np.arange(m), seeds), np.repeat(np.arange(seeds), m)
+    salt = rng.integers(1 << 40)
+    asked = draw(row.tolist(), [f"{salt} {i}" for i in range(len(row))], budget, 0)
+    return row, seed, old.astype(float), _only(new, asked), row
+
+
+def _pairs(rng: np.random.Generator, strength: np.ndarray, alike: float, budget: int) -> Made:
+    """Every pair of models on 120 seeds in both orders; the new judge is less sure of them."""
+    m, seeds = len(strength), 120
+    low, high = np.triu_indices(m, 1)
+    first, second = np.tile(np.r_[low, high], seeds), np.tile(np.r_[high, low], seeds)
+    seed = np.repeat(np.arange(seeds), 2 * len(low))
+    n, apart = len(seed), strength[first] - strength[second]
+    # Both orders of a pair on a seed, and both judges, share a part of what decides.
+    one, other = np.minimum(first, second), np.maximum(first, second)
+    shared = rng.uniform(size=(seeds, m, m))[seed, one, other]
+    shared = np.where(first < second, shared, 1 - shared)
+
+    def says(scale: float, own: np.ndarray) -> np.ndarray:
+        chance = np.where(own < alike, shared, rng.uniform(size=n))
+        return (chance < 1 / (1 + np.exp(-scale * apart))).astype(float)
+
+    old, new = says(1.0, rng.random(n)), says(0.6, rng.random(n))
+    pair = one * m + other
+    salt = rng.integers(1 << 40)
+    asked = draw(pair.tolist(), [f"{salt} {i}" for i in range(n)], budget, 0)
+    new = _only(new, asked)
+    stratum = np.unique(pair, return_inverse=True)[1]
+    both = (np.r_[a, b] for a, b in ((first, second), (seed, seed), (old, 1 - old), (new, 1 - new)))
+    return (*both, np.r_[stratum, stratum])
+
+
+def _only(values: np.ndarray, asked: list[int]) -> np.ndarray:
+    found = np.full(len(values), np.nan)
+    found[asked] = values[asked]
+    return found
+
+
+FAMILIES: list[Callable[[], Iterator[Line]]] = [cascades, bridges]

@@ -1,0 +1,152 @@
+"""Tables of a bridge between two judges: the board if the new one replaces the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from botchat.boards.tables import Column, Table, explained, table, with_ends, with_interval
+from botchat.interfaces import Row
+from botchat.measures import shares
+from botchat.measures.bridge import Bridged
+from botchat.measures.shares import LEAST, entries
+from botchat.measures.statistics import Floats, Indices
+from botchat.ratings import places
+
+MOST_VALUES = 11
+"""Values of the old judge up to which each has a row of the mapping."""
+
+
+def _place(judge: str, heading: str) -> tuple[Column, ...]:
+    return with_ends(Column(f"{judge}_rank", heading, "count", role="rank", of=judge), detail=True)
+
+
+_BOARD = [
+    Column("model", "Model", "name"),
+    Column("n_old", "Cases", "count"),
+    Column("n_both", "By both", "count"),
+    *with_interval(Column("old", "Old judge", "rate")),
+    *_place("old", "Place"),
+    *with_interval(
+        Column("new", "New judge", "rate", meaning="as it would judge all cases of the old one")
+    ),
+    *_place("new", "New place"),
+    Column(
+        "change",
+        "Change",
+        "name",
+        meaning="of the place by the number alone; clearly where the intervals of places are apart",
+    ),
+    *with_ends(Column("new_alone", "New judge, alone", "rate", True, "of the cases by both alone")),
+    Column("power", "Power", "decimal", True, "how far the old judge's verdicts are used, 0 to 1"),
+]
+_MAPPING = [
+    Column("old", "Old judge", "rate"),
+    Column("n", "Times", "count", meaning="in cases by both; of a pair once for either side"),
+    *with_interval(Column("new", "New judge", "rate", meaning="mean where the old one says so")),
+]
+
+
+def board_rows(models: Sequence[str], found: Bridged, n_old: Indices) -> list[Row]:
+    """A row a contestant, best by the new judge first."""
+    new = np.array([one.value for one in found.new])
+    spans = {
+        "old": places.of_ratings(found.old.value, found.old_covariance, found.old_freedom),
+        "new": places.of_ratings(new, found.new_covariance, found.new_freedom),
+    }
+    orders = {"old": _order(found.old.value), "new": _order(new)}
+    rows = []
+    for i, model in enumerate(models):
+        row: Row = {"model": model, "n_old": int(n_old[i]), "n_both": found.new[i].labels}
+        row |= found.old.row(i, "old") | found.alone.row(i, "new_alone")
+        row |= entries("new", found.new[i].value, found.new[i].low, found.new[i].high)
+        for judge, (first, last) in spans.items():
+            ends = {f"{judge}_rank_low": int(first[i]), f"{judge}_rank_high": int(last[i])}
+            row |= {f"{judge}_rank": int(orders[judge][i]), **ends}
+        row["power"] = found.new[i].power
+        row["change"] = _change(row)
+        rows.append(row)
+    return sorted(rows, key=lambda row: (row["new_rank"], row["model"]))
+
+
+def mapping_rows(old: Floats, new: Floats, seed: Indices) -> list[Row]:
+    """The new judge's mean where the old one gives each of its values, clustered by seed."""
+    both = ~np.isnan(new)
+    values = np.unique(old[both])
+    if len(values) > MOST_VALUES:
+        return []
+    rows = []
+    for value in values.tolist():
+        there = both & (old == value)
+        told = shares.share(new[there], seed[there], "new")
+        rows.append({"old": value, "n": int(there.sum()), **told})
+    return rows
+
+
+def tables(
+    title: str, rows: Sequence[Row], mapping: Sequence[Row], signature: str, unit: str
+) -> list[Table]:
+    """The board by both judges, and the mapping where there is one; ``unit``: what a rate is of."""
+    made = [
+        table("bridge", title, _BOARD, rows, [signature], f"{unit} {_HOW_READ}"),
+        table(
+            "bridge-mapping", f"{title}, case by case", _MAPPING, mapping, [signature], _HOW_MAPPED
+        ),
+    ]
+    return [one for one in made if len(one.frame)]
+
+
+def sentences(rows: Sequence[Row], old: str, new: str) -> Iterator[str]:
+    """Which places change."""
+    fewest = min(row["n_both"] for row in rows)
+    if fewest < LEAST:
+        yield (
+            f"Fewer than {LEAST} cases of some model are by both judges ({fewest}): too few to say "
+            f"what changes if {new} replaces {old}."
+        )
+        return
+    clearly = [f"{r['model']} {_span(r, 'old')} → {_span(r, 'new')}" for r in rows if _apart(r)]
+    seeming = [f"{r['model']} {r['change']}" for r in rows if r["change"] and not _apart(r)]
+    if clearly:
+        yield f"If {new} replaces {old}, these change place clearly: {', '.join(clearly)}."
+    else:
+        yield f"If {new} replaces {old}, no place changes clearly."
+    if seeming:
+        yield f"Their numbers change order, within their intervals: {', '.join(seeming)}."
+
+
+def _order(value: Floats) -> Indices:
+    """1 + how many are better; equal ones share a place."""
+    better = value[:, None] > value[None, :] + 1e-9
+    return np.asarray(1 + better.sum(axis=0), dtype=np.intp)
+
+
+def _apart(row: Row) -> bool:
+    """Whether the intervals of a contestant's two places have no place in common."""
+    gap = (
+        row["old_rank_high"] < row["new_rank_low"],
+        row["new_rank_high"] < row["old_rank_low"],
+    )
+    return any(gap)
+
+
+def _change(row: Row) -> str:
+    if row["old_rank"] == row["new_rank"] and not _apart(row):
+        return ""
+    return f"{row['old_rank']} → {row['new_rank']}{', clearly' if _apart(row) else ''}"
+
+
+def _span(row: Row, judge: str) -> str:
+    low, high = row[f"{judge}_rank_low"], row[f"{judge}_rank_high"]
+    return f"{low}" if low == high else f"{low}–{high}"
+
+
+_HOW_READ = (
+    f"{explained(_BOARD)} Places: all of a judge hold together with 95 %. It takes cases of the "
+    "new judge that were drawn at random (docs/judges.md)."
+)
+_HOW_MAPPED = (
+    f"{explained(_MAPPING)} A model that is no exception has by the new judge the mean of these, "
+    "each as often as the old judge says so."
+)

@@ -1,0 +1,190 @@
+"""Two judges of a set, of whom the new one has judged a part: what the board would be by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from botchat.boards import bridge as boards
+from botchat.boards.tables import Table, document, table_files, to_json
+from botchat.errors import ConfigError, MissingError
+from botchat.interfaces import settings_digest
+from botchat.measures import bridge as measures
+from botchat.pipeline.agree import Compared
+from botchat.pipeline.judge import judge_named
+from botchat.pipeline.read_set import Read, read
+from botchat.protocols.kinds import Protocol
+from botchat.records import HUMAN, VERSION, Judgment
+from botchat.workspace.files import write_atomic
+from botchat.workspace.folder import Workspace, judgment_key
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """What a bridge shows."""
+
+    tables: Sequence[Table]
+    notes: Sequence[str]
+    """Which places change, and what a reader must know, a sentence each."""
+    whole: dict[str, Any]
+    """All of it, JSON-ready."""
+
+
+def bridge(
+    workspace: Workspace,
+    seed_set: str | None,
+    old: str,
+    new: str,
+    *,
+    protocol: str | None = None,
+    files: Sequence[Path] = (),
+    rng_seed: int = 0,
+    out: Path | None = None,
+) -> Compared:
+    """The board of ``old`` as ``new`` would judge it, from the cases that both have judged.
+
+    ``protocol``: default the one that both have judged. ``rng_seed``: of the draw of what ``new``
+    was asked. ``out``: folder to write to; default ``leaderboards/<set>/bridge-<protocol>``. Raises
+    `ConfigError` for the same judge twice, files, or a protocol to choose; `MissingError` for a
+    judge without verdicts, or nothing in common.
+    """
+    if seed_set is None or files:
+        raise ConfigError("--bridge is about stage files: give --seeds SET and no FILE.csv")
+    names = [judge_named(workspace, seed_set, name) for name in (old, new)]
+    if names[0] == names[1]:
+        raise ConfigError(f"--bridge {old} {new}: a bridge is between two judges; name another")
+    found = read(workspace, seed_set, names)
+    old, new = names
+    protocols = {name: found.catalogue.find(name) for name in sorted(found.judged[old])}
+    common = {name: one for name, one in protocols.items() if one and found.judged[new].get(name)}
+    if protocol is None and len(common) == 1:
+        (protocol,) = common
+    if protocol is None or protocol not in common:
+        raise ConfigError(
+            f"--protocol {protocol or 'is missing'}: what both {old} and {new} have judged on "
+            f"{seed_set}: {', '.join(common) or 'nothing'}"
+        )
+    made = _between(found, old, new, common[protocol], rng_seed)
+    out = out or workspace.out(seed_set) / f"bridge-{protocol}"
+    whole = {**made.whole, "out": str(out)}
+    title = made.tables[0].title
+    for file, text in table_files(made.tables).items():
+        write_atomic(out / file, text.encode())
+    write_atomic(out / "bridge.md", document(title, made.notes, made.tables).encode())
+    write_atomic(out / "bridge.json", to_json(whole).encode())
+    lines = [*made.notes, made.whole["signature"], f"written to: {out}"]
+    return Compared(made.tables, lines, whole, out)
+
+
+def bridges(found: Read, protocol: Protocol) -> list[Bridge]:
+    """Those of a set in which the new judge was asked a drawn part of what the old one judged."""
+    judged = {name: by[protocol.name] for name, by in found.judged.items() if by.get(protocol.name)}
+    made = []
+    for old, new in permutations(judged, 2):
+        asked = {judgment_key(one) for one in judged[new]}
+        if asked < {judgment_key(one) for one in judged[old]} and _drawn(*_both(judged, old, new)):
+            try:
+                made.append(_between(found, old, new, protocol, 0))
+            except MissingError:
+                continue
+    return made
+
+
+def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int) -> Bridge:
+    judged = {name: found.judged[name][protocol.name] for name in (old, new)}
+    by_old, by_new = (_values(judged[name], protocol) for name in (old, new))
+    keys = sorted(by_old)
+    models = sorted({model for model, _, _ in keys})
+    known = {key[0] for key in keys if key in by_new}
+    if unknown := [model for model in models if model not in known]:
+        raise MissingError(
+            f"{new} has judged no case of {', '.join(unknown)} that {old} has; draw some with: "
+            f"botchat judge {protocol.base} --seeds {found.seed_set} --judge {new} "
+            f"--bridge-from {old} --budget 300"
+        )
+    seed = np.unique([key[1] for key in keys], return_inverse=True)[1].astype(np.intp)
+    among = ["\n".join(sorted(shown)) for _, _, shown in keys]
+    row = np.array([models.index(key[0]) for key in keys], dtype=np.intp)
+    values = np.array([(by_old[key], by_new.get(key, np.nan)) for key in keys]).T
+    stratum = np.unique(among, return_inverse=True)[1].astype(np.intp)
+    made = measures.bridge(row, seed, values[0], values[1], stratum)
+    rows = boards.board_rows(models, made, np.bincount(row))
+    mapping = boards.mapping_rows(values[0], values[1], seed)
+    data = settings_digest([[key, by_old[key], by_new.get(key)] for key in keys])
+    signature = (
+        f"botchat:{VERSION}|bridge|set:{found.seed_set}|protocol:{protocol.name}"
+        f"|old:{old}|new:{new}|data:{data}"
+    )
+    notes = list(boards.sentences(rows, old, new))
+    if not _drawn(*_both(judged, old, new), rng_seed):
+        notes.append(
+            f"The cases of {new} are not those that --bridge-from {old} draws with --seed "
+            f"{rng_seed}: the intervals hold only if they were drawn at random otherwise."
+        )
+    title = f"From {old} to {new}: {protocol.name} on {found.seed_set}"
+    whole = {
+        "old": old,
+        "new": new,
+        "protocol": protocol.name,
+        "rows": rows,
+        "mapping": mapping,
+        "notes": notes,
+        "signature": signature,
+    }
+    return Bridge(boards.tables(title, rows, mapping, signature, _unit(protocol)), notes, whole)
+
+
+def _both(
+    judged: Mapping[str, Sequence[Judgment]], old: str, new: str
+) -> tuple[list[Judgment], set[str]]:
+    """The old judge's readable judgments, and the digests of what the new one was asked."""
+    readable = [one for one in judged[old] if one.verdict is not None]
+    return readable, {one.case for one in judged[new]}
+
+
+def _drawn(readable: Sequence[Judgment], asked: set[str], rng_seed: int = 0) -> bool:
+    strata = [frozenset(one.contestants) for one in readable]
+    return measures.is_draw(strata, [one.case for one in readable], asked, rng_seed)
+
+
+Key = tuple[str, str, tuple[str, ...]]
+"""Contestant, seed id, contestants in the order shown."""
+
+
+def _values(judgments: Sequence[Judgment], protocol: Protocol) -> dict[Key, float]:
+    """What each readable verdict gives each model that it is about, 0 to 1."""
+    return {
+        (name, judgment.seed_id, judgment.contestants): value
+        for judgment in judgments
+        for name, value in _of_verdict(judgment, protocol)
+    }
+
+
+def _of_verdict(judgment: Judgment, protocol: Protocol) -> list[tuple[str, float]]:
+    verdict, shown = judgment.verdict, judgment.contestants
+    if verdict is None:
+        return []
+    if protocol.shows != "one":
+        result = protocol.result(verdict)
+        both = [] if result is None else list(zip(shown, (result, 1 - result), strict=True))
+        return [one for one in both if one[0] != HUMAN or protocol.shows == "pair"]
+    if protocol.innocent is not None:
+        return [(shown[0], float(verdict == protocol.innocent))]
+    numbers, scale = protocol.numbers(verdict), protocol.asked_scale
+    assert numbers is not None
+    mean = sum(numbers) / len(numbers)
+    return [(shown[0], (mean - scale.lowest) / (scale.highest - scale.lowest))]
+
+
+def _unit(protocol: Protocol) -> str:
+    """What a rate is of, a sentence."""
+    if protocol.shows != "one":
+        return "Mean result in percent: a win 100, a tie 50."
+    if protocol.innocent is not None:
+        return "Dialogues with nothing found, in percent."
+    return "Mean score, in percent of the scale."
