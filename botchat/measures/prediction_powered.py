@@ -1,0 +1,115 @@
+"""Means as a reference judges, from a judge's values on all cases and the reference's on a slice.
+
+Prediction-powered inference (Angelopoulos, Duchi & Zrnic 2023, "PPI++: Efficient Prediction-Powered
+Inference", §3 and §6). The judge is seen on all cases, the reference (people, or another judge) on
+a slice drawn at random. The mean of the reference on the slice is moved by what the judge's mean on
+all cases has over its mean on the slice, times a power:
+
+    mean = reference on the slice + power · (judge on all - judge on the slice)
+
+With power 0 the judge plays no part; with power 1 the judge's mean is corrected by the mean
+difference. The best power follows from how the two vary together (the paper's lambda, which is of
+the cases outside the slice, is power · (1 - slice / all)). It is about the truth on **other cases
+of the same kind**, not only on these: the slice is a part of the whole, and both are a sample.
+
+The interval is that of a share (`botchat.measures.shares`), with the variance of the sum of both
+parts by seed, Student's t for the seeds of the slice, and, since a short slice may not have met a
+disagreement that there is, half a seed more with each of the two. It is at most as wide as Wilson's
+for the seeds of the slice, which is what people alone say, and never as if there were more cases
+than all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from botchat.measures.shares import Z2, of_shares
+from botchat.measures.statistics import LEVEL, Floats, Indices, student_t
+
+UNSEEN = 0.5
+"""Seeds of the slice that are added with either disagreement; 0 covers .80 to .90 with few."""
+
+_NOTHING = 1e-12
+"""A variance that is only rounding."""
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A mean as the reference judges, with its 95 % interval, 0 to 1."""
+
+    value: float
+    low: float
+    high: float
+    power: float
+    """How far the judge is used, 0 to 1."""
+    labels: int
+    """Cases of the slice."""
+
+
+def mean(
+    judged: Floats,
+    reference: Floats,
+    seed: Indices | None = None,
+    weight: Floats | None = None,
+    chance: Floats | None = None,
+    power: float | None = None,
+) -> Corrected:
+    """The mean of what the reference would say of cases of the same kind.
+
+    All arrays have shape (cases,). ``judged``: the judge's values, 0 to 1. ``reference``: the
+    same of the reference, nan outside the slice; a mean of several people is one value. ``seed``:
+    numbers of groups of cases that are alike; ``None``: cases are independent. ``weight``: of each
+    case in the mean, default 1. ``chance``: with which it was drawn into the slice, in any unit,
+    default all alike. ``power``: default the one that makes the interval narrowest.
+
+    All numbers are nan where nothing is in the slice.
+    """
+    slice_ = ~np.isnan(reference)
+    labels = int(slice_.sum())
+    if not labels:
+        return Corrected(math.nan, math.nan, math.nan, 0.0, 0)
+    of_all = np.ones(len(judged)) if weight is None else weight
+    of_slice = np.where(slice_, of_all if chance is None else of_all / chance, 0.0)
+    of_all, of_slice = of_all / of_all.sum(), of_slice / of_slice.sum()
+    said = np.where(slice_, reference, 0.0)
+    middle = float(of_all @ judged)
+    if power is None:
+        power = _power(judged, said, of_all, of_slice, middle)
+    apart = said - power * judged
+    off = float(of_slice @ apart)
+    value = round(float(min(max(power * middle + off, 0.0), 1.0)), 12)
+
+    group = np.arange(len(judged)) if seed is None else np.unique(seed, return_inverse=True)[1]
+    moved = np.bincount(group, of_all * power * (judged - middle))
+    differs = np.bincount(group, of_slice * (apart - off))
+    share = np.bincount(group, of_slice)
+    n = int((share > 0).sum())
+    # How far the mean is off, squared: either part's, the chance of what was not met, and both's.
+    unseen = UNSEEN * ((1 - off) ** 2 + (power + off) ** 2) / n**2
+    few = n / (n - 1) if n > 1 else math.inf
+    many = len(moved) / (len(moved) - 1) if len(moved) > 1 else math.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = many * (moved @ moved + 2 * moved @ differs) + few * (differs @ differs + unseen)
+        t = student_t(LEVEL, n - 1) if n > 1 else math.inf
+        each = t**2 / Z2 * np.float64(variance) / (value * (1 - value))
+    each = np.clip(np.nan_to_num(each, nan=math.inf), of_all @ of_all, share @ share)
+    low, high = of_shares(np.array([value]), np.array([each]))
+    return Corrected(value, float(low[0]), float(high[0]), power, labels)
+
+
+def _power(judged: Floats, said: Floats, of_all: Floats, of_slice: Floats, middle: float) -> float:
+    """The power with the least variance (paper §6); 1 for a judge that was right throughout.
+
+    Of a judge that said one thing of the whole slice nothing is known: 0.
+    """
+    drawn = of_slice > 0
+    if np.ptp(judged[drawn]) > 0 and np.array_equal(judged[drawn], said[drawn]):
+        return 1.0
+    spread = float(of_all @ (judged - middle) ** 2)
+    if spread < _NOTHING:
+        return 0.0
+    together = float(of_slice @ ((judged - of_slice @ judged) * said))
+    return min(max(together / spread * float(1 - of_all @ of_all), 0.0), 1.0)
