@@ -113,3 +113,57 @@ def _power(judged: Floats, said: Floats, of_all: Floats, of_slice: Floats, middl
         return 0.0
     together = float(of_slice @ ((judged - of_slice @ judged) * said))
     return min(max(together / spread * float(1 - of_all @ of_all), 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How near so many labels bring a mean, before there are any; the truth is in between.
+
+    Known are only the judge's values. At best the reference always agrees with them; at worst they
+    tell nothing about what it says, and its mean is the judge's.
+    """
+
+    cases: int
+    share: float
+    """The judge's mean."""
+    each: float
+    """Its variance by seed, in parts of that of one case."""
+    squares: float
+    """The same if no two cases had a seed in common."""
+
+    @classmethod
+    def of(cls, judged: Floats, seed: Indices, weight: Floats) -> Reach:
+        """From the judge's values; arguments as of `mean`."""
+        weight = weight / weight.sum()
+        middle, squares = float(weight @ judged), float(weight @ weight)
+        moved = np.bincount(seed, weight * (judged - middle))
+        spread = middle * (1 - middle)
+        each = float(moved @ moved) / spread if spread > _NOTHING else squares
+        return cls(len(judged), middle, max(each, squares), squares)
+
+    def within(self, labels: int) -> tuple[float, float]:
+        """Half the width of the interval with so many labels, at best and at worst."""
+        n = min(labels, self.cases)
+        if n < 1:
+            return math.nan, math.nan
+        worst = 1 / n - self.squares + self.each if n < self.cases else self.each
+        best = worst
+        if n > 1:
+            unseen = 2 * UNSEEN / (n * (n - 1)) / max(self.share * (1 - self.share), _NOTHING)
+            best = min(student_t(LEVEL, n - 1) ** 2 / Z2 * (self.each + unseen), worst)
+        low, high = of_shares(np.full(2, self.share), np.array([best, worst]))
+        return float(high[0] - low[0]) / 2, float(high[1] - low[1]) / 2
+
+    def needed(self, within: float) -> tuple[int | None, int | None]:
+        """Labels that bring it so near, at best and at worst; ``None``: all would not."""
+        best, worst = (self._first(within, which) for which in (0, 1))
+        return best, worst
+
+    def _first(self, within: float, which: int) -> int | None:
+        if self.within(self.cases)[which] > within:
+            return None
+        low, high = 0, self.cases
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.within(middle)[which] <= within else (middle, high)
+        return high
