@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 import msgspec
@@ -123,17 +124,25 @@ def _draw(of: Cases, budget: int, rng_seed: int) -> Iterator[PlannedCase]:
     counts: Counter[str] = Counter()
     for names, n in had.items():
         counts.update(dict.fromkeys(names, n))
-    for _ in range(budget - had.total()):
-        if not left:
-            return
-        names = min(left, key=lambda g: (had[g], sum(counts[n] for n in g), left[g][-1][0]))
-        key, seed_id = left[names].pop()
-        if not left[names]:
-            del left[names]
-        had[names] += 1
-        counts.update(names)
-        shown = names[::-1] if key[0] % 2 else names
-        yield PlannedCase(of.protocol.name, seed_id, shown, of.protocol.n)
+
+    def turn(names: tuple[str, ...]) -> tuple[int, int, bytes]:
+        """Who is dealt to next; it never gets less, so that a heap may hold an older one."""
+        return had[names], sum(counts[name] for name in names), left[names][-1][0]
+
+    waiting = [(turn(names), names) for names in left]
+    heapify(waiting)
+    open_ = budget - had.total()
+    while waiting and open_ > 0:
+        known, names = heappop(waiting)
+        if known == turn(names):
+            key, seed_id = left[names].pop()
+            had[names] += 1
+            counts.update(names)
+            open_ -= 1
+            shown = names[::-1] if key[0] % 2 else names
+            yield PlannedCase(of.protocol.name, seed_id, shown, of.protocol.n)
+        if left[names]:
+            heappush(waiting, (turn(names), names))
 
 
 def _bought(of: Cases, planned: Sequence[PlannedCase], judge: str, rng_seed: int) -> Table:
