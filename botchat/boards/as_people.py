@@ -299,18 +299,21 @@ def _beside(name: str, title: str, labelled: Sequence[Cases], judge: str) -> Tab
     for one in labelled:
         least, span = one.scale_ends
 
-        def told(key: str, *ends: float, least: float = least, span: float = span) -> Row:
-            return shares.entries(key, *(least + span * end for end in ends))
+        def told(key: str, *found: float, least: float = least, span: float = span) -> Row:
+            return shares.entries(key, *(least + span * x for x in found))
 
         of_one: list[Row] = []
         for model in one.rated:
             side = one.of(model)
             own, by = side.by_judge, side.by_people
+            ends = float(own.low[0]), float(own.high[0])
+            if one.scale is not None:  # as on the board
+                ends = shares.mean(side.judged.tolist(), 0, 1)
             of_one.append(
                 {
                     "number": one.what,
                     "model": model,
-                    **told("judge", own.value[0], own.low[0], own.high[0]),
+                    **told("judge", float(own.value[0]), *ends),
                     **told("people", by.value, by.low, by.high),
                     "labels": by.labels,
                     "cases": len(side.judged),
