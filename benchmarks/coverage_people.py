@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 from coverage_boards import Line, main, of
@@ -167,7 +168,30 @@ def strata() -> Iterator[Line]:
         yield line("  without their chances", world, "800", plain, truth, math.nan)
 
 
-FAMILIES: list[Callable[[], Iterator[Line]]] = [success, edges, wins, strata]
+def scores() -> Iterator[Line]:
+    """Means of scores from 1 to 5, as parts of the scale; the judge is half a point too kind."""
+    worlds = {
+        "in the middle": (0.1, 0.2, 0.4, 0.2, 0.1),
+        "at the top": (0.01, 0.04, 0.1, 0.35, 0.5),
+    }
+    for (name, chances), labels in product(worlds.items(), (20, 60)):
+        rng = np.random.default_rng([5, labels])
+        truth = float(np.dot(np.arange(5) / 4, chances))
+        corrected, judges = [], []
+        for _ in range(RUNS):
+            given = rng.choice(5, 547, p=chances)
+            judged = np.clip(given + rng.integers(-1, 3, 547), 0, 4) / 4
+            people = np.full(547, np.nan)
+            drawn = rng.choice(547, labels, replace=False)
+            people[drawn] = given[drawn] / 4
+            corrected.append(ends(mean(judged, people)))
+            judges.append(ends(mean(judged, judged)))
+        world = f"mean of scores {name}, {labels} labels"
+        yield line("PPI++", world, "547", corrected, truth, 0.95)
+        yield line("  the judge", world, "547", judges, truth, math.nan)
+
+
+FAMILIES: list[Callable[[], Iterator[Line]]] = [success, edges, wins, strata, scores]
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], FAMILIES))
