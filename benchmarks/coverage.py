@@ -18,6 +18,7 @@ from itertools import product
 import numpy as np
 from coverage_boards import FAMILIES as BOARDS
 from coverage_judges import FAMILIES as JUDGES
+from coverage_people import FAMILIES as PEOPLE
 from scipy import stats
 
 from botchat.measures import statistics
@@ -238,7 +239,7 @@ def sign_flips() -> Iterator[Measured]:
 
 AGREEMENT = [shares, edges, paired, kappas, briers, correlations, sign_flips]
 
-FAMILIES: list[Callable[[], Iterator[Measured]]] = [*AGREEMENT, *BOARDS, *JUDGES]
+FAMILIES: list[Callable[[], Iterator[Measured]]] = [*AGREEMENT, *BOARDS, *JUDGES, *PEOPLE]
 
 
 def main() -> int:

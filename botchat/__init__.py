@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.bridge import bridge as bridge
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.judge import Judging as Judging
+    from botchat.pipeline.label_plan import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.probe import Probing as Probing
@@ -68,6 +69,7 @@ _HOMES = {
     "import_seeds": "pipeline.seeds:import_seeds",
     "judge": "pipeline.api:judge",
     "judge_adaptively": "pipeline.api:judge_adaptively",
+    "label_plan": "pipeline.label_plan:label_plan",
     "leaderboard": "pipeline.leaderboard:leaderboard",
     "probe": "pipeline.api:probe",
     "rank_rates": "pipeline.leaderboard:rank_rates",

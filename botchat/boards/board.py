@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from botchat.boards import arena, flags, protocols, tables
+from botchat.boards import arena, as_people, flags, protocols, tables
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
@@ -19,6 +19,7 @@ from botchat.boards.judge_health import judge_health, sureness
 from botchat.boards.protocols import Evidence, Part, Reported
 from botchat.boards.tables import Column, Table, rank_by, table, to_json
 from botchat.interfaces import settings_digest
+from botchat.measures.annotations import is_person
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
 from botchat.protocols.catalogue import RANKING, Catalogue
@@ -41,6 +42,8 @@ class Board:
     main: Table
     """One row a contestant, by the first number of the first protocol: Bradley-Terry at the largest
     N, or the success rate."""
+    as_people: Sequence[Table]
+    """The judge's numbers beside the same as people judge; none without labels."""
     parts: tuple[Part, ...]
     """What each protocol comes to: pairs first, at the largest N first, then as catalogued."""
     flags: Table
@@ -85,6 +88,7 @@ class Board:
         """The tables that a reader wants, most important first."""
         found = [
             self.main,
+            *self.as_people,
             *(shown for part in self.parts for shown in part.tables),
             self.flags,
             self.flags_judge,
@@ -113,6 +117,7 @@ def build(
     catalogue: Catalogue | None = None,
     elo: EloSettings | None = None,
     surveyed: Survey | None = None,
+    labels: as_people.Labels | None = None,
 ) -> Board:
     """Count, rate and rank.
 
@@ -121,14 +126,14 @@ def build(
     contestants that are not given are passed over, and pairwise ones may be in columns.
     ``catalogue`` is by default the built-in protocols', ``elo`` the paper's way to rate.
     ``surveyed``: what the dialogues show, ``human``'s among them, at each N that pairs were judged
-    at; default: measured here.
+    at; default: measured here. ``labels``: what people said, by protocol.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
     elo, catalogue = elo or EloSettings(), catalogue or Catalogue()
     known = catalogue.among(judgments)
-    judged = _usable(known, judgments, seeds, dialogues)
+    judged = evidence(known, judgments, seeds, dialogues)
     signatures = [judged[name].signature for name in sorted(judged)]
     # What people show is what flags are measured against.
     human = dialogues.get(HUMAN) or {seed.id: human_dialogue(seed) for seed in seeds}
@@ -156,10 +161,16 @@ def build(
     digest = settings_digest(found.thresholds._asdict())
     flags_signature = f"botchat:{VERSION}|flags|set:{seed_set}|thresholds:{digest}"
     flagged = flags.flags(found, len(seeds), flags_signature)
+    said = {} if is_person(judge, HUMAN) else judged
+    labels = {name: by for name, by in (labels or {}).items() if name in said}
+    # What nobody labelled only takes a sentence on the first.
+    chosen = {name: said[name] for name in said if name in labels} or dict(list(said.items())[:1])
+    of_people = as_people.cases(chosen, labels, seeds, dialogues)
     return Board(
         seed_set=seed_set,
         judge=judge,
         main=_main(seeds, contestants, parts, flagged, length_table),
+        as_people=as_people.as_people(of_people, judge),
         parts=parts,
         flags=flagged,
         flags_judge=_flags_judge(found, judged.values(), flags_signature),
@@ -181,6 +192,7 @@ def build(
             ),
             *flags.notes(found, len(seeds)),
             *coverage_notes(covered, catalogue),
+            *as_people.notes(of_people, seed_set, judge),
         ),
         evidence=judged,
     )
@@ -238,7 +250,7 @@ def as_json(board: Board) -> dict[str, Any]:
     }
 
 
-def _usable(
+def evidence(
     known: Mapping[str, Protocol],
     judgments: Mapping[str, Sequence[Judgment] | Verdicts],
     seeds: Sequence[Seed],

@@ -179,10 +179,7 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
     verdicts: dict[str, dict[str, Verdict | None]] = {}
     for judgment in judged.judgments:
         verdicts.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
-    generated = [name for name in verdicts if name != HUMAN] or [HUMAN]
-    reached = (len(d.utterances) for name in generated for d in dialogues[name].values())
-    longest = max(reached, default=rates.PASS_AT[-1])
-    turns = [n for n in reversed(rates.PASS_AT) if n <= longest] or [longest]
+    turns = success_turns(judged, dialogues)
 
     by_utterance = curves(judged.judgments, dialogues)
     rows: list[Row] = []
@@ -223,6 +220,15 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
     if survived is not None and not protocol.leads:
         survived = replace(survived, name=f"{protocol.name}-{survived.name}")
     return Place(protocol, shown, survived, by_utterance)
+
+
+def success_turns(judged: Evidence, dialogues: Dialogues) -> list[int]:
+    """Each N of the success rates that generated dialogues reach, the largest first."""
+    names = {judgment.contestants[0] for judgment in judged.judgments}
+    generated = names - {HUMAN} or {HUMAN}
+    reached = (len(d.utterances) for name in generated for d in dialogues[name].values())
+    longest = max(reached, default=rates.PASS_AT[-1])
+    return [n for n in reversed(rates.PASS_AT) if n <= longest] or [longest]
 
 
 _PLAIN = "_plain"

@@ -46,6 +46,28 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     say(arguments, board.whole, board.rows, *board.lines)
 
 
+def label_plan(arguments: argparse.Namespace) -> None:
+    """Draw what people should label, and say what that buys."""
+    from botchat.pipeline.label_plan import label_plan as draw
+
+    plan = draw(
+        workspace_of(arguments),
+        arguments.seeds,
+        arguments.judge,
+        budget=arguments.budget,
+        protocol=arguments.protocol,
+        rng_seed=arguments.seed,
+    )
+    whole = {
+        "path": plan.path,
+        "protocol": plan.protocol,
+        "planned": len(plan.planned),
+        "rows": plan.table.records,
+    }
+    said = f"{len(plan.planned):,} cases to label: {plan.path}"
+    say(arguments, whole, plan.table.rows_for_people, plan.table.note, said)
+
+
 def simulate(arguments: argparse.Namespace) -> None:
     """Say what a part of a full board would have cost and found."""
     from botchat.pipeline import simulate as simulating

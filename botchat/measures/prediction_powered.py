@@ -88,16 +88,26 @@ def mean(
     share = np.bincount(group, of_slice)
     n = int((share > 0).sum())
     # How far the mean is off, squared: either part's, the chance of what was not met, and both's.
-    unseen = UNSEEN * ((1 - off) ** 2 + (power + off) ** 2) / n**2
+    low, high = _ends(np.concatenate([judged, reference[slice_]]))
+    unseen = UNSEEN * ((high - power * low - off) ** 2 + (low - power * high - off) ** 2) / n**2
     few = n / (n - 1) if n > 1 else math.inf
     many = len(moved) / (len(moved) - 1) if len(moved) > 1 else math.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = many * (moved @ moved + 2 * moved @ differs) + few * (differs @ differs + unseen)
         t = student_t(LEVEL, n - 1) if n > 1 else math.inf
         each = t**2 / Z2 * np.float64(variance) / (value * (1 - value))
-    each = np.clip(np.nan_to_num(each, nan=math.inf), of_all @ of_all, share @ share)
-    low, high = of_shares(np.array([value]), np.array([each]))
-    return Corrected(value, float(low[0]), float(high[0]), power, labels)
+    # Of values in between, a case has less variance than one of yes or no.
+    single = float(of_slice @ (said - of_slice @ said) ** 2) / max(value * (1 - value), _NOTHING)
+    least = of_all @ of_all * (min(single, 1.0) if single > _NOTHING else 1.0)
+    each = np.clip(np.nan_to_num(each, nan=math.inf), least, share @ share)
+    lower, upper = of_shares(np.array([value]), np.array([each]))
+    return Corrected(value, float(lower[0]), float(upper[0]), power, labels)
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """The least and the greatest value that there are; 0 and 1 where all are the same."""
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (0.0, 1.0)
 
 
 def _power(judged: Floats, said: Floats, of_all: Floats, of_slice: Floats, middle: float) -> float:
@@ -113,3 +123,67 @@ def _power(judged: Floats, said: Floats, of_all: Floats, of_slice: Floats, middl
         return 0.0
     together = float(of_slice @ ((judged - of_slice @ judged) * said))
     return min(max(together / spread * float(1 - of_all @ of_all), 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How near so many labels bring a mean, before there are any; the truth is in between.
+
+    Known are only the judge's values. At best the reference always agrees with them; at worst they
+    tell nothing about what it says, and its mean is the judge's.
+    """
+
+    cases: int
+    share: float
+    """The judge's mean."""
+    single: float
+    """The variance of one case, in parts of the greatest that it can have."""
+    each: float
+    """That of the mean of all, by seed, in the same parts."""
+    squares: float
+    """1 / the cases, if all weigh alike."""
+    ends: tuple[float, float]
+    """The least and the greatest value of a case."""
+
+    @classmethod
+    def of(cls, judged: Floats, seed: Indices, weight: Floats) -> Reach:
+        """From the judge's values; arguments as of `mean`."""
+        weight = weight / weight.sum()
+        middle, squares = float(weight @ judged), float(weight @ weight)
+        apart, spread = judged - middle, middle * (1 - middle)
+        if spread < _NOTHING:
+            return cls(len(judged), middle, 1.0, squares, squares, _ends(judged))
+        moved = np.bincount(seed, weight * apart)
+        single, each = float(weight @ apart**2) / spread, float(moved @ moved) / spread
+        each = max(each, single * squares)
+        return cls(len(judged), middle, single, each, squares, _ends(judged))
+
+    def within(self, labels: int) -> tuple[float, float]:
+        """Half the width of the interval with so many labels, at best and at worst."""
+        n = min(labels, self.cases)
+        if n < 1:
+            return math.nan, math.nan
+        left = max(1 / n - self.squares, 0.0)
+        best = worst = most = left + max(self.each, self.squares)
+        if n > 1:
+            spread = max(self.share * (1 - self.share), _NOTHING)
+            beyond, few = student_t(LEVEL, n - 1) ** 2 / Z2, UNSEEN / (n * (n - 1)) / spread
+            opposed = sum((end - self.share) ** 2 for end in self.ends)
+            best = min(beyond * (self.each + 2 * np.ptp(self.ends) ** 2 * few), most)
+            worst = min(beyond * (self.single * left + self.each + opposed * few), most)
+        low, high = of_shares(np.full(2, self.share), np.array([best, worst]))
+        return float(high[0] - low[0]) / 2, float(high[1] - low[1]) / 2
+
+    def needed(self, within: float) -> tuple[int | None, int | None]:
+        """Labels that bring it so near, at best and at worst; ``None``: all would not."""
+        best, worst = (self._first(within, which) for which in (0, 1))
+        return best, worst
+
+    def _first(self, within: float, which: int) -> int | None:
+        if self.within(self.cases)[which] > within:
+            return None
+        low, high = 0, self.cases
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.within(middle)[which] <= within else (middle, high)
+        return high

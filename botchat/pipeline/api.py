@@ -57,8 +57,17 @@ def judge(
 ) -> list[StageResult]:
     """Judge the dialogues of a set in one protocol; see `Judging`."""
     named = JudgeName(judge_name, judge_model, samples)
-    drawn = bridge_from, budget, rng_seed
-    request = Judging(seed_set, protocol, named, tuple(models), tuple(turns), control, *drawn)
+    request = Judging(
+        seed_set,
+        protocol,
+        named,
+        tuple(models),
+        tuple(turns),
+        control,
+        bridge_from,
+        budget,
+        rng_seed,
+    )
     return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from botchat import parallel
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
+from botchat.measures.annotations import is_person
 from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, measure_all
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
@@ -51,6 +52,8 @@ class Read:
     """Contestant -> seed id -> dialogue; of ``human`` too."""
     judged: dict[str, dict[str, list[Judgment]]]
     """Judge -> protocol -> judgments, in the order asked for, else who has judged most first."""
+    labels: dict[str, list[Judgment]]
+    """Protocol -> what people said, whether they are in ``judged`` or not; where asked for."""
     columns: dict[str, dict[str, Verdicts]]
     """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``."""
     stale: dict[str, int]
@@ -77,6 +80,7 @@ class Read:
             catalogue=self.catalogue,
             elo=elo,
             surveyed=self.survey,
+            labels=self.labels,
         )
         notes = [*board.notes]
         if self.stale[judge]:
@@ -113,12 +117,14 @@ def read(
     *,
     in_columns: bool = False,
     for_boards: bool = False,
+    with_labels: bool = False,
 ) -> Read:
     """A set with the judgments of some judges, by default of all.
 
     ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory.
-    ``for_boards``: measure the dialogues. Raises `MissingError`: no judgments, or none by a judge
-    that is named; `DataError`: a line that is no judgment, a verdict that cannot be.
+    ``for_boards``: measure the dialogues, and read people's labels; ``with_labels``: only these.
+    Raises `MissingError`: no judgments, or none by a judge that is named; `DataError`: a line that
+    is no judgment, a verdict that cannot be.
     """
     seeds = workspace.seeds(seed_set)
     files = workspace.judgment_files(seed_set)
@@ -132,6 +138,9 @@ def read(
             raise MissingError(
                 f"{judge!r} has not judged {seed_set}; judges who have: {', '.join(sorted(files))}"
             )
+    labelling = for_boards or with_labels
+    people = [name for name in files if labelling and is_person(name, HUMAN)]
+    of_people = [(protocol, path) for name in people for protocol, path in files[name].items()]
     files = {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
     catalogue = catalogue_of(workspace)
     asked = catalogue.among({name for listed in files.values() for name in listed})
@@ -166,6 +175,10 @@ def read(
                 if (judge, protocol) not in of_pairs
             }
             judged[judge], stale[judge] = _current(made, dialogues)
+        labels: dict[str, list[Judgment]] = {}
+        for protocol, path in of_people:
+            said_of, _ = _current({protocol: list(workspace.judgments(path).values())}, dialogues)
+            labels.setdefault(protocol, []).extend(said_of[protocol])
         known = {
             (judge, protocol): still_there(verdicts, dialogues)
             for (judge, protocol), verdicts in zip(of_pairs, reading, strict=True)
@@ -196,6 +209,7 @@ def read(
         seeds,
         dialogues,
         judged,
+        labels,
         columns,
         stale,
         {name: n for name, n in silent.items() if n},

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.measures.prediction_powered import Corrected, mean
+from botchat.measures.prediction_powered import Corrected, Reach, mean
 from botchat.measures.shares import of_share, of_shares
 from botchat.measures.statistics import Floats
 
@@ -113,6 +113,34 @@ def test_a_slice_drawn_unevenly_is_weighed() -> None:
     assert found.value == pytest.approx(0.1)
     # Half of the weight is on what is labelled as often: the same as without chances.
     assert mean(judged, people, power=0).value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("labels", [10, 40, 200])
+@pytest.mark.parametrize("values", [(0, 1), (0, 0.5, 1), (0.4, 0.5, 0.6)])
+def test_reach_is_the_width_that_comes(labels: int, values: tuple[float, ...]) -> None:
+    """Of intervals with such labels: people who agree always, and a judge that is not heard."""
+    rng = np.random.default_rng(labels)
+    judged, seed = rng.choice(values, 600), np.arange(600)
+    best, worst = Reach.of(judged, seed, np.ones(600)).within(labels)
+    halves = []
+    for _ in range(40):
+        people = np.full(600, np.nan)
+        drawn = rng.choice(600, labels, replace=False)
+        people[drawn] = judged[drawn]
+        alike, alone = mean(judged, people, seed), mean(judged, people, seed, power=0)
+        halves.append(((alike.high - alike.low) / 2, (alone.high - alone.low) / 2))
+    assert np.mean(halves, axis=0) == pytest.approx((best, worst), rel=0.06)
+    assert best <= worst
+
+
+def test_needed_labels_are_the_first_that_bring_it_so_near() -> None:
+    """One less is not enough; what all cases do not reach, none does."""
+    judged = bits("10100" * 200)
+    reach = Reach.of(judged, np.arange(1000), np.ones(1000))
+    for which, n in enumerate(reach.needed(0.05)):
+        assert n is not None
+        assert reach.within(n)[which] <= 0.05 < reach.within(n - 1)[which]
+    assert reach.needed(0.02) == (None, None)
 
 
 @st.composite

@@ -1,0 +1,416 @@
+"""A judge's rates beside what they are as people judge, from people's labels of some of its cases.
+
+Labels are the judgments of judges whose names begin with ``human``. Where several people labelled
+one case, it has the mean of what they said. See `botchat.measures.prediction_powered`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+
+from botchat.boards.protocols import MODEL, Evidence, success_turns
+from botchat.boards.results import comparisons_of
+from botchat.boards.strengths import Design
+from botchat.boards.tables import Column, Kind, Table, elided, table, with_interval
+from botchat.interfaces import Row
+from botchat.measures import shares
+from botchat.measures.prediction_powered import Corrected, Reach, mean
+from botchat.measures.shares import LEAST, Shares
+from botchat.measures.statistics import Floats, Indices
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.rates import passed
+from botchat.protocols.scores import Scale
+from botchat.records import HUMAN, Dialogues, Judgment, Seed
+
+Labels: TypeAlias = Mapping[str, Sequence[Judgment]]
+"""Protocol -> what people said, one judgment for each person and case."""
+
+WITHIN = 0.05
+"""How near to the truth a rate should be: a board without labels says how many that takes."""
+
+_UNLIKELY = 4.0
+"""Standard errors beyond which labelled cases are taken not to be drawn at random."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """What a judge said of the cases that a rate is of, and people of those that they labelled.
+
+    A case is a dialogue, or two dialogues of one ChatSEED in both orders. All arrays have shape
+    (cases,): ``seed``, ``one`` and ``other`` are indices into the names, ``other`` is -1 of a
+    dialogue alone. ``judged``, ``people``: the result for ``one``, 0 to 1, of several orders or
+    people the mean; ``people`` is nan where nobody labelled. ``weight``: of the case in a rate;
+    ``chance``: with which it was labelled, in any unit.
+    """
+
+    protocol: Protocol
+    what: str
+    """The number, in words."""
+    rated: tuple[str, ...]
+    """Contestants that have one."""
+    signature: str
+    names: tuple[str, ...]
+    seed_ids: tuple[str, ...]
+    seed: Indices
+    one: Indices
+    other: Indices
+    judged: Floats
+    people: Floats
+    weight: Floats
+    chance: Floats
+    persons: tuple[str, ...]
+    """Who labelled, by name."""
+    scale: Scale | None = None
+    """Of scores; results are then between its ends."""
+
+    @property
+    def labels(self) -> int:
+        """Cases that people labelled."""
+        return int((~np.isnan(self.people)).sum())
+
+    def of(self, name: str) -> Side:
+        """The cases of one contestant, results from its side."""
+        i = self.names.index(name)
+        rows = np.flatnonzero((self.one == i) | (self.other == i))
+        mine = self.one[rows] == i
+        judged, people = (
+            np.where(mine, values[rows], 1 - values[rows]) for values in (self.judged, self.people)
+        )
+        return Side(judged, people, self.seed[rows], self.weight[rows], self.chance[rows])
+
+    @property
+    def scale_ends(self) -> tuple[float, float]:
+        """What a result of 0 stands for, and how far that is from a result of 1."""
+        scale = self.scale
+        return (0.0, 1.0) if scale is None else (scale.lowest, scale.highest - scale.lowest)
+
+    @property
+    def odds(self) -> float:
+        """How far the judge's results of the labelled cases are off those of a random draw.
+
+        In standard errors of a draw without replacement among the cases of the same contestants;
+        0 where all or none are labelled.
+        """
+        key = np.unique(self.one * (len(self.names) + 1) + self.other, return_inverse=True)[1]
+        drawn = ~np.isnan(self.people)
+        n, k = np.bincount(key), np.bincount(key, drawn)
+        middle = np.bincount(key, self.judged) / n
+        apart = self.judged - middle[key]
+        spread = np.bincount(key, apart**2) / n
+        variance = float((k * (n - k) / np.maximum(n - 1, 1) * spread).sum())
+        return float(apart[drawn].sum()) / math.sqrt(variance) if variance > 1e-9 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The cases of one contestant, as of `Cases`."""
+
+    judged: Floats
+    people: Floats
+    seed: Indices
+    weight: Floats
+    chance: Floats
+
+    @property
+    def labels(self) -> int:
+        """Cases that people labelled."""
+        return int((~np.isnan(self.people)).sum())
+
+    @property
+    def by_judge(self) -> Shares:
+        """The judge's own rate, a row."""
+        rows = np.zeros(len(self.judged), dtype=np.intp)
+        return shares.by_seed(rows, self.seed, self.judged, 1, self.weight)
+
+    @property
+    def by_people(self) -> Corrected:
+        """The rate as people judge."""
+        return mean(self.judged, self.people, self.seed, self.weight, self.chance)
+
+    @property
+    def reach(self) -> Reach:
+        """How near to the truth labels would bring the rate."""
+        return Reach.of(self.judged, self.seed, self.weight)
+
+
+def cases(
+    judged: Mapping[str, Evidence], labels: Labels, seeds: Sequence[Seed], dialogues: Dialogues
+) -> list[Cases]:
+    """The cases of every number that people can correct, of each protocol the leading one first.
+
+    ``judged``: the judge's, by protocol. These are success rates, at each N among the dialogues
+    that reach it; means of scores; and of two dialogues a win, half of a tie.
+    """
+    found: list[Cases] = []
+    for name, said in judged.items():
+        protocol, people = said.protocol, labels.get(name, ())
+        if protocol.shows != "one":
+            found.append(_paired(said, people, seeds))
+        elif protocol.kind == "place":
+            for n in success_turns(said, dialogues):
+                what = f"{protocol.label}: success @{n}"
+                found.append(_alone(said, people, seeds, what, partial(_passes, dialogues, n)))
+        elif protocol.kind == "score":
+            for i, number in enumerate(protocol.asked_scale.names):
+                what = f"{protocol.label}: {number}"
+                score = partial(_score, protocol, i)
+                found.append(_alone(said, people, seeds, what, score, protocol.asked_scale))
+    return [one for one in found if len(one.seed)]
+
+
+def _passes(dialogues: Dialogues, n: int, judgment: Judgment) -> float | None:
+    """1 or 0 of a dialogue that reaches N, by whether it is accused up to it."""
+    dialogue = dialogues.get(judgment.contestants[0], {}).get(judgment.seed_id)
+    # Of those that stop before N only the accused would be there.
+    if dialogue is None or (dialogue.model != HUMAN and len(dialogue.utterances) < n):
+        return None
+    result = passed(dialogue, judgment.verdict, n)
+    return None if result is None else float(result)
+
+
+def _score(protocol: Protocol, i: int, judgment: Judgment) -> float | None:
+    """A number of a score, the ends of its scale as 0 and 1."""
+    given, scale = protocol.numbers(judgment.verdict), protocol.asked_scale
+    return None if given is None else (given[i] - scale.lowest) / (scale.highest - scale.lowest)
+
+
+def _alone(
+    judged: Evidence,
+    people: Sequence[Judgment],
+    seeds: Sequence[Seed],
+    what: str,
+    value: Callable[[Judgment], float | None],
+    scale: Scale | None = None,
+) -> Cases:
+    """Dialogues that a judgment gives a value."""
+    place = {seed.id: i for i, seed in enumerate(seeds)}
+    names = tuple(dict.fromkeys(judgment.contestants[0] for judgment in judged.judgments))
+    number = {name: i for i, name in enumerate(names)}
+
+    def valued(said: Iterable[Judgment]) -> Iterator[tuple[_Case, float]]:
+        for one in said:
+            key = place.get(one.seed_id, -1), number.get(one.contestants[0], -1), -1
+            if min(key[:2]) >= 0 and (found := value(one)) is not None:
+                yield key, found
+
+    rows = dict(valued(judged.judgments))
+    keys = np.array(list(rows), dtype=np.intp).reshape(-1, 3).T
+    seed, one, other = keys
+    results, weight = np.array(list(rows.values()), dtype=np.float64), np.ones(len(rows))
+    return Cases(
+        judged.protocol, what, names, judged.signature, names, tuple(place), seed, one, other,
+        results, _means(keys, valued(people)), weight, weight, _persons(people), scale,
+    )  # fmt: skip
+
+
+def _paired(judged: Evidence, people: Sequence[Judgment], seeds: Sequence[Seed]) -> Cases:
+    """Pairs of dialogues, and how often the first, by name, wins; a tie is half of a win."""
+    protocol = judged.protocol
+    said = judged.verdicts.on([seed.id for seed in protocol.eligible(seeds)])
+    said = said.only(said.readable)
+    made = comparisons_of(said)
+    m, place = len(made.models), {seed_id: i for i, seed_id in enumerate(said.seed_ids)}
+    first = made.first < made.second
+    pair = np.where(first, made.first * m + made.second, made.second * m + made.first)
+    key, inverse, orders = np.unique(
+        said.seed * m * m + pair, return_inverse=True, return_counts=True
+    )
+    result = np.bincount(inverse, np.where(first, made.result, 1 - made.result)) / orders
+    seed, pair = key // (m * m), key % (m * m)
+    one, other = pair // m, pair % m
+    games = np.bincount(pair, orders, minlength=m * m)
+    weight = orders.astype(np.float64)
+    uneven = Design(tuple(games[games > 0].astype(int).tolist()), 0).uneven
+    if uneven:  # as on the board: opponents count alike
+        weight = weight / games[pair]
+    number = {name: i for i, name in enumerate(made.models)}
+
+    def valued() -> Iterator[tuple[_Case, float]]:
+        for label in people:
+            a, b = (number.get(name, -1) for name in label.contestants)
+            at, by = place.get(label.seed_id, -1), protocol.result(label.verdict)
+            if min(a, b, at) >= 0 and by is not None:
+                yield (at, min(a, b), max(a, b)), by if a < b else 1 - by
+
+    means = _means(np.stack([seed, one, other]), valued())
+    chance = np.ones(len(pair))
+    if uneven:
+        labelled = np.bincount(pair, ~np.isnan(means), minlength=m * m)
+        if labelled[pair].all():  # by pair they are drawn alike, and so not alike among cases
+            chance = (labelled / np.maximum(np.bincount(pair, minlength=m * m), 1))[pair]
+    rated = tuple(name for name in made.models if protocol.shows != "human" or name != HUMAN)
+    return Cases(
+        protocol, f"{protocol.label}: win + ½ tie", rated, judged.signature, made.models,
+        said.seed_ids, seed, one, other, result, means, weight, chance, _persons(people),
+    )  # fmt: skip
+
+
+_Case: TypeAlias = tuple[int, int, int]
+"""Seed and contestants, by number."""
+
+
+def _means(keys: Indices, valued: Iterable[tuple[_Case, float]]) -> Floats:
+    """The mean value of each case, shape (cases,), nan of those without; ``keys``: (3, cases)."""
+    given: dict[_Case, list[float]] = {}
+    for key, by in valued:
+        given.setdefault(key, []).append(by)
+    means = np.full(keys.shape[1], math.nan)
+    if given:
+        for i, key in enumerate(zip(*keys.tolist(), strict=True)):
+            if key in given:
+                means[i] = sum(given[key]) / len(given[key])
+    return means
+
+
+def _persons(people: Sequence[Judgment]) -> tuple[str, ...]:
+    return tuple(sorted({label.judge for label in people}))
+
+
+# ---------------------------------------------------------------------------------------- tables
+
+
+def as_people(found: Sequence[Cases], judge: str) -> list[Table]:
+    """The judge's rates, and its means of scores, beside what they are as people judge.
+
+    ``found``: as of `cases`. No table where people labelled nothing.
+    """
+    labelled = [one for one in found if one.labels]
+    of_rates = [one for one in labelled if one.scale is None]
+    of_scores = [one for one in labelled if one.scale is not None]
+    return [
+        *([_beside("as-people-judge", "As people judge", of_rates, judge)] if of_rates else []),
+        *(
+            [_beside("as-people-judge-scores", "Scores as people judge", of_scores, judge)]
+            if of_scores
+            else []
+        ),
+    ]
+
+
+def _beside(name: str, title: str, labelled: Sequence[Cases], judge: str) -> Table:
+    rows: list[Row] = []
+    for one in labelled:
+        least, span = one.scale_ends
+
+        def told(key: str, *found: float, least: float = least, span: float = span) -> Row:
+            return shares.entries(key, *(least + span * x for x in found))
+
+        of_one: list[Row] = []
+        for model in one.rated:
+            side = one.of(model)
+            own, by = side.by_judge, side.by_people
+            ends = float(own.low[0]), float(own.high[0])
+            if one.scale is not None:  # as on the board
+                ends = shares.mean(side.judged.tolist(), 0, 1)
+            of_one.append(
+                {
+                    "number": one.what,
+                    "model": model,
+                    **told("judge", float(own.value[0]), *ends),
+                    **told("people", by.value, by.low, by.high),
+                    "labels": by.labels,
+                    "cases": len(side.judged),
+                    "power": by.power if by.labels else None,
+                }
+            )
+        rows += sorted(of_one, key=_by_people)
+    persons = sorted({person for one in labelled for person in one.persons})
+    counted = ", ".join(persons) if len(persons) < 4 else f"{len(persons)} people"
+    scored = labelled[0].scale is not None
+    kind: Kind = "decimal" if scored else "rate"
+    return table(
+        name,
+        title,
+        [
+            Column("number", "Score" if scored else "Rate", "name"),
+            MODEL,
+            *with_interval(Column("judge", "Judge", kind)),
+            *with_interval(Column("people", "As people judge", kind)),
+            Column("labels", "Labels", "count"),
+            Column("cases", "Cases", "count"),
+            Column("power", "Power of the judge", "decimal", detail=True),
+        ],
+        rows,
+        [f"{one.signature}|as-people:ppi++|labels:{one.labels}" for one in labelled],
+        f"Judge: {judge}, {'means of scores' if scored else 'in percent'}. As people judge: what "
+        f"the people who labelled ({counted}) would say of other dialogues of the same kind, from "
+        "their labels of a part of the cases and the judge's verdicts on all (PPI++), with 95 % "
+        "intervals. That holds where the labelled cases were drawn at random."
+        + ("" if scored else _RATES),
+    )
+
+
+_RATES = (
+    " Success at N: of the dialogues that reach N. Win + ½ tie: both orders of a pair of dialogues "
+    "are one case."
+)
+
+
+def _by_people(row: Row) -> tuple[float, float, str]:
+    """The highest first, by the judge where there are no labels."""
+    people = -math.inf if row["people"] is None else row["people"]
+    return -people, -row["judge"], row["model"]
+
+
+def notes(found: Sequence[Cases], seed_set: str, judge: str) -> Iterator[str]:
+    """What people's labels change, or how many there should be, a sentence each."""
+    leading = list({one.protocol.name: one for one in reversed(found)}.values())[::-1]
+    labelled = [one for one in leading if one.labels]
+    for one in labelled:
+        if abs(odds := one.odds) > _UNLIKELY:
+            yield (
+                f"The cases of {one.protocol.name} that people labelled do not look drawn at "
+                f"random: the judge's verdicts on them are {abs(odds):.0f} standard errors off "
+                "those on the others. The column As people judge then says nothing; draw the cases "
+                f"with: botchat label-plan --seeds {seed_set} --judge {judge}"
+            )
+        else:
+            yield from _changes(one)
+    of_rates = [one for one in leading if one.scale is None]
+    if of_rates and not labelled:
+        yield _needed(of_rates[0], seed_set, judge)
+
+
+def _changes(one: Cases) -> Iterator[str]:
+    """Contestants that change place for sure, where there are labels enough for words."""
+    rows = {name: side for name in one.rated if (side := one.of(name)).labels >= LEAST}
+    if len(rows) < 2 or one.scale is not None:
+        return
+    judge = {name: float(side.by_judge.value[0]) for name, side in rows.items()}
+    people = {name: side.by_people for name, side in rows.items()}
+    said = []
+    for a, b in combinations(sorted(rows, key=lambda name: -people[name].value), 2):
+        if people[a].low > people[b].high and judge[a] < judge[b]:
+            said.append(f"{_told(a, people[a])} is above {_told(b, people[b])}")
+    change = f"as people judge, {'; '.join(said)}; the judge has them the other way round"
+    yield f"{one.what}: {change if said else 'no two change place for sure as people judge'}."
+
+
+def _told(name: str, by: Corrected) -> str:
+    return f"{elided(name, 34)} ({100 * by.value:.0f} [{100 * by.low:.0f}–{100 * by.high:.0f}])"
+
+
+def _needed(one: Cases, seed_set: str, judge: str) -> str:
+    """How many labels would bring the rates within `WITHIN`, a sentence."""
+    needed = [one.of(name).reach.needed(WITHIN) for name in one.rated if name != HUMAN]
+    best, worst = zip(*needed, strict=True) if needed else ((), ())
+    points = f"{one.what} as people judge, within ± {100 * WITHIN:.0f} points,"
+    command = f"botchat label-plan --seeds {seed_set} --judge {judge}"
+    if None in best:
+        return (
+            f"{points} takes more dialogues than there are, even if people labelled all of them; "
+            f"what fewer buy says: {command}"
+        )
+    most = "all" if None in worst else f"{max(worst, default=0):,}"
+    return (
+        f"{points} takes {max(best, default=0):,} labels a model if people always agree with the "
+        f"judge, {most} if its verdicts tell nothing about theirs (and their rate is its own); "
+        f"draw them with: {command}"
+    )
