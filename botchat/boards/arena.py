@@ -47,8 +47,20 @@ class Arena(Part):
     """What decides who is first; ``None`` where seeds are not known."""
     notes: tuple[str, ...]
     """What a reader must know of the ratings, a sentence each."""
-    few: bool
-    """Whether too few ChatSEEDs were compared for a claim in words."""
+    strengths: Strengths
+    """The ratings, with how the comparisons were designed."""
+    compared: Comparisons
+    """What they are from."""
+
+    @property
+    def few(self) -> bool:
+        """Whether too few ChatSEEDs were compared for a claim in words."""
+        return self.strengths.few
+
+    @property
+    def separates(self) -> bool:
+        """Whether any contestant is clearly better than another."""
+        return bool((self.strengths.ties.half.places[0] > 1).any())
 
     @property
     def quoted(self) -> list[Column]:
@@ -320,7 +332,8 @@ def _arena(
         style=strengths.style_table(f"{name}-style", title, signature),
         fragility=strengths.fragility_table(f"{name}-fragility", title, signature),
         notes=tuple(f"{title}. {warning}" for warning in strengths.warnings),
-        few=strengths.few,
+        strengths=strengths,
+        compared=comparisons,
     )
 
 

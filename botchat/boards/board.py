@@ -57,6 +57,8 @@ class Board:
     seeds_signature: str
     notes: tuple[str, ...]
     """What is left out and why, a sentence each."""
+    evidence: Mapping[str, Evidence]
+    """Protocol -> what the judge said, as counted."""
 
     def of(self, kind: type[P]) -> list[P]:
         """The parts of one kind."""
@@ -66,6 +68,12 @@ class Board:
     def arenas(self) -> list[Arena]:
         """The protocols about pairs, the largest N first."""
         return self.of(Arena)
+
+    @property
+    def leading(self) -> Arena | None:
+        """The Arena to speak of: the largest N that separates anybody, else the largest."""
+        arenas = [one for one in self.arenas if one.protocol.about_ai]
+        return next((one for one in arenas if one.separates), arenas[0] if arenas else None)
 
     @property
     def diagnoses(self) -> list[Reported]:
@@ -174,6 +182,7 @@ def build(
             *flags.notes(found, len(seeds)),
             *coverage_notes(covered, catalogue),
         ),
+        evidence=judged,
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from botchat.errors import ConfigError
 from botchat.measures.statistics import student_t
 from botchat.ratings.comparisons import TIE, Comparisons, Flags, Floats, Indices, distinct
-from botchat.ratings.places import EQUAL, of_ratings
+from botchat.ratings.places import EQUAL, clearly_better, of_ratings
 
 _BATCH = 1 << 20
 """Numbers in a batch of pair tables (8 MB); fitting takes ten times that."""
@@ -103,8 +103,16 @@ class BradleyTerryResult:
     @property
     def places(self) -> tuple[Indices, Indices]:
         """First and last place that each model may have, shape (m,) each: see `ratings.places`."""
-        freedom = None if self.n_clusters is None else self.n_clusters - 1
-        return of_ratings(self.rating, self.covariance, freedom, self.settings.confidence)
+        return of_ratings(self.rating, self.covariance, self._freedom, self.settings.confidence)
+
+    @property
+    def clearly_better(self) -> Flags:
+        """Whether the model of the row is clearly better than that of the column, shape (m, m)."""
+        return clearly_better(self.rating, self.covariance, self._freedom, self.settings.confidence)
+
+    @property
+    def _freedom(self) -> int | None:
+        return None if self.n_clusters is None else self.n_clusters - 1
 
     @property
     def rank(self) -> Indices:

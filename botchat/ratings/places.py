@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from botchat.ratings.comparisons import Floats, Indices
+from botchat.ratings.comparisons import Flags, Floats, Indices
 
 EQUAL = 1e-6
 """Rating points up to which two ratings are equal: rounding in fits of identical models."""
@@ -29,22 +29,28 @@ _BATCH = 1 << 22
 def of_ratings(
     rating: Floats, covariance: Floats, freedom: int | None, confidence: float = 0.95
 ) -> tuple[Indices, Indices]:
-    """First and last place of each model, shape (m,) each, 1 for the best.
+    """First and last place of each model, shape (m,) each, 1 for the best; see `clearly_better`."""
+    better = clearly_better(rating, covariance, freedom, confidence)
+    first, last = 1 + better.sum(axis=0), len(rating) - better.sum(axis=1)
+    return np.asarray(first, dtype=np.intp), np.asarray(last, dtype=np.intp)
+
+
+def clearly_better(
+    rating: Floats, covariance: Floats, freedom: int | None, confidence: float = 0.95
+) -> Flags:
+    """Whether the model of the row is clearly better than that of the column, shape (m, m).
 
     ``covariance``: of the ratings, shape (m, m). ``freedom``: degrees of freedom of its estimate;
     ``None``: many.
     """
-    m = len(rating)
     own = np.diag(covariance)
     error = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0))
     # Identical models have no difference and no error of it, but for rounding.
-    reach = quantile(covariance.tobytes(), m, freedom, confidence) * error + EQUAL
+    reach = quantile(covariance.tobytes(), len(rating), freedom, confidence) * error + EQUAL
     if freedom is not None:
         # Results are bounded and skewed; a seed's worth more keeps 20 seeds of 30 models below .05.
         reach = reach * math.sqrt((freedom + 2) / (freedom + 1))
-    better = rating[:, None] - rating[None, :] > reach
-    first, last = 1 + better.sum(axis=0), m - better.sum(axis=1)
-    return np.asarray(first, dtype=np.intp), np.asarray(last, dtype=np.intp)
+    return np.asarray(rating[:, None] - rating[None, :] > reach)
 
 
 @lru_cache(maxsize=64)

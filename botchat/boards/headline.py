@@ -1,0 +1,254 @@
+"""The first sentence of a board: who is best, as far as the comparisons say.
+
+A model is called best only where its interval of ranks, which holds for all at once, is one place
+wide among models; people and floor bots are no models. Fewer than 20 ChatSEEDs make no claim.
+
+``headline.of(board, others)`` gives a `Headline`; ``others``: the boards of other judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from botchat.boards.arena import Arena
+from botchat.boards.judge_verdict import is_floor_bot
+from botchat.boards.protocols import Place
+from botchat.interfaces import Row
+from botchat.measures.shares import LEAST
+from botchat.ratings.bradley_terry import BradleyTerryResult
+from botchat.ratings.places import EQUAL
+from botchat.records import HUMAN
+
+if TYPE_CHECKING:
+    from botchat.boards.board import Board
+
+_NAMED = 3
+"""Most contestants that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a board says first."""
+
+    pieces: Sequence[tuple[str, bool]]
+    """The sentence in pieces, each with whether it is the name of a contestant."""
+    scope: str
+    """What it is from, a line."""
+    title: str
+    """The result in a few words, for the title of a page."""
+    best: str | None = None
+    """The model that is named best."""
+    n: int | None = None
+    """N of the Arena that it is from."""
+
+    @property
+    def sentence(self) -> str:
+        """The whole sentence."""
+        return "".join(text for text, _ in self.pieces)
+
+
+def of(board: Board, others: Sequence[Board] = ()) -> Headline:
+    """The headline of a board."""
+    contestants = [name for name in board.main.frame["model"] if name != HUMAN]
+    models = [name for name in contestants if not is_floor_bot(name)]
+    arena = board.leading
+    if len(contestants) == 1:
+        said = _one(board, contestants[0])
+    elif arena is not None and len(arena.strengths.ties.half.models) > 1:
+        said = _by_rating(board, arena, models, others)
+    elif contestants:
+        said = _by_passing(board, contestants)
+    else:
+        said = _Said(["Nothing was judged yet"], "nothing judged yet")
+    first, *rest = said.words
+    title = said.title
+    if unfinished(board):
+        if first not in contestants:
+            first = f"{first[:1].lower()}{first[1:]}" if not first.startswith("N =") else first
+        first, rest, title = "So far ", [first, *rest], f"so far, {title}"
+    pieces = tuple((text, text in contestants) for text in (first, *rest, ".") if text)
+    scope = _scope(board, len(models), len(contestants) - len(models))
+    n = None if arena is None else arena.protocol.n
+    return Headline(pieces, scope, f"{board.seed_set}: {title}", said.best, n)
+
+
+@dataclass(frozen=True)
+class _Said:
+    words: Sequence[str]
+    title: str
+    best: str | None = None
+
+
+def unfinished(board: Board) -> bool:
+    """Whether cases that can be judged are not judged yet; an adaptive Arena leaves some out."""
+    if board.coverage is None:
+        return False
+    open_ = board.coverage.frame.groupby("protocol")["not_judged"].sum()
+    adaptive = {one.protocol.name for one in board.arenas if one.strengths.design.chosen}
+    return any(n > 0 for name, n in open_.items() if name not in adaptive)
+
+
+def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Said:
+    fitted, n = arena.strengths.ties.half, arena.protocol.n
+    largest = next(one for one in board.arenas if one.protocol.base == arena.protocol.base)
+    if arena.few:
+        few = f"Fewer than {LEAST} ChatSEEDs were compared at N = {n}: too few to say who is best"
+        return _Said([few], "too few to say who is best")
+    if not arena.separates:
+        tied = (fitted.rating.max() - fitted.rating.min()) < 2 * EQUAL
+        why = "every comparison came out even" if tied else f"N = {n} does not separate them"
+        return _Said([f"Nobody leads: {why}"], "nobody leads")
+    before = "" if largest is arena else f"N = {largest.protocol.n} does not separate them; "
+    order = [fitted.models[i] for i in np.argsort(-fitted.rating, kind="stable")]
+    rated = [name for name in order if name in models]
+    level = [name for name in order if is_floor_bot(name) and name in _ahead(fitted, order)]
+    ahead = _ahead(fitted, rated)
+    if not rated:
+        alone = len(level) == 1
+        verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
+        title = f"{level[0]} leads the floor bots" if alone else "floor bots, none ahead"
+        return _Said([before, *_listed(level), f" {verb} at N = {n}"], title)
+    floor = _floor(level)
+    if len(rated) == 1:
+        return _Said([before, rated[0], " is the only model", *floor], "one model and floor bots")
+    if len(ahead) == 1:
+        whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
+        verb = f" is clearly better than {whom} at N = {n}{_agree(ahead[0], others)}"
+        return _Said([before, ahead[0], verb, *floor], f"{ahead[0]} leads", ahead[0])
+    each = f" cannot be separated at N = {n}: each of the {len(ahead)} may be the best model"
+    title = f"{len(ahead)} of {len(rated)} models may be best"
+    return _Said([before, *_listed(ahead), each, *floor], title)
+
+
+def _ahead(fitted: BradleyTerryResult, names: Sequence[str]) -> list[str]:
+    """Those of some contestants that none of them is clearly better than, in their order."""
+    place = {name: i for i, name in enumerate(fitted.models)}
+    among = [place[name] for name in names]
+    better = fitted.clearly_better[np.ix_(among, among)]
+    return [name for i, name in enumerate(names) if not better[:, i].any()]
+
+
+def _floor(level: Sequence[str]) -> list[str]:
+    """That floor bots, which are no models, are in the first group."""
+    if not level:
+        return []
+    bots = ["a floor bot, "] if len(level) == 1 else [f"{len(level)} floor bots, "]
+    verb = " is" if len(level) == 1 else " are"
+    return ["; but ", *bots, *_listed(level), f",{verb} not clearly behind anybody"]
+
+
+def _agree(best: str, others: Sequence[Board]) -> str:
+    """How many other judges put the same first."""
+    firsts = [first for board in others if (first := _first(board)) is not None]
+    if not firsts:
+        return ""
+    same = sum(first == best for first in firsts)
+    whom = "the other judge" if len(firsts) == 1 else f"{same} of {len(firsts)} other judges"
+    if len(firsts) == 1:
+        return f", and {whom} {'also' if same else 'does not'} {'puts' if same else 'put'} it first"
+    return f", and {whom} put it first"
+
+
+def _first(board: Board) -> str | None:
+    """The model that a judge puts first, by what the board is ranked by."""
+    names = [name for name in board.main.frame["model"] if name != HUMAN]
+    arena = board.leading
+    if arena is not None:
+        names = [name for name in arena.table.frame["model"] if name != HUMAN]
+    return next((name for name in names if not is_floor_bot(name)), None)
+
+
+def _one(board: Board, name: str) -> _Said:
+    """One contestant has no rank, but it survives."""
+    what = "One floor bot" if is_floor_bot(name) else "One model"
+    title = f"one {'floor bot' if is_floor_bot(name) else 'model'}, nothing to rank"
+    row = next(
+        (row for part in _places(board) for row in part.table.records if row["model"] == name), None
+    )
+    part = next(iter(_places(board)), None)
+    if row is None or part is None:
+        return _Said([f"{what}, nothing to rank: ", name], title)
+    n, column = next(iter(part.table.by_n().items()))
+    read = row[part.table.column(role="readable", of=column.key).key]
+    if read < LEAST or row[column.key] is None:
+        return _Said([f"{what}, nothing to rank: ", name, f", {read} dialogues judged"], title)
+    return _Said([f"{what}, nothing to rank: ", name, f" passes {_share(row, column.key)} for {n} "
+                  "utterances"], title)  # fmt: skip
+
+
+def _by_passing(board: Board, contestants: Sequence[str]) -> _Said:
+    """Who passes most often, named only where its interval is above all others'."""
+    part = next(iter(_places(board)), None)
+    if part is None:
+        return _Said(["Nobody was compared with anybody: there is no order"], "no order")
+    n, column = next(iter(part.table.by_n().items()))
+    readable = part.table.column(role="readable", of=column.key).key
+    rows = [row for row in part.table.records if row["model"] in contestants]
+    models = [row for row in rows if not is_floor_bot(row["model"])] or rows
+    known = [row for row in models if row[column.key] is not None and row[readable] >= LEAST]
+    if not known:
+        return _Said([f"Fewer than {LEAST} dialogues of each were judged: too few to say who "
+                      "passes most often"], "too few to say who is best")  # fmt: skip
+    first, *rest = sorted(known, key=lambda row: -row[column.key])
+    alone = len(known) == len(models) and all(
+        row[f"{column.key}_high"] < first[f"{column.key}_low"] for row in rest
+    )
+    name = first["model"]
+    if alone and rest:
+        words = [name, f" passes most often: {_share(first, column.key)} for {n} utterances"]
+        best = None if is_floor_bot(name) else name
+        return _Said(words, f"{name} passes most often", best)
+    near = [
+        row["model"] for row in known if row[f"{column.key}_high"] >= first[f"{column.key}_low"]
+    ]
+    if len(near) == 1:
+        return _Said([name, f" passes {_share(first, column.key)} for {n} utterances"],
+                     "one model judged often enough")  # fmt: skip
+    return _Said([*_listed(near), f" cannot be separated by how often they pass {n} utterances"],
+                 f"{len(near)} of {len(models)} may be best")  # fmt: skip
+
+
+def _places(board: Board) -> list[Place]:
+    return [part for part in board.of(Place) if part.protocol.about_ai]
+
+
+def _share(row: Row, key: str) -> str:
+    """``62 % of its dialogues (51–72 %)``."""
+    value, low, high = (100 * row[f"{key}{end}"] for end in ("", "_low", "_high"))
+    return f"{value:.0f} % of its dialogues ({low:.0f}–{high:.0f} %)"
+
+
+def _listed(names: Sequence[str]) -> list[str]:
+    """Names with commas between; those beyond `_NAMED` are counted."""
+    shown = list(names[:_NAMED] if len(names) > _NAMED + 1 else names)
+    more = len(names) - len(shown)
+    found: list[str] = []
+    for i, name in enumerate(shown):
+        last = i == len(shown) - 1 and not more
+        found += ["" if i == 0 else " and " if last else ", ", name]
+    return [*found, f" and {more} more"] if more else found
+
+
+def _scope(board: Board, models: int, bots: int) -> str:
+    """What the sentence is from: the judge, contestants, ChatSEEDs, comparisons."""
+    parts = [f"by {board.judge} on {board.seed_set}"]
+    counted = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in
+               ((models, "model"), (bots, "floor bot")) if n]  # fmt: skip
+    parts.append(" and ".join(counted))
+    arena = board.leading
+    if arena is not None:
+        made = arena.strengths
+        seeds = made.ties.half.n_clusters
+        parts.append(f"{seeds:,} ChatSEEDs" if seeds else "")
+        n, of_all = arena.comparisons.n, made.design.expected * len(made.design.made)
+        whole = f"{n:,} of {of_all:,} comparisons" if n < of_all else f"{n:,} comparisons"
+        parts.append(f"{whole} at N = {arena.protocol.n}")
+    elif part := next(iter(_places(board)), None):
+        column = next(iter(part.table.by_n().values()))
+        read = part.table.column(role="readable", of=column.key).key
+        parts.append(f"{sum(row[read] for row in part.table.records):,} dialogues judged")
+    return "; ".join(filter(None, parts))
