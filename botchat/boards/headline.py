@@ -17,6 +17,7 @@ import numpy as np
 from botchat.boards.arena import Arena
 from botchat.boards.judge_verdict import is_floor_bot
 from botchat.boards.protocols import Place
+from botchat.boards.second_opinion import is_copy
 from botchat.interfaces import Row
 from botchat.measures.shares import LEAST
 from botchat.ratings.bradley_terry import BradleyTerryResult
@@ -111,14 +112,19 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         alone = len(level) == 1
         verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
         title = f"{level[0]} leads the floor bots" if alone else "floor bots, none ahead"
-        return _Said([before, *_listed(level), f" {verb} at N = {n}"], title)
+        return _Said([before, *_listed(level), f" {verb} at N = {n}; there is no model"], title)
     floor = _floor(level)
     if len(rated) == 1:
         return _Said([before, rated[0], " is the only model", *floor], "one model and floor bots")
     if len(ahead) == 1:
         whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
-        verb = f" is clearly better than {whom} at N = {n}{_agree(ahead[0], others)}"
-        return _Said([before, ahead[0], verb, *floor], f"{ahead[0]} leads", ahead[0])
+        verb = f" is clearly better than {whom} at N = {n}"
+        agree = _agree(ahead[0], [other for other in others if not is_copy(board, other)])
+        return _Said([before, ahead[0], verb, agree, *floor], f"{ahead[0]} leads", ahead[0])
+    if len(ahead) == len(rated):
+        whom = "the two models" if len(rated) == 2 else f"the {len(rated)} models"
+        return _Said([f"N = {n} does not separate {whom}: each may be the best", *floor],
+                     "no model leads")  # fmt: skip
     each = f" cannot be separated at N = {n}: each of the {len(ahead)} may be the best model"
     title = f"{len(ahead)} of {len(rated)} models may be best"
     return _Said([before, *_listed(ahead), each, *floor], title)
@@ -136,21 +142,17 @@ def _floor(level: Sequence[str]) -> list[str]:
     """That floor bots, which are no models, are in the first group."""
     if not level:
         return []
-    bots = ["a floor bot, "] if len(level) == 1 else [f"{len(level)} floor bots, "]
-    verb = " is" if len(level) == 1 else " are"
-    return ["; but ", *bots, *_listed(level), f",{verb} not clearly behind anybody"]
+    what = ("floor bot ", " is") if len(level) == 1 else ("floor bots ", " are")
+    return [f"; {what[0]}", *_listed(level), f"{what[1]} not clearly behind anybody"]
 
 
 def _agree(best: str, others: Sequence[Board]) -> str:
     """How many other judges put the same first."""
-    firsts = [first for board in others if (first := _first(board)) is not None]
-    if not firsts:
-        return ""
+    firsts = [first for other in others if (first := _first(other)) is not None]
     same = sum(first == best for first in firsts)
-    whom = "the other judge" if len(firsts) == 1 else f"{same} of {len(firsts)} other judges"
     if len(firsts) == 1:
-        return f", and {whom} {'also' if same else 'does not'} {'puts' if same else 'put'} it first"
-    return f", and {whom} put it first"
+        return f"; the other judge {'also puts it' if same else 'puts another'} first"
+    return f"; {same} of {len(firsts)} other judges also put it first" if firsts else ""
 
 
 def _first(board: Board) -> str | None:
