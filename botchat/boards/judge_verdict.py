@@ -8,14 +8,14 @@ on the good side (`RULES`); between them it warns. Any check that fails makes *d
 that warns *with care*, and some things that were never tested are no more than *with care*.
 
 ``judge_verdict.of(board, others, people)`` gives a `JudgeVerdict`: ``.word``, ``.reasons`` and
-``.checks``. ``others``: the boards of other judges of the same set. ``people``: the judge's row of
-`judge_agreement.Findings` against people, where people have labelled.
+``.checks``. ``others``: the boards of other judges of the same set. ``people``: what `with_people`
+finds, where people have labelled.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,6 +35,7 @@ from botchat.records import HUMAN
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
+    from botchat.boards.judge_agreement import Findings
 
 Word = Literal["trust", "with care", "do not trust"]
 State = Literal["fails", "warns", "passes", "unknown"]
@@ -409,6 +410,22 @@ def _other_judges(board: Board, peers: Sequence[Board]) -> Check:
     middle, reach = math.atanh(min(max(value, -0.99), 0.99)), 1.96 * math.sqrt(0.437 / (n - 4))
     low, high = math.tanh(middle - reach), math.tanh(middle + reach)
     return _check(key, value, low, high)
+
+
+def with_people(judge: str, compared: Iterable[Findings]) -> Row | None:
+    """How a judge agrees with people, where they share most; ``None`` below `LEAST` verdicts."""
+    rows: list[Row] = []
+    for found in compared:
+        if found.truth.startswith("people"):
+            rows += [row for row in found.rows if row["judge"] == judge]
+        for pair in found.pairs:
+            for one, other in (("judge_a", "judge_b"), ("judge_b", "judge_a")):
+                if pair[one] == judge and is_person(pair[other], HUMAN):
+                    ends = ("", "_low", "_high")
+                    kappa = {f"kappa{end}": pair[f"agreement_kappa{end}"] for end in ends}
+                    rows.append({"n": pair["n"], **kappa})
+    known = [row for row in rows if (row["n"] or 0) >= LEAST and row["kappa"] is not None]
+    return None if is_person(judge, HUMAN) else max(known, key=lambda row: row["n"], default=None)
 
 
 def _people_agree(row: Row | None) -> Check:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
+    from botchat.boards.headline import Headline
+    from botchat.boards.judge_agreement import Findings
+    from botchat.boards.judge_verdict import JudgeVerdict
     from botchat.report import Beside, Prompt
     from botchat.report.figures import Chart
 
@@ -71,45 +75,57 @@ def leaderboard(
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
-    ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``.
+    ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``. A
+    page that is there already keeps its other judges, after this one.
     """
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
     folder = workspace.out(seed_set) if out is None else out
-    judges = only_judge(workspace, seed_set, judge)
-    files = [workspace.judgment_files(seed_set).get(name, {}) for name in judges]
+    by_judge = workspace.judgment_files(seed_set)
+    asked = only_judge(workspace, seed_set, judge)
+    judges = [*asked, *(name for name in _on_page(folder, seed_set) if name in by_judge)]
+    files = [by_judge.get(name, {}) for name in dict.fromkeys(judges)]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
     too_much = megabytes > MOST_TOLD_MB
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import board as leaderboards
-    from botchat.report import figures
 
-    meter.begin("count and rate", 0)
-    board = found.board(next(iter(found.judged)), elo)
-    charts = []
-    with parallel.workers() as working:
-        tasks = [partial(figures.drawn, chart) for chart in figures.draw(board)]
-        drawing = working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART)
-        for file, text in leaderboards.files(board).items():
-            store.write_atomic(folder / file, text.encode())
-        meter.begin("draw figures", len(tasks))
-        for chart in drawing:
-            _write_chart(folder, chart)
-            charts.append(chart)
-            meter.advance()
-    page = write_page(workspace, found, [(board, charts)], folder, meter)
+    shown = _shown(workspace, found, elo, meter, png=True)
+    told = shown[0]
+    board = told.board
+    for file, text in leaderboards.files(board, told.headline, told.verdict).items():
+        store.write_atomic(folder / file, text.encode())
+    for chart in told.charts:
+        _write_chart(folder, chart)
+    page = write_page(workspace, found, shown, folder, meter)
     return Published(
         rows=board.main.rows_for_people,
         lines=[
+            told.headline.sentence,
             *board.notes,
             *([_UNTOLD.format(megabytes, seed_set)] if too_much else []),
             board.main.note,
             board.main.signature,
             f"page: {page}",
+            told.verdict.line(board.judge),
         ],
-        whole={**leaderboards.as_json(board), "out": str(folder), "page": str(page)},
+        whole={
+            **leaderboards.as_json(board, told.headline, told.verdict),
+            "out": str(folder),
+            "page": str(page),
+        },
         out=folder,
     )
+
+
+def _on_page(folder: Path, seed_set: str) -> list[str]:
+    """The judges of the page that is there, in its order; none where there is no such page."""
+    from botchat import report as pages
+
+    page = folder / "index.html"
+    if not page.is_file():
+        return []
+    return pages.judges_of(page.read_text("utf-8", errors="replace"), seed_set)
 
 
 def rank_rates(
@@ -187,34 +203,71 @@ def report(
 
     ``out``: default ``leaderboards/<set>``.
     """
-    from botchat.report import figures as plots
-
     meter = meter or Meter()
     found = read(workspace, seed_set, judges, for_boards=True)
-    meter.begin("count and rate", len(found.judged))
-    shown: list[tuple[Board, Sequence[Chart]]] = []
-    for judge in found.judged:
-        board = found.board(judge, elo)
-        shown.append((board, plots.draw(board)))
-        meter.advance()
-    meter.begin("draw figures", sum(len(charts) for _, charts in shown))
-    with parallel.workers() as working:
-        for i, (board, charts) in enumerate(shown):
-            tasks = [partial(plots.drawn, chart, png=False) for chart in charts]
-            drawn = []
-            for chart in working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART):
-                drawn.append(chart)
-                meter.advance()
-            shown[i] = board, drawn
+    shown = _shown(workspace, found, elo, meter)
     return write_page(workspace, found, shown, out or workspace.out(seed_set), meter)
 
 
-def write_page(
+@dataclass(frozen=True)
+class Shown:
+    """One judge's board, with all that the page shows of it."""
+
+    board: Board
+    headline: Headline
+    verdict: JudgeVerdict
+    charts: Sequence[Chart]
+    findings: Sequence[Findings]
+    """All judges beside each other, a protocol each; the same in every one."""
+
+
+def _shown(
     workspace: Workspace,
     found: Read,
-    shown: Sequence[tuple[Board, Sequence[Chart]]],
-    folder: Path,
+    elo: EloSettings | None,
     meter: Meter,
+    *,
+    png: bool = False,
+) -> list[Shown]:
+    """Everything of every judge who was read; ``png``: figures of the first as png too."""
+    from botchat.boards import headline, judge_verdict
+    from botchat.pipeline.agree import beside_each_other
+    from botchat.report import figures
+
+    meter.begin("count and rate", len(found.judged))
+    boards, charts, said = [], [], []
+    for judge in found.judged:
+        boards.append(found.board(judge, elo))
+        charts.append(figures.draw(boards[-1]))
+        meter.advance()
+    findings: list[Findings] = []
+    if len(boards) > 1:
+        meter.begin("compare judges", 0)
+        findings = [*beside_each_other(workspace, found).values()]
+    for board in boards:
+        others = [other for other in boards if other is not board]
+        people = judge_verdict.with_people(board.judge, findings)
+        said.append((headline.of(board, others), judge_verdict.of(board, others, people)))
+    tasks = [
+        partial(figures.drawn, chart, png=png and not i)
+        for i, drawn in enumerate(charts)
+        for chart in drawn
+    ]
+    meter.begin("draw figures", len(tasks))
+    done = []
+    with parallel.workers() as working:
+        for chart in working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART):
+            done.append(chart)
+            meter.advance()
+    drawn = iter(done)
+    return [
+        Shown(board, *about, list(islice(drawn, len(of_board))), findings)
+        for board, about, of_board in zip(boards, said, charts, strict=True)
+    ]
+
+
+def write_page(
+    workspace: Workspace, found: Read, shown: Sequence[Shown], folder: Path, meter: Meter
 ) -> Path:
     """Write the page of some boards with their figures, and its chunks; the page's path.
 
@@ -224,16 +277,17 @@ def write_page(
     from botchat.boards.protocols import Place
     from botchat.report import archive, transcripts
 
-    compared = _compared(workspace, found, meter) if len(shown) > 1 else []
-    panels = [part for board, _ in shown for part in _panel_prompts(workspace, board.judge)]
+    compared = _compared(shown[0].findings)
+    panels = [part for one in shown for part in _panel_prompts(workspace, one.board.judge)]
 
     views = []
-    for board, charts in shown:
+    for one in shown:
+        board = one.board
         asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
         accusations = found.judged[board.judge].get(asking[0], ()) if asking else ()
         samples = transcripts.pick(found.dialogues, accusations)
-        views.append(pages.View(board, charts, pages.by_contestant(board, samples)))
-    judged = {board.judge: found.judged[board.judge] for board, _ in shown}
+        views.append(pages.View(board, one.charts, pages.by_contestant(board, samples)))
+    judged = {one.board.judge: found.judged[one.board.judge] for one in shown}
     chunks = None
     if not any(found.columns.values()):
         meter.begin("pack transcripts", 0)
@@ -249,15 +303,12 @@ def write_page(
     return page
 
 
-def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
+def _compared(found: Sequence[Findings]) -> list[Beside]:
     """What the judges say beside each other, a protocol each."""
     from botchat import report as pages
     from botchat.boards import judge_agreement
-    from botchat.pipeline.agree import beside_each_other
     from botchat.report.figures import agreement as figures
 
-    meter.begin("compare judges", 0)
-    compared = beside_each_other(workspace, found).values()
     return [
         pages.Beside(
             findings.subject,
@@ -266,7 +317,7 @@ def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
             figures.draw(findings),
         )
         # Where the truth is known, agreement says most.
-        for findings in sorted(compared, key=lambda findings: not findings.truth)
+        for findings in sorted(found, key=lambda findings: not findings.truth)
     ]
 
 
