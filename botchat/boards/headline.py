@@ -57,14 +57,14 @@ def of(board: Board, others: Sequence[Board] = ()) -> Headline:
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     models = [name for name in contestants if not is_floor_bot(name)]
     arena = board.leading
-    if len(contestants) == 1:
+    if not board.parts:
+        said = _Said(["Nothing was judged yet"], "nothing judged yet")
+    elif len(contestants) == 1:
         said = _one(board, contestants[0])
     elif arena is not None and len(arena.strengths.ties.half.models) > 1:
         said = _by_rating(board, arena, models, others)
-    elif contestants:
-        said = _by_passing(board, contestants)
     else:
-        said = _Said(["Nothing was judged yet"], "nothing judged yet")
+        said = _by_passing(board, contestants)
     first, *rest = said.words
     title = said.title
     if unfinished(board):

@@ -24,7 +24,7 @@ import numpy as np
 from botchat.boards.arena import Arena
 from botchat.boards.protocols import Evidence
 from botchat.boards.second_opinion import is_copy, order_agreement
-from botchat.boards.tables import LABEL_COLUMNS, elided
+from botchat.boards.tables import DIGITS, LABEL_COLUMNS, elided
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
 from botchat.measures.annotations import is_person
@@ -157,7 +157,10 @@ class JudgeVerdict:
         return {
             "verdict": self.word,
             "reasons": list(self.reasons),
-            "checks": [vars(check) for check in self.checks],
+            "checks": [
+                {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in vars(one).items()}
+                for one in self.checks
+            ],
         }
 
     def line(self, judge: str, columns: int = 80) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from botchat.boards.headline import Headline
     from botchat.boards.judge_agreement import Findings
     from botchat.boards.judge_verdict import JudgeVerdict
+    from botchat.boards.people_line import PeopleLine
     from botchat.report import Beside, Prompt
     from botchat.report.figures import Chart
 
@@ -216,9 +217,12 @@ class Shown:
     board: Board
     headline: Headline
     verdict: JudgeVerdict
+    people: PeopleLine | None
     charts: Sequence[Chart]
     findings: Sequence[Findings]
     """All judges beside each other, a protocol each; the same in every one."""
+    costs: Mapping[str, float]
+    """Contestant -> dollars of a conversation, where known; the same in every one."""
 
 
 def _shown(
@@ -230,8 +234,9 @@ def _shown(
     png: bool = False,
 ) -> list[Shown]:
     """Everything of every judge who was read; ``png``: figures of the first as png too."""
-    from botchat.boards import headline, judge_verdict
+    from botchat.boards import headline, judge_verdict, people_line
     from botchat.pipeline.agree import beside_each_other
+    from botchat.pipeline.ledger import conversation_costs
     from botchat.report import figures
 
     meter.begin("count and rate", len(found.judged))
@@ -247,7 +252,8 @@ def _shown(
     for board in boards:
         others = [other for other in boards if other is not board]
         people = judge_verdict.with_people(board.judge, findings)
-        said.append((headline.of(board, others), judge_verdict.of(board, others, people)))
+        verdict = judge_verdict.of(board, others, people)
+        said.append((headline.of(board, others), verdict, people_line.of(board)))
     tasks = [
         partial(figures.drawn, chart, png=png and not i)
         for i, drawn in enumerate(charts)
@@ -259,9 +265,9 @@ def _shown(
         for chart in working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART):
             done.append(chart)
             meter.advance()
-    drawn = iter(done)
+    drawn, costs = iter(done), conversation_costs(workspace, found.dialogues)
     return [
-        Shown(board, *about, list(islice(drawn, len(of_board))), findings)
+        Shown(board, *about, list(islice(drawn, len(of_board))), findings, costs)
         for board, about, of_board in zip(boards, said, charts, strict=True)
     ]
 

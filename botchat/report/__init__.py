@@ -123,7 +123,7 @@ def judges_of(page: str, seed_set: str) -> list[str]:
     """The judges of a page that `render` made of this set; none of anything else."""
     try:
         about = json.loads(found[1]) if (found := _ABOUT.search(page)) else {}
-        judges = about["judges"] if about["set"] == seed_set else []
+        judges = list(about["judges"]) if about["set"] == seed_set else []
     except (ValueError, KeyError, TypeError):
         return []
     return [name for name in judges if isinstance(name, str)]
