@@ -300,7 +300,7 @@ def _machine_picked(judged: Evidence | None) -> Check:
     made = made.only(made.readable & (on_bots if on_bots.any() else True))
     decided = made.only(_decided(made))
     if len(made) and not len(decided):
-        found = _share(key, [0.0] * len(made), made.seed, "all ties")
+        found = _share(key, [0.0] * len(made), made.seed, "never, all ties")
         return replace(found, reason="Beside a person it never picks the machine: all are ties.")
     right = np.where(people[decided.first], decided.result == 1, decided.result == 0)
     found = _share(key, right, decided.seed)

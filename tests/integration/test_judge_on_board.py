@@ -73,16 +73,14 @@ def test_a_leaderboard_keeps_the_judges_of_the_page(
     assert on_page(workspace) == ["never", "rules"]
     ranked(workspace, capsys, "--judge", "human:amy")
     assert on_page(workspace) == ["human:amy", "never", "rules"]
-    # Who is named for the page alone is who is on it.
-    report(workspace, SAMPLE, ["rules"])
-    ranked(workspace, capsys, "--judge", "rules")
-    assert on_page(workspace) == ["rules"]
-    report(workspace, SAMPLE)
     where = ["--seeds", SAMPLE, "--dir", str(workspace.root)]
     assert main(["remove", *where, "--judge", "never"]) == 0
     capsys.readouterr()
     ranked(workspace, capsys, "--judge", "rules")
-    assert "never" not in on_page(workspace)
+    assert on_page(workspace) == ["rules", "human:amy"]
+    # Who is named for the page alone is who is on it.
+    report(workspace, SAMPLE, ["rules"])
+    assert on_page(workspace) == ["rules"]
 
 
 def test_tables_are_of_the_judge_who_was_asked(
@@ -122,17 +120,17 @@ def test_the_terminal_ends_with_the_verdict(
 ) -> None:
     """One line of at most 80 columns; ``--json`` and leaderboard.json have it whole."""
     last = ranked(workspace, capsys, "--judge", "never").splitlines()[-1]
-    assert last.startswith("judge never: do not trust – floor bots caught 0 %")
+    assert last.startswith("judge never: do not trust – machine picked of two never, all ties")
     assert len(last) <= 80
     printed = json.loads(ranked(workspace, capsys, "--judge", "never", "--json"))
     written = json.loads((workspace.out(SAMPLE) / "leaderboard.json").read_text("utf-8"))
     for found in (printed, written):
         assert found["judge"]["name"] == "never"
         assert found["judge"]["verdict"] == "do not trust"
-        assert found["judge"]["reasons"][0] == "It catches 0 % of floor bots (0–39 %)."
+        assert found["judge"]["reasons"][1] == "It catches 0 % of floor bots (0–56 %)."
         assert {"key", "state", "number", "low", "high"} <= found["judge"]["checks"][0].keys()
     text = (workspace.out(SAMPLE) / "leaderboard.md").read_text("utf-8")
-    assert "Judge never: do not trust. It catches 0 %" in text
+    assert "Judge never: do not trust. Beside a person it never picks" in text
 
 
 def test_a_conversation_costs_what_its_calls_cost(workspace: Workspace) -> None:
