@@ -18,6 +18,7 @@ from botchat.boards.arena import Arena
 from botchat.boards.judge_verdict import is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.boards.second_opinion import is_copy
+from botchat.boards.tables import LABEL_COLUMNS, elided
 from botchat.interfaces import Row
 from botchat.measures.shares import LEAST
 from botchat.ratings.bradley_terry import BradleyTerryResult
@@ -85,12 +86,17 @@ class _Said:
 
 
 def unfinished(board: Board) -> bool:
-    """Whether cases that can be judged are not judged yet; an adaptive Arena leaves some out."""
-    if board.coverage is None:
+    """Whether cases that the sentence is from can be judged and are not judged yet.
+
+    An adaptive Arena leaves some out.
+    """
+    part = board.leading or next(iter(_places(board)), None)
+    if board.coverage is None or part is None:
         return False
-    open_ = board.coverage.frame.groupby("protocol")["not_judged"].sum()
-    adaptive = {one.protocol.name for one in board.arenas if one.strengths.design.chosen}
-    return any(n > 0 for name, n in open_.items() if name not in adaptive)
+    if isinstance(part, Arena) and part.strengths.design.chosen:
+        return False
+    frame = board.coverage.frame
+    return bool((frame["not_judged"][frame["protocol"] == part.protocol.name] > 0).any())
 
 
 def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Said:
@@ -111,16 +117,18 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
     if not rated:
         alone = len(level) == 1
         verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
-        title = f"{level[0]} leads the floor bots" if alone else "floor bots, none ahead"
+        title = f"{_short(level[0])} leads the floor bots" if alone else "floor bots, none ahead"
         return _Said([before, *_listed(level), f" {verb} at N = {n}; there is no model"], title)
     floor = _floor(level)
+    if missing := len(models) - len(rated):
+        floor.append(f"; {missing} more {'was' if missing == 1 else 'were'} not compared")
     if len(rated) == 1:
         return _Said([before, rated[0], " is the only model", *floor], "one model and floor bots")
     if len(ahead) == 1:
         whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
         verb = f" is clearly better than {whom} at N = {n}"
         agree = _agree(ahead[0], [other for other in others if not is_copy(board, other)])
-        return _Said([before, ahead[0], verb, agree, *floor], f"{ahead[0]} leads", ahead[0])
+        return _Said([before, ahead[0], verb, agree, *floor], f"{_short(ahead[0])} leads", ahead[0])
     if len(ahead) == len(rated):
         whom = "the two models" if len(rated) == 2 else f"the {len(rated)} models"
         return _Said([f"N = {n} does not separate {whom}: each may be the best", *floor],
@@ -203,7 +211,7 @@ def _by_passing(board: Board, contestants: Sequence[str]) -> _Said:
     if alone and rest:
         words = [name, f" passes most often: {_share(first, column.key)} for {n} utterances"]
         best = None if is_floor_bot(name) else name
-        return _Said(words, f"{name} passes most often", best)
+        return _Said(words, f"{_short(name)} passes most often", best)
     near = [
         row["model"] for row in known if row[f"{column.key}_high"] >= first[f"{column.key}_low"]
     ]
@@ -216,6 +224,10 @@ def _by_passing(board: Board, contestants: Sequence[str]) -> _Said:
 
 def _places(board: Board) -> list[Place]:
     return [part for part in board.of(Place) if part.protocol.about_ai]
+
+
+def _short(name: str) -> str:
+    return elided(name, LABEL_COLUMNS)
 
 
 def _share(row: Row, key: str) -> str:

@@ -8,14 +8,14 @@ on the good side (`RULES`); between them it warns. Any check that fails makes *d
 that warns *with care*, and some things that were never tested are no more than *with care*.
 
 ``judge_verdict.of(board, others, people)`` gives a `JudgeVerdict`: ``.word``, ``.reasons`` and
-``.checks``. ``others``: the boards of other judges of the same set. ``people``: what `with_people`
-finds, where people have labelled.
+``.checks``. ``others``: the boards of other judges of the same set. ``people``: what
+`second_opinion.with_people` finds, where people have labelled.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,7 +35,6 @@ from botchat.records import HUMAN
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
-    from botchat.boards.judge_agreement import Findings
 
 Word = Literal["trust", "with care", "do not trust"]
 State = Literal["fails", "warns", "passes", "unknown"]
@@ -75,7 +74,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "same_in_both_orders": Rule(
         "Same verdict in both orders",
-        0.60,
+        0.55,
         0.70,
         False,
         "Of pairs that it decides in both orders, {number} get the same verdict{interval}.",
@@ -191,7 +190,7 @@ def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) ->
         [check for check in checks if check.state == state]
         for state in ("fails", "warns", "passes")
     )
-    untested = _untested(board, own, second, copies)
+    untested = _untested(board, own, second, peers, copies)
     word: Word = "do not trust" if fails else "with care" if warns or untested else "trust"
     shown = fails + warns if word != "trust" else passes
     of_checks = {check.reason: f"{check.name.lower()} {check.number}" for check in shown}
@@ -200,7 +199,11 @@ def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) ->
 
 
 def _untested(
-    board: Board, own: Sequence[Check], second: Sequence[Check], copies: Sequence[Board]
+    board: Board,
+    own: Sequence[Check],
+    second: Sequence[Check],
+    peers: Sequence[Board],
+    copies: Sequence[Board],
 ) -> dict[str, str]:
     """Why a judge that fails nothing is taken with care all the same: sentence -> a few words."""
     known = {check.key for check in own if check.state != "unknown"}
@@ -221,10 +224,12 @@ def _untested(
         for other in copies:
             said = f"{other.judge} gives the same verdicts: that is no second opinion."
             found[said] = f"{other.judge} says the same"
-        if not copies:
-            found["There is no second judge that holds, and no people, to compare with."] = (
-                "no second judge"
-            )
+        if peers:
+            said = "Too little is ranked by it and by other judges to compare the order."
+            found[said] = "order not compared"
+        elif not copies:
+            said = "No second judge that passes these checks, and no people, to compare it with."
+            found[said] = "no second judge"
     return found
 
 
@@ -413,22 +418,6 @@ def _other_judges(board: Board, peers: Sequence[Board]) -> Check:
     middle, reach = math.atanh(min(max(value, -0.99), 0.99)), 1.96 * math.sqrt(0.437 / (n - 4))
     low, high = math.tanh(middle - reach), math.tanh(middle + reach)
     return _check(key, value, low, high)
-
-
-def with_people(judge: str, compared: Iterable[Findings]) -> Row | None:
-    """How a judge agrees with people, where they share most; ``None`` below `LEAST` verdicts."""
-    rows: list[Row] = []
-    for found in compared:
-        if found.truth.startswith("people"):
-            rows += [row for row in found.rows if row["judge"] == judge]
-        for pair in found.pairs:
-            for one, other in (("judge_a", "judge_b"), ("judge_b", "judge_a")):
-                if pair[one] == judge and is_person(pair[other], HUMAN):
-                    ends = ("", "_low", "_high")
-                    kappa = {f"kappa{end}": pair[f"agreement_kappa{end}"] for end in ends}
-                    rows.append({"n": pair["n"], **kappa})
-    known = [row for row in rows if (row["n"] or 0) >= LEAST and row["kappa"] is not None]
-    return None if is_person(judge, HUMAN) else max(known, key=lambda row: row["n"], default=None)
 
 
 def _people_agree(row: Row | None) -> Check:

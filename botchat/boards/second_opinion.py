@@ -1,12 +1,15 @@
-"""What a second judge is worth: whether it says the same because it is the same, and its order."""
+"""What others say beside a judge: whether it is the same judge again, its order, people."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from botchat.interfaces import Row
+from botchat.measures.annotations import is_person
 from botchat.measures.shares import LEAST
 from botchat.measures.statistics import Floats
 from botchat.protocols.pairs import Verdicts
@@ -14,6 +17,7 @@ from botchat.records import HUMAN
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
+    from botchat.boards.judge_agreement import Findings
 
 COPY = 0.99
 """Share of verdicts that are the same from which another judge is no second opinion."""
@@ -72,3 +76,19 @@ def order_agreement(board: Board, other: Board) -> tuple[float, int]:
     signs = [np.sign((v[:, None] - v[None, :]).round(6)) for v in (first, second)]
     norm = math.sqrt((signs[0] ** 2).sum() * (signs[1] ** 2).sum())
     return (float((signs[0] * signs[1]).sum() / norm), len(names)) if norm else (math.nan, 0)
+
+
+def with_people(judge: str, compared: Iterable[Findings]) -> Row | None:
+    """How a judge agrees with people, where they share most; ``None`` below `LEAST` verdicts."""
+    rows: list[Row] = []
+    for found in compared:
+        if found.truth.startswith("people"):
+            rows += [row for row in found.rows if row["judge"] == judge]
+        for pair in found.pairs:
+            for one, other in (("judge_a", "judge_b"), ("judge_b", "judge_a")):
+                if pair[one] == judge and is_person(pair[other], HUMAN):
+                    ends = ("", "_low", "_high")
+                    kappa = {f"kappa{end}": pair[f"agreement_kappa{end}"] for end in ends}
+                    rows.append({"n": pair["n"], **kappa})
+    known = [row for row in rows if (row["n"] or 0) >= LEAST and row["kappa"] is not None]
+    return None if is_person(judge, HUMAN) else max(known, key=lambda row: row["n"], default=None)

@@ -234,7 +234,7 @@ def _shown(
     png: bool = False,
 ) -> list[Shown]:
     """Everything of every judge who was read; ``png``: figures of the first as png too."""
-    from botchat.boards import headline, judge_verdict, people_line
+    from botchat.boards import headline, judge_verdict, people_line, second_opinion
     from botchat.pipeline.agree import beside_each_other
     from botchat.pipeline.ledger import conversation_costs
     from botchat.report import figures
@@ -251,7 +251,7 @@ def _shown(
         findings = [*beside_each_other(workspace, found).values()]
     for board in boards:
         others = [other for other in boards if other is not board]
-        people = judge_verdict.with_people(board.judge, findings)
+        people = second_opinion.with_people(board.judge, findings)
         verdict = judge_verdict.of(board, others, people)
         said.append((headline.of(board, others), verdict, people_line.of(board)))
     tasks = [
