@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from botchat.boards import arena, as_people, flags, protocols, tables
+from botchat.boards import arena, as_people, flags, headline, judge_verdict, protocols, tables
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
+from botchat.boards.headline import Headline
 from botchat.boards.judge_health import judge_health, sureness
+from botchat.boards.judge_verdict import JudgeVerdict
 from botchat.boards.protocols import Evidence, Part, Reported
 from botchat.boards.tables import Column, Table, rank_by, table, to_json
 from botchat.interfaces import settings_digest
@@ -209,12 +211,17 @@ def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part
     return protocols.scored(judged, seeds)
 
 
-def files(board: Board) -> dict[str, str]:
-    """File name -> text of every table, for the folder of the set."""
+def files(
+    board: Board, said: Headline | None = None, verdict: JudgeVerdict | None = None
+) -> dict[str, str]:
+    """File name -> text of every table, for the folder of the set; see `as_json`."""
+    said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
     found = tables.table_files(board.every_table)
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
-    found["leaderboard.md"] = tables.document(title, board.notes, board.tables)
-    found["leaderboard.json"] = to_json(as_json(board))
+    of_judge = f"Judge {board.judge}: {verdict.word}. {' '.join(verdict.reasons)}"
+    notes = [said.sentence, of_judge, *board.notes]
+    found["leaderboard.md"] = tables.document(title, notes, board.tables)
+    found["leaderboard.json"] = to_json(as_json(board, said, verdict))
     for part in board.diagnoses:
         records, texts = [], []
         for (contestant, seed_id), by_judge in part.diagnoses.items():
@@ -229,8 +236,14 @@ def files(board: Board) -> dict[str, str]:
     return found
 
 
-def as_json(board: Board) -> dict[str, Any]:
-    """The board, JSON-ready: ``rows`` of the main table, ``elo`` in them at the largest N."""
+def as_json(
+    board: Board, said: Headline | None = None, verdict: JudgeVerdict | None = None
+) -> dict[str, Any]:
+    """The board, JSON-ready: ``rows`` of the main table, ``elo`` in them at the largest N.
+
+    ``said``, ``verdict``: default what the board says alone, without other judges.
+    """
+    said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
     ratings = next((part.ratings for part in board.arenas), {})
     rows = [
         {**row, "elo": round(ratings[row["model"]], 4) if row["model"] in ratings else None}
@@ -238,7 +251,8 @@ def as_json(board: Board) -> dict[str, Any]:
     ]
     return {
         "set": board.seed_set,
-        "judge": board.judge,
+        "judge": {"name": board.judge, **verdict.as_json},
+        "headline": said.sentence,
         "rows": rows,
         "signature": board.main.signature,
         "signatures": list(board.main.signatures),

@@ -17,6 +17,8 @@ import numpy as np
 from botchat.boards.arena import Arena
 from botchat.boards.judge_verdict import is_floor_bot
 from botchat.boards.protocols import Place
+from botchat.boards.second_opinion import is_copy
+from botchat.boards.tables import LABEL_COLUMNS, elided
 from botchat.interfaces import Row
 from botchat.measures.shares import LEAST
 from botchat.ratings.bradley_terry import BradleyTerryResult
@@ -56,14 +58,14 @@ def of(board: Board, others: Sequence[Board] = ()) -> Headline:
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     models = [name for name in contestants if not is_floor_bot(name)]
     arena = board.leading
-    if len(contestants) == 1:
+    if not board.parts:
+        said = _Said(["Nothing was judged yet"], "nothing judged yet")
+    elif len(contestants) == 1:
         said = _one(board, contestants[0])
     elif arena is not None and len(arena.strengths.ties.half.models) > 1:
         said = _by_rating(board, arena, models, others)
-    elif contestants:
-        said = _by_passing(board, contestants)
     else:
-        said = _Said(["Nothing was judged yet"], "nothing judged yet")
+        said = _by_passing(board, contestants)
     first, *rest = said.words
     title = said.title
     if unfinished(board):
@@ -84,12 +86,17 @@ class _Said:
 
 
 def unfinished(board: Board) -> bool:
-    """Whether cases that can be judged are not judged yet; an adaptive Arena leaves some out."""
-    if board.coverage is None:
+    """Whether cases that the sentence is from can be judged and are not judged yet.
+
+    An adaptive Arena leaves some out.
+    """
+    part = board.leading or next(iter(_places(board)), None)
+    if board.coverage is None or part is None:
         return False
-    open_ = board.coverage.frame.groupby("protocol")["not_judged"].sum()
-    adaptive = {one.protocol.name for one in board.arenas if one.strengths.design.chosen}
-    return any(n > 0 for name, n in open_.items() if name not in adaptive)
+    if isinstance(part, Arena) and part.strengths.design.chosen:
+        return False
+    frame = board.coverage.frame
+    return bool((frame["not_judged"][frame["protocol"] == part.protocol.name] > 0).any())
 
 
 def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Said:
@@ -110,15 +117,22 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
     if not rated:
         alone = len(level) == 1
         verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
-        title = f"{level[0]} leads the floor bots" if alone else "floor bots, none ahead"
-        return _Said([before, *_listed(level), f" {verb} at N = {n}"], title)
+        title = f"{_short(level[0])} leads the floor bots" if alone else "floor bots, none ahead"
+        return _Said([before, *_listed(level), f" {verb} at N = {n}; there is no model"], title)
     floor = _floor(level)
+    if missing := len(models) - len(rated):
+        floor.append(f"; {missing} more {'was' if missing == 1 else 'were'} not compared")
     if len(rated) == 1:
         return _Said([before, rated[0], " is the only model", *floor], "one model and floor bots")
     if len(ahead) == 1:
         whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
-        verb = f" is clearly better than {whom} at N = {n}{_agree(ahead[0], others)}"
-        return _Said([before, ahead[0], verb, *floor], f"{ahead[0]} leads", ahead[0])
+        verb = f" is clearly better than {whom} at N = {n}"
+        agree = _agree(ahead[0], [other for other in others if not is_copy(board, other)])
+        return _Said([before, ahead[0], verb, agree, *floor], f"{_short(ahead[0])} leads", ahead[0])
+    if len(ahead) == len(rated):
+        whom = "the two models" if len(rated) == 2 else f"the {len(rated)} models"
+        return _Said([f"N = {n} does not separate {whom}: each may be the best", *floor],
+                     "no model leads")  # fmt: skip
     each = f" cannot be separated at N = {n}: each of the {len(ahead)} may be the best model"
     title = f"{len(ahead)} of {len(rated)} models may be best"
     return _Said([before, *_listed(ahead), each, *floor], title)
@@ -136,21 +150,17 @@ def _floor(level: Sequence[str]) -> list[str]:
     """That floor bots, which are no models, are in the first group."""
     if not level:
         return []
-    bots = ["a floor bot, "] if len(level) == 1 else [f"{len(level)} floor bots, "]
-    verb = " is" if len(level) == 1 else " are"
-    return ["; but ", *bots, *_listed(level), f",{verb} not clearly behind anybody"]
+    what = ("floor bot ", " is") if len(level) == 1 else ("floor bots ", " are")
+    return [f"; {what[0]}", *_listed(level), f"{what[1]} not clearly behind anybody"]
 
 
 def _agree(best: str, others: Sequence[Board]) -> str:
     """How many other judges put the same first."""
-    firsts = [first for board in others if (first := _first(board)) is not None]
-    if not firsts:
-        return ""
+    firsts = [first for other in others if (first := _first(other)) is not None]
     same = sum(first == best for first in firsts)
-    whom = "the other judge" if len(firsts) == 1 else f"{same} of {len(firsts)} other judges"
     if len(firsts) == 1:
-        return f", and {whom} {'also' if same else 'does not'} {'puts' if same else 'put'} it first"
-    return f", and {whom} put it first"
+        return f"; the other judge {'also puts it' if same else 'puts another'} first"
+    return f"; {same} of {len(firsts)} other judges also put it first" if firsts else ""
 
 
 def _first(board: Board) -> str | None:
@@ -201,7 +211,7 @@ def _by_passing(board: Board, contestants: Sequence[str]) -> _Said:
     if alone and rest:
         words = [name, f" passes most often: {_share(first, column.key)} for {n} utterances"]
         best = None if is_floor_bot(name) else name
-        return _Said(words, f"{name} passes most often", best)
+        return _Said(words, f"{_short(name)} passes most often", best)
     near = [
         row["model"] for row in known if row[f"{column.key}_high"] >= first[f"{column.key}_low"]
     ]
@@ -214,6 +224,10 @@ def _by_passing(board: Board, contestants: Sequence[str]) -> _Said:
 
 def _places(board: Board) -> list[Place]:
     return [part for part in board.of(Place) if part.protocol.about_ai]
+
+
+def _short(name: str) -> str:
+    return elided(name, LABEL_COLUMNS)
 
 
 def _share(row: Row, key: str) -> str:

@@ -8,25 +8,28 @@ on the good side (`RULES`); between them it warns. Any check that fails makes *d
 that warns *with care*, and some things that were never tested are no more than *with care*.
 
 ``judge_verdict.of(board, others, people)`` gives a `JudgeVerdict`: ``.word``, ``.reasons`` and
-``.checks``. ``others``: the boards of other judges of the same set. ``people``: the judge's row of
-`judge_agreement.Findings` against people, where people have labelled.
+``.checks``. ``others``: the boards of other judges of the same set. ``people``: what
+`second_opinion.with_people` finds, where people have labelled.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from botchat.boards.arena import Arena
 from botchat.boards.protocols import Evidence
+from botchat.boards.second_opinion import is_copy, order_agreement
+from botchat.boards.tables import DIGITS, LABEL_COLUMNS, elided
 from botchat.interfaces import Row
+from botchat.judges.rules import RulesJudge
+from botchat.measures.annotations import is_person
 from botchat.measures.shares import LEAST, by_seed, of_share, share
-from botchat.measures.statistics import Floats
+from botchat.measures.statistics import Flags, Indices
 from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN
 
@@ -71,7 +74,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "same_in_both_orders": Rule(
         "Same verdict in both orders",
-        0.60,
+        0.55,
         0.70,
         False,
         "Of pairs that it decides in both orders, {number} get the same verdict{interval}.",
@@ -92,21 +95,21 @@ RULES: Mapping[str, Rule] = {
         0.40,
         0.40,
         True,
-        "A floor bot is on {number}, with {score} of the points against models.",
+        "The best floor bot is on {number}, with {score} of the points against models.",
     ),
     "other_judges": Rule(
         "Order agrees with other judges",
         0.0,
         0.3,
         False,
-        "Its order of the models agrees with other judges by {number} (Kendall){interval}.",
+        "Its order of the models and other judges' have a Kendall tau of {number}{interval}.",
     ),
     "people_agree": Rule(
         "Agrees with people",
         0.1,
         0.2,
         False,
-        "Its verdicts agree with people's by {number} (kappa){interval}.",
+        "Its verdicts and people's have a kappa of {number}{interval}.",
     ),
 }
 """Key of a check -> its rule. ``first_preferred`` counts how far the share is from one half;
@@ -114,12 +117,6 @@ RULES: Mapping[str, Rule] = {
 
 TOP = 0.30
 """Share of the places in which the best floor bot may not be."""
-
-COPY = 0.99
-"""Share of verdicts that are the same from which another judge is no second opinion."""
-
-LEAST_IN_ORDER = 5
-"""Contestants below which two orders are not compared."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ class Check:
     reference: float | None = None
     """The line that it passes on the good side of, in the same unit."""
     reason: str = ""
-    """Why it fails or warns, a sentence."""
+    """What it found, a sentence; empty where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +147,8 @@ class JudgeVerdict:
     reasons: Sequence[str]
     """Plain sentences, the most important first."""
     checks: Sequence[Check]
+    short: Sequence[str] = ()
+    """The reasons in a few words each."""
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -157,8 +156,22 @@ class JudgeVerdict:
         return {
             "verdict": self.word,
             "reasons": list(self.reasons),
-            "checks": [vars(check) for check in self.checks],
+            "checks": [
+                {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in vars(one).items()}
+                for one in self.checks
+            ],
         }
+
+    def line(self, judge: str, columns: int = 80) -> str:
+        """The word and as many of the reasons as a line has room for."""
+        said = f"judge {elided(judge, LABEL_COLUMNS)}: {self.word}"
+        for i, reason in enumerate(self.short):
+            left = len(self.short) - i - 1
+            longer = f"{said}{'; ' if i else ' – '}{reason}"
+            if len(longer) + (len(f" (+{left})") if left else 0) > columns:
+                return f"{said} (+{left + 1})" if i else said
+            said = longer
+        return said
 
 
 def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) -> JudgeVerdict:
@@ -167,41 +180,57 @@ def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) ->
     peers: list[Board] = []
     copies: list[Board] = []
     for other in others:
-        if other.judge != board.judge and not any(c.state == "fails" for c in _own(other)):
-            (copies if same_verdicts(board, other) >= COPY else peers).append(other)
+        if other.judge == board.judge or is_person(other.judge, HUMAN):
+            continue
+        if not any(check.state == "fails" for check in _own(other)):
+            (copies if is_copy(board, other) else peers).append(other)
     second = _other_judges(board, peers), _people_agree(people)
     checks = (*own, *second)
-    word: Word = "trust"
-    reasons = []
-    for state, said in (("fails", "do not trust"), ("warns", "with care")):
-        found = [check.reason for check in checks if check.state == state]
-        word = said if found and word == "trust" else word  # type: ignore[assignment]
-        reasons += found
-    for reason in _untested(board, own, second, copies):
-        word = "with care" if word == "trust" else word
-        reasons.append(reason)
-    if word == "trust":
-        reasons = [f"{check.name}: {check.number}." for check in checks if check.state == "passes"]
-    return JudgeVerdict(word, tuple(reasons), checks)
+    fails, warns, passes = (
+        [check for check in checks if check.state == state]
+        for state in ("fails", "warns", "passes")
+    )
+    untested = _untested(board, own, second, peers, copies)
+    word: Word = "do not trust" if fails else "with care" if warns or untested else "trust"
+    shown = fails + warns if word != "trust" else passes
+    of_checks = {check.reason: f"{check.name.lower()} {check.number}" for check in shown}
+    reasons = of_checks | untested if word != "trust" else of_checks
+    return JudgeVerdict(word, tuple(reasons), checks, tuple(reasons.values()))
 
 
 def _untested(
-    board: Board, own: Sequence[Check], second: Sequence[Check], copies: Sequence[Board]
-) -> Iterator[str]:
-    """Why a judge that fails nothing is taken with care all the same."""
+    board: Board,
+    own: Sequence[Check],
+    second: Sequence[Check],
+    peers: Sequence[Board],
+    copies: Sequence[Board],
+) -> dict[str, str]:
+    """Why a judge that fails nothing is taken with care all the same: sentence -> a few words."""
     known = {check.key for check in own if check.state != "unknown"}
     people = _conversations_of_people(board)
+    found = {}
     if not known & {"people_accused", "bots_caught", "machines_caught", "machine_picked"}:
-        yield "Nothing was asked of it that has a known answer."
+        found["It was asked nothing that has a known answer."] = "tested on nothing known"
     elif people < LEAST:
-        yield f"It was shown {people} human conversations; {LEAST} are needed to say more."
-    if not known & {"bots_caught", "best_floor_bot"}:
-        yield "No floor bot (bot:…) was judged: nothing shows that it would catch one."
+        said = f"It was shown {people} human conversations; to say more takes {LEAST}."
+        found[said] = f"{people} human conversations"
+    if not any(map(is_floor_bot, board.main.frame["model"])):
+        found["No floor bot (bot:…) was judged: nothing shows that it would catch one."] = (
+            "no floor bot"
+        )
+    if board.judge == RulesJudge.name:
+        found["It sees the form of a dialogue only, not what is said."] = "sees form only"
     if all(check.state == "unknown" for check in second):
         for other in copies:
-            yield f"{other.judge} gives the same verdicts: that is no second opinion."
-        if not copies:
-            yield "No second judge that passes its own checks, and no people, to compare with."
+            said = f"{other.judge} gives the same verdicts: that is no second opinion."
+            found[said] = f"{other.judge} says the same"
+        if peers:
+            said = "Too little is ranked by it and by other judges to compare the order."
+            found[said] = "order not compared"
+        elif not copies:
+            said = "No second judge that passes these checks, and no people, to compare it with."
+            found[said] = "no second judge"
+    return found
 
 
 def _conversations_of_people(board: Board) -> int:
@@ -233,16 +262,14 @@ def _own(board: Board) -> tuple[Check, ...]:
     pairs = [one.verdicts for one in judged if one.protocol.shows == "pair"]
     if not pairs and beside is not None:
         pairs = [beside.verdicts]
-    leading = board.leading
-    tied = [board.evidence[leading.protocol.name].verdicts] if leading is not None else pairs
     return (
         *_caught(places),
         _machine_picked(beside),
         _same_in_both_orders(pairs),
         _first_preferred(pairs),
-        _ties(tied),
+        _ties(pairs),
         _unreadable(judged),
-        _best_floor_bot(leading),
+        _best_floor_bot(board.leading),
     )
 
 
@@ -267,7 +294,7 @@ def _caught(judged: Evidence | None) -> Iterator[Check]:
 
 
 def _machine_picked(judged: Evidence | None) -> Check:
-    """Of decided GTEval verdicts: floor bots', or all machines' where there is no floor bot."""
+    """Of decided GTEval verdicts: on floor bots, or on all machines where there is no floor bot."""
     key = "machine_picked"
     if judged is None:
         return _unknown(key)
@@ -278,20 +305,23 @@ def _machine_picked(judged: Evidence | None) -> Check:
     made = made.only(made.readable & (on_bots if on_bots.any() else True))
     decided = made.only(_decided(made))
     if len(made) and not len(decided):
-        return _share(key, [0.0] * len(made), made.seed, "all ties")
+        found = _share(key, [0.0] * len(made), made.seed, "never, all ties")
+        return replace(found, reason="Beside a person it never picks the machine: all are ties.")
     right = np.where(people[decided.first], decided.result == 1, decided.result == 0)
     found = _share(key, right, decided.seed)
     ties = share(~_decided(made), made.seed, "ties") if len(made) else {}
-    undecided = ties.get("ties_high") is not None and ties["ties_high"] > RULES["ties"].fails
-    return _worse(found, "warns") if undecided else found
+    if found.state == "passes" and ties["ties_low"] > RULES["ties"].passes:
+        reason = f"{found.reason[:-1]}, but ties {100 * ties['ties']:.0f} % of them."
+        return replace(found, state="warns", reason=reason)
+    return found
 
 
 def _same_in_both_orders(pairs: Sequence[Verdicts]) -> Check:
     """Of the pairs that are decided in both orders."""
     alike, seeds = [], []
-    for made in pairs:
+    for made, numbers in _numbered(pairs):
         decided = made.only(_decided(made))
-        m = len(decided.contestants)
+        m = max(len(decided.contestants), 1)
         kept = decided.first < decided.second
         low = np.where(kept, decided.first, decided.second)
         high = np.where(kept, decided.second, decided.first)
@@ -301,44 +331,47 @@ def _same_in_both_orders(pairs: Sequence[Verdicts]) -> Check:
         case, won = case[order], won[order]
         both = case[1:] == case[:-1]
         alike.append((won[1:] == won[:-1])[both])
-        seeds.append(_names(decided, (case[1:] // (m * m))[both]) if m else [])
-    return _share("same_in_both_orders", np.concatenate(alike or [[]]), [*chain(*seeds)])
+        seeds.append(numbers[(case[1:] // (m * m))[both]])
+    return _share("same_in_both_orders", _joined(alike), _joined(seeds))
 
 
 def _first_preferred(pairs: Sequence[Verdicts]) -> Check:
+    """How far the first shown is from winning half of what is decided."""
     won, seeds = [], []
-    for made in pairs:
+    for made, numbers in _numbered(pairs):
         decided = made.only(_decided(made))
         won.append(decided.result == 1)
-        seeds.append(_names(decided, decided.seed))
+        seeds.append(numbers[decided.seed])
     key = "first_preferred"
-    row = share(np.concatenate(won or [[]]), [*chain(*seeds)], key)
+    row = share(_joined(won), _joined(seeds), key)
     value, low, high = (row[f"{key}{end}"] for end in ("", "_low", "_high"))
     if value is None:
         return _unknown(key)
-    ends = sorted((abs(low - 0.5), abs(high - 0.5)))
-    nearest = 0.0 if low <= 0.5 <= high else ends[0]
-    state = _state(RULES[key], nearest, ends[1])
-    number, interval = f"{100 * value:.0f} %", _interval(low, high)
-    reason = RULES[key].reason.format(number=number, interval=interval)
-    return _made(key, state, number, value, low, high, 0.5, reason)
+    rule, (near, far) = RULES[key], sorted((abs(low - 0.5), abs(high - 0.5)))
+    state = _state(rule, 0.0 if low <= 0.5 <= high else near, far)
+    number = f"{100 * value:.0f} %"
+    reason = rule.reason.format(number=number, interval=_interval(low, high))
+    return Check(key, rule.name, state, number, value, low, high, 0.5, reason)
 
 
 def _ties(pairs: Sequence[Verdicts]) -> Check:
-    made = [one.only(one.readable) for one in pairs]
-    tied = np.concatenate([~_decided(one) for one in made] or [[]])
-    return _share("ties", tied, [*chain(*(_names(one, one.seed) for one in made))])
+    """At the N that has the fewest: two dialogues that are both bad are rightly a tie."""
+    found = [_unknown("ties")]
+    for made in pairs:
+        read = made.only(made.readable)
+        found.append(_share("ties", ~_decided(read), read.seed))
+    return min(found, key=lambda one: math.inf if one.value is None else one.value)
 
 
 def _unreadable(judged: Sequence[Evidence]) -> Check:
-    missing: list[bool] = []
-    seeds: list[str] = []
-    for one in judged:
-        missing += [said.verdict is None for said in one.judgments]
-        missing += (~one.verdicts.readable).tolist()
-        seeds += [said.seed_id for said in one.judgments]
-        seeds += _names(one.verdicts, one.verdicts.seed)
-    return _share("unreadable", missing, seeds)
+    alone = [said for one in judged for said in one.judgments]
+    number: dict[str, int] = {}
+    seeds = [np.array([number.setdefault(said.seed_id, len(number)) for said in alone])]
+    missing = [np.array([said.verdict is None for said in alone])]
+    for made, numbers in _numbered([one.verdicts for one in judged], number):
+        missing.append(~made.readable)
+        seeds.append(numbers[made.seed])
+    return _share("unreadable", _joined(missing), _joined(seeds))
 
 
 def _best_floor_bot(arena: Arena | None) -> Check:
@@ -369,7 +402,7 @@ def _best_floor_bot(arena: Arena | None) -> Check:
     places = f"{first[best]}–{last[best]}" if first[best] < last[best] else f"{first[best]}"
     number = f"rank {places} of {n}"
     reason = rule.reason.format(number=number, score=f"{100 * value:.0f} %")
-    return _made(key, state, number, value, low, high, rule.passes, reason)
+    return Check(key, rule.name, state, number, value, low, high, rule.passes, reason)
 
 
 def _other_judges(board: Board, peers: Sequence[Board]) -> Check:
@@ -384,25 +417,7 @@ def _other_judges(board: Board, peers: Sequence[Board]) -> Check:
         return _unknown(key)
     middle, reach = math.atanh(min(max(value, -0.99), 0.99)), 1.96 * math.sqrt(0.437 / (n - 4))
     low, high = math.tanh(middle - reach), math.tanh(middle + reach)
-    return _check(key, value, low, high, f"{value:.2f}")
-
-
-def order_agreement(board: Board, other: Board) -> tuple[float, int]:
-    """Kendall's tau-b of what two boards rank by, and of how many models; (nan, 0): not known."""
-    keys = [column.of for b in (board, other) if (column := b.main.column(role="rank"))]
-    if keys[0] != keys[1] or not keys[0]:
-        return math.nan, 0
-    one, two = (
-        {k: v for k, v in b.main.values(keys[0]).items() if v is not None and not math.isnan(v)}
-        for b in (board, other)
-    )
-    names = [name for name in one if name in two and name != HUMAN]
-    if len(names) < LEAST_IN_ORDER:
-        return math.nan, 0
-    first, second = (np.array([values[name] for name in names]) for values in (one, two))
-    signs = [np.sign((v[:, None] - v[None, :]).round(6)) for v in (first, second)]
-    norm = math.sqrt((signs[0] ** 2).sum() * (signs[1] ** 2).sum())
-    return (float((signs[0] * signs[1]).sum() / norm), len(names)) if norm else (math.nan, 0)
+    return _check(key, value, low, high)
 
 
 def _people_agree(row: Row | None) -> Check:
@@ -410,49 +425,25 @@ def _people_agree(row: Row | None) -> Check:
     if row is None or row.get("kappa") is None:
         return _unknown("people_agree")
     value, low, high = (row[f"kappa{end}"] for end in ("", "_low", "_high"))
-    return _check("people_agree", value, low, high, f"{value:.2f}")
+    return _check("people_agree", value, low, high)
 
 
-def same_verdicts(board: Board, other: Board) -> float:
-    """Share of the cases of two judges with the same verdict; 0 of fewer than `LEAST` cases."""
-    same = n = 0
-    for name in board.evidence.keys() & other.evidence.keys():
-        one, two = board.evidence[name], other.evidence[name]
-        said = {(j.seed_id, j.contestants): j.verdict for j in two.judgments}
-        there = [j for j in one.judgments if (j.seed_id, j.contestants) in said]
-        n += len(there)
-        same += sum(said[j.seed_id, j.contestants] == j.verdict for j in there)
-        results = _shared(one.verdicts, two.verdicts)
-        n += results.shape[1]
-        same += int((results[0] == results[1]).sum())
-    return same / n if n >= LEAST else 0.0
+def _decided(made: Verdicts) -> Flags:
+    return np.asarray(np.isin(made.result, (0.0, 1.0)))
 
 
-def _shared(one: Verdicts, two: Verdicts) -> Floats:
-    """Results of the cases that both have, unreadable ones as -1, shape (2, n)."""
-    seeds = {name: i for i, name in enumerate(one.seed_ids)}
-    models = {name: i for i, name in enumerate(one.contestants)}
-    m = len(models)
-    seed = np.array([seeds.get(name, -1) for name in two.seed_ids], dtype=np.intp)[two.seed]
-    place = np.array([models.get(name, -1) for name in two.contestants], dtype=np.intp)
-    first, second = place[two.first], place[two.second]
-    known = (seed >= 0) & (first >= 0) & (second >= 0)
-    _, of_one, of_two = np.intersect1d(
-        (one.seed * m + one.first) * m + one.second,
-        ((seed * m + first) * m + second)[known],
-        assume_unique=True,
-        return_indices=True,
-    )
-    found = np.stack([one.result[of_one], two.result[known][of_two]])
-    return np.asarray(np.nan_to_num(found, nan=-1.0))
+def _numbered(
+    pairs: Sequence[Verdicts], number: dict[str, int] | None = None
+) -> Iterator[tuple[Verdicts, Indices]]:
+    """Verdicts with numbers of their seeds that are the same for all of them."""
+    known: dict[str, int] = {} if number is None else number
+    for made in pairs:
+        found = [known.setdefault(seed_id, len(known)) for seed_id in made.seed_ids]
+        yield made, np.array(found, dtype=np.intp)
 
 
-def _decided(made: Verdicts) -> Any:
-    return np.isin(made.result, (0.0, 1.0))
-
-
-def _names(made: Verdicts, seed: Any) -> list[str]:
-    return [made.seed_ids[i] for i in seed.tolist()]
+def _joined(parts: Sequence[Any]) -> Any:
+    return np.concatenate([np.empty(0, dtype=np.intp), *parts]).astype(np.intp)
 
 
 def _share(key: str, hits: Any, seeds: Any, number: str = "") -> Check:
@@ -468,11 +459,11 @@ def _check(
     """A check of a number with its interval; ``None`` or nan: not known."""
     if value is None or low is None or high is None or math.isnan(value):
         return _unknown(key)
-    rule, number = RULES[key], number or f"{100 * value:.0f} %"
+    rule, of_one = RULES[key], key not in ("other_judges", "people_agree")
+    number = number or (f"{100 * value:.0f} %" if of_one else f"{value:.2f}")
     state = _state(rule, low, high)
-    said = "" if rule.passes is None else _interval(low, high, share="Kendall" not in rule.reason)
-    reason = rule.reason.format(number=number, interval=said)
-    return _made(key, state, number, value, low, high, rule.passes, reason)
+    reason = rule.reason.format(number=number, interval=_interval(low, high, percent=of_one))
+    return Check(key, rule.name, state, number, value, low, high, rule.passes, reason)
 
 
 def _state(rule: Rule, low: float, high: float) -> State:
@@ -483,34 +474,11 @@ def _state(rule: Rule, low: float, high: float) -> State:
     return "fails" if fails else "passes" if passes else "warns"
 
 
-def _interval(low: float, high: float, *, share: bool = True) -> str:
-    return f" ({100 * low:.0f}–{100 * high:.0f} %)" if share else f" ({low:.2f} to {high:.2f})"
+def _interval(low: float, high: float, *, percent: bool = True) -> str:
+    if percent:
+        return f" ({100 * low:.0f}–{100 * high:.0f} %)"
+    return f" ({low:.2f} to {high:.2f})"
 
 
 def _unknown(key: str) -> Check:
     return Check(key, RULES[key].name, "unknown", "–", reference=RULES[key].passes)
-
-
-def _made(
-    key: str,
-    state: State,
-    number: str,
-    value: float,
-    low: float,
-    high: float,
-    reference: float,
-    reason: str,
-) -> Check:
-    said = reason if state in ("fails", "warns") else ""
-    return Check(key, RULES[key].name, state, number, value, low, high, reference, said)
-
-
-def _worse(check: Check, state: State) -> Check:
-    """The check, which only warns at best."""
-    if check.state != "passes":
-        return check
-    reason = f"{check.name}: {check.number}, but it ties most of the cases."
-    return Check(
-        check.key, check.name, state, check.number, check.value, check.low, check.high,
-        check.reference, reason,
-    )  # fmt: skip

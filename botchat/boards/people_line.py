@@ -21,6 +21,7 @@ from botchat.boards.protocols import Evidence
 from botchat.boards.results import comparisons_of
 from botchat.measures.statistics import student_t
 from botchat.ratings.bradley_terry import (
+    UNSEEN,
     BradleyTerryResult,
     curvature,
     score_rate,
@@ -28,7 +29,7 @@ from botchat.ratings.bradley_terry import (
     sums,
     tables,
 )
-from botchat.ratings.comparisons import Comparisons, Floats
+from botchat.ratings.comparisons import Comparisons, Floats, Indices, distinct
 from botchat.records import HUMAN
 
 if TYPE_CHECKING:
@@ -129,8 +130,24 @@ def estimate(
         n = int(there.sum())
         variance = float(moved @ moved) * n / (n - 1)
         freedom = min(seeds, fitted.n_clusters) - 1
+    variance += _unseen(own, slope, model, cluster if seeds > 1 else np.arange(len(own)))
     reach = settings.elo * student_t(settings.confidence, freedom) * float(np.sqrt(variance))
     return settings.mean + settings.elo * strength, reach, len(result), seeds
+
+
+def _unseen(own: Floats, chance: Floats, model: Indices, seed: Indices) -> float:
+    """What the variance lacks to be that of `UNSEEN` seeds of each model, all alike on a seed.
+
+    As of the ratings themselves (`bradley_terry`): results that do not vary are not certain.
+    ``own``: what each case adds; ``chance``: the variance of its result.
+    """
+    m = int(model.max()) + 1
+    cells, cell = distinct(seed * m + model)
+    of_model = cells % m
+    seen = sums(of_model, sums(cell, own) ** 2, m)
+    spread = sums(of_model, sums(cell, np.sqrt(chance)) ** 2, m) / chance.sum() ** 2
+    wanted = spread * np.minimum(1.0, UNSEEN / np.maximum(1, np.bincount(of_model, minlength=m)))
+    return float(np.maximum(0.0, wanted - seen).sum())
 
 
 def _solve(theta: Floats, won: float) -> float:

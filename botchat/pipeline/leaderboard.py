@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,10 @@ from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
+    from botchat.boards.headline import Headline
+    from botchat.boards.judge_agreement import Findings
+    from botchat.boards.judge_verdict import JudgeVerdict
+    from botchat.boards.people_line import PeopleLine
     from botchat.report import Beside, Prompt
     from botchat.report.figures import Chart
 
@@ -71,45 +76,57 @@ def leaderboard(
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
-    ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``.
+    ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``. A
+    page that is there already keeps its other judges, after this one.
     """
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
     folder = workspace.out(seed_set) if out is None else out
-    judges = only_judge(workspace, seed_set, judge)
-    files = [workspace.judgment_files(seed_set).get(name, {}) for name in judges]
+    by_judge = workspace.judgment_files(seed_set)
+    asked = only_judge(workspace, seed_set, judge)
+    judges = [*asked, *(name for name in _on_page(folder, seed_set) if name in by_judge)]
+    files = [by_judge.get(name, {}) for name in dict.fromkeys(judges)]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
     too_much = megabytes > MOST_TOLD_MB
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import board as leaderboards
-    from botchat.report import figures
 
-    meter.begin("count and rate", 0)
-    board = found.board(next(iter(found.judged)), elo)
-    charts = []
-    with parallel.workers() as working:
-        tasks = [partial(figures.drawn, chart) for chart in figures.draw(board)]
-        drawing = working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART)
-        for file, text in leaderboards.files(board).items():
-            store.write_atomic(folder / file, text.encode())
-        meter.begin("draw figures", len(tasks))
-        for chart in drawing:
-            _write_chart(folder, chart)
-            charts.append(chart)
-            meter.advance()
-    page = write_page(workspace, found, [(board, charts)], folder, meter)
+    shown = _shown(workspace, found, elo, meter, png=True)
+    told = shown[0]
+    board = told.board
+    for file, text in leaderboards.files(board, told.headline, told.verdict).items():
+        store.write_atomic(folder / file, text.encode())
+    for chart in told.charts:
+        _write_chart(folder, chart)
+    page = write_page(workspace, found, shown, folder, meter)
     return Published(
         rows=board.main.rows_for_people,
         lines=[
+            told.headline.sentence,
             *board.notes,
             *([_UNTOLD.format(megabytes, seed_set)] if too_much else []),
             board.main.note,
             board.main.signature,
             f"page: {page}",
+            told.verdict.line(board.judge),
         ],
-        whole={**leaderboards.as_json(board), "out": str(folder), "page": str(page)},
+        whole={
+            **leaderboards.as_json(board, told.headline, told.verdict),
+            "out": str(folder),
+            "page": str(page),
+        },
         out=folder,
     )
+
+
+def _on_page(folder: Path, seed_set: str) -> list[str]:
+    """The judges of the page that is there, in its order; none where there is no such page."""
+    from botchat import report as pages
+
+    page = folder / "index.html"
+    if not page.is_file():
+        return []
+    return pages.judges_of(page.read_text("utf-8", errors="replace"), seed_set)
 
 
 def rank_rates(
@@ -188,32 +205,78 @@ def report(
 
     ``out``: default ``leaderboards/<set>``. ``url``: where the folder will be served, for previews.
     """
-    from botchat.report import figures as plots
-
     meter = meter or Meter()
     found = read(workspace, seed_set, judges, for_boards=True)
-    meter.begin("count and rate", len(found.judged))
-    shown: list[tuple[Board, Sequence[Chart]]] = []
-    for judge in found.judged:
-        board = found.board(judge, elo)
-        shown.append((board, plots.draw(board)))
-        meter.advance()
-    meter.begin("draw figures", sum(len(charts) for _, charts in shown))
-    with parallel.workers() as working:
-        for i, (board, charts) in enumerate(shown):
-            tasks = [partial(plots.drawn, chart, png=False) for chart in charts]
-            drawn = []
-            for chart in working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART):
-                drawn.append(chart)
-                meter.advance()
-            shown[i] = board, drawn
+    shown = _shown(workspace, found, elo, meter)
     return write_page(workspace, found, shown, out or workspace.out(seed_set), meter, url)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One judge's board, with all that the page shows of it."""
+
+    board: Board
+    headline: Headline
+    verdict: JudgeVerdict
+    people: PeopleLine | None
+    charts: Sequence[Chart]
+    findings: Mapping[str, Findings]
+    """Protocol -> all judges beside each other; the same in every one."""
+    costs: Mapping[str, float]
+    """Contestant -> dollars of a conversation, where known; the same in every one."""
+
+
+def _shown(
+    workspace: Workspace,
+    found: Read,
+    elo: EloSettings | None,
+    meter: Meter,
+    *,
+    png: bool = False,
+) -> list[Shown]:
+    """Everything of every judge who was read; ``png``: figures of the first as png too."""
+    from botchat.boards import headline, judge_verdict, people_line, second_opinion
+    from botchat.pipeline.agree import beside_each_other
+    from botchat.pipeline.ledger import conversation_costs
+    from botchat.report import figures
+
+    meter.begin("count and rate", len(found.judged))
+    boards, charts, said = [], [], []
+    for judge in found.judged:
+        boards.append(found.board(judge, elo))
+        charts.append(figures.draw(boards[-1]))
+        meter.advance()
+    findings: Mapping[str, Findings] = {}
+    if len(boards) > 1:
+        meter.begin("compare judges", 0)
+        findings = beside_each_other(workspace, found)
+    for board in boards:
+        others = [other for other in boards if other is not board]
+        people = second_opinion.with_people(board.judge, [*findings.values()])
+        verdict = judge_verdict.of(board, others, people)
+        said.append((headline.of(board, others), verdict, people_line.of(board)))
+    tasks = [
+        partial(figures.drawn, chart, png=png and not i)
+        for i, drawn in enumerate(charts)
+        for chart in drawn
+    ]
+    meter.begin("draw figures", len(tasks))
+    done = []
+    with parallel.workers() as working:
+        for chart in working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART):
+            done.append(chart)
+            meter.advance()
+    drawn, costs = iter(done), conversation_costs(workspace, found.dialogues)
+    return [
+        Shown(board, *about, list(islice(drawn, len(of_board))), findings, costs)
+        for board, about, of_board in zip(boards, said, charts, strict=True)
+    ]
 
 
 def write_page(
     workspace: Workspace,
     found: Read,
-    shown: Sequence[tuple[Board, Sequence[Chart]]],
+    shown: Sequence[Shown],
     folder: Path,
     meter: Meter,
     url: str = "",
@@ -226,19 +289,19 @@ def write_page(
     from botchat.boards.protocols import Place
     from botchat.report import archive, transcripts
 
-    compared = _compared(workspace, found, meter) if len(shown) > 1 else []
-    talks = [part for board, _ in shown for part in _panel_prompts(workspace, board.judge)]
+    compared = _compared(found, shown[0].findings)
+    talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge)]
 
     views = []
-    boards = [board for board, _ in shown]
-    for board, charts in shown:
-        others = [other for other in boards if other is not board]
-        facts = pages.Facts.of(board, others)
+    for one in shown:
+        board = one.board
         asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
         accusations = found.judged[board.judge].get(asking[0], ()) if asking else ()
         samples = transcripts.pick(found.dialogues, accusations)
-        views.append(pages.View(board, charts, pages.by_contestant(board, samples), facts))
-    judged = {board.judge: found.judged[board.judge] for board, _ in shown}
+        people = (p.rating, p.low, p.high) if (p := one.people) else None
+        facts = pages.Facts(one.headline, one.verdict, people, one.costs)
+        views.append(pages.View(board, one.charts, pages.by_contestant(board, samples), facts))
+    judged = {one.board.judge: found.judged[one.board.judge] for one in shown}
     chunks = None
     if not any(found.columns.values()):
         meter.begin("pack transcripts", 0)
@@ -257,16 +320,13 @@ def write_page(
     return page
 
 
-def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
+def _compared(found: Read, compared: Mapping[str, Findings]) -> list[Beside]:
     """What the judges say beside each other, a protocol each."""
     from botchat import report as pages
     from botchat.boards import judge_agreement
-    from botchat.pipeline.agree import beside_each_other
     from botchat.pipeline.bridge import bridges
     from botchat.report.figures import agreement as figures
 
-    meter.begin("compare judges", 0)
-    compared = beside_each_other(workspace, found)
     shown = []
     # Where the truth is known, agreement says most.
     for name, findings in sorted(compared.items(), key=lambda one: not one[1].truth):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -12,7 +13,7 @@ from typing import Any
 from botchat.errors import ConfigError, MissingError
 from botchat.models.recorded import spoken
 from botchat.pipeline.judge import full_name
-from botchat.records import Dialogue
+from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
 from botchat.workspace import accounts, files
 from botchat.workspace import export as moving
 from botchat.workspace import ledger as stored
@@ -158,3 +159,37 @@ def _existing(workspace: Workspace, *, readonly: bool = True) -> stored.Ledger:
             f"no ledger in {workspace.root}: no model has been called in this workspace yet"
         )
     return stored.Ledger(workspace.ledger_path, readonly=readonly)
+
+
+MOST_CALLS = 100_000
+"""Calls that the costs of conversations are counted of; of more, those of some seeds."""
+
+
+def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, float]:
+    """Contestant -> dollars of one conversation: what its calls cost, over its dialogues.
+
+    0 is free; a contestant of which a call is not in the ledger, or has no known price, is left
+    out, and so is `HUMAN`. Of a large set the dialogues on some seeds are counted.
+    """
+    made = {name: list(by.values()) for name, by in dialogues.items() if name != HUMAN}
+    calls = sum(len(dialogue.facts) for by in made.values() for dialogue in by)
+    step = -(-calls // MOST_CALLS) or 1
+    keys = {
+        name: [
+            [fact.call for fact in one.facts if fact.outcome not in UNANSWERED]
+            for one in by[::step]
+        ]
+        for name, by in made.items()
+    }
+    if not workspace.ledger_path.exists():
+        return {}
+    asked = {key for by in keys.values() for of_dialogue in by for key in of_dialogue}
+    with closing(stored.Ledger(workspace.ledger_path, readonly=True)) as ledger:
+        paid = accounts.bills(ledger, asked)
+    found = {}
+    for name, by in keys.items():
+        costs = [paid[key].cost_usd if key in paid else None for each in by for key in each]
+        known = [cost for cost in costs if cost is not None]
+        if by and len(known) == len(costs):
+            found[name] = math.fsum(known) / len(by)
+    return found

@@ -20,7 +20,7 @@ from botchat.ratings.places import EQUAL, clearly_better, of_ratings
 
 _BATCH = 1 << 20
 """Numbers in a batch of pair tables (8 MB); fitting takes ten times that."""
-_UNSEEN = 4
+UNSEEN = 4
 MAX_STEPS, STEP_TOLERANCE = 100, 1e-10
 """Of Newton's method; the tolerance in logits is 2e-8 Elo."""
 
@@ -210,7 +210,7 @@ def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = 
 def _unseen(
     comparisons: Comparisons, settings: BradleyTerrySettings, theta: Floats, n_clusters: int | None
 ) -> Floats:
-    """What the variance of each pair's score lacks to be that of `_UNSEEN` units, shape (m, m).
+    """What the variance of each pair's score lacks to be that of `UNSEEN` units, shape (m, m).
 
     A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
     known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
@@ -228,7 +228,7 @@ def _unseen(
     seen, units = sums(pair, apart**2, m * m), sums(pair, np.ones(len(pair)), m * m)
     chance = np.zeros(m * m)
     chance[low * m + high] = expected * (1 - expected)
-    wanted = chance * sums(pair, shown**2, m * m) * np.minimum(1, _UNSEEN / np.maximum(units, 1))
+    wanted = chance * sums(pair, shown**2, m * m) * np.minimum(1, UNSEEN / np.maximum(units, 1))
     lacking = np.where(wanted > seen * (1 + 1e-9), wanted - seen, 0).reshape(m, m)
     return np.asarray(lacking + lacking.T)
 

@@ -159,6 +159,19 @@ def preview(view: View) -> bytes:
     )
 
 
+_ABOUT = re.compile(r'<script type="application/json" id="about">(.*?)</script>', re.DOTALL)
+
+
+def judges_of(page: str, seed_set: str) -> list[str]:
+    """The judges of a page that `render` made of this set; none of anything else."""
+    try:
+        about = json.loads(found[1]) if (found := _ABOUT.search(page)) else {}
+        judges = list(about["judges"]) if about["set"] == seed_set else []
+    except (ValueError, KeyError, TypeError):
+        return []
+    return [name for name in judges if isinstance(name, str)]
+
+
 def text(name: str) -> str:
     """A file of this folder."""
     return resources.files("botchat.report").joinpath(name).read_text("utf-8")

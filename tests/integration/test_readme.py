@@ -68,6 +68,14 @@ def test_the_table_at_the_top_is_what_the_demo_makes(demo):
     assert between("<!-- demo:begin", "<!-- demo:end").strip() == demo_table(board["rows"])
 
 
+def test_what_the_judge_is_worth_is_what_the_demo_says(demo):
+    """The word and every reason."""
+    _, board = demo
+    told = " ".join(README.split())
+    assert f"here *{board['judge']['verdict']}*" in told
+    assert " ".join(board["judge"]["reasons"]) in told
+
+
 def test_a_second_demo_changes_nothing(demo, capsys):
     """The demo is deterministic and resumes like any run."""
     folder, board = demo

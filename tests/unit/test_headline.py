@@ -1,0 +1,177 @@
+"""The first sentence of a board claims what its comparisons say, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botchat.boards import headline
+from botchat.boards.board import Board
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
+from botchat.protocols.kinds import Protocol
+from botchat.records import HUMAN, Dialogue
+from tests.judges import USELESS, Say, World, always
+
+QUALITY = {"bot:parrot": 0.0, "mill": 0.3, "brook": 0.6, "weir": 0.95}
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Three models far apart and a floor bot."""
+    return World.of(24, QUALITY)
+
+
+def prefers(order: Sequence[str], n_ties: Sequence[int] = ()) -> Say:
+    """Names the later one in an order as the machine; ties at each N of ``n_ties``."""
+    place = {name: i for i, name in enumerate((HUMAN, *order))}
+
+    def say(protocol: Protocol, dialogues: Sequence[Dialogue]) -> str:
+        if protocol.shows == "one":
+            return "No"
+        first, second = (place[one.contestant] for one in dialogues)
+        return "both" if protocol.n in n_ties else "1" if first > second else "2"
+
+    return say
+
+
+def test_a_best_one_is_named(world: World) -> None:
+    """Clearly better than both others; a judge beside it counts, and a copy of it does not."""
+    board = world.board(world.ideal(), judge="one")
+    found = headline.of(board)
+    assert found.best == "weir"
+    assert found.sentence == "weir is clearly better than all 2 other models at N = 16."
+    assert found.title == "made-up: weir leads"
+    assert ("weir", True) in found.pieces
+    other = world.board(world.ideal(seed=9), judge="two")
+    assert headline.of(board, [other]).sentence.endswith("; the other judge also puts it first.")
+    both = [other, world.board(prefers(["mill", "brook", "weir", "bot:parrot"]), judge="three")]
+    assert "; 1 of 2 other judges also put it first" in headline.of(board, both).sentence
+    copy = world.board(world.ideal(), judge="copy")
+    assert "other judge" not in headline.of(board, [copy]).sentence
+
+
+def test_nobody_is_named_among_ties(world: World) -> None:
+    """Exact ties have no winner, though some name stands first in the table."""
+    found = headline.of(world.board(USELESS["always tie"]))
+    assert found.sentence == "Nobody leads: every comparison came out even."
+    assert (found.best, found.title) == (None, "made-up: nobody leads")
+
+
+def test_models_that_a_coin_orders_are_not_separated(world: World) -> None:
+    """A coin tells nobody from the floor bot either."""
+    found = headline.of(world.board(USELESS["coin"]))
+    assert found.best is None
+    assert not any(f"{name} leads" in found.title for name in QUALITY)
+
+
+def test_a_smaller_n_leads_where_it_separates(world: World) -> None:
+    """At N = 16 all are ties."""
+    order = ["weir", "brook", "mill", "bot:parrot"]
+    board = world.board(prefers(order, [16]), [ARENA.at(8), ARENA.at(16)])
+    found = headline.of(board)
+    assert found.sentence.startswith("N = 16 does not separate them; weir is clearly better")
+    assert (found.n, found.best) == (8, "weir")
+    assert "at N = 8" in found.scope
+
+
+def test_a_floor_bot_that_comes_first_is_said_to_be_one(world: World) -> None:
+    """It is no model, and the best model is named beside it."""
+    found = headline.of(world.board(prefers(["bot:parrot", "weir", "brook", "mill"])))
+    assert found.best == "weir"
+    assert found.sentence.endswith("; floor bot bot:parrot is not clearly behind anybody.")
+
+
+def test_floor_bots_alone_are_no_models() -> None:
+    """The demo's case."""
+    bots = World.of(24, {"bot:parrot": 0.0, "bot:eliza": 0.5})
+    found = headline.of(bots.board(bots.ideal()))
+    assert found.best is None
+    assert found.sentence.endswith(
+        "bot:eliza is ahead of the other floor bots at N = 16; there is no model."
+    )
+
+
+def test_fewer_than_20_seeds_claim_nothing() -> None:
+    """19 of them separate all models, and still no claim is made."""
+    small = World.of(19, QUALITY)
+    board = small.board(small.ideal())
+    found = headline.of(board)
+    assert board.leading is not None
+    assert board.leading.separates
+    assert (found.best, found.title) == (None, "made-up: too few to say who is best")
+    passes = headline.of(small.board(small.ideal(), [UNIEVAL]))
+    assert passes.best is None
+    assert passes.sentence.startswith("Fewer than 20 dialogues of each were judged")
+
+
+def test_one_model_has_nothing_to_be_ranked_by() -> None:
+    """What it survives is said, with its interval."""
+    one = World.of(24, {"mill": 0.3})
+    found = headline.of(one.board(one.ideal(), [UNIEVAL, GTEVAL]))
+    assert found.sentence == (
+        "One model, nothing to rank: mill passes 0 % of its dialogues (0–14 %) for 16 utterances."
+    )
+    assert found.title == "made-up: one model, nothing to rank"
+
+
+def test_without_an_arena_passes_decide(world: World) -> None:
+    """Named only where its interval is above all others'."""
+    found = headline.of(world.board(world.ideal(), [UNIEVAL]))
+    assert found.best == "weir"
+    assert found.sentence.startswith("weir passes most often: ")
+    level = headline.of(world.board(always("No", "both"), [UNIEVAL]))
+    assert level.best is None
+    assert "cannot be separated by how often they pass" in level.sentence
+
+
+def test_what_is_not_finished_is_so_far(world: World) -> None:
+    """Half of the Arena is judged; an adaptive one that leaves out half is finished."""
+    said = world.judged(world.ideal())
+    said["arena-n16"] = [
+        one for i, one in enumerate(said["arena-n16"]) if one.seed_id != world.seeds[0].id or i % 2
+    ]
+    board = world.board_of(said)
+    assert headline.unfinished(board)
+    found = headline.of(board)
+    assert found.sentence.startswith("So far weir is clearly better")
+    assert "of 288 comparisons" in found.scope
+    assert "so far, " in found.title
+
+
+def test_an_empty_board_says_so() -> None:
+    """Nobody was judged."""
+    nothing = World.of(2, QUALITY).board_of({})
+    assert headline.of(nothing).sentence == "Nothing was judged yet."
+
+
+@pytest.fixture(scope="module")
+def boards(world: World) -> list[Board]:
+    """Of many judges."""
+    says = [*USELESS.values(), world.ideal(), world.noisy(0.8)]
+    return [world.board(say, judge=f"judge-{i}") for i, say in enumerate(says)]
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_the_best_is_better_than_every_other_model(
+    boards: list[Board], data: st.DataObject
+) -> None:
+    """Whatever other judges say: who is named is clearly better by this one's own ratings."""
+    board = data.draw(st.sampled_from(boards))
+    others = data.draw(st.lists(st.sampled_from(boards), max_size=3))
+    found = headline.of(board, [other for other in others if other is not board])
+    assert found.sentence == "".join(text for text, _ in found.pieces)
+    assert len(found.title) < 80
+    if found.best is not None:
+        assert board.leading is not None
+        fitted = board.leading.strengths.ties.half
+        better = fitted.clearly_better
+        place = {name: i for i, name in enumerate(fitted.models)}
+        for one, other in combinations(place, 2):
+            if found.best in (one, other) and not {one, other} & {"bot:parrot"}:
+                rest = other if one == found.best else one
+                assert better[place[found.best], place[rest]]

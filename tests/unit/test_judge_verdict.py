@@ -1,0 +1,258 @@
+"""Judges of which it is known what they are worth get the word that they deserve."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.boards import judge_verdict
+from botchat.boards.board import Board, as_json
+from botchat.boards.judge_verdict import RULES, Check, JudgeVerdict, is_floor_bot
+from botchat.boards.tables import to_json
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, Catalogue
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.scores import Scale
+from botchat.records import HUMAN
+from tests.judges import USELESS, World, renamed
+
+MODELS = {f"model-{i:02}": 0.25 + 0.06 * i for i in range(5)}
+OWN = Protocol(
+    "warmth",
+    "Warmth",
+    "score",
+    "one",
+    "how warm?",
+    template="{conversation}",
+    scale=Scale(1, 5, ("warmth",)),
+)
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """14 contestants, two of them floor bots, on 25 seeds."""
+    return World.of(25)
+
+
+@pytest.fixture(scope="module")
+def ideal(world: World) -> Board:
+    """What an ideal judge says."""
+    return world.board(world.ideal(), judge="ideal")
+
+
+@pytest.fixture(scope="module")
+def second(world: World) -> Board:
+    """Another one, whose slips are its own."""
+    return world.board(world.ideal(seed=9), judge="second")
+
+
+def states(verdict: JudgeVerdict) -> dict[str, str]:
+    """Check -> its state."""
+    return {check.key: check.state for check in verdict.checks}
+
+
+@pytest.mark.parametrize("name", USELESS)
+def test_a_useless_judge_is_not_trusted(world: World, ideal: Board, name: str) -> None:
+    """Never, always, coin, first, second, tie; beside an ideal judge, and alone."""
+    board = world.board(USELESS[name])
+    for others in ([], [ideal]):
+        found = judge_verdict.of(board, others)
+        assert (found.word, bool(found.reasons)) == ("do not trust", True)
+    # Nor does it make the ideal one better: what fails by itself is no second opinion.
+    assert judge_verdict.of(ideal, [board]).word == "with care"
+
+
+def test_never_accusing_is_no_perfect_card(world: World) -> None:
+    """No person accused and the same in both orders, and still each of its faults is said."""
+    found = states(judge_verdict.of(world.board(USELESS["never accuses"])))
+    assert found["people_accused"] == "passes"
+    assert found["same_in_both_orders"] == "unknown"  # two ties are no evidence
+    for key in ("bots_caught", "machine_picked", "ties", "best_floor_bot"):
+        assert found[key] == "fails"
+
+
+def test_an_ideal_judge_is_trusted_beside_a_second_one_only(ideal: Board, second: Board) -> None:
+    """Alone there is nobody to say that its order of the models is right."""
+    assert judge_verdict.of(ideal, [second]).word == "trust"
+    alone = judge_verdict.of(ideal)
+    assert (alone.word, len(alone.reasons)) == ("with care", 1)
+    assert "second judge" in alone.reasons[0]
+
+
+def test_people_make_up_for_a_second_judge(ideal: Board) -> None:
+    """By the interval of kappa, never by kappa itself."""
+    for low, high, word in (
+        (0.4, 0.7, "trust"),
+        (0.1, 0.9, "with care"),
+        (-0.2, 0.05, "do not trust"),
+    ):
+        row = {"kappa": (low + high) / 2, "kappa_low": low, "kappa_high": high}
+        assert judge_verdict.of(ideal, people=row).word == word
+
+
+def test_a_mirror_is_no_second_opinion(world: World, ideal: Board) -> None:
+    """The same verdicts under another name, but for one in two hundred."""
+    rng, said = random.Random(5), world.judged(world.ideal())
+    copied = {
+        name: [
+            one if rng.random() > 0.005 else one.__class__(**{**_fields(one), "verdict": None})
+            for one in made
+        ]
+        for name, made in renamed(said, "mirror").items()
+    }
+    mirror = world.board_of(copied, "mirror")
+    for one, other in ((ideal, mirror), (mirror, ideal)):
+        found = judge_verdict.of(one, [other])
+        assert found.word == "with care"
+        assert f"{other.judge} gives the same verdicts" in found.reasons[-1]
+        assert states(found)["other_judges"] == "unknown"
+
+
+def _fields(one: object) -> dict[str, object]:
+    return {name: getattr(one, name) for name in one.__struct_fields__}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("share", "worst"), [(0.25, "with care"), (0.9, "do not trust")])
+def test_a_noisy_judge_is_never_trusted(
+    world: World, ideal: Board, share: float, worst: str
+) -> None:
+    """A coin for a quarter of its verdicts, and for nine in ten."""
+    assert judge_verdict.of(world.board(world.noisy(share)), [ideal]).word == worst
+
+
+def test_the_rules_see_form_only() -> None:
+    """They catch the floor bots, which were made to trip them."""
+    small = World.of(20, {"bot:parrot": 0.0, **MODELS})
+    said = small.judged(small.rules())
+    found = judge_verdict.of(small.board_of(said, "rules"), [small.board(small.ideal())])
+    assert found.word != "trust"
+    assert any("form" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize(
+    "protocols",
+    [(UNIEVAL,), (ARENA.at(16),), (GTEVAL,), (UNIEVAL, GTEVAL)],
+    ids=["unieval", "arena", "gteval", "no arena"],
+)
+def test_one_protocol_alone(world: World, protocols: Sequence[Protocol]) -> None:
+    """What was not asked is not known, and a useless judge is seen all the same."""
+    found = judge_verdict.of(world.board(world.ideal(), protocols))
+    unknown = {key for key, state in states(found).items() if state == "unknown"}
+    assert found.word == "with care"
+    if protocols == (ARENA.at(16),):
+        assert {"people_accused", "machine_picked"} <= unknown
+    else:
+        assert "best_floor_bot" in unknown
+    assert judge_verdict.of(world.board(USELESS["never accuses"], protocols)).word == "do not trust"
+
+
+def test_nothing_known_was_asked(world: World) -> None:
+    """A criterion of one's own says nothing about who wrote what."""
+    catalogue = Catalogue((UNIEVAL, ARENA, GTEVAL, OWN))
+    found = judge_verdict.of(world.board(lambda *_: "4", [OWN], catalogue=catalogue))
+    assert found.word == "with care"
+    assert set(states(found).values()) == {"unknown"}
+    assert "nothing that has a known answer" in found.reasons[0]
+
+
+@pytest.mark.parametrize("quality", [MODELS, {"model-01": 0.5}], ids=["no bot", "one model"])
+def test_without_a_floor_bot_no_judge_is_trusted(quality: dict[str, float]) -> None:
+    """What it would let pass is not known, however well it does on models."""
+    small = World.of(25, quality)
+    found = judge_verdict.of(small.board(small.ideal()), [small.board(small.ideal(seed=9))])
+    assert found.word == "with care"
+    assert any("No floor bot" in reason for reason in found.reasons)
+    assert {"machines_caught"} <= states(found).keys()
+
+
+def test_two_seeds_are_too_few_for_trust() -> None:
+    """And an empty board is no error."""
+    tiny = World.of(2, {"bot:parrot": 0.0, **MODELS})
+    ideal, second = tiny.board(tiny.ideal()), tiny.board(tiny.ideal(seed=9), judge="second")
+    assert judge_verdict.of(ideal, [second]).word == "with care"
+    nothing = tiny.board_of({})
+    assert judge_verdict.of(nothing, [ideal]).word == "with care"
+
+
+def test_no_judge_is_trusted_below_20_people() -> None:
+    """19 human conversations pass every line by their interval, and still are too few."""
+    small = World.of(19, {"bot:parrot": 0.0, **MODELS})
+    found = judge_verdict.of(small.board(small.ideal()), [small.board(small.ideal(seed=9))])
+    assert found.word == "with care"
+    assert any("19 human conversations" in reason for reason in found.reasons)
+
+
+def test_judges_who_contradict_each_other(ideal: Board, world: World) -> None:
+    """Of two that pass everything else, and turn the models' order round, neither is trusted."""
+    straight = world.ideal(seed=3)
+
+    def turned(protocol: Protocol, dialogues: Sequence[object]) -> str | None:
+        names = [one.contestant for one in dialogues]  # type: ignore[attr-defined]
+        said = straight(protocol, dialogues)  # type: ignore[arg-type]
+        models_only = protocol.shows == "pair" and not any(map(is_floor_bot, names))
+        return {"1": "2", "2": "1"}.get(said or "", said) if models_only else said
+
+    other = world.board(turned, judge="turned")
+    found = judge_verdict.of(ideal, [other])
+    assert states(found)["other_judges"] == "fails"
+    assert found.word == "do not trust"
+
+
+def test_the_json_is_finite_and_keyed(ideal: Board, second: Board) -> None:
+    """``judge`` of leaderboard.json: verdict, reasons, and every check."""
+    whole = json.loads(to_json(as_json(ideal)), parse_constant=pytest.fail)
+    assert whole["judge"]["name"] == "ideal"
+    assert whole["judge"]["verdict"] == "with care"
+    assert whole["judge"]["reasons"] == list(judge_verdict.of(ideal).reasons)
+    known = {check["key"] for check in whole["judge"]["checks"]}
+    assert known <= RULES.keys()
+    assert len(known) == len(whole["judge"]["checks"]) == 10
+
+
+@given(
+    st.text(max_size=60),
+    st.lists(st.text(st.characters(categories=["L", "Nd", "Zs"]), max_size=50), max_size=6),
+    st.sampled_from(["trust", "with care", "do not trust"]),
+)
+def test_the_line_fits_a_terminal(judge: str, short: list[str], word: str) -> None:
+    """80 columns, however many reasons and however long the name."""
+    line = JudgeVerdict(word, short, (), short).line(judge)  # type: ignore[arg-type]
+    assert len(line) <= 80
+    assert word in line
+
+
+@given(st.sampled_from(sorted(RULES)), st.floats(0, 1), st.floats(0, 1))
+def test_a_wider_interval_never_says_more(key: str, value: float, more: float) -> None:
+    """From a point to everything: what fails or passes becomes a warning, and nothing else."""
+    rule, state = RULES[key], partial(judge_verdict._state, RULES[key])
+    point, wider = state(value, value), state(max(0, value - more), min(1, value + more))
+    assert wider in (point, "warns")
+    assert state(-1, 1 + 1e-9) == "warns"
+    assert rule.passes is not None
+
+
+def test_floor_bots_by_name() -> None:
+    """A model that talks with a bot is none."""
+    assert is_floor_bot("bot:eliza")
+    assert is_floor_bot("bot:eliza + bot:parrot")
+    assert not is_floor_bot("gpt-4 + bot:eliza")
+    assert not is_floor_bot(HUMAN)
+
+
+def test_checks_say_what_they_count(ideal: Board) -> None:
+    """Numbers as people read them, inside their intervals."""
+    checks = {check.key: check for check in judge_verdict.of(ideal).checks}
+    assert checks["people_accused"].number.endswith("of 25")
+    assert checks["best_floor_bot"].number.endswith("of 14")
+    for check in checks.values():
+        if check.value is not None:
+            assert isinstance(check, Check)
+            assert check.low is not None
+            assert check.high is not None
+            assert check.low <= check.value <= check.high
+            assert check.reason.endswith(".")
