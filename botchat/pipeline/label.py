@@ -7,23 +7,27 @@
 ``sent`` is the body: ``{"set": …, "protocol": …, "rows": [judgment, …]}``. It returns the number of
 labels written, or raises a `BotChatError` of one line and writes nothing. A page that is blind
 knows no names, so a row may leave out its ``contestants``: the ``case`` says what was shown.
+`write_game` makes that page, `game_path` is where `botchat label` opens it.
 """
 
 from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import permutations
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from botchat.errors import ConfigError, DataError
+from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Shown, case_digest
+from botchat.pipeline.read_set import Read, read
 from botchat.pipeline.session import catalogue_of
-from botchat.protocols.kinds import Protocol, comparable
-from botchat.records import HUMAN, VERSION, Dialogue, Dialogues, Judgment, human_dialogue
+from botchat.protocols.kinds import Protocol
+from botchat.records import HUMAN, VERSION, Dialogues, Judgment, human_dialogue
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 
@@ -36,8 +40,17 @@ LONGEST_NAME = 60
 MOST_ROWS = 10_000
 """Labels taken at once."""
 
+_MOST_BYTES = 2**26
+"""Of a plan."""
+
 _WRITING = threading.Lock()
 """The server answers in threads; a file is written by one at a time."""
+
+
+GAME = "game.html"
+
+PLAN = "label-plan.jsonl"
+"""Beside the page: cases that were drawn to be labelled, one a line (`botchat.report.game`)."""
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -161,16 +174,66 @@ def _shown(row: _Row, protocol: Protocol, dialogues: Dialogues) -> Iterator[tupl
             continue
         if protocol.shows == "human" and HUMAN not in names:
             continue
-        if found := shown(protocol, [there[name] for name in names]):
+        if found := protocol.shown(*(there[name] for name in names)):
             yield found
 
 
-def shown(protocol: Protocol, dialogues: Sequence[Dialogue]) -> tuple[Shown, ...]:
-    """What a protocol shows of one or two dialogues; empty if they are too short to compare."""
-    end = None
-    if len(dialogues) > 1:
-        found = comparable(dialogues[0], dialogues[1], protocol.n)
-        if found is None:
-            return ()
-        end = found[2]
-    return tuple(Shown(one.contestant, one.utterances[:end]) for one in dialogues)
+def write_game(workspace: Workspace, found: Read, folder: Path) -> Path:
+    """Write ``game.html`` and its chunks beside a set's page; what is not needed any more goes."""
+    from botchat.report import game
+    from botchat.report.archive import FOLDER
+
+    drawn = _plan(workspace.out(found.seed_set) / PLAN)
+    made = game.build(
+        found.seed_set, found.seeds, found.dialogues, found.judged, found.catalogue, drawn
+    )
+    for name, text in made.files.items():
+        files.write_atomic(folder / name, text.encode())
+    for prefix in game.PREFIXES:
+        for path in (folder / FOLDER).glob(f"{prefix}*.js"):
+            if f"{FOLDER}/{path.name}" not in made.files:
+                path.unlink(missing_ok=True)
+    page = folder / GAME
+    files.write_atomic(page, made.page.encode())
+    return page
+
+
+def _plan(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    lines = files.content(path, _MOST_BYTES).splitlines()
+    drawn = []
+    for number, line in enumerate(lines, 1):
+        try:
+            drawn.append(msgspec.json.decode(line, type=dict[str, Any]))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise DataError(f"{path}:{number}: no JSON object; make the plan again") from None
+    return drawn
+
+
+def game_path(
+    workspace: Workspace,
+    seed_set: str,
+    *,
+    protocol: str | None = None,
+    name: str | None = None,
+    plan: bool = False,
+) -> str:
+    """Make the page of a set; where it is to label, from the root of `botchat view`.
+
+    Raises:
+        MissingError: nobody has judged the set, or there is no plan.
+        ConfigError: no such protocol, or a name that cannot be one.
+    """
+    folder = workspace.out(seed_set)
+    if plan and not (folder / PLAN).exists():
+        raise MissingError(
+            f"no plan {folder / PLAN}; make one with: botchat label-plan --seeds {seed_set}"
+        )
+    if protocol is not None and catalogue_of(workspace).find(protocol) is None:
+        catalogue_of(workspace).named(protocol)
+    asked = {"rater": rater(name)} if name is not None else {}
+    asked |= {"protocol": protocol} if protocol is not None else {}
+    asked |= {"plan": "1"} if plan else {"label": "1"}
+    write_game(workspace, read(workspace, seed_set), folder)
+    return f"/{quote(seed_set)}/{GAME}?{urlencode(asked)}"

@@ -12,6 +12,7 @@ from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.models.bots import BASELINES
+from botchat.pipeline import label
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.read_set import Read, only_judge, read
@@ -244,6 +245,7 @@ def write_page(
         for parent in {path.parent for path in known}:
             for path in {*parent.glob("*.js")} - known:  # of an earlier, larger page
                 path.unlink(missing_ok=True)
+        label.write_game(workspace, found, folder)
     page = folder / "index.html"
     store.write_atomic(page, pages.render(views, chunks, compared, panels).encode())
     return page

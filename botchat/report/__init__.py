@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LOW_COVERAGE = 0.95
 """Below this a coverage is marked."""
 
-SCRIPTS = ("core.js", "tables.js", "dialogues.js", "reader.js", "labels.js")
+SCRIPTS = ("core.js", "tables.js", "dialogues.js", "reader.js")
 """In the order they build on each other."""
 
 
@@ -80,7 +80,7 @@ def render(
     """The page as HTML text; the same arguments give the same bytes.
 
     ``views``: of at least one judge, all on one seed set. ``archive``: its judges in the order of
-    ``views``; without one there are samples only, and no labelling. ``compared``: a protocol each.
+    ``views``; without one there are samples only. ``compared``: a protocol each.
     ``panels``: roles and prompts of judges that are panels.
     """
     script = "\n".join(text(name) for name in SCRIPTS)
@@ -106,7 +106,7 @@ def render(
         signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
         prompts=[*_prompts(boards), *panels],
         about=about,
-        about_json=_inert(about),
+        about_json=inert(about),
         script=script,
         policy=(
             f"default-src 'none'; script-src {script_digest(script)} 'self'; "
@@ -141,7 +141,7 @@ def script_digest(script: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _inert(value: Any) -> str:
+def inert(value: Any) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
