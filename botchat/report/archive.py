@@ -275,5 +275,5 @@ def _opening(text: str) -> str:
 def script(name: str, content: Any) -> str:
     """A chunk: hands its content over under its name."""
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-    packed = base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+    packed = base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii")
     return f'botchat.take("{name}","{packed}")\n'

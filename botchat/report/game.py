@@ -183,10 +183,7 @@ def in_order(protocol: Protocol, dialogues: Dialogues, judged: ByJudge) -> Itera
     orders: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for by_protocol in judged.values():
         for one in by_protocol.get(protocol.name, ()):
-            if all(one.seed_id in dialogues.get(name, ()) for name in one.contestants):
-                orders.setdefault((one.seed_id, *sorted(one.contestants)), set()).add(
-                    one.contestants
-                )
+            orders.setdefault((one.seed_id, *sorted(one.contestants)), set()).add(one.contestants)
     taken = set()
     for case in sorted(orders, key=lambda case: _rank(protocol.name, *case)):
         asked, seed_id = sorted(orders[case]), case[0]
@@ -215,8 +212,6 @@ def planned(
         if protocol is None or len(names) != (1 if protocol.shows == "one" else 2):
             continue
         seed_id = str(row.get("seed_id"))
-        if not all(seed_id in dialogues.get(name, ()) for name in names):
-            continue
         if dealt := _dealt(protocol, seed_id, names, dialogues):
             cases.append((_rank(protocol.name, seed_id, *names), dealt))
     return [dealt for _, dealt in sorted(cases, key=lambda one: one[0])]
@@ -225,7 +220,9 @@ def planned(
 def _dealt(
     protocol: Protocol, seed_id: str, names: tuple[str, ...], dialogues: Dialogues
 ) -> Dealt | None:
-    shown = protocol.shown(*(dialogues[name][seed_id] for name in names))
+    """The case as judges see it; ``None``: a dialogue is not there, or too short to compare."""
+    there = [dialogues.get(name, {}).get(seed_id) for name in names]
+    shown = protocol.shown(*(one for one in there if one)) if all(there) else ()
     said = tuple(one.utterances for one in shown)
     return Dealt(protocol, seed_id, names, said) if said else None
 

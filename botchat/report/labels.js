@@ -31,13 +31,22 @@ botchat.labels = (() => {
   let made = {};
   const box = (name) => `botchat-labels-of|${about.set}|${name}`;
   const id = (protocol, seed, key) => JSON.stringify([protocol, seed, key]);
-  const read = (name) => {
+  const parsed = (name) => {
     try {
-      return JSON.parse(kept(box(name)) || "{}");
+      return JSON.parse(kept(name) || "{}");
     } catch {
       return {};
     }
   };
+  // What an earlier page kept under the name as it was written; nobody loses a label.
+  const older = () => {
+    const prefix = `botchat-labels|${about.set}|`;
+    const names = Object.keys(localStorage).filter((name) => name.startsWith(prefix) && fold(name.slice(prefix.length)) === who);
+    const rows = names.flatMap((name) => Object.values(parsed(name)));
+    return Object.fromEntries(rows.map(({ judges, ...label }) => [id(label.protocol, label.seed_id, label.case), label]));
+  };
+  // Nothing is kept under "botchat-rater" where a browser keeps nothing.
+  const read = (name) => ({ ...(name && kept("botchat-rater") ? older() : {}), ...parsed(box(name)) });
   const keep = () => {
     const text = JSON.stringify(made);
     if (kept(box(who), text) !== text) say("This browser keeps nothing: export before you close the page.");
@@ -47,9 +56,9 @@ botchat.labels = (() => {
   const enter = (name) => {
     const nobodys = who ? {} : made;
     who = fold(name);
+    if (who) kept("botchat-rater", name.trim());
     made = { ...read(who), ...nobodys };
     if (!who) return;
-    kept("botchat-rater", name.trim());
     if (Object.keys(nobodys).length) {
       keep();
       kept(box(""), "{}");

@@ -255,6 +255,14 @@ def test_labels_become_a_judge(browser: Browser, workspace: Workspace, tmp_path:
     browser.until(lambda: browser.text(".status") == "5 labels of amy are here.")
     browser.driver.find_element("id", "rater").send_keys("\n")
     browser.until(lambda: browser.text(COUNTED).startswith("5 labelled"))
+    browser.run("localStorage.clear()")
+    browser.run(  # as a page of before kept them
+        "const lines = arguments[0].trim().split('\\n').map(JSON.parse);"
+        "localStorage.setItem('botchat-labels|sample|AmY', JSON.stringify({...lines}))",
+        path.read_text("utf-8"),
+    )
+    start(browser, page, "?label=1", "Amy")
+    assert browser.text(COUNTED).startswith("5 labelled")
     assert "human:amy" in report(workspace, "sample", elo=QUICK).read_text("utf-8")
 
 
