@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from botchat.errors import ConfigError
 from botchat.pipeline.agree import Options, agree
 from botchat.pipeline.label import PLAN, game_path, rater, write_game
 from botchat.pipeline.leaderboard import leaderboard, report
@@ -551,11 +550,3 @@ def test_answers_are_saved_where_the_page_is_served(browser: Browser, workspace:
         finally:
             server.shutdown()
             thread.join()
-
-
-def test_what_cannot_be_labelled_is_refused(workspace: Workspace) -> None:
-    """A protocol and a name that cannot be, and a plan that is not there, in one line each."""
-    with pytest.raises(ConfigError, match="unknown protocol 'none'"):
-        game_path(workspace, "sample", protocol="none")
-    with pytest.raises(ConfigError, match="1 to 60"):
-        game_path(workspace, "sample", name=" ")
