@@ -80,7 +80,7 @@
 
   const failed = (error) => {
     stage.className = "mid";
-    stage.replaceChildren(el("h1", null, "Can you tell?"), el("p", { class: "warning", role: "alert" }, error.message));
+    stage.replaceChildren(el("h1", null, "Can you tell?"), el("p", { class: "warning", role: "alert" }, error.message), el("p", { class: "row" }, el("a", { class: "line", href: "game.html" }, "See what there is")));
   };
 
   // Goes to the first case without an answer. What is pressed while one is loaded is about none.
@@ -117,9 +117,10 @@
       const chunk = await load(`answers-${chosen.list}-${Math.floor(at / about.per_chunk)}`);
       const [contestants, exact, verdicts] = chunk.cases[at % about.per_chunk];
       const known = { ...label, contestants, exact };
-      labels.put(one.id, known);
+      labels.made[one.id] = known;
       told.push({ protocol: one.protocol, label: known, contestants, verdicts, judges: chunk.judges, human: chunk.human });
     }
+    labels.keep();
     if (chosen.isCut) labels.send(told.map((one) => one.label).filter(labels.counts));
     stage.className = "mid";
     stage.replaceChildren(...botchat.ending(chosen, told, onwards()));
@@ -295,7 +296,18 @@
       "Ten conversations. Some were written by people from beginning to end. In the others a machine takes over after the second utterance and speaks both parts.",
       "Say which is which. The judges of this leaderboard were asked the same; you see their score beside yours at the end, and not before.",
     ],
-    open: ["The cases that the judges were asked, in the same words, in one order for everybody. Who speaks and what the judges said is told when you finish.", "Labels are kept in this browser under your name until you export them."],
+    pairs: ["The judges of this leaderboard were asked the same; what they said you see beside your answers at the end, and not before."],
+    open: [
+      "The judges were asked the same, in the same words; the order is the same for everybody. Who speaks and what the judges said is told when you finish.",
+      "Labels are kept in this browser under your name until you export them.",
+    ],
+  };
+  const told = () => {
+    const { name, open, isCut, from, to } = chosen;
+    const n = to - from;
+    if (isCut && n === about.ten) return TOLD.deal;
+    const what = name ? question(protocolOf(name)) : "drawn to be labelled.";
+    return [`${n.toLocaleString("en")} cases: ${what}`, ...(open ? TOLD.open : TOLD.pairs)];
   };
 
   // Without a number the first deal that is not answered yet; what is answered can be undone.
@@ -333,12 +345,10 @@
     name.addEventListener("keydown", (event) => {
       if (event.key === "Enter") go();
     });
-    const n = chosen.to - chosen.from;
-    const told = isCut && n === about.ten ? TOLD.deal : [asked ? `${n.toLocaleString("en")} cases: ${question(asked)}` : `${n.toLocaleString("en")} cases that were drawn to be labelled.`, ...(open ? TOLD.open : TOLD.deal.slice(1))];
     stage.className = "mid";
     stage.replaceChildren(
       el("h1", null, isCut ? "Can you tell?" : asked ? asked.title : "Label plan"),
-      ...told.map((text) => el("p", null, text)),
+      ...told().map((text) => el("p", null, text)),
       el("p", { class: "row name" }, el("label", { for: "rater" }, open ? "Your name" : "Your name (may stay empty)"), name),
       el("p", { class: "row" }, button("Start", "", go, "solid"), isCut ? el("span", { class: "note" }, "about two minutes") : null),
       labels.status,

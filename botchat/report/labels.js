@@ -206,7 +206,7 @@ botchat.labels = (() => {
   };
 
   return {
-    kept, fold, status, say, id, enter, put, drop, line, counts, send, write, importer,
+    kept, fold, status, say, id, enter, put, drop, keep, line, counts, send, write, importer,
     get who() {
       return who;
     },
