@@ -70,8 +70,9 @@ def play(browser: Browser, answers: list[str]) -> None:
 
 
 def click(browser: Browser, label: str) -> None:
-    """Press the button that says so."""
-    browser.driver.find_element("xpath", f"//button[contains(., '{label}')]").click()
+    """Press the button that says so, as soon as it is there."""
+    path = f"//button[contains(., '{label}')]"
+    browser.until(lambda: browser.driver.find_elements("xpath", path))[0].click()
 
 
 def exported(browser: Browser, name: str) -> list[Judgment]:
