@@ -134,6 +134,25 @@ def view(arguments: argparse.Namespace) -> None:
         server.serve_forever()
 
 
+def label(arguments: argparse.Namespace) -> None:
+    """Serve the page of blind cases until Ctrl-C."""
+    import webbrowser
+    from contextlib import suppress
+    from urllib.parse import urljoin
+
+    from botchat.pipeline.label import game_path
+    from botchat.pipeline.view import Server
+
+    workspace, seed_set = workspace_of(arguments), arguments.seeds
+    asked = {"protocol": arguments.protocol, "name": arguments.name, "plan": arguments.plan}
+    with Server(workspace, seed_set, arguments.port) as server, suppress(KeyboardInterrupt):
+        url = urljoin(server.url, game_path(workspace, seed_set, **asked))
+        print(f"{url} (Ctrl-C ends it)", flush=True)
+        if not arguments.no_browser:
+            webbrowser.open(url)
+        server.serve_forever()
+
+
 def agree(arguments: argparse.Namespace) -> None:
     """Compare judges with people and with each other, or put one in the place of another."""
     from botchat.pipeline import agree as agreeing

@@ -13,6 +13,7 @@ from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.models.bots import BASELINES
+from botchat.pipeline import label
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.read_set import Read, only_judge, read
@@ -312,10 +313,11 @@ def write_page(
         for parent in {path.parent for path in known}:
             for path in {*parent.glob("*.js")} - known:  # of an earlier, larger page
                 path.unlink(missing_ok=True)
+        label.write_game(workspace, found, folder)
     page = folder / "index.html"
     store.write_atomic(folder / pages.PICTURE, pages.preview(views[0]))
     picture = f"{url.rstrip('/')}/{pages.PICTURE}" if url else pages.PICTURE
-    text = pages.render(views, chunks, compared, talks, picture)
+    text = pages.render(views, chunks, compared, talks, picture, label.GAME if chunks else "")
     store.write_atomic(page, text.encode())
     return page
 

@@ -182,6 +182,16 @@ class Protocol:
             partial(self.pair, seed_id, second, first, n),
         )
 
+    def shown(self, *dialogues: Dialogue) -> tuple[Shown, ...]:
+        """What a case shows of one or two dialogues; empty: they are too short to compare."""
+        end = None
+        if len(dialogues) > 1:
+            found = comparable(dialogues[0], dialogues[1], self.n)
+            if found is None:
+                return ()
+            end = found[2]
+        return tuple(Shown(one.contestant, one.utterances[:end]) for one in dialogues)
+
     def asked(
         self,
         seed_id: str,

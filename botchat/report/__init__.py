@@ -133,7 +133,7 @@ def render(
         signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
         prompts=[*_prompts(boards), *talks],
         about=about,
-        about_json=_inert(about),
+        about_json=inert(about),
         script=script,
         policy=(
             f"default-src 'none'; script-src {script_digest(script)} 'self'; "
@@ -197,7 +197,7 @@ def script_digest(script: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _inert(value: Any) -> str:
+def inert(value: Any) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

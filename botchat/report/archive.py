@@ -88,7 +88,7 @@ def build(
         "human": contestants.index(HUMAN) if HUMAN in contestants else -1,
         "judges": list(judged),
         "protocols": [protocol.name for protocol in filed.protocols],
-        "about": [_about(protocol) for protocol in filed.protocols],
+        "about": [about_protocol(protocol) for protocol in filed.protocols],
         "single": filed.single,
         "pairs": filed.pairs,
         "error_types": ERRORS,
@@ -98,7 +98,7 @@ def build(
     }
     about = {"folder": FOLDER, "dialogues": sum(map(len, dialogues.values()))}
     return Archive(
-        {f"{FOLDER}/{name}.js": _script(name, content) for name, content in chunks.items()},
+        {f"{FOLDER}/{name}.js": script(name, content) for name, content in chunks.items()},
         {
             **about,
             "verdicts": filed.count,
@@ -209,7 +209,7 @@ def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason
     return row
 
 
-def _about(protocol: Protocol) -> dict[str, Any]:
+def about_protocol(protocol: Protocol) -> dict[str, Any]:
     """What the page must know of a protocol."""
     told: dict[str, Any] = {
         "name": protocol.name,
@@ -277,7 +277,8 @@ def _opening(text: str) -> str:
     return line if len(line) <= OPENING else f"{line[: OPENING - 1]}…"
 
 
-def _script(name: str, content: Any) -> str:
+def script(name: str, content: Any) -> str:
+    """A chunk: hands its content over under its name."""
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-    packed = base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+    packed = base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii")
     return f'botchat.take("{name}","{packed}")\n'

@@ -10,18 +10,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from botchat.pipeline.agree import Options, agree
-from botchat.pipeline.leaderboard import leaderboard, report
 from botchat.pipeline.read_set import read
 from botchat.pipeline.view import Server
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS
-from botchat.records import Judgment, Remark, Utterance
-from botchat.report import View, live, render
+from botchat.records import Remark, Utterance
+from botchat.report import View, game, live, render
 from botchat.report.archive import build
 from botchat.workspace.criteria import CriterionSettings
 from botchat.workspace.folder import Workspace
-from tests.boards import QUICK, Made, judgment, made
+from tests.boards import Made, judgment, made
 from tests.browser.conftest import Browser, serious_faults
 
 HOSTILE = (
@@ -83,105 +81,6 @@ def test_search_finds_what_was_said(
     )
     assert "sample-37" in ids
     assert len(ids) < 40
-
-
-def test_labels_become_a_judge(browser: Browser, demo_workspace: Workspace, tmp_path: Path) -> None:
-    """Five cases by keyboard, kept over a reload, exported, ranked by, and switched to."""
-    root = tmp_path / "workspace"
-    shutil.copytree(demo_workspace.root, root)
-    workspace = Workspace(root)
-    page = workspace.out("sample") / "index.html"
-    browser.open(page)
-    browser.run("localStorage.clear()")
-    start_labelling(browser)
-    names = set(workspace.all_dialogues("sample"))
-    for n, keys in enumerate(("n", "jjj\n", "n", "jj\n", "n"), 1):
-        shown = browser.text("#labelling .stage")
-        assert not any(name in shown for name in names)
-        browser.press(keys)
-        browser.until(lambda n=n: browser.text("#labelling .note").startswith(f"{n} labelled"))
-    assert "rules agrees with you in" in browser.text("#labelling .agreement")
-
-    browser.open(page)
-    start_labelling(browser)
-    assert browser.text("#labelling .note").startswith("5 labelled")
-    browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
-    exported = browser.downloads / "unieval.human-amy.jsonl"
-    browser.until(lambda: exported.exists() and exported.stat().st_size > 0)
-
-    target = root / "judgments" / "sample" / "unieval" / exported.name
-    shutil.copy(exported, target)
-    labels = msgspec.json.Decoder(Judgment).decode_lines(target.read_bytes())
-    assert [label.verdict for label in labels] == ["No", "3", "No", "2", "No"]
-    assert {label.judge for label in labels} == {"human:Amy"}
-    board = leaderboard(workspace, "sample", "human:Amy", tmp_path / "out")
-    assert not any("changed since" in line for line in board.lines)
-    found = agree(workspace, seed_set="sample", protocol="unieval", options=Options(20)).whole
-    assert {row["judge"]: row["n"] for row in found["rows"]} == {"human:Amy": 5, "rules": 200}
-    (pair,) = found["pairs"]
-    accused = {j.seed_id: j for j in labels}
-    rules = read(workspace, "sample").judged["rules"]["unieval"]
-    same = [
-        (one.verdict == "No") == (accused[one.seed_id].verdict == "No")
-        for one in rules
-        if one.seed_id in accused and one.contestants == accused[one.seed_id].contestants
-    ]
-    assert (pair["n"], pair["agreement"]) == (5, sum(same) / 5)
-
-    browser.open(report(workspace, "sample", elo=QUICK))
-    browser.run("document.querySelectorAll('#switch input')[1].click()")
-    shown = browser.driver.find_elements("css selector", "#leaderboard [data-judge]")
-    assert [part.is_displayed() for part in shown] == [False, True]
-    assert "was not judged by human:Amy" in shown[1].text
-    assert "human:Amy" in browser.text("#judges")
-
-
-def test_labels_of_pairs_are_people_to_agree_with(
-    browser: Browser, demo_workspace: Workspace, tmp_path: Path
-) -> None:
-    """Arena cases labelled by keyboard and exported: `agree` measures the judge against them."""
-    root = tmp_path / "workspace"
-    shutil.copytree(demo_workspace.root, root)
-    workspace = Workspace(root)
-    browser.open(workspace.out("sample") / "index.html")
-    browser.run("localStorage.clear()")
-    start_labelling(browser, "arena-n16")
-    # The second key comes before the next case is there; it must not change the first answer.
-    browser.run(
-        "const stage = document.querySelector('#labelling .stage');"
-        "for (const key of '1b') stage.dispatchEvent(new KeyboardEvent('keydown', {key}));"
-    )
-    browser.until(lambda: browser.text("#labelling .note").startswith("1 labelled"))
-    for n, key in enumerate("2bn1", 2):
-        browser.press(key)
-        browser.until(lambda n=n: browser.text("#labelling .note").startswith(f"{n} labelled"))
-    shown = browser.text("#labelling .agreement")
-    browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
-    exported = browser.downloads / "arena-n16.human-amy.jsonl"
-    browser.until(lambda: exported.exists() and exported.stat().st_size > 0)
-    shutil.copy(exported, root / "judgments" / "sample" / "arena-n16" / exported.name)
-    labels = msgspec.json.Decoder(Judgment).decode_lines(exported.read_bytes())
-    assert [label.verdict for label in labels] == ["1", "2", "both", "neither", "1"]
-
-    found = agree(workspace, seed_set="sample", protocol="arena-n16", options=Options(20)).whole
-    assert found["truth"] == "people (human…)"
-    (row,) = found["rows"]
-    # What a person says of one order holds, mirrored, of the other, which the judge saw too.
-    assert (row["judge"], row["n"]) == ("rules", 10)
-    assert f"rules agrees with you in {round(5 * row['accuracy'])} of 5" in shown
-    board = read(workspace, "sample", ["human:Amy"]).board("human:Amy", QUICK)
-    assert board.arenas[0].comparisons.n == 5
-    page = report(workspace, "sample", elo=QUICK).read_text("utf-8")
-    assert "Judges against people (human…): arena-n16 on sample" in page
-
-
-def start_labelling(browser: Browser, protocol: str = "unieval") -> None:
-    """Begin as Amy."""
-    browser.run("document.querySelector('#labelling button').click()")
-    browser.text("#labeller + label")
-    browser.run("document.querySelector('#labelled-protocol').value = arguments[0]", protocol)
-    browser.driver.find_element("id", "labeller").send_keys("Amy\n")
-    browser.text("#labelling .stage h3")
 
 
 def hostile_page(folder: Path) -> Path:
@@ -393,77 +292,15 @@ def test_own_comparisons_say_who_wins(browser: Browser, tmp_path: Path) -> None:
     assert browser.complaints() == []
 
 
-def exported(browser: Browser, name: str) -> list[Judgment]:
-    """The lines of a judge file that the page hands over."""
-    browser.driver.find_element("xpath", "//button[contains(., 'Export')]").click()
-    path = browser.downloads / name
-    browser.until(lambda: path.exists() and path.stat().st_size > 0)
-    return msgspec.json.Decoder(Judgment).decode_lines(path.read_bytes())
-
-
-def label(browser: Browser, answers: list[str]) -> None:
-    """Press keys for one case after the other."""
-    for n, keys in enumerate(answers, 1):
-        browser.press(keys)
-        browser.until(lambda n=n: browser.text("#labelling .note").startswith(f"{n} labelled"))
-
-
-def test_own_criteria_can_be_labelled(browser: Browser, tmp_path: Path) -> None:
-    """A button or a field for each number, the judge's labels for two; reports are not offered."""
-    page = own_page(tmp_path)
-    browser.open(page)
-    browser.run("localStorage.clear()")
-    start_labelling(browser, "empathy")
-    assert browser.text("#labelling .stage h3") == "How warm?"
-    offered = "return [...document.querySelector('#labelled-protocol').options].map(o => o.value)"
-    assert browser.run(offered) == [
-        "unieval", "arena-n16", "arena-n8", "gteval", "empathy", "style", "drift", "warmth-n16",
-        "depth-n16",
-    ]  # fmt: skip
-    label(browser, ["7", "0", "1", "3", "5"])
-    assert "rules differs from your scores by" in browser.text("#labelling .agreement")
-    labels = exported(browser, "empathy.human-amy.jsonl")
-    assert [one.verdict for one in labels] == ["7", "10", "1", "3", "5"]
-    assert {one.protocol for one in labels} == {"empathy"}
-    assert all("|empathy|set:made-up|judge:human:Amy|" in one.signature for one in labels)
-
-    browser.open(page)
-    start_labelling(browser, "style")
-    serious = serious_faults(browser)
-    assert serious == [], json.dumps(serious, indent=1)
-    wit, tact = browser.driver.find_elements("css selector", ".stage input")
-    wit.send_keys("120")
-    tact.send_keys("7.5\n")
-    assert browser.text("#labelling .note").startswith("0 labelled")
-    wit.clear()
-    wit.send_keys("12\n")
-    browser.until(lambda: browser.text("#labelling .note").startswith("1 labelled"))
-    assert [one.verdict for one in exported(browser, "style.human-amy.jsonl")] == ["12 7.5"]
-
-    browser.open(page)
-    start_labelling(browser, "warmth-n16")
-    label(browser, ["1", "b"])
-    labels = exported(browser, "warmth-n16.human-amy.jsonl")
-    assert [one.verdict for one in labels] == ["1", "both"]
-    assert {"|warmth|set:made-up|n:16|" in one.signature for one in labels} == {True}
-    browser.open(page)
-    start_labelling(browser, "drift")
-    label(browser, ["n", "jj\n"])
-    assert [one.verdict for one in exported(browser, "drift.human-amy.jsonl")] == ["No", "2"]
-    assert browser.complaints() == []
-
-
 @pytest.mark.parametrize("protocol", ["empathy", "drift", "style"])
 def test_hostile_criteria_are_text(browser: Browser, tmp_path: Path, protocol: str) -> None:
     """Titles, questions, names of numbers and prompts run nowhere."""
     page = own_page(tmp_path, f" {HOSTILE[0]} {HOSTILE[1]}")
     browser.open(page, f"#view={protocol}&a=m&seed=S-2")
     browser.text(".reading .verdict")
-    start_labelling(browser, protocol)
     choose(browser, "What to read", "depth-n16")
     browser.until(lambda: "shown first" in browser.text(".reading .ruling"))
     assert HOSTILE[1] in browser.text("#reader")
-    assert HOSTILE[1] in browser.text("#labelling .stage")
     assert browser.run("return window.pwned") is None
     assert browser.run("return document.querySelectorAll('img').length") == 0
     assert browser.complaints() == []
@@ -472,9 +309,12 @@ def test_hostile_criteria_are_text(browser: Browser, tmp_path: Path, protocol: s
 def write_page(
     records: Made, folder: Path, judge: str = "rules", known: Catalogue | None = None
 ) -> Path:
-    """A page without figures, with its chunks."""
+    """A page without figures and a game, with their chunks."""
     archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
-    for name, text in archive.files.items():
+    played = game.build(
+        "made-up", records.seeds, records.dialogues, {judge: records.judgments}, known
+    )
+    for name, text in {**archive.files, **played.files, "game.html": played.page}.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     page = folder / "index.html"
@@ -570,8 +410,6 @@ def test_the_page_fits_and_is_accessible(
     """Nothing is wider than the screen, and axe finds no serious fault, in a transcript too."""
     browser.open(page, "#view=gteval&a=bot:eliza&b=human", width=width, dark=dark)
     browser.text(".reading .columns")
-    browser.run("document.querySelector('#labelling button').click()")
-    browser.text("#labeller + label")
     wide, room = browser.run(
         "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
     )

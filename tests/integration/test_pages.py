@@ -72,7 +72,9 @@ def test_report_writes_the_page_and_its_chunks_alone(workspace: Workspace, tmp_p
     assert report(workspace, SAMPLE, out=tmp_path) == page == tmp_path / "index.html"
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
     names = {path.relative_to(tmp_path).as_posix() for path in before}
-    assert names == {"index.html", "chunks/index.js", *(f"chunks/seeds-{i}.js" for i in range(3))}
+    cases = {f"chunks/{kind}-{i}-0.js" for kind in ("game", "answers") for i in range(2)}
+    seeds = {f"chunks/seeds-{i}.js" for i in range(3)}
+    assert names == {"index.html", "game.html", "chunks/index.js"} | seeds | cases
 
 
 def test_report_refuses_a_judge_who_has_not_judged(workspace: Workspace) -> None:

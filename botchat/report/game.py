@@ -1,0 +1,274 @@
+"""``game.html``: blind cases to answer, and only after the last of them who they were of.
+
+The page and its chunks ``game-…`` hold cases without names and verdicts; ``answers-…`` hold those
+of the same cases, and the page loads one only when the case that it is about is answered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from botchat.interfaces import case_digest
+from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.kinds import Protocol
+from botchat.records import HUMAN, VERSION, Dialogue, Dialogues, Seed, Verdict, eligible
+from botchat.report import inert, script_digest, template, text
+from botchat.report.archive import FOLDER, ByJudge, about_protocol, script
+
+SCRIPTS = ("core.js", "labels.js", "ending.js", "game.js")
+
+TEN = 10
+"""Cases of a deal, half of them of people."""
+
+CHUNK = 50
+"""Cases in a chunk."""
+
+MOST = 1_000
+"""Cases of a list: the first in everybody's order."""
+
+LONG = 6
+"""Utterances that a conversation of a deal has, where enough conversations of people have them."""
+
+PREFIXES = ("game-", "answers-")
+"""Of the chunks: without names, and with."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """The page, and what lies beside it."""
+
+    page: str
+    files: Mapping[str, str]
+    """Path relative to the page -> script."""
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """A case as people see it."""
+
+    protocol: Protocol
+    seed_id: str
+    contestants: tuple[str, ...]
+    said: tuple[tuple[str, ...], ...]
+    """What is shown of each dialogue."""
+    exact: bool = True
+    """Whether judges are shown the same; else it is cut, and an answer is no label."""
+
+    @property
+    def key(self) -> str:
+        """The digest of what is shown."""
+        return case_digest(self.protocol.name, *self.said)
+
+    def as_seen(self, verdict: Verdict | None) -> Verdict | None:
+        """What a verdict on the whole says of what is shown here."""
+        if self.exact or verdict is None or verdict == "No":
+            return verdict
+        return verdict if int(verdict) <= len(self.said[0]) else "No"
+
+
+@dataclass(frozen=True)
+class _List:
+    """Cases in their order: ``deals`` of ten, ``all`` that judges were asked, or a ``plan``."""
+
+    kind: str
+    protocol: str
+    cases: Sequence[Dealt]
+
+
+def build(
+    seed_set: str,
+    seeds: Sequence[Seed],
+    dialogues: Dialogues,
+    judged: ByJudge,
+    catalogue: Catalogue | None = None,
+    plan: Iterable[Mapping[str, Any]] = (),
+) -> Game:
+    """The page of a set; the same arguments give the same bytes.
+
+    ``dialogues``: of ``human`` too. ``judged``: those on other seeds or contestants are passed
+    over. ``plan``: cases to label (`planned`).
+    """
+    known = catalogue or Catalogue()
+    filed = known.among(name for by_protocol in judged.values() for name in by_protocol)
+    lists = []
+    for protocol in known:
+        if protocol.kind == "place" and protocol.knows_truth:
+            lists.append(_List("deals", protocol.name, deals(protocol, seeds, dialogues)))
+    for protocol in filed.values():
+        if protocol.kind != "report":
+            cases = list(islice(in_order(protocol, dialogues, judged), MOST))
+            lists.append(_List("all", protocol.name, cases))
+    lists.append(_List("plan", "", planned(plan, known, dialogues)[:MOST]))
+    lists = [one for one in lists if one.cases]
+    protocols = {case.protocol.name: case.protocol for one in lists for case in one.cases}
+    about = {
+        "set": seed_set,
+        "version": VERSION,
+        "folder": FOLDER,
+        "protocols": [about_protocol(protocol) for protocol in protocols.values()],
+        "lists": [[one.kind, one.protocol, len(one.cases)] for one in lists],
+        "per_chunk": CHUNK,
+        "ten": TEN,
+    }
+    code = "\n".join(text(name) for name in SCRIPTS)
+    page = template("game.html").render(
+        style=text("game.css"),
+        about_json=inert(about),
+        script=code,
+        policy=(
+            f"default-src 'none'; script-src {script_digest(code)} 'self'; "
+            "style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; "
+            "form-action 'none'"
+        ),
+    )
+    return Game(page, dict(_files(lists, judged)))
+
+
+def deals(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> list[Dealt]:
+    """Deals of ten, one after the other: half of people, half of machines, each seed once in all.
+
+    A machine's dialogue is cut to the length of the human one of its seed, and a human one to that
+    of the longest machine's, so that length tells nothing. All machines take part equally often.
+    Of fewer seeds than ten one smaller deal; none of fewer than two.
+    """
+    people = dialogues.get(HUMAN, {})
+    machines = {name: by for name, by in dialogues.items() if name != HUMAN}
+    longest = max(
+        (len(one.utterances) for by in machines.values() for one in by.values()), default=0
+    )
+    long = [seed for seed in seeds if len(seed.utterances) >= LONG]
+    usable = [
+        seed
+        for seed in _shuffled(long if len(long) >= TEN else eligible(seeds), "deal")
+        if seed.id in people and _long_enough(machines, seed.id, min(longest, len(seed.utterances)))
+    ]
+    size = TEN if len(usable) >= TEN else len(usable) // 2 * 2
+    dealt: list[Dealt] = []
+    had: Counter[str] = Counter()
+    for first in range(0, len(usable) - size + 1, size) if size else ():
+        ten = usable[first : first + size]
+        of_people = {seed.id for seed in _shuffled(ten, "who")[: size // 2]}
+        for seed in ten:
+            end = min(longest, len(seed.utterances))
+            if seed.id in of_people:
+                dialogue = people[seed.id]
+            else:
+                able = _long_enough(machines, seed.id, end)
+                dialogue = min(
+                    able, key=lambda one: (had[one.contestant], _rank(one.contestant, seed.id))
+                )
+                had[dialogue.contestant] += 1
+            whole = len(dialogue.utterances) == end
+            said = (dialogue.utterances[:end],)
+            dealt.append(Dealt(protocol, seed.id, (dialogue.contestant,), said, whole))
+    return dealt
+
+
+def _long_enough(machines: Dialogues, seed_id: str, end: int) -> list[Dialogue]:
+    there = (by[seed_id] for by in machines.values() if seed_id in by)
+    return [one for one in there if len(one.utterances) >= end]
+
+
+def in_order(protocol: Protocol, dialogues: Dialogues, judged: ByJudge) -> Iterator[Dealt]:
+    """Every case that some judge was asked, a pair in one of its orders, as judges see it.
+
+    In an order that is the same for everybody and that a new model or judge does not change.
+    """
+    orders: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for by_protocol in judged.values():
+        for one in by_protocol.get(protocol.name, ()):
+            orders.setdefault((one.seed_id, *sorted(one.contestants)), set()).add(one.contestants)
+    taken = set()
+    for case in sorted(orders, key=lambda case: _rank(protocol.name, *case)):
+        asked, seed_id = sorted(orders[case]), case[0]
+        names = asked[_rank("order", protocol.name, *case)[0] % len(asked)]
+        dealt = _dealt(protocol, seed_id, names, dialogues)
+        # Two models that said the same are one question.
+        if dealt and (seed_id, dealt.key) not in taken:
+            taken.add((seed_id, dealt.key))
+            yield dealt
+
+
+def planned(
+    plan: Iterable[Mapping[str, Any]], catalogue: Catalogue, dialogues: Dialogues
+) -> list[Dealt]:
+    """The cases of a label plan that can be asked now, in an order that says nothing.
+
+    So whoever stops early has labelled a random part of it.
+
+    A row has ``protocol`` as filed (``arena-n16``), or as on the command line with ``n`` beside it,
+    ``seed_id`` and ``contestants`` in the order to show.
+    """
+    cases = []
+    for row in plan:
+        name, names = str(row.get("protocol")), tuple(map(str, row.get("contestants", ())))
+        protocol = catalogue.find(name) or catalogue.find(f"{name}-n{row.get('n')}")
+        if protocol is None or len(names) != (1 if protocol.shows == "one" else 2):
+            continue
+        seed_id = str(row.get("seed_id"))
+        if dealt := _dealt(protocol, seed_id, names, dialogues):
+            cases.append((_rank(protocol.name, seed_id, *names), dealt))
+    return [dealt for _, dealt in sorted(cases, key=lambda one: one[0])]
+
+
+def _dealt(
+    protocol: Protocol, seed_id: str, names: tuple[str, ...], dialogues: Dialogues
+) -> Dealt | None:
+    """The case as judges see it; ``None``: a dialogue is not there, or too short to compare."""
+    there = [dialogues.get(name, {}).get(seed_id) for name in names]
+    shown = protocol.shown(*(one for one in there if one)) if all(there) else ()
+    said = tuple(one.utterances for one in shown)
+    return Dealt(protocol, seed_id, names, said) if said else None
+
+
+def _files(lists: Sequence[_List], judged: ByJudge) -> Iterator[tuple[str, str]]:
+    """Chunks of each list: cases, and the answers to them."""
+    said = {
+        judge: {
+            name: {(one.seed_id, one.contestants): one.verdict for one in made}
+            for name, made in by_protocol.items()
+        }
+        for judge, by_protocol in judged.items()
+    }
+    places = {
+        name: i
+        for i, name in enumerate(
+            dict.fromkeys(case.protocol.name for one in lists for case in one.cases)
+        )
+    }
+    for i, one in enumerate(lists):
+        for k, first in enumerate(range(0, len(one.cases), CHUNK)):
+            cases = one.cases[first : first + CHUNK]
+            blind = [
+                [places[case.protocol.name], case.seed_id, case.key, case.said] for case in cases
+            ]
+            answers = [
+                [case.contestants, case.exact, [_verdict(by, case) for by in said.values()]]
+                for case in cases
+            ]
+            told = {"judges": list(judged), "human": HUMAN, "cases": answers}
+            for prefix, content in zip(PREFIXES, (blind, told), strict=True):
+                name = f"{prefix}{i}-{k}"
+                yield f"{FOLDER}/{name}.js", script(name, content)
+
+
+def _verdict(
+    said: Mapping[str, Mapping[tuple[str, tuple[str, ...]], Verdict | None]], case: Dealt
+) -> Verdict | None:
+    by_case = said.get(case.protocol.name, {})
+    return case.as_seen(by_case.get((case.seed_id, case.contestants)))
+
+
+def _rank(*parts: str) -> bytes:
+    """A place in an order that depends on nothing but these words."""
+    return hashlib.sha256(json.dumps(parts).encode()).digest()
+
+
+def _shuffled(seeds: Iterable[Seed], salt: str) -> list[Seed]:
+    return sorted(seeds, key=lambda seed: _rank(salt, seed.id))
