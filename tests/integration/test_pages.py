@@ -21,7 +21,8 @@ from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline.api import generate, judge
 from botchat.pipeline.leaderboard import plot, report
-from botchat.pipeline.view import Server, state
+from botchat.pipeline.live import state
+from botchat.pipeline.view import Server
 from botchat.report.live import render
 from botchat.workspace.folder import SAMPLE, Workspace
 
