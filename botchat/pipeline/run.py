@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,6 +18,100 @@ from botchat.models.limits import Spent
 from botchat.parallel import together
 
 T = TypeVar("T")
+
+UNREADABLE = "unreadable"
+"""How a case failed that a judge has answered, but not with a verdict."""
+
+
+@dataclass(eq=False)
+class Item:
+    """A dialogue or a case that is being asked for."""
+
+    step: Step
+    calls: int = 0
+
+
+_ITEM: ContextVar[Item | None] = ContextVar("item", default=None)
+"""What the calls of this task belong to; the tasks that it starts know it too."""
+
+
+@dataclass(eq=False)
+class Step:
+    """A part of a run that is planned and paid for by itself: a protocol, or a model's dialogues."""
+
+    seed_set: str
+    protocol: str
+    """Empty: dialogues are generated."""
+    by: str
+    """The judge, or the contestant."""
+    items: int | None = None
+    """Cases or dialogues; ``None``: as many as it takes (an adaptive run)."""
+    each: int | None = None
+    """Calls of an item, if all goes well; ``None``: known when the first one is done."""
+    done: int = 0
+    """Items that are there, those that were there before included."""
+    calls: int = 0
+    """Replies received; likewise all numbers below, of this run."""
+    replayed: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    failures: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Kind -> how many, and what was said of the last one."""
+
+    def __post_init__(self) -> None:
+        """Nothing is under way."""
+        self._open: set[Item] = set()
+        self._asked = (0, 0)
+
+    @contextmanager
+    def item(self) -> Iterator[Item]:
+        """Count the calls that are made inside the block; without an exception one more is done."""
+        item = Item(self)
+        self._open.add(item)
+        before = _ITEM.set(item)
+        try:
+            yield item
+            self.done += 1
+            if item.calls:
+                self._asked = (self._asked[0] + 1, self._asked[1] + item.calls)
+        finally:
+            self._open.discard(item)
+            _ITEM.reset(before)
+
+    def count(self, item: Item, reply: Reply, stored: bool) -> None:
+        """Count one reply, or a call that was given up."""
+        item.calls += 1
+        if not reply.usable:
+            self.fail(reply.outcome, reply.detail)
+        if stored:
+            self.replayed += 1
+        elif reply.answered:
+            self.calls += 1
+            self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+            if reply.cost_usd is None:
+                self.unpriced += 1
+            else:
+                self.cost_usd += reply.cost_usd
+
+    def fail(self, kind: str, why: str) -> None:
+        """Count a failure."""
+        self.failures[kind] = (self.failures.get(kind, (0, ""))[0] + 1, why)
+
+    @property
+    def left(self) -> int | None:
+        """Calls that are still to be made, if no item ends early; ``None``: not known yet."""
+        if self.items is None:
+            return None
+        if self.done >= self.items:
+            return 0
+        finished, asked = self._asked
+        each = self.each if self.each is not None else asked / finished if finished else None
+        if each is None:
+            return None
+        under_way = tuple(self._open)  # another thread may ask
+        unbegun = max(0, self.items - self.done - len(under_way))
+        return round(unbegun * each + sum(max(0, each - item.calls) for item in under_way))
 
 
 @dataclass
@@ -43,6 +139,7 @@ class Meter:
     """Batches that are waited for: id -> requests done, requests in all."""
     notes: dict[str, str] = field(default_factory=dict)
     """What a step has found so far, a line each: protocol -> line."""
+    steps: list[Step] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     watch: Callable[[], None] = lambda: None
     """Called when a step begins, and at each `advance`."""
@@ -59,6 +156,8 @@ class Meter:
 
     def count(self, reply: Reply, stored: bool) -> None:
         """Count one reply, or a call that was given up."""
+        if (item := _ITEM.get()) is not None:
+            item.step.count(item, reply, stored)
         if not reply.answered:
             self.failures[reply.detail] += 1
             return
