@@ -37,7 +37,7 @@ _ITEM: ContextVar[Item | None] = ContextVar("item", default=None)
 
 @dataclass(eq=False)
 class Step:
-    """A part of a run that is planned and paid for by itself: a protocol, or a model's dialogues."""
+    """A part of a run that is planned and paid by itself: a protocol, or a model's dialogues."""
 
     seed_set: str
     protocol: str

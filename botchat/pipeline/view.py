@@ -20,7 +20,7 @@ import msgspec
 from botchat.errors import BotChatError, ConfigError, MissingError
 from botchat.pipeline import door, label
 from botchat.pipeline.door import HOST, Refused
-from botchat.pipeline.live import state
+from botchat.pipeline.live import Live
 from botchat.report.live import policy, render
 from botchat.workspace.folder import Workspace
 
@@ -51,6 +51,7 @@ class Server(http.server.ThreadingHTTPServer):
             raise MissingError(f"no seed set {seed_set!r} in {workspace.root} (there are: {known})")
         self.workspace = workspace
         self.seed_set = seed_set
+        self.live = Live(workspace, seed_set)
         self.token = secrets.token_urlsafe(32)
         """Of this start; pages that it serves know it (`botchat.pipeline.door`)."""
         self.posts: dict[str, Answer] = {"/labels": self._labels}
@@ -105,7 +106,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             self._say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path} takes POST only"})
             return None
         if path in ("/", "/live"):
-            return self._made(lambda: render(state(self.server.workspace, self.server.seed_set)))
+            return self._made(lambda: render(self.server.live.state()))
         try:
             page = self._stored(path)
             return super().send_head() if page is None else self._html(page)
