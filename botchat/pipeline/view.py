@@ -21,7 +21,8 @@ from botchat.errors import BotChatError, ConfigError, MissingError
 from botchat.pipeline import door, label
 from botchat.pipeline.door import HOST, Refused
 from botchat.pipeline.live import Live
-from botchat.report.live import policy, render
+from botchat.pipeline.talk import Room
+from botchat.report import live, talk
 from botchat.workspace.folder import Workspace
 
 _PORTS = 2**16 - 1
@@ -44,17 +45,20 @@ class Server(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, workspace: Workspace, seed_set: str, port: int = 0) -> None:
-        """Listen on loopback; port 0 takes a free one."""
+    def __init__(
+        self, workspace: Workspace, seed_set: str, port: int = 0, room: Room | None = None
+    ) -> None:
+        """Listen on loopback; port 0 takes a free one. ``room``: to talk in."""
         if seed_set not in workspace.seed_sets():
             known = ", ".join(workspace.seed_sets()) or "none"
             raise MissingError(f"no seed set {seed_set!r} in {workspace.root} (there are: {known})")
         self.workspace = workspace
         self.seed_set = seed_set
-        self.live = Live(workspace, seed_set)
+        self.live = Live(workspace, seed_set, talk=room is not None)
+        self.room = room
         self.token = secrets.token_urlsafe(32)
         """Of this start; pages that it serves know it (`botchat.pipeline.door`)."""
-        self.posts: dict[str, Answer] = {"/labels": self._labels}
+        self.posts: dict[str, Answer] = {"/labels": self._labels} | (room.answers if room else {})
         folder = workspace.root / "leaderboards"
         if not 0 <= port <= _PORTS:
             raise ConfigError(
@@ -72,11 +76,19 @@ class Server(http.server.ThreadingHTTPServer):
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
+    def server_close(self) -> None:
+        """Stop listening, and store what is under way."""
+        super().server_close()
+        if self.room:
+            self.room.close()
+
     @property
     def url(self) -> str:
         """Of the set's page, or of ``/live`` while there is none or a run goes on."""
         root = f"http://{HOST}:{self.server_port}/"
         page = self.workspace.out(self.seed_set) / "index.html"
+        if self.room:
+            return f"{root}talk"
         still = page.exists() and self.workspace.writer() is None
         return f"{root}{quote(self.seed_set)}/" if still else f"{root}live"
 
@@ -106,7 +118,12 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             self._say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path} takes POST only"})
             return None
         if path in ("/", "/live"):
-            return self._made(lambda: render(self.server.live.state()))
+            return self._made(lambda: live.render(self.server.live.state()), live.policy())
+        if (room := self.server.room) and path == "/talk":
+            return self._made(lambda: self._room(room), talk.policy())
+        if path == "/talk":
+            self.send_error(HTTPStatus.NOT_FOUND, explain="Start it with: botchat view --talk")
+            return None
         try:
             page = self._stored(path)
             return super().send_head() if page is None else self._html(page)
@@ -152,14 +169,24 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         except OSError:
             return None
 
-    def _made(self, make: Callable[[], str]) -> Any:
+    def _room(self, room: Room) -> str:
+        page = self.server.workspace.out(room.seed_set) / "index.html"
+        return talk.render(
+            room.seed_set,
+            room.offers,
+            [seed.id for seed in room.seeds],
+            vars(room.limits),
+            f"/{quote(room.seed_set)}/" if page.exists() else "",
+        )
+
+    def _made(self, make: Callable[[], str], rules: str) -> Any:
         """A page that is made now."""
         try:
             page = make().encode()
         except (BotChatError, OSError) as error:  # a line that is broken, a file that just went
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=str(error))
             return None
-        return self._html(page, policy())
+        return self._html(page, rules)
 
     def _html(self, page: bytes, rules: str = "") -> Any:
         """A page with the token; ``rules``: its Content-Security-Policy, unless it has one."""
