@@ -66,17 +66,20 @@ class Step:
 
     @contextmanager
     def item(self) -> Iterator[Item]:
-        """Count the calls that are made inside the block; without an exception one more is done."""
+        """Count the calls that are made inside the block; without an exception one more is done.
+
+        With one it stays under way: what it has asked is stored, the rest is still to be asked.
+        """
         item = Item(self)
         self._open.add(item)
         before = _ITEM.set(item)
         try:
             yield item
+            self._open.discard(item)
             self.done += 1
             if item.calls:
                 self._asked = (self._asked[0] + 1, self._asked[1] + item.calls)
         finally:
-            self._open.discard(item)
             _ITEM.reset(before)
 
     def count(self, item: Item, reply: Reply, stored: bool) -> None:
