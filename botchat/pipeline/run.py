@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -23,12 +22,30 @@ UNREADABLE = "unreadable"
 """How a case failed that a judge has answered, but not with a verdict."""
 
 
-@dataclass(eq=False)
 class Item:
-    """A dialogue or a case that is being asked for."""
+    """A dialogue or a case that is asked for inside a ``with`` block.
 
-    step: Step
-    calls: int = 0
+    Without an exception one more is done; with one it stays under way: what it has asked is stored,
+    the rest is still to be asked.
+    """
+
+    __slots__ = ("_before", "calls", "step")
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.calls = 0
+
+    def __enter__(self) -> Item:
+        """Count the calls that are made from here."""
+        self.step.under_way.add(self)
+        self._before = _ITEM.set(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Count the item itself."""
+        _ITEM.reset(self._before)
+        if raised[0] is None:
+            self.step.settle(self)
 
 
 _ITEM: ContextVar[Item | None] = ContextVar("item", default=None)
@@ -58,38 +75,33 @@ class Step:
     unpriced: int = 0
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Kind -> how many, and what was said of the last one."""
+    under_way: set[Item] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Nothing is under way."""
-        self._open: set[Item] = set()
+        """Nothing is done."""
         self._asked = (0, 0)
 
-    @contextmanager
-    def item(self) -> Iterator[Item]:
-        """Count the calls that are made inside the block; without an exception one more is done.
+    def item(self) -> Item:
+        """The next dialogue or case."""
+        return Item(self)
 
-        With one it stays under way: what it has asked is stored, the rest is still to be asked.
-        """
-        item = Item(self)
-        self._open.add(item)
-        before = _ITEM.set(item)
-        try:
-            yield item
-            self._open.discard(item)
-            self.done += 1
-            if item.calls:
-                self._asked = (self._asked[0] + 1, self._asked[1] + item.calls)
-        finally:
-            _ITEM.reset(before)
+    def settle(self, item: Item) -> None:
+        """One more is done."""
+        self.under_way.discard(item)
+        self.done += 1
+        if item.calls:
+            self._asked = (self._asked[0] + 1, self._asked[1] + item.calls)
 
     def count(self, item: Item, reply: Reply, stored: bool) -> None:
         """Count one reply, or a call that was given up."""
         item.calls += 1
         if not reply.usable:
             self.fail(reply.outcome, reply.detail)
+            if not reply.answered:
+                return
         if stored:
             self.replayed += 1
-        elif reply.answered:
+        else:
             self.calls += 1
             self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
             if reply.cost_usd is None:
@@ -112,7 +124,7 @@ class Step:
         each = self.each if self.each is not None else asked / finished if finished else None
         if each is None:
             return None
-        under_way = tuple(self._open)  # another thread may ask
+        under_way = tuple(self.under_way)  # another thread may ask
         unbegun = max(0, self.items - self.done - len(under_way))
         return round(unbegun * each + sum(max(0, each - item.calls) for item in under_way))
 
