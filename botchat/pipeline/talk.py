@@ -92,6 +92,8 @@ class Room:
         self._models = _offers(workspace, models)
         self.offers = [offer for _, offer in self._models.values()]
         self._n_writing, self._lock = 0, ExitStack()
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._session: Session | None = None
         self._ledger: Ledger | None = None
 
@@ -102,7 +104,7 @@ class Room:
 
     def close(self) -> None:
         """Store what is under way, and end."""
-        if "_loop" in self.__dict__:
+        if self._loop is not None:
             self._here(self._end())
             self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -196,18 +198,9 @@ class Room:
         async def done() -> T:
             return await job
 
-        return asyncio.run_coroutine_threadsafe(done(), self._loop).result()
-
-    @cached_property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        loop = asyncio.new_event_loop()
-
-        def run() -> None:
-            loop.run_forever()
-            loop.close()
-
-        threading.Thread(target=run, name="botchat-talk", daemon=True).start()
-        return loop
+        with self._starting:
+            loop = self._loop = self._loop or _loop()
+        return asyncio.run_coroutine_threadsafe(done(), loop).result()
 
     @cached_property
     def _length(self) -> Length:
@@ -237,6 +230,18 @@ class Room:
         """Of the one budget; its limits are on the page."""
         budget = session.budget
         return {"usd": budget.usd, "calls": budget.calls, "tokens": budget.tokens}
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """A loop that runs in a thread of its own until it is stopped."""
+    loop = asyncio.new_event_loop()
+
+    def run() -> None:
+        loop.run_forever()
+        loop.close()
+
+    threading.Thread(target=run, daemon=True).start()
+    return loop
 
 
 def room_of(
