@@ -9,6 +9,7 @@
   };
   let heard = Date.now();
   let failing = "";
+  let looking = false;
   let timer;
 
   const put = (page) => {
@@ -38,6 +39,8 @@
   };
 
   async function look() {
+    if (looking) return;
+    looking = true;
     clearTimeout(timer);
     try {
       const answer = await fetch(location.href, { cache: "no-store" });
@@ -52,6 +55,7 @@
     } catch {
       failing = "botchat view has ended, or cannot be reached.";
     }
+    looking = false;
     tell();
     timer = setTimeout(look, Number(said().dataset.seconds) * 1000);
   }
