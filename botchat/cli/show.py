@@ -124,9 +124,16 @@ def view(arguments: argparse.Namespace) -> None:
     import webbrowser
     from contextlib import suppress
 
+    from botchat.pipeline.session import Limits
+    from botchat.pipeline.talk import room_of
     from botchat.pipeline.view import Server
 
-    server = Server(workspace_of(arguments), arguments.seeds, arguments.port)
+    workspace = workspace_of(arguments)
+    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
+    room = room_of(
+        workspace, arguments.seeds, limits, tuple(arguments.model), opened=arguments.talk
+    )
+    server = Server(workspace, arguments.seeds, arguments.port, room)
     with server, suppress(KeyboardInterrupt):
         print(f"{server.url} (Ctrl-C ends it)", flush=True)
         if not arguments.no_browser:

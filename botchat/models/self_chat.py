@@ -49,7 +49,7 @@ async def extend(
     status, detail = "complete", ""
     while len(utterances) < turns:
         speaker = speakers[(len(utterances) - N_SEED) % len(speakers)]
-        reply, out = await _say(speaker, utterances, dropped[id(speaker)], length)
+        reply, out = await say(speaker, utterances, dropped[id(speaker)], length)
         dropped[id(speaker)] = out
         if not reply.usable:
             status, detail = f"stopped:{reply.outcome}", reply.detail
@@ -71,10 +71,12 @@ async def extend(
     )
 
 
-async def _say(
+async def say(
     speaker: Speaker, utterances: Sequence[str], dropped: int, length: Length
 ) -> tuple[Reply, int]:
     """The next utterance, and how many of the oldest were left out of its prompt.
+
+    ``utterances``: at least one; the speaker says the next one. ``dropped``: at least so many.
 
     If the context window is known, the prompt is made to fit first; if not, the oldest utterance is
     dropped each time the endpoint says that the prompt is too long.

@@ -54,6 +54,7 @@ class AdaptiveArena:
         A batch with cases that got no answer ends it too; run again, it goes on from there.
         """
         design = self._design(self.settings)
+        meter.steps.append(self.filing.step)
         with self.filing:
             while (asked := design.ask()) is not None:
                 results = await self._settled(asked, stops, meter)

@@ -14,7 +14,7 @@ from botchat.interfaces import adapted, settings_digest
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline import plan
-from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.run import Meter, Step, Stops, work_through
 from botchat.pipeline.session import Session, Spending, in_session
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.workspace import files
@@ -85,6 +85,7 @@ class Generating:
                 if job.pending:
                     files.Appender[Dialogue](job.path).ready()
             session.meter.begin("generate", sum(len(job.pending) for job in jobs))
+            session.meter.steps += [job.step for job in jobs]
             return await together(job.run(length, stops, session.meter) for job in jobs)
 
         return in_session(workspace, seeds, spending, meter, ask)
@@ -115,6 +116,7 @@ class Generating:
                 *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
             )
             jobs[contestant] = _Job(
+                self.seed_set,
                 contestant,
                 speakers,
                 turns,
@@ -131,6 +133,7 @@ class Generating:
 class _Job:
     """The dialogues of one contestant."""
 
+    seed_set: str
     contestant: str
     speakers: Sequence[Speaker]
     turns: int
@@ -153,6 +156,11 @@ class _Job:
             or not dialogue.answered
         ]
 
+    @cached_property
+    def step(self) -> Step:
+        """Its part of the run; every utterance is a call."""
+        return Step(self.seed_set, "", self.contestant, len(self.pending), self.turns - N_SEED)
+
     def sign(self) -> str:
         return self.asked + adapted(speaker.model for speaker in self.speakers)
 
@@ -164,8 +172,9 @@ class _Job:
         with files.Appender[Dialogue](self.path) as file:
 
             async def do(seed: Seed) -> None:
-                made = await self.make(seed, length)
-                file.append(made)
+                with self.step.item():
+                    made = await self.make(seed, length)
+                    file.append(made)
                 self.have[seed.id] = made
                 meter.done += 1
 

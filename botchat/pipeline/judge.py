@@ -16,10 +16,11 @@ from botchat.interfaces import Case, Judge, Row, adapted
 from botchat.judges.calibration import Calibrated
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.samples import Stability, stability
+from botchat.judges.single import SingleJudge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan, slices
-from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.run import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.protocols.kinds import Protocol
 from botchat.records import (
@@ -193,6 +194,8 @@ class Asked:
             calls: dict[str, list[str]] = {answering.name: [] for answering in answerers}
 
             async def settle(filing: Filing, cases: Cases) -> StageResult:
+                filing.step.items = len(cases.make)
+                session.meter.steps.append(filing.step)
                 with filing:
 
                     async def do(make: Callable[[], Case]) -> None:
@@ -391,6 +394,9 @@ class Filing(AbstractContextManager["Filing"]):
         ``chosen``: of `botchat.records.Judgment`, for new ones.
         """
         self.protocol, self.answering, self._asked_as = protocol, answering, signature
+        each = 1 if isinstance(answering, SingleJudge) else None if answering.models else 0
+        self.step = Step(seed_set, protocol, answering.name, each=each)
+        """Its part of the run that asks."""
         self.signature = self._sign()
         self.path = workspace.judgments_path(seed_set, protocol, answering.name)
         self.have = workspace.judgments(self.path)
@@ -433,6 +439,14 @@ class Filing(AbstractContextManager["Filing"]):
 
     async def settle(self, case: Case) -> Judgment:
         """The stored judgment, or a new one, which is stored."""
+        with self.step.item() as item:
+            judgment = await self._settled(case)
+            if item.calls and judgment.verdict is None and judgment.outcome == "ok":
+                said = judgment.transcript[-1].text if judgment.transcript else judgment.reason
+                self.step.fail(UNREADABLE, said)
+        return judgment
+
+    async def _settled(self, case: Case) -> Judgment:
         judgment = self.stored(case)
         if judgment is None:
             self.ready()

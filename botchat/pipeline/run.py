@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,6 +17,116 @@ from botchat.models.limits import Spent
 from botchat.parallel import together
 
 T = TypeVar("T")
+
+UNREADABLE = "unreadable"
+"""How a case failed that a judge has answered, but not with a verdict."""
+
+
+class Item:
+    """A dialogue or a case that is asked for inside a ``with`` block.
+
+    Without an exception one more is done; with one it stays under way: what it has asked is stored,
+    the rest is still to be asked.
+    """
+
+    __slots__ = ("_before", "calls", "step")
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.calls = 0
+
+    def __enter__(self) -> Item:
+        """Count the calls that are made from here."""
+        self.step.under_way.add(self)
+        self._before = _ITEM.set(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Count the item itself."""
+        _ITEM.reset(self._before)
+        if raised[0] is None:
+            self.step.settle(self)
+
+
+_ITEM: ContextVar[Item | None] = ContextVar("item", default=None)
+"""What the calls of this task belong to; the tasks that it starts know it too."""
+
+
+@dataclass(eq=False)
+class Step:
+    """A part of a run that is planned and paid by itself: a protocol, or a model's dialogues."""
+
+    seed_set: str
+    protocol: str
+    """Empty: dialogues are generated."""
+    by: str
+    """The judge, or the contestant."""
+    items: int | None = None
+    """Cases or dialogues; ``None``: as many as it takes (an adaptive run)."""
+    each: int | None = None
+    """Calls of an item, if all goes well; ``None``: known when the first one is done."""
+    done: int = 0
+    """Items that are there, those that were there before included."""
+    calls: int = 0
+    """Replies received; likewise all numbers below, of this run."""
+    replayed: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    failures: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Kind -> how many, and what was said of the last one."""
+    under_way: set[Item] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Nothing is done."""
+        self._asked = (0, 0)
+
+    def item(self) -> Item:
+        """The next dialogue or case."""
+        return Item(self)
+
+    def settle(self, item: Item) -> None:
+        """One more is done."""
+        self.under_way.discard(item)
+        self.done += 1
+        if item.calls:
+            self._asked = (self._asked[0] + 1, self._asked[1] + item.calls)
+
+    def count(self, item: Item, reply: Reply, stored: bool) -> None:
+        """Count one reply, or a call that was given up."""
+        item.calls += 1
+        if not reply.usable:
+            self.fail(reply.outcome, reply.detail)
+            if not reply.answered:
+                return
+        if stored:
+            self.replayed += 1
+        else:
+            self.calls += 1
+            self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+            if reply.cost_usd is None:
+                self.unpriced += 1
+            else:
+                self.cost_usd += reply.cost_usd
+
+    def fail(self, kind: str, why: str) -> None:
+        """Count a failure."""
+        self.failures[kind] = (self.failures.get(kind, (0, ""))[0] + 1, why)
+
+    @property
+    def left(self) -> int | None:
+        """Calls that are still to be made, if no item ends early; ``None``: not known yet."""
+        if self.items is None:
+            return None
+        if self.done >= self.items:
+            return 0
+        finished, asked = self._asked
+        each = self.each if self.each is not None else asked / finished if finished else None
+        if each is None:
+            return None
+        under_way = tuple(self.under_way)  # another thread may ask
+        unbegun = max(0, self.items - self.done - len(under_way))
+        return round(unbegun * each + sum(max(0, each - item.calls) for item in under_way))
 
 
 @dataclass
@@ -43,6 +154,7 @@ class Meter:
     """Batches that are waited for: id -> requests done, requests in all."""
     notes: dict[str, str] = field(default_factory=dict)
     """What a step has found so far, a line each: protocol -> line."""
+    steps: list[Step] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     watch: Callable[[], None] = lambda: None
     """Called when a step begins, and at each `advance`."""
@@ -59,6 +171,8 @@ class Meter:
 
     def count(self, reply: Reply, stored: bool) -> None:
         """Count one reply, or a call that was given up."""
+        if (item := _ITEM.get()) is not None:
+            item.step.count(item, reply, stored)
         if not reply.answered:
             self.failures[reply.detail] += 1
             return

@@ -21,6 +21,7 @@ from botchat.models.endpoint import BatchedModel, identity, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
+from botchat.pipeline.progress import told
 from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import HUMAN, Seed
@@ -111,7 +112,7 @@ class Session:
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self._ledger = ledger
-        self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
+        self.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         self._servers: dict[tuple[object, ...], tuple[Connection, Endpoint]] = {}
         self._recorded: dict[tuple[str, str, str], RecordedModel] = {}
         self._batched: dict[str, BatchedModel] = {}
@@ -256,6 +257,10 @@ class Session:
         for connection, _ in self._servers.values():
             await connection.close()
 
+    def drop(self, model: ChatModel) -> None:
+        """Make a model anew when it is named again: it could not answer, but may by then."""
+        self._recorded = {at: one for at, one in self._recorded.items() if one is not model}
+
     @property
     def under_way(self) -> int:
         """Calls that are out."""
@@ -359,7 +364,7 @@ class Session:
             settings.price_cache_write,
             settings.price_tiers,
         )
-        return model, endpoint, prices, self._budget
+        return model, endpoint, prices, self.budget
 
 
 def in_session(
@@ -386,7 +391,9 @@ def in_session(
                 n,
             )
         try:
-            results = await ask(session, stops)
+            with told(workspace, session.meter, session.budget):
+                results = await ask(session, stops)
+                stops.raise_first()
         except asyncio.CancelledError:
             if (n := session.under_way) and not spending.batch:
                 log.warning(
@@ -400,7 +407,6 @@ def in_session(
                 await session.close()
             finally:
                 ledger.close()
-        stops.raise_first()
         return results
 
     with workspace.locked():

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import http.server
 import io
+import secrets
+import socket
 import sys
-from contextlib import closing, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from botchat.errors import BotChatError, ConfigError, MissingError
-from botchat.pipeline.session import catalogue_of
-from botchat.records import Dialogue, Judgment
-from botchat.report.live import Calls, Progress, State, policy, render
-from botchat.workspace.accounts import stats
+from botchat.pipeline import door, label
+from botchat.pipeline.door import HOST, Refused
+from botchat.pipeline.live import Live
+from botchat.pipeline.talk import Room
+from botchat.report import live, talk
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger
-
-HOST = "127.0.0.1"
 
 _PORTS = 2**16 - 1
+
+_PATIENCE_S = 10.0
+"""For the rest of a body that is being sent."""
+
+_LINGER_BYTES = 64 << 20
+"""Read of a body that was refused, so that its sender gets to see the answer."""
+
+Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""What a POST is answered with; raises `BotChatError`."""
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -35,13 +45,20 @@ class Server(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, workspace: Workspace, seed_set: str, port: int = 0) -> None:
-        """Listen on loopback; port 0 takes a free one."""
+    def __init__(
+        self, workspace: Workspace, seed_set: str, port: int = 0, room: Room | None = None
+    ) -> None:
+        """Listen on loopback; port 0 takes a free one. ``room``: to talk in."""
         if seed_set not in workspace.seed_sets():
             known = ", ".join(workspace.seed_sets()) or "none"
             raise MissingError(f"no seed set {seed_set!r} in {workspace.root} (there are: {known})")
         self.workspace = workspace
         self.seed_set = seed_set
+        self.live = Live(workspace, seed_set, talk=room is not None)
+        self.room = room
+        self.token = secrets.token_urlsafe(32)
+        """Of this start; pages that it serves know it (`botchat.pipeline.door`)."""
+        self.posts: dict[str, Answer] = {"/labels": self._labels} | (room.answers if room else {})
         folder = workspace.root / "leaderboards"
         if not 0 <= port <= _PORTS:
             raise ConfigError(
@@ -59,17 +76,29 @@ class Server(http.server.ThreadingHTTPServer):
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
+    def server_close(self) -> None:
+        """Stop listening, and store what is under way."""
+        super().server_close()
+        if self.room:
+            self.room.close()
+
     @property
     def url(self) -> str:
         """Of the set's page, or of ``/live`` while there is none or a run goes on."""
         root = f"http://{HOST}:{self.server_port}/"
         page = self.workspace.out(self.seed_set) / "index.html"
+        if self.room:
+            return f"{root}talk"
         still = page.exists() and self.workspace.writer() is None
         return f"{root}{quote(self.seed_set)}/" if still else f"{root}live"
 
+    def _labels(self, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Labels of a person, into the workspace."""
+        return {"saved": label.save(self.workspace, sent)}
+
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Files and the live page, to this machine's own browser only."""
+    """Files, the live page and what its pages post, to this machine's own browser only."""
 
     server: Server
     extensions_map = {  # noqa: RUF012 (the base class has it so)
@@ -79,19 +108,44 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def send_head(self) -> Any:
         """The answer to GET and HEAD."""
-        # A name of another site that was made to point here (DNS rebinding) is not ours.
-        if self.headers.get("Host") not in {
-            f"{name}:{self.server.server_port}" for name in (HOST, "localhost")
-        }:
-            self.send_error(HTTPStatus.FORBIDDEN, "This server answers its own machine only")
-            return None
-        if self.path.split("?")[0] in ("/", "/live"):
-            return self._live()
+        path = self.path.split("?")[0]
         try:
-            return super().send_head()
+            door.check_host(self.headers, self.server.server_port)
+        except Refused as refused:
+            self.send_error(refused.status, explain=str(refused))
+            return None
+        if path in self.server.posts:
+            self._say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path} takes POST only"})
+            return None
+        if path in ("/", "/live"):
+            return self._made(lambda: live.render(self.server.live.state()), live.policy())
+        if (room := self.server.room) and path == "/talk":
+            return self._made(lambda: self._room(room), talk.policy())
+        if path == "/talk":
+            self.send_error(HTTPStatus.NOT_FOUND, explain="Start it with: botchat view --talk")
+            return None
+        try:
+            page = self._stored(path)
+            return super().send_head() if page is None else self._html(page)
         except ValueError:  # NUL or half a character: no file has such a name
             self.send_error(HTTPStatus.NOT_FOUND, "No page here")
             return None
+
+    def do_POST(self) -> None:
+        """What a page of ours sends; every answer is one JSON object."""
+        server, path = self.server, self.path.split("?")[0]
+        try:
+            door.check_sender(self.headers, server.server_port, server.token)
+            if path not in server.posts:
+                raise Refused(HTTPStatus.NOT_FOUND, "nothing is taken here")
+            self.connection.settimeout(_PATIENCE_S)
+            sent = door.body(self.rfile.read(door.length(self.headers)))
+            self._say(HTTPStatus.OK, server.posts[path](sent))
+        except Refused as refused:
+            self._say(refused.status, {"error": str(refused)})
+            self._linger()
+        except BotChatError as error:
+            self._say(HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error)})
 
     def list_directory(self, path: Any) -> None:  # noqa: ARG002 (the base class names it)
         """Folders are not listed."""
@@ -107,107 +161,60 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing on stderr for each request."""
 
-    def _live(self) -> Any:
+    def _stored(self, path: str) -> bytes | None:
+        """A page of ``leaderboards/``; ``None``: there is none of that name."""
+        file = Path(self.translate_path(path), "index.html" if path.endswith("/") else "")
         try:
-            page = render(state(self.server.workspace, self.server.seed_set)).encode()
+            return file.read_bytes() if file.suffix == ".html" else None
+        except OSError:
+            return None
+
+    def _room(self, room: Room) -> str:
+        page = self.server.workspace.out(room.seed_set) / "index.html"
+        return talk.render(
+            room.seed_set,
+            room.offers,
+            [seed.id for seed in room.seeds],
+            vars(room.limits),
+            f"/{quote(room.seed_set)}/" if page.exists() else "",
+        )
+
+    def _made(self, make: Callable[[], str], rules: str) -> Any:
+        """A page that is made now."""
+        try:
+            page = make().encode()
         except (BotChatError, OSError) as error:  # a line that is broken, a file that just went
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=str(error))
             return None
+        return self._html(page, rules)
+
+    def _html(self, page: bytes, rules: str = "") -> Any:
+        """A page with the token; ``rules``: its Content-Security-Policy, unless it has one."""
+        page = door.with_token(page, self.server.token)
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Security-Policy", policy())
+        if rules:
+            self.send_header("Content-Security-Policy", rules)
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()
         return io.BytesIO(page)
 
+    def _say(self, status: HTTPStatus, told: Mapping[str, Any]) -> None:
+        data = msgspec.json.encode(told)
+        self.send_response(status)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "POST")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
-Record = TypeVar("Record", Dialogue, Judgment)
-
-_NEWEST = 4
-"""Dialogues that are shown, and verdicts."""
-
-_OF_A_FILE = 2
-"""Of one file, so that several models at work are all seen."""
-
-_TAIL = 1 << 18
-"""Bytes at the end of a file that are looked at for the newest."""
-
-
-def state(workspace: Workspace, seed_set: str) -> State:
-    """How far everything is, what it cost, and the newest of it."""
-    said = _files(workspace.root / "generations" / seed_set, "*.jsonl", Dialogue)
-    ruled = _files(workspace.root / "judgments" / seed_set, "*/*.jsonl", Judgment)
-    seeds = workspace.seeds(seed_set)
-    made = {path: _lines(path) for path in (*said, *ruled)}
-    n_dialogues, n_models = sum(made[path] for path in said), len(said)
-    catalogue = catalogue_of(workspace)
-    verdicts = []
-    for path, newest in ruled.items():
-        protocol = catalogue.find(newest[0].protocol)
-        most = protocol.most_cases(seeds, n_models, n_dialogues) if protocol else 0
-        name = f"{newest[0].protocol} by {newest[0].judge}"
-        verdicts.append(Progress(name, made[path], max(most, made[path]), at_most=True))
-    page = workspace.out(seed_set) / "index.html"
-    return State(
-        seed_set,
-        running=workspace.writer() or "",
-        page=f"/{quote(seed_set)}/" if page.exists() else "",
-        dialogues=[
-            Progress(newest[0].contestant, made[path], max(len(seeds), made[path]))
-            for path, newest in said.items()
-        ],
-        verdicts=verdicts,
-        calls=_calls(workspace),
-        said=_newest(said),
-        ruled=_newest(ruled),
-    )
-
-
-def _files(folder: Path, pattern: str, kind: type[Record]) -> dict[Path, list[Record]]:
-    """Every stage file with its newest records, newest first; files without any are left out."""
-    found = {path: _last(path, kind) for path in sorted(folder.glob(pattern))}
-    return {path: records for path, records in found.items() if records}
-
-
-def _newest(files: dict[Path, list[Record]]) -> list[Record]:
-    """Those of the files that were written last."""
-    by_age = sorted(files, key=lambda path: -path.stat().st_mtime)
-    return [record for path in by_age for record in files[path]][:_NEWEST]
-
-
-def _last(path: Path, kind: type[Record]) -> list[Record]:
-    """The last whole records of a file, newest first, as far as they are near its end."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - _TAIL))
-        lines = file.read().splitlines()
-    found: list[Record] = []
-    for line in reversed(lines):
-        with suppress(msgspec.MsgspecError):  # it is being written, or cut at the window's edge
-            found.append(msgspec.json.decode(line, type=kind))
-        if len(found) == _OF_A_FILE:
-            break
-    return found
-
-
-def _calls(workspace: Workspace) -> list[Calls]:
-    if not workspace.ledger_path.exists():
-        return []
-    with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
-        return [
-            Calls(
-                of.model,
-                f"{of.stage}, superseded" if of.superseded else of.stage,
-                of.calls,
-                of.prompt_tokens + of.completion_tokens,
-                of.cost_usd or 0.0,
-                of.unpriced_calls,
-                ", ".join(f"{number:,} {what}" for what, number in of.outcomes.items()),
-            )
-            for of in stats(ledger)
-        ]
-
-
-def _lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(partial(file.read, 1 << 20), b""))
+    def _linger(self) -> None:
+        """Read what is still being sent: a connection closed before would lose the answer."""
+        self.wfile.flush()
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            left = _LINGER_BYTES
+            while left > 0 and (read := self.connection.recv(1 << 16)):
+                left -= len(read)

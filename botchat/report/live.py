@@ -1,31 +1,149 @@
-"""The page that follows a run: progress, cost, and what was said last."""
+"""The page that follows a run: how far it is, what it costs, what failed, what was said last."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from botchat.records import Dialogue, Judgment
+from botchat.records import Dialogue
 from botchat.report import script_digest, template, text
 
-SECONDS = 5
-"""Between two looks."""
+RUNNING_S = 1
+"""Between two looks at a run that goes on."""
 
-_SCRIPT = text("live.js").replace("SECONDS", str(SECONDS))
+RESTING_S = 5
+"""Between two looks otherwise."""
+
+QUIET_S = 30.0
+"""Without a reply, after which a run that goes on is said to wait."""
+
+_SCRIPT = text("live.js")
 
 _LONGEST = 400
 """Characters shown of an utterance."""
 
+STATES: Mapping[str, tuple[str, str]] = {
+    "running": ("▸", ""),
+    "done": ("✓", "Finished"),
+    "stopped": ("!", "Stopped by a limit"),
+    "failed": ("✕", "Ended with an error"),
+    "interrupted": ("!", "Interrupted"),
+    "killed": ("✕", "Killed"),
+}
+"""How a run is -> its mark, and the word for it."""
+
 
 @dataclass(frozen=True)
-class Progress:
-    """How far one stage file is."""
+class Step:
+    """A part of a run, or of a set."""
 
     name: str
+    by: str
     done: int
-    total: int
+    total: int | None
+    """``None``: not known."""
+    unit: str
+    """What is counted: calls, dialogues, verdicts."""
+    calls: int | None
+    """Made; ``None``: not known now, as all below."""
+    cost_usd: float | None
+    unpriced: int
+    failed: str
+    """How many failed how, in words; empty: none."""
+    state: str = "done"
+    """``done``, ``running`` or ``waiting``."""
     at_most: bool = False
-    """Whether a run may ask for fewer than ``total``."""
+    """Whether fewer than ``total`` may be asked for."""
+
+    @property
+    def share(self) -> float:
+        """Part that is done, 0 to 1."""
+        return min(1.0, self.done / self.total) if self.total else float(self.total == 0)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A way in which calls or verdicts failed."""
+
+    kind: str
+    n: int
+    said: str
+    """Of the last one."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run that goes on, or the last one."""
+
+    command: str
+    seed_set: str
+    state: str
+    """One of `STATES`."""
+    why: str
+    done: int
+    planned: int | None
+    """``None``: not known."""
+    unit: str
+    rate: float | None
+    """Of ``unit`` a second, lately; ``None``: not known, as below."""
+    left_s: float | None
+    limit_s: float | None
+    """Until a limit stops it; ``None``: none will."""
+    seconds: float
+    """Since it began, or until it ended."""
+    spent_usd: float
+    unpriced: int
+    """Calls whose price is not known."""
+    estimated: int
+    projected_usd: float | None
+    max_usd: float | None
+    spent_calls: int
+    max_calls: int | None
+    spent_tokens: int
+    max_tokens: int | None
+    failures: Sequence[Failure]
+    steps: Sequence[Step]
+    heard: float
+    """When the last reply came, in seconds of the epoch."""
+    at: float
+    """What is said here was so then."""
+    batches: tuple[int, int, int] | None = None
+    """Batches that are waited for, requests in them that are done, and all."""
+    notes: Sequence[str] = ()
+
+    @property
+    def percent(self) -> int | None:
+        """Of the plan, rounded down; ``None``: not known."""
+        if self.state == "done":
+            return 100
+        return 100 * self.done // self.planned if self.planned else None
+
+    @property
+    def failed(self) -> int:
+        """All failures."""
+        return sum(one.n for one in self.failures)
+
+    @property
+    def scale_usd(self) -> float:
+        """What the bar of the cost is as long as."""
+        return 1.04 * max(self.spent_usd, self.projected_usd or 0.0, self.max_usd or 0.0)
+
+
+@dataclass(frozen=True)
+class News:
+    """A verdict, or something that failed."""
+
+    said: Sequence[tuple[str, bool]]
+    """What happened: texts, and whether each is a name."""
+    about: str
+    """Which case, and who said so."""
+    text: str
+    """The reason, or what came instead of a verdict."""
+    href: str = ""
+    """Of the case on the set's page; empty: there is none."""
+    at: float | None = None
+    """When, in seconds of the epoch; ``None``: no call was made for it."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +169,28 @@ class State:
     """Who writes to the workspace; empty: nobody."""
     page: str
     """Address of its leaderboard, from this page; empty: there is none."""
-    dialogues: Sequence[Progress]
-    verdicts: Sequence[Progress]
+    talk: bool
+    """Whether there is a room to talk."""
+    now: float
+    """Seconds of the epoch."""
+    run: Run | None
+    """``None``: there was none."""
+    steps: Sequence[Step]
+    """All that is there of the set."""
     calls: Sequence[Calls]
     said: Sequence[Dialogue]
-    """Newest first."""
-    ruled: Sequence[Judgment]
-    """Newest first."""
+    """Newest first; likewise the two others."""
+    verdicts: Sequence[News] = field(default_factory=tuple)
+    failed: Sequence[News] = field(default_factory=tuple)
+
+    @property
+    def quiet_s(self) -> float:
+        """Since the last reply of a run that should get some; 0: it is not quiet."""
+        run = self.run
+        if run is None or run.state != "running" or run.batches or not run.planned:
+            return 0.0
+        quiet = self.now - max(run.heard, 0.0)
+        return quiet if quiet > QUIET_S else 0.0
 
 
 def policy() -> str:
@@ -70,16 +203,45 @@ def policy() -> str:
 
 def render(state: State) -> str:
     """The page as HTML text; without scripts the browser asks for it again as a whole."""
+    running = state.run is not None and state.run.state == "running"
     return template("live.html").render(
         state=state,
-        money=_money,
-        seconds=SECONDS,
+        run=state.run,
+        states=STATES,
+        money=money,
+        sum_of=_sum_of,
+        duration=duration,
+        # Of a run that has ended, so that nothing moves.
+        ago=lambda at: f"{duration(max(0.0, state.now - at))} ago" if running else clock(at),
+        clock=clock,
+        seconds=RUNNING_S if running else RESTING_S,
         longest=_LONGEST,
-        style=text("page.css"),
+        style=text("live.css"),
         script=_SCRIPT,
     )
 
 
-def _money(calls: Sequence[Calls]) -> str:
-    known, unpriced = sum(one.cost_usd for one in calls), sum(one.unpriced for one in calls)
-    return f"${known:,.4f}" + (f" + {unpriced:,} calls of unknown price" if unpriced else "")
+def clock(at: float) -> str:
+    """The time of day of a time in seconds of the epoch, here."""
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def money(usd: float | None, unpriced: int = 0) -> str:
+    """Dollars as people read them; what is not known is "–"."""
+    if usd is None:
+        return "–"
+    shown = f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:,.4f}"
+    return shown + (f" + {unpriced:,} calls of unknown price" if unpriced else "")
+
+
+def duration(seconds: float) -> str:
+    """``1 h 05 min``, ``2 min 03 s``, ``7 s``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def _sum_of(calls: Sequence[Calls]) -> str:
+    return money(sum(one.cost_usd for one in calls), sum(one.unpriced for one in calls))

@@ -376,7 +376,7 @@ def test_the_served_pages_work(
     browser: Browser, demo_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over loopback the chunks load, the live page renews itself, and nothing else is asked for."""
-    monkeypatch.setattr(live, "SECONDS", 0.05)
+    monkeypatch.setattr(live, "RESTING_S", 0.05)
     with Server(demo_workspace, "sample") as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -387,10 +387,10 @@ def test_the_served_pages_work(
             browser.driver.get(f"{server.url}#view=unieval&a=bot:eliza&seed=sample-3")
             assert "sample-3" in browser.text(".reading h3")
             browser.driver.get(server.url.replace("/sample/", "/live"))
-            assert "bot:eliza" in browser.text("main tbody th")
-            assert "No run" in browser.text("header .lead")
+            assert "Finished" in browser.text("h1")
+            assert "bot:eliza" in browser.text("#set tbody th")
             with demo_workspace.locked():
-                browser.until(lambda: "Running" in browser.text("header .lead"))
+                browser.until(lambda: "Now at work" in browser.text("#said"))
             assert serious_faults(browser) == []
             root = server.url.removesuffix("sample/")
             asked = {url for url in browser.requests() if url != "about:blank"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import struct
@@ -21,8 +22,9 @@ from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline.api import generate, judge
 from botchat.pipeline.leaderboard import plot, report
-from botchat.pipeline.view import Server, state
-from botchat.report.live import render
+from botchat.pipeline.live import Live
+from botchat.pipeline.view import Server
+from botchat.report.live import Failure, News, State, render
 from botchat.workspace.folder import SAMPLE, Workspace
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -193,19 +195,23 @@ def test_the_live_page_follows_a_run(server: Server, workspace: Workspace) -> No
     assert status == 200
     assert headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert '<noscript><meta http-equiv="refresh"' in text
-    assert "No run at the moment." in text
-    assert 'value="3" max="40" aria-label="bot:eliza"' in text
-    assert "3 of 40" in text
+    found = " ".join(re.sub("<[^>]*>", " ", text).split())
+    assert "✓ Finished 46 of 46 verdicts" in found
+    assert "✓ Dialogues · bot:eliza 3 of 40 dialogues 42 $0.00 –" in found
     # Two bots' three dialogues and the set's forty.
-    assert 'value="46" max="46" aria-label="unieval by rules"' in text
-    assert "84 calls," in text
-    assert "$0.0000" in text
-    assert "sample-3" in text
+    assert "✓ UniEval · rules 46 of at most 46 verdicts 0 $0.00 –" in found
+    assert "84 calls," in found
+    assert "sample-40 · rules" in found
     assert f'<a href="/{SAMPLE}/">Leaderboard</a>' in text
     with workspace.locked():
-        assert "Running: <bdi>process " in get(server, "/live")[2]
+        assert "Now at work: <bdi>process " in get(server, "/live")[2]
         assert server.url.endswith("/live")
     assert server.url.endswith(f"/{SAMPLE}/")
+
+
+def dialogues(found: State) -> dict[str, int]:
+    """Contestant -> its dialogues."""
+    return {one.by: one.done for one in found.steps if one.name == "Dialogues"}
 
 
 def test_the_live_page_bears_what_is_half_written(workspace: Workspace) -> None:
@@ -214,11 +220,11 @@ def test_the_live_page_bears_what_is_half_written(workspace: Workspace) -> None:
     whole = path.read_bytes()
     try:
         path.write_bytes(whole[:-30])
-        found = state(workspace, SAMPLE)
-        assert {one.name: one.done for one in found.dialogues} == {"bot:eliza": 3, "bot:parrot": 2}
+        found = Live(workspace, SAMPLE).state()
+        assert dialogues(found) == {"bot:eliza": 3, "bot:parrot": 2}
         assert ("bot:parrot", "sample-2") in {(one.contestant, one.seed_id) for one in found.said}
         path.write_bytes(b"{}\n")
-        assert [one.name for one in state(workspace, SAMPLE).dialogues] == ["bot:eliza"]
+        assert dialogues(Live(workspace, SAMPLE).state()) == {"bot:eliza": 3}
     finally:
         path.write_bytes(whole)
 
@@ -226,12 +232,16 @@ def test_the_live_page_bears_what_is_half_written(workspace: Workspace) -> None:
 def test_the_live_page_shows_hostile_text_as_text(workspace: Workspace) -> None:
     """Names, utterances and reasons cannot end their element."""
     attack = "</p><script>alert(1)</script>"
-    found = state(workspace, SAMPLE)
+    found = Live(workspace, SAMPLE).state()
     said = [msgspec.structs.replace(found.said[0], model=attack, utterances=(attack, attack))]
-    ruled = [msgspec.structs.replace(found.ruled[0], judge=attack, reason=attack, verdict=attack)]
-    text = render(replace(found, running=attack, said=said, ruled=ruled))
-    assert text.count("<script") == 1
-    assert text.count("&lt;script&gt;") == 7
+    news = [News([(attack, True), (attack, False)], attack, attack, f'"{attack}')]
+    steps = [replace(found.steps[0], by=attack, failed=attack)]
+    assert found.run is not None
+    run = replace(found.run, command=attack, why=attack, failures=[Failure(attack, 1, attack)])
+    text = render(replace(found, said=said, verdicts=(), failed=news, steps=steps, run=run))
+    text += render(replace(found, run=None, running=attack, verdicts=news))
+    assert text.count("<script") == 2
+    assert text.count("&lt;script&gt;") == 21
 
 
 def test_a_run_that_was_killed_is_not_going_on(workspace: Workspace) -> None:

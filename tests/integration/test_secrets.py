@@ -25,7 +25,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.errors import LockedError
-from botchat.pipeline.view import state
+from botchat.pipeline.live import Live
 from botchat.records import Seed
 from botchat.report.live import render
 from botchat.workspace import files as store
@@ -253,7 +253,7 @@ def test_no_file_and_no_output_of_a_whole_run_holds_a_secret(tmp_path, capfd, mo
         }
         assert sent == set(PLANTED)
     assert (folder / "export.jsonl").stat().st_size > 1000
-    page = render(state(Workspace(folder), "small"))
+    page = render(Live(Workspace(folder), "small").state())
     assert "m-query" in page or "query" in page
     assert not leaks(page)
     assert leaking(folder) == {}
@@ -303,7 +303,7 @@ def test_the_lock_tells_others_the_command_without_its_secrets(tmp_path, capfd, 
             assert main(["generate", "--seeds", "small", "--model", "env", "--dir", str(folder)])
             second = capfd.readouterr().err
             assert f"is in use by process {first.pid}" in second
-            page = render(state(Workspace(folder), "small"))
+            page = render(Live(Workspace(folder), "small").state())
             assert f"process {first.pid}" in page
             for shown in (holder.read_text(), second, page):
                 assert not leaks(shown)

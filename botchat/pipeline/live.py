@@ -1,0 +1,427 @@
+"""How far a run and a set are, what they cost, and the newest of them, for `botchat view`.
+
+A run tells its plan, its limits and what it has done (`botchat.pipeline.progress`); what a set
+holds is read from stage files, what that cost from the ledger. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from botchat.pipeline import progress
+from botchat.pipeline.progress import RunProgress, StepProgress
+from botchat.pipeline.run import UNREADABLE
+from botchat.pipeline.session import catalogue_of
+from botchat.protocols.catalogue import Catalogue
+from botchat.records import Dialogue, Judgment, Utterance
+from botchat.report.live import Calls, Failure, News, Run, State, Step
+from botchat.workspace.accounts import bills, stats
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger
+
+Record = TypeVar("Record", Dialogue, Judgment)
+T = TypeVar("T")
+Number = TypeVar("Number", int, float)
+
+_NEWEST = 4
+"""Dialogues that are shown."""
+
+_NEWS = 9
+"""Verdicts that are shown, and failures."""
+
+_FILES = 6
+"""Stage files looked at for the newest: those that were written last."""
+
+_TAIL = 1 << 18
+"""Bytes at the end of a file that are looked at for the newest."""
+
+_OF_A_FILE = 60
+"""Records of them."""
+
+_ATTEMPTS = "SELECT at, model, outcome, detail FROM attempts ORDER BY rowid DESC LIMIT ?"
+
+ACCOUNTS_S = 5.0
+"""How old the sums of the whole ledger may be."""
+
+
+class _Paid(msgspec.Struct, frozen=True):
+    """The part of a line of a stage file that says which calls it rests on."""
+
+    facts: tuple[Utterance, ...] = ()
+    calls: tuple[str, ...] = ()
+    verdict: str | None = ""
+    status: str = "complete"
+
+
+class Live:
+    """Looks at one set of a workspace, again and again; may be asked by several threads."""
+
+    def __init__(self, workspace: Workspace, seed_set: str, *, talk: bool = False) -> None:
+        """``talk``: there is a room to talk."""
+        self._workspace, self._seed_set, self._talk = workspace, seed_set, talk
+        self._lock = threading.Lock()
+        self._known: dict[tuple[Path, str], tuple[tuple[int, int], object]] = {}
+        self._sums: tuple[float, list[Calls]] = (0.0, [])
+
+    def state(self) -> State:
+        """How everything is now. Raises `BotChatError`, `OSError`: a file that cannot be read."""
+        with self._lock:
+            try:
+                return self._state()
+            except FileNotFoundError:  # a run has just put another file in its place
+                return self._state()
+
+    def _state(self) -> State:
+        workspace, seed_set, now = self._workspace, self._seed_set, time.time()
+        catalogue, seeds = catalogue_of(workspace), workspace.seeds(seed_set)
+        running, told = workspace.writer() or "", progress.read(workspace)
+        run = run_of(told, running, catalogue) if told else None
+        said = _by_age(workspace.root / "generations" / seed_set, "*.jsonl")
+        ruled = _by_age(workspace.root / "judgments" / seed_set, "*/*.jsonl")
+        busy = _busy(told, running, seed_set)
+        with closing(self._ledger()) as ledger:
+            dialogues = [
+                one for path in said if (one := self._dialogues(path, ledger, len(seeds), busy))
+            ]
+            n_dialogues = sum(one.done for one in dialogues)
+
+            def most(protocol: str) -> int | None:
+                found = catalogue.find(protocol)
+                return found.most_cases(seeds, len(dialogues), n_dialogues) if found else None
+
+            verdicts = [
+                one
+                for path in ruled
+                if (one := self._verdicts(path, ledger, catalogue, most, busy))
+            ]
+            page = workspace.out(seed_set) / "index.html"
+            href = f"/{quote(seed_set)}/" if page.exists() else ""
+            newest = _newest(ruled, Judgment, _OF_A_FILE)
+            times = _times(ledger, newest)
+            news = [(one, _worded(one, catalogue, href, times.get(one.calls))) for one in newest]
+            failed = [_attempt(*row) for row in ledger.select(_ATTEMPTS, _NEWS)]
+            failed += [told for one, told in news if one.verdict is None]
+            read = [told for one, told in news if one.verdict is not None]
+            return State(
+                seed_set,
+                running=running,
+                page=href,
+                talk=self._talk,
+                now=now,
+                run=run,
+                steps=sorted(
+                    [*dialogues, *verdicts],
+                    key=lambda step: (step.name != "Dialogues", step.name, step.by),
+                ),
+                calls=self._accounts(ledger, now),
+                said=_newest(said, Dialogue, 1)[:_NEWEST],
+                verdicts=_latest(read),
+                failed=_latest(failed),
+            )
+
+    def _ledger(self) -> Ledger:
+        path = self._workspace.ledger_path
+        return Ledger(path, readonly=True) if path.exists() else Ledger(None)
+
+    def _dialogues(
+        self, path: Path, ledger: Ledger, n_seeds: int, busy: set[tuple[str, str]]
+    ) -> Step | None:
+        first = self._of(path, "name", lambda: _first(path, Dialogue))
+        if first is None:
+            return None
+        done, by = self._of(path, "lines", lambda: _lines(path)), first.contestant
+        calls, cost, unpriced, failed = self._account(path, ledger, ("", by) in busy)
+        stopped = f"{failed:,} stopped" if failed else ""
+        return Step(
+            "Dialogues", by, done, max(n_seeds, done), "dialogues", calls, cost, unpriced, stopped
+        )
+
+    def _verdicts(
+        self,
+        path: Path,
+        ledger: Ledger,
+        catalogue: Catalogue,
+        most: Callable[[str], int | None],
+        busy: set[tuple[str, str]],
+    ) -> Step | None:
+        first = self._of(path, "name", lambda: _first(path, Judgment))
+        if first is None:
+            return None
+        done = self._of(path, "lines", lambda: _lines(path))
+        place = (first.protocol, first.judge)
+        calls, cost, unpriced, failed = self._account(path, ledger, place in busy)
+        return Step(
+            _title(catalogue, first.protocol),
+            first.judge,
+            done,
+            max(most(first.protocol) or 0, done),
+            "verdicts",
+            calls,
+            cost,
+            unpriced,
+            f"{failed:,} {UNREADABLE}" if failed else "",
+            at_most=True,
+        )
+
+    def _account(
+        self, path: Path, ledger: Ledger, busy: bool
+    ) -> tuple[int | None, float | None, int, int]:
+        """Calls, cost, calls of unknown price and failures behind a stage file.
+
+        While a run fills it these are not known: the run has told them.
+        """
+
+        def count() -> tuple[int, float, int, int]:
+            decoder, keys, failed = msgspec.json.Decoder(_Paid), set[str](), 0
+            with path.open("rb") as file:
+                for line in file:
+                    with suppress(msgspec.MsgspecError):
+                        one = decoder.decode(line)
+                        keys.update(one.calls, (fact.call for fact in one.facts if fact.call))
+                        failed += one.verdict is None or one.status != "complete"
+            found = bills(ledger, keys).values()
+            known = [bill.cost_usd for bill in found if bill.cost_usd is not None]
+            return len(found), sum(known), len(found) - len(known), failed
+
+        return (None, None, 0, 0) if busy else self._of(path, "account", count)
+
+    def _of(self, path: Path, what: str, find: Callable[[], T]) -> T:
+        """What was found in a file, found again only when the file has changed."""
+        status = path.stat()
+        stamp = (status.st_mtime_ns, status.st_size)
+        known = self._known.get((path, what))
+        if known is None or known[0] != stamp:
+            known = self._known[path, what] = (stamp, find())
+        return known[1]  # type: ignore[return-value]
+
+    def _accounts(self, ledger: Ledger, now: float) -> list[Calls]:
+        """Sums of the whole ledger, at most `ACCOUNTS_S` old."""
+        if not 0 <= now - self._sums[0] < ACCOUNTS_S:
+            found = [
+                Calls(
+                    of.model,
+                    f"{of.stage}, superseded" if of.superseded else of.stage,
+                    of.calls,
+                    of.prompt_tokens + of.completion_tokens,
+                    of.cost_usd or 0.0,
+                    of.unpriced_calls,
+                    ", ".join(f"{number:,} {what}" for what, number in of.outcomes.items()),
+                )
+                for of in stats(ledger)
+            ]
+            self._sums = (now, found)
+        return self._sums[1]
+
+
+# ------------------------------------------------------------------------------------ the run
+
+
+def run_of(told: RunProgress, running: str, catalogue: Catalogue) -> Run:
+    """A run as people follow it. ``running``: who writes to the workspace now.
+
+    The projection is what is spent, and for each step its calls left at the mean cost of a call of
+    it so far; there is none while a step has no such mean, or a price is not known.
+    """
+    alive = running.startswith(f"process {told.process} on {told.host}:")
+    state = "killed" if told.state == "running" and not alive else told.state
+    done, left = sum(step.counted for step in told.steps), _total(s.left for s in told.steps)
+    planned, unit, seconds = None if left is None else done + left, "calls", told.at - told.started
+    rate = told.rate
+    if planned == 0:  # rules decide by themselves
+        done, planned = sum(s.done for s in told.steps), _total(s.items for s in told.steps)
+        unit, rate = "verdicts", done / seconds if seconds > 0 else None
+        left = None if planned is None else planned - done
+    left_s = left / rate if left is not None and rate else None
+    usd = _total(_to_come(step, step.cost_usd, step.unpriced) for step in told.steps)
+    tokens = _total(_to_come(step, step.tokens, 0) for step in told.steps)
+    limits = (
+        (told.max_usd, told.spent_usd, usd),
+        (told.max_calls, told.spent_calls, left),
+        (told.max_tokens, told.spent_tokens, tokens),
+    )
+    # The part of what is left that can be done before a limit is reached.
+    within = [
+        max(0.0, most - spent) / more
+        for most, spent, more in limits
+        if most is not None and more and spent + more > most
+    ]
+    counts: dict[str, Failure] = {}
+    for step in told.steps:
+        for kind, (n, said) in step.failures.items():
+            before = counts.get(kind, Failure(kind, 0, ""))
+            counts[kind] = Failure(kind, before.n + n, said)
+    batches = [sum(each) for each in zip(*told.batches.values(), strict=True)]
+    return Run(
+        command=re.sub(r" --(dir|out|data)[= ]\S+| --json\b", "", told.command),
+        seed_set=next((step.seed_set for step in told.steps), ""),
+        state=state,
+        why=told.why,
+        done=done,
+        planned=planned,
+        unit=unit,
+        rate=rate,
+        left_s=left_s,
+        limit_s=min(within) * left_s if within and left_s is not None else None,
+        seconds=seconds,
+        spent_usd=told.spent_usd,
+        unpriced=sum(step.unpriced for step in told.steps),
+        estimated=told.estimated,
+        projected_usd=None if usd is None else told.spent_usd + usd,
+        max_usd=told.max_usd,
+        spent_calls=told.spent_calls,
+        max_calls=told.max_calls,
+        spent_tokens=told.spent_tokens,
+        max_tokens=told.max_tokens,
+        failures=sorted(counts.values(), key=lambda one: (-one.n, one.kind)),
+        steps=[_step(step, state, catalogue) for step in told.steps],
+        heard=told.heard,
+        at=told.at,
+        batches=(len(told.batches), batches[0], batches[1]) if told.batches else None,
+        notes=told.notes,
+    )
+
+
+def _to_come(step: StepProgress, used: float, unknown: int) -> float | None:
+    """What the calls left of a step will take, at the mean of those made."""
+    if step.left == 0:
+        return 0.0
+    if step.left is None or unknown or not step.calls:
+        return None
+    return step.left * used / step.calls
+
+
+def _step(step: StepProgress, state: str, catalogue: Catalogue) -> Step:
+    planned = None if step.left is None else step.counted + step.left
+    by_calls = planned != 0
+    whole = step.items is not None and step.done >= step.items
+    going = state == "running" and not whole
+    return Step(
+        _title(catalogue, step.protocol) if step.protocol else "Dialogues",
+        step.by,
+        step.counted if by_calls else step.done,
+        planned if by_calls else step.items,
+        "calls" if by_calls else "verdicts" if step.protocol else "dialogues",
+        step.calls,
+        step.cost_usd,
+        step.unpriced,
+        ", ".join(f"{n:,} {kind}" for kind, (n, _) in step.failures.items()),
+        "running" if going else "done" if whole or state == "done" else "waiting",
+    )
+
+
+def _total(numbers: Iterable[Number | None]) -> Number | None:
+    """The sum; ``None``: one is not known."""
+    found = list(numbers)
+    known = [number for number in found if number is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def _busy(told: RunProgress | None, running: str, seed_set: str) -> set[tuple[str, str]]:
+    """Protocol and judge, or no protocol and the contestant, of what a run is filling."""
+    if told is None or told.state != "running" or not running:
+        return set()
+    return {(step.protocol, step.by) for step in told.steps if step.seed_set == seed_set}
+
+
+def _title(catalogue: Catalogue, protocol: str) -> str:
+    found = catalogue.find(protocol)
+    if found is None:
+        return protocol
+    return (found.short or found.title) + (f", {found.n} utterances" if found.n else "")
+
+
+# ------------------------------------------------------------------------------- stage files
+
+
+def _by_age(folder: Path, pattern: str) -> list[Path]:
+    """Stage files, those written last first."""
+    return sorted(folder.glob(pattern), key=lambda path: (-path.stat().st_mtime_ns, path))
+
+
+def _newest(files: Sequence[Path], kind: type[Record], of_each: int) -> list[Record]:
+    """Those of the files that were written last."""
+    return [record for path in files[:_FILES] for record in _last(path, kind, of_each)]
+
+
+def _first(path: Path, kind: type[Record]) -> Record | None:
+    found = _last(path, kind, 1)
+    return found[0] if found else None
+
+
+def _last(path: Path, kind: type[Record], most: int) -> list[Record]:
+    """The last whole records of a file, newest first, as far as they are near its end."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        lines = file.read().splitlines()
+    found: list[Record] = []
+    for line in reversed(lines):
+        with suppress(msgspec.MsgspecError):  # it is being written, or cut at the window's edge
+            found.append(msgspec.json.decode(line, type=kind))
+        if len(found) == most:
+            break
+    return found
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(partial(file.read, 1 << 20), b""))
+
+
+def _times(ledger: Ledger, judgments: Sequence[Judgment]) -> dict[tuple[str, ...], float]:
+    """Calls of a judgment -> when the last of them was answered."""
+    keys = {one.calls[-1]: one.calls for one in judgments if one.calls}
+    rows = ledger.select(
+        "SELECT key, at FROM calls WHERE key IN (SELECT value FROM json_each(?))",
+        msgspec.json.encode(list(keys)).decode(),
+    )
+    return {keys[key]: at for key, at in rows}
+
+
+def _worded(one: Judgment, catalogue: Catalogue, page: str, at: float | None) -> News:
+    """A verdict in words, with names."""
+    protocol, names, verdict = catalogue.find(one.protocol), one.contestants, one.verdict
+    pair = len(names) == 2
+    result = protocol.result(verdict) if protocol and pair else None
+    better = "is more human than" if protocol and protocol.about_ai else "beats"
+    said: list[tuple[str, bool]]
+    if verdict is None or protocol is None:
+        said = [part for name in names for part in ((name, True), (", ", False))][:-1]
+        if verdict is not None:
+            said.append((f": {verdict}", False))
+    elif pair and result is not None:
+        tie = {"both": "Both machines: ", "neither": "Neither a machine: "}.get(verdict, "A tie: ")
+        first, second = names if result >= 0.5 else names[::-1]
+        said = [(first, True), (f" {better} ", False), (second, True)]
+        if result == 0.5:
+            said = [(tie, False), (first, True), (", ", False), (second, True)]
+    elif protocol.kind == "place":
+        found = "nothing accused" if verdict == "No" else f"a machine from utterance {verdict} on"
+        said = [(names[0], True), (f": {found}", False)]
+    else:
+        said = [(names[0], True), (f": {verdict[:80]}", False)]
+    where = {"view": "pair", "protocol": one.protocol} if pair else {"view": one.protocol}
+    about = where | dict(zip("ab", names, strict=False)) | {"seed": one.seed_id, "judge": one.judge}
+    text = one.transcript[-1].text if verdict is None and one.transcript else one.reason
+    address = f"{page}#{urlencode(about)}" if page else ""
+    return News(said, f"{one.seed_id} · {one.judge}", text, address, at)
+
+
+def _attempt(at: float, model: str, outcome: str, why: str) -> News:
+    return News([(model, True)], f"{outcome}, tried again", why, at=at)
+
+
+def _latest(news: Sequence[News]) -> list[News]:
+    """The newest; what has no time comes last, in the order of its file."""
+    return sorted(news, key=lambda one: -(one.at or 0.0))[:_NEWS]

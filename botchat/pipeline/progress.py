@@ -1,0 +1,209 @@
+"""How far a run is, in ``.botchat/progress.json``: so another process can show it (`botchat view`).
+
+The run writes it twice a second from its meter, in one piece and in place of the last; what it
+says is at most that old when the run is killed. Money that was spent is in the ledger in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from botchat.errors import BotChatError, LimitReached
+from botchat.models.limits import Budget
+from botchat.pipeline.run import Meter
+from botchat.workspace.folder import Workspace
+from botchat.workspace.secrets import public_arguments
+
+EVERY_S = 0.5
+"""Between two writes."""
+
+WINDOW_S = 10.0
+"""Over which the rate is taken."""
+
+LONGEST = 300
+"""Characters kept of what was said of a failure."""
+
+
+class StepProgress(msgspec.Struct, frozen=True):
+    """A `botchat.pipeline.run.Step` as it is now."""
+
+    seed_set: str
+    protocol: str
+    by: str
+    items: int | None
+    done: int
+    calls: int
+    replayed: int
+    left: int | None
+    """Calls; ``None``: not known."""
+    tokens: int
+    cost_usd: float
+    unpriced: int
+    failures: dict[str, tuple[int, str]]
+
+    @property
+    def counted(self) -> int:
+        """Calls that are done: sent, or answered by the ledger, or given up."""
+        given_up = sum(self.failures.get(kind, (0, ""))[0] for kind in ("transport", "malformed"))
+        return self.calls + self.replayed + given_up
+
+
+class RunProgress(msgspec.Struct, frozen=True):
+    """A run as it is now, or as it ended."""
+
+    process: int
+    host: str
+    command: str
+    """Without keys and logins."""
+    started: float
+    """Seconds of the epoch, as all times."""
+    at: float
+    """When this was written."""
+    heard: float
+    """When the last reply came, as far as was looked; at first the start."""
+    state: str
+    """``running``, ``done``, ``stopped`` (by a limit), ``failed`` or ``interrupted``."""
+    why: str
+    rate: float | None
+    """Calls a second over the last `WINDOW_S`; ``None``: too early."""
+    steps: list[StepProgress]
+    spent_usd: float
+    """What the limits have counted, estimates included; likewise the others."""
+    spent_calls: int
+    spent_tokens: int
+    max_usd: float | None
+    max_calls: int | None
+    max_tokens: int | None
+    estimated: int
+    """Tries whose cost is an estimate."""
+    batches: dict[str, tuple[int, int]]
+    notes: list[str]
+
+
+def path(workspace: Workspace) -> Path:
+    """The file."""
+    return workspace.hidden / "progress.json"
+
+
+def read(workspace: Workspace) -> RunProgress | None:
+    """What the latest run wrote; ``None``: nothing that can be read."""
+    try:
+        return msgspec.json.decode(path(workspace).read_bytes(), type=RunProgress)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+@contextmanager
+def told(workspace: Workspace, meter: Meter, budget: Budget) -> Iterator[None]:
+    """Write how far the run is while the block runs, and how it ended."""
+    teller = _Teller(path(workspace), meter, budget)
+    teller.start()
+    state, why = "failed", ""
+    try:
+        yield
+        state = "done"
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        state = "interrupted"
+        raise
+    except BotChatError as error:
+        state, why = "stopped" if isinstance(error, LimitReached) else "failed", str(error)
+        raise
+    finally:
+        teller.end(state, why)
+
+
+class _Teller:
+    """Writes the file of one run; in a thread, since bots and rules leave the loop no pause."""
+
+    def __init__(self, path: Path, meter: Meter, budget: Budget) -> None:
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._keep_telling, daemon=True)
+        self._path, self._meter, self._budget = path, meter, budget
+        self._started = self._heard = time.time()
+        self._counts = deque([(time.monotonic(), 0)])
+
+    def start(self) -> None:
+        """Write again and again."""
+        self._thread.start()
+
+    def end(self, state: str, why: str) -> None:
+        """Write a last time."""
+        self._end.set()
+        self._thread.join()
+        self.tell(state, why)
+
+    def _keep_telling(self) -> None:
+        while not self._end.wait(EVERY_S):
+            self.tell("running", "")
+
+    def tell(self, state: str, why: str) -> None:
+        """Write, if there is something to tell; what cannot be written is not worth a run."""
+        if not self._meter.steps:
+            return
+        now, monotonic = time.time(), time.monotonic()
+        steps = [
+            StepProgress(
+                step.seed_set,
+                step.protocol,
+                step.by,
+                step.items,
+                step.done,
+                step.calls,
+                step.replayed,
+                step.left,
+                step.tokens,
+                step.cost_usd,
+                step.unpriced,
+                {kind: (n, said[:LONGEST]) for kind, (n, said) in dict(step.failures).items()},
+            )
+            for step in list(self._meter.steps)
+        ]
+        counted = sum(step.counted for step in steps)
+        if counted > self._counts[-1][1]:
+            self._heard = now
+        self._counts.append((monotonic, counted))
+        while self._counts[0][0] < monotonic - WINDOW_S:
+            self._counts.popleft()
+        seconds, more = monotonic - self._counts[0][0], counted - self._counts[0][1]
+        budget = self._budget
+        made = RunProgress(
+            process=os.getpid(),
+            host=socket.gethostname(),
+            command=f"botchat {public_arguments(sys.argv[1:])}"[:500],
+            started=self._started,
+            at=now,
+            heard=self._heard,
+            state=state,
+            why=why[:LONGEST],
+            rate=more / seconds if seconds >= EVERY_S else None,
+            steps=steps,
+            spent_usd=budget.usd,
+            spent_calls=budget.calls,
+            spent_tokens=budget.tokens,
+            max_usd=budget.max_usd,
+            max_calls=budget.max_calls,
+            max_tokens=budget.max_tokens,
+            estimated=self._meter.estimates.total(),
+            batches=dict(self._meter.batches),
+            notes=list(dict(self._meter.notes).values()),
+        )
+        # One process writes at a time, so the other name is free; nothing is lost with this file,
+        # so nobody waits for the disk.
+        new = self._path.with_suffix(".new")
+        with contextlib.suppress(OSError):
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(made))
+            new.replace(self._path)
