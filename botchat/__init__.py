@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
+    from botchat.pipeline.plot import plot as plot
     from botchat.pipeline.probe import Probing as Probing
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
@@ -67,6 +68,7 @@ _HOMES = {
     "judge": "pipeline.api:judge",
     "judge_adaptively": "pipeline.api:judge_adaptively",
     "leaderboard": "pipeline.leaderboard:leaderboard",
+    "plot": "pipeline.plot:plot",
     "probe": "pipeline.api:probe",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "simulate": "pipeline.simulate:simulate",

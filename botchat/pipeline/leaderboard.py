@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import DataError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.models.bots import BASELINES
 from botchat.pipeline.generate import Generating
@@ -280,46 +280,3 @@ def _panel_prompts(workspace: Workspace, judge: str) -> list[Prompt]:
     told = wording(settings) if settings else {}
     texts = [f"{title}\n\n{text}" for title, text in told.items()]
     return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []
-
-
-def plot(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    out: Path,
-    judge: str | None = None,
-    elo: EloSettings | None = None,
-) -> Path:
-    """Write one figure, as svg or png by the ending of ``out``; its path.
-
-    Those of judges beside each other take the protocol: ``cost-against-agreement-gteval``.
-
-    Raises:
-        ConfigError: an ending that is neither, or several judges and none named.
-        MissingError: no such figure of these judgments; says which there are.
-    """
-    from botchat.pipeline.agree import beside_each_other
-    from botchat.report import figures as plots
-    from botchat.report.figures import agreement as figures
-
-    kind = out.suffix.lower()
-    if kind not in (".svg", ".png"):
-        raise ConfigError(f"--out {out}: a figure is written as .svg or .png")
-    if judge is None and name.startswith(figures.NAMES):
-        compared = beside_each_other(workspace, read(workspace, seed_set))
-        drawn = [
-            replace(chart, name=f"{chart.name}-{protocol}")
-            for protocol, findings in compared.items()
-            for chart in figures.draw(findings)
-        ]
-    else:
-        chosen = only_judge(workspace, seed_set, judge)
-        found = read(workspace, seed_set, chosen, for_boards=True)
-        drawn = plots.draw(found.board(next(iter(found.judged)), elo))
-    charts = {chart.name: chart for chart in drawn}
-    if name not in charts:
-        there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
-        raise MissingError(f"no figure {name!r} of {seed_set}; there are: {there}")
-    chart = charts[name]
-    store.write_atomic(out, chart.svg.encode() if kind == ".svg" else chart.png)
-    return out

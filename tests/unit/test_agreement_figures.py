@@ -17,7 +17,7 @@ from botchat.measures.annotations import Annotation
 from botchat.report.figures import style
 from botchat.report.figures.agreement import Price, cost_against_agreement, draw
 from botchat.report.figures.curves import apart
-from botchat.report.figures.style import Heading
+from botchat.report.figures.style import NARROW, Heading, Look
 from tests.unit.test_plots import SCRIPTS, boxes, visible
 
 HEADING = Heading("What agreement costs", "a set · some judges", ["botchat:0.1.0|agree|x:y"])
@@ -63,7 +63,7 @@ def findings(
 
 def assertapart(figure) -> None:
     """Every text lies inside its figure and over no other text."""
-    with style._drawable(figure, [style.FONT]):  # as where no font has the characters of a name
+    with style.drawable(figure, ["DejaVu Sans"]):  # as where no font has the characters of a name
         texts = visible(figure)
         found = boxes(texts)
     width, height = figure.canvas.get_width_height()
@@ -83,9 +83,10 @@ def assertapart(figure) -> None:
 )
 def test_figures_of_few_judges_and_of_many(judges, cost, named):
     """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
-    price, matrix, health = draw(findings(judges, cost, named=named))
-    for chart in (price, matrix, health):
+    price, matrix, health, rankings = draw(findings(judges, cost, named=named))
+    for chart in (price, matrix, health, rankings):
         assertapart(chart.figure)
+        assertapart(chart.make(Look(NARROW)))
         assert "botchat:0.1.0|" in chart.svg
     shown = {"usd": "USD", "tokens": "Tokens", "calls": "Calls"}[cost]
     assert price.figure.axes[0].get_xlabel().startswith(shown)
@@ -113,8 +114,8 @@ def test_labels_keep_their_order_and_their_distance(n):
 
 
 def test_without_costs_or_a_second_judge_there_is_no_figure():
-    """A single judge from a file has nobody beside it; how steady it is can be drawn."""
-    assert [chart.name for chart in draw(findings(1))] == ["judges-health"]
+    """A single judge has only people beside it; how steady it is can be drawn."""
+    assert [chart.name for chart in draw(findings(1))] == ["judges-health", "judges-rankings"]
 
 
 def test_tables_hold_what_was_found_and_no_empty_columns():
