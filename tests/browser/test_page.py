@@ -650,8 +650,8 @@ def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
         shown = browser.driver.find_elements("css selector", "#leaderboard tbody tr")
         assert len(shown) == 5
         assert all(row.is_displayed() for row in shown)
-        figures = browser.driver.find_elements("css selector", "figure svg")
-        assert len(figures) == 11
+        figures = browser.driver.find_elements("css selector", "figure .at-wide")
+        assert len(figures) == 16
         assert browser.driver.find_element("css selector", "#transcripts details").is_displayed()
     finally:
         browser.command("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import resources
@@ -79,14 +80,17 @@ def drawn(chart: Chart, *, png: bool = True) -> Chart:
     return made
 
 
-def draw(board: Board) -> list[Chart]:
-    """Every figure that the board has the numbers for, most important first."""
+def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
+    """Every figure that the board has the numbers for, most important first.
+
+    ``costs``: contestant -> dollars of one conversation, where known.
+    """
     where = f"{board.seed_set} · judged by {elided(board.judge, LABEL_COLUMNS)}"
     drawn: list[Chart] = []
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [one for one in board.arenas if one.protocol.base == base]
         drawn += draw_arenas(arenas, where)
-        drawn += _of_ratings(arenas[0], board, where)
+        drawn += _of_ratings(arenas[0], board, where, costs or {})
     drawn += [chart for part in board.of(Place) for chart in _of_places(part, where)]
     drawn += [_against_human(part, where) for part in board.of(BesideHuman)]
     drawn += [_scores(part, number, where) for part in board.of(Scored) for number in part.quoted]
@@ -183,33 +187,39 @@ def _ranked(shown: Table) -> pd.DataFrame:
     return ranks.dropna().astype({"rank": float, "low": float, "high": float})
 
 
-def _of_ratings(arena: Arena, board: Board, where: str) -> Iterator[Chart]:
-    """What a rating and a rank go with: how much a model says."""
+def _of_ratings(
+    arena: Arena, board: Board, where: str, costs: Mapping[str, float]
+) -> Iterator[Chart]:
+    """What a rating and a rank go with: what a conversation costs, and how much a model says."""
     spoken = board.utterance_lengths
     n = max(1, len(board.human_lengths))
+    ends = ["x", "x_low", "x_high"]
     lengths = pd.DataFrame.from_dict(
         {name: _mean(values, n) for name, values in spoken.by_contestant.items() if len(values)},
         orient="index",
-        columns=["x", "x_low", "x_high"],
+        columns=ends,
     )
-    x = points.Axis(f"Mean {spoken.unit} an utterance", log=points.spread(lengths["x"].tolist()))
+    prices = pd.DataFrame.from_dict(
+        {name: (cost, math.nan, math.nan) for name, cost in costs.items()},
+        orient="index",
+        columns=ends,
+    )
+    along = points.Axis(f"Mean {spoken.unit} an utterance", points.spread(lengths["x"].tolist()))
+    paid = points.Axis("Dollars for one conversation", log=True)
+    rating, rank = points.Axis("Bradley–Terry rating"), points.Axis("Rank", down=True)
+    ratings, ranks = _with_ends(arena.table, "bt", "y"), _ranked(arena.table).drop(columns="said")
     signatures = [arena.table.signature, *board.lengths.signatures]
     count = _of(arena.comparisons.n, arena.comparisons.missing)
-    named = {"count": count, "unit": spoken.unit, "n": arena.protocol.n}
-    numbers = {
-        "length-rating": (
-            _with_ends(arena.table, "bt", "y"),
-            "Bradley–Terry rating",
-            "best for its length",
-        ),
-        "length-rank": (_ranked(arena.table).drop(columns="said"), "Rank", ""),
-    }
-    for key, (ys, label, pareto) in numbers.items():
-        both = lengths.join(ys.set_axis(["y", "y_low", "y_high"], axis=1).dropna(), how="inner")
-        if len(both) > 1:
-            y = points.Axis(label, down=key == "length-rank")
-            drawn = partial(points.against, pareto=pareto)
-            yield chart(where, arena, key, signatures, drawn, both, x, y, **named)
+    for key, signed, xs, x, ys, y, best in (
+        ("cost-rating", signatures[:1], prices, paid, ratings, rating, "best for its cost"),
+        ("length-rating", signatures, lengths, along, ratings, rating, "best for its length"),
+        ("length-rank", signatures, lengths, along, ranks, rank, ""),
+    ):
+        both = xs.join(ys.set_axis(["y", "y_low", "y_high"], axis=1).dropna(), how="inner")
+        if len(both) > 1 and both["x"].any():
+            drawn = partial(points.against, pareto=best)
+            named = {"count": count, "unit": spoken.unit, "n": arena.protocol.n}
+            yield chart(where, arena, key, signed, drawn, both, x, y, **named)
 
 
 def _mean(values: NDArray[np.int64], n: int) -> tuple[float, float, float]:

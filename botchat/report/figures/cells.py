@@ -170,15 +170,15 @@ def _table(axes: Axes, part: Cells, wide: float) -> None:
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     square = list(part.values.index) == list(part.values.columns)
     pairs = [(i, j) for i, j in np.ndindex(values.shape) if not square or i != j]
-    told = wide >= widest(["–100" if part.signed else "100"], LEAST, bold=True) + 0.03
+    said = {(i, j): written(float(100 * values[i, j]), "{:.0f}") for i, j in pairs}
+    told = wide >= widest(said.values(), LEAST, bold=True) + 0.03
     _shade(axes, pairs, values, told, part.signed)
     if not told:
         return
     sure = _sure(part)
     for i, j in pairs:
-        said = written(float(100 * values[i, j]), "{:.0f}").replace("-", "−")
         axes.text(
-            j, i, said, size=LEAST, ha="center", va="center_baseline",
+            j, i, said[i, j].replace("-", "−"), size=LEAST, ha="center", va="center_baseline",
             weight="bold" if sure[i, j] else "normal",
             color=tint(INK if math.isfinite(values[i, j]) else MUTED),
         )  # fmt: skip
@@ -216,5 +216,5 @@ def _shade_of(value: float, darkest: float, signed: bool) -> str:
     if math.isnan(value):
         return tint(GRID / 2)
     if signed:
-        return mixed(_SIGNED[int(value > 0)], tint(0), min(1, abs(value)) * darkest * 1.2)
+        return mixed(_SIGNED[int(value > 0)], tint(0), min(1, abs(value)) * darkest)
     return tint(0.02 + value * (darkest - 0.02))
