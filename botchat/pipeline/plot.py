@@ -83,9 +83,9 @@ def write_plot(
         what = f"--out {out}" if form is None else f"--format {form}"
         raise ConfigError(f"{what}: a figure is written as {', '.join(FORMATS)}; see --format")
     chart, look = _chosen(workspace, seed_set, name, judge, size, order, highlight, style, elo)
-    from botchat.report.figures import style as styles
+    from botchat.report.figures import formats
 
-    store.write_atomic(out, styles.written(chart.make(look), kind, look.style))
+    store.write_atomic(out, formats.written(chart.make(look), kind, look.style))
     return out
 
 

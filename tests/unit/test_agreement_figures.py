@@ -14,7 +14,7 @@ from botchat.boards.judge_agreement import Findings
 from botchat.boards.tables import WRITERS
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
-from botchat.report.figures import style
+from botchat.report.figures import formats
 from botchat.report.figures.agreement import Price, cost_against_agreement, draw
 from botchat.report.figures.curves import apart
 from botchat.report.figures.style import NARROW, Heading, Look
@@ -63,7 +63,7 @@ def findings(
 
 def assertapart(figure) -> None:
     """Every text lies inside its figure and over no other text."""
-    with style.drawable(figure, ["DejaVu Sans"]):  # as where no font has the characters of a name
+    with formats.drawable(figure, ["DejaVu Sans"]):  # as where no font has the characters of a name
         texts = visible(figure)
         found = boxes(texts)
     width, height = figure.canvas.get_width_height()

@@ -27,7 +27,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale
 from botchat.ratings.comparisons import Comparisons
 from botchat.report import figures
-from botchat.report.figures import cells, charts, curves, points, style
+from botchat.report.figures import cells, charts, curves, formats, points, style
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.points import Standing
 from botchat.report.figures.style import NARROW, Heading, Look
@@ -97,7 +97,7 @@ def test_nothing_is_cut_and_nothing_overlaps(k: int, names: list[str]) -> None:
     assert {chart.name for chart in found_charts} >= {"survival", "success-rates", "judge-health"}
     for chart, look in product(found_charts, (Look(), Look(NARROW))):
         figure = chart.make(look)
-        with style.drawable(figure, FONT):
+        with formats.drawable(figure, FONT):
             texts = visible(figure)
             found = boxes(texts)
         width, height = figure.canvas.get_width_height()
@@ -167,8 +167,8 @@ def test_png_spells_out_what_no_font_has() -> None:
     before = chart.svg
     assert "通义千问 1" in before
     assert chart.png.startswith(b"\x89PNG")
-    assert style.svg(chart.figure) == before
-    with style.drawable(chart.figure, FONT):
+    assert formats.svg(chart.figure) == before
+    with formats.drawable(chart.figure, FONT):
         said = {text.get_text() for text in visible(chart.figure)}
         assert not any(ord(char) > 0x3000 for char in "".join(said))
         assert any(text.startswith("\\u") for text in said)
@@ -286,7 +286,7 @@ def test_at_most_ten_survival_curves_are_named() -> None:
     assert {"human", "model 13"} <= named
     for name in named:
         assert said.count(name) == 2  # at the curve and beside its numbers at risk
-    titles = re.findall("<title>(.*?)</title>", style.svg(figure))
+    titles = re.findall("<title>(.*?)</title>", formats.svg(figure))
     assert {f"model {i:02d}" for i in range(14)} <= set(titles)
 
 
@@ -364,11 +364,11 @@ def test_a_style_of_ones_own_is_on_top(tmp_path: Path) -> None:
     )
     (chart,) = [one for one in drawn(2) if one.name == "survival"]
     before = chart.svg
-    svg = style.svg(chart.make(Look(style=dark)), dark)
+    svg = formats.svg(chart.make(Look(style=dark)), dark)
     assert "#00ff00" in svg
     assert "#a83c0e" not in svg
     assert 'style="fill: #112233"' in svg
-    assert style.svg(chart.make(Look())) == before
+    assert formats.svg(chart.make(Look())) == before
 
 
 def face() -> int:

@@ -22,7 +22,7 @@ from botchat.boards.protocols import BesideHuman, Part, Place, Scored
 from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided
 from botchat.measures.shares import mean
 from botchat.records import HUMAN, MIN_HUMAN
-from botchat.report.figures import cells, charts, curves, points, style
+from botchat.report.figures import cells, charts, curves, formats, points, style
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.charts import Measure
 from botchat.report.figures.points import Standing
@@ -51,22 +51,22 @@ class Chart:
     @cached_property
     def svg(self) -> str:
         """As an SVG document."""
-        return style.svg(self.figure)
+        return formats.svg(self.figure)
 
     @cached_property
     def narrow_svg(self) -> str:
         """As an SVG document for a telephone."""
-        return style.svg(self.make(Look(NARROW)))
+        return formats.svg(self.make(Look(NARROW)))
 
     @cached_property
     def png(self) -> bytes:
         """As a PNG."""
-        return style.png(self.figure)
+        return formats.png(self.figure)
 
     @property
     def on_page(self) -> tuple[str, str]:
         """`svg` and `narrow_svg` in the colours of the page that they stand in."""
-        return style.themed(self.svg), style.themed(self.narrow_svg)
+        return formats.themed(self.svg), formats.themed(self.narrow_svg)
 
     width_in, narrow_width_in = WIDE, NARROW
 

@@ -1,4 +1,4 @@
-"""One look for every figure: its size, its shades, names that fit, and svg, png and pdf.
+"""One look for every figure: its size, its shades, and names that fit.
 
 A figure is laid out for its width; no text is smaller than `LEAST` points. Ink and paper are the
 only shades, people the only colour. No pyplot: its figures are global state.
@@ -6,11 +6,8 @@ only shades, people the only colour. No pyplot: its figures are global state.
 
 from __future__ import annotations
 
-import io
 import math
-import re
 import unicodedata
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -23,12 +20,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation, Transform
 from numpy.typing import ArrayLike
 
@@ -55,20 +51,12 @@ ROW = 0.165
 INK, MUTED, BAR, GRID, WASH = 1.0, 0.72, 0.5, 0.14, 0.06
 """Shades, as `tint` takes them: marks; second text; intervals; lines and areas behind them."""
 
-_FALLBACKS = (
-    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC",
-    "WenQuanYi Micro Hei", "PingFang SC", "Hiragino Sans", "Microsoft YaHei", "SimHei",
-    "Malgun Gothic", "Noto Sans", "Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai",
-    "Arial Unicode MS",
-)  # fmt: skip
-_DPI = 160
-_MOST_DOTS = 4_000_000
-"""Most pixels of a PNG: a larger figure has fewer pixels an inch."""
-
 _PAD = 5
 """Between a plot and its labels, in points."""
 
-_EDGE = 0.12
+EDGE = 0.12
+"""Around a figure, in inches."""
+
 _LINE = 1.35
 """Height of a line of text, in sizes of its font."""
 
@@ -83,6 +71,8 @@ class Drawn(Figure):
     """A figure that a notebook shows, whatever its backend."""
 
     def _repr_svg_(self) -> str:
+        from botchat.report.figures.formats import svg
+
         return svg(self)
 
 
@@ -205,15 +195,15 @@ def sheet(
     if across < _LEAST_PLOT:
         more = width + columns * (_LEAST_PLOT - across)
         raise ConfigError(f"--size: {heading.title!r} needs a width of {more:.1f} inches and more")
-    room = width - 2 * _EDGE
+    room = width - 2 * EDGE
     large = 11 if look.narrow else 12.5
     title = wrapped(heading.title, large, room, bold=True)
     subtitle = wrapped(heading.subtitle, SIZE, room)
     signature = [line for one in heading.signatures for line in wrapped(one, LEAST, room, at="|")]
     beside = _beside(key, room)
     keyed = _KEY * math.ceil(len(key) / beside) + 0.06 if key else 0.0
-    head = _EDGE + _height(title, large) + 0.04 + _height(subtitle, SIZE) + keyed
-    foot = _EDGE + _height(signature, LEAST)
+    head = EDGE + _height(title, large) + 0.04 + _height(subtitle, SIZE) + keyed
+    foot = EDGE + _height(signature, LEAST)
     lines = [max(panels[i : i + columns]) for i in range(0, len(panels), columns)]
     natural = head + sum(lines) + len(lines) * (above + below) + foot
     spare = ((look.height or natural) - natural) / len(lines)
@@ -227,16 +217,16 @@ def sheet(
         """Lines from ``top`` inches below the upper edge."""
         for i, line in enumerate(lines):
             y = 1 - (top + i * size * _LINE / 72) / height
-            figure.text(_EDGE / width, y, line, size=size, va="top", **style)
+            figure.text(EDGE / width, y, line, size=size, va="top", **style)
 
-    put(title, large, _EDGE, weight="bold")
-    put(subtitle, SIZE, _EDGE + _height(title, large) + 0.04, color=tint(MUTED))
+    put(title, large, EDGE, weight="bold")
+    put(subtitle, SIZE, EDGE + _height(title, large) + 0.04, color=tint(MUTED))
     put(signature, LEAST, height - foot, color=tint(MUTED))
     if key:
         figure.add_artist(
             Legend(
                 figure, list(key), [str(one.get_label()) for one in key], loc="upper left",
-                bbox_to_anchor=(_EDGE / width, 1 - (head - keyed + 0.04) / height), ncols=beside,
+                bbox_to_anchor=(EDGE / width, 1 - (head - keyed + 0.04) / height), ncols=beside,
                 frameon=False, borderaxespad=0, borderpad=0, handlelength=1.2, handletextpad=0.5,
                 columnspacing=1.2, labelspacing=0.3, fontsize=SIZE,
             )
@@ -305,10 +295,10 @@ def of_name(name: str, said: str, look: Look) -> dict[str, Any]:
 
 def titled(said: str) -> str:
     """The ``gid`` of an artist that shows this in an SVG when it is pointed at."""
-    return f"{_TITLED}{said}"
+    return f"{TITLED}{said}"
 
 
-_TITLED = "title: "
+TITLED = "title: "
 
 
 def bars(
@@ -380,105 +370,6 @@ def fitted(names: Sequence[str], room: float, size: float = SIZE) -> list[str]:
         if fit(shown := labels(names, columns)):
             break
     return shown
-
-
-def written(figure: Figure, form: str, style: Path | None = None) -> bytes:
-    """The figure as ``svg``, ``png`` or ``pdf``; ``style``: the file that it was drawn with."""
-    if form == "svg":
-        return svg(figure, style).encode()
-    return png(figure, style) if form == "png" else pdf(figure, style)
-
-
-def svg(figure: Figure, style: Path | None = None) -> str:
-    """The figure as an SVG document: the same data give the same text. Text stays text."""
-    buffer = io.StringIO()
-    with styled(style), warnings.catch_warnings():
-        # The reader's fonts draw the text: it does not matter what this machine's fonts lack.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "BotChat"})
-    drawn = re.sub(rf'<g id="{_TITLED}([^"]*)">', r"<g>\n<title>\1</title>", buffer.getvalue())
-    # Hundredths of a point are enough, in half the size.
-    return re.sub(r' d="[^"]*"', lambda path: _DIGITS.sub(r"\1", path.group()), drawn)
-
-
-_DIGITS = re.compile(r"(\.\d\d)\d+")
-_COLOR = re.compile(r"#[0-9a-f]{6}\b")
-
-
-def themed(svg: str) -> str:
-    """An SVG in the colours of the page that it stands in: ``--ink``, ``--paper``, ``--people``."""
-    known = _variables()
-
-    def of_page(style: re.Match[str]) -> str:
-        return _COLOR.sub(lambda found: known.get(found.group(), found.group()), style.group())
-
-    return re.sub(r' style="[^"]*"', of_page, svg)
-
-
-@cache
-def _variables() -> dict[str, str]:
-    """Each shade of a file -> the same of a page."""
-    ink, paper, of_people = "var(--ink, #1a1917)", "var(--paper, #fff)", "var(--people, #a83c0e)"
-    with styled():
-        shades = {tint(n / 100): f"color-mix(in srgb, {ink} {n}%, {paper})" for n in range(1, 100)}
-        return {**shades, tint(0): paper, tint(1): ink, people(): of_people}
-
-
-def png(figure: Figure, style: Path | None = None) -> bytes:
-    r"""The figure as a PNG; what no installed font can draw is shown as ``\u901a``."""
-    area = figure.get_figwidth() * figure.get_figheight()
-    # A tenth larger than at the default level 6, in half the time.
-    quick = {"compress_level": 1}
-    dpi = min(_DPI, math.sqrt(_MOST_DOTS / area))
-    return _drawn(
-        figure, style, "png", {"Software": "BotChat"}, dpi=dpi, pil_kwargs=quick
-    )  # fmt: skip
-
-
-def pdf(figure: Figure, style: Path | None = None) -> bytes:
-    """The figure as a PDF with no date: the same data give the same bytes."""
-    return _drawn(figure, style, "pdf", {"Creator": "BotChat", "CreationDate": None})
-
-
-def _drawn(figure: Figure, style: Path | None, form: str, metadata: Any, **how: Any) -> bytes:
-    """A figure in a form that has its text drawn with the fonts of this machine."""
-    buffer = io.BytesIO()
-    with styled(style):
-        installed = fontManager.get_font_names()
-        family = [*mpl.rcParams["font.family"], *(one for one in _FALLBACKS if one in installed)]
-        with mpl.rc_context({"font.family": family}), drawable(figure, family):
-            figure.savefig(buffer, format=form, metadata=metadata, **how)
-    return buffer.getvalue()
-
-
-@contextmanager
-def drawable(figure: Figure, fonts: Sequence[str]) -> Iterator[None]:
-    """Replace what none of the fonts can draw, for as long as it lasts; and draw with them."""
-    before = {text: (text.get_text(), text.get_fontfamily()) for text in figure.findobj(Text)}
-    spelling = _spelling("".join(said for said, _ in before.values()), fonts)
-    for text, (said, _) in before.items():
-        text.set_fontfamily(list(fonts))
-        if said != (spelled := said.translate(spelling)):
-            whole = figure.get_figwidth() - 2 * _EDGE
-            size = float(text.get_fontsize())
-            room = inches(said, size) if text.axes else whole
-            columns = len(spelled)
-            while columns > 1 and inches(elided(spelled, columns), size) > room:
-                columns -= 1
-            text.set_text(elided(spelled, columns))
-    yield
-    for text, (said, family) in before.items():
-        text.set_text(said)
-        text.set_fontfamily(family)
-
-
-def _spelling(chars: Iterable[str], fonts: Sequence[str]) -> dict[int, str]:
-    """What stands for the characters that none of the fonts has, as `str.translate` takes it."""
-    found = [get_font(findfont(FontProperties(family=[name]))) for name in fonts]
-    lacking = (
-        code for code in map(ord, set(chars)) if not any(f.get_char_index(code) for f in found)
-    )
-    return {code: f"\\u{code:04x}" for code in lacking}
 
 
 def _family() -> tuple[str, ...]:
