@@ -213,7 +213,7 @@ def inline(chart: Chart, number: int | str = 0) -> Markup:
         body = re.sub(r'(\sid="|url\(#|href="#)', rf"\1{key}-", body)
         opening = (
             f'<svg role="img" aria-label="{escape(chart.title)}" class="at-{kind}" '
-            f'style="width: {width * 96:.0f}px"'
+            f'style="width: {width * 96:.6g}px"'
         )
         shown.append(opening + body[body.index(" viewBox=") :])
     return Markup("\n".join(shown))  # matplotlib's own XML: names in it are escaped

@@ -70,7 +70,7 @@ def squares(parts: Sequence[Cells], below: str, heading: Heading) -> Figure:
     cell = min(across / n, 0.5)
     every = math.ceil(_COLUMN / cell)
     columns = models if every == 1 else [str(i + 1) for i in range(n)]
-    shown, above = _names(models, look), fitted(columns, 0.18 * look.width)
+    shown, above = _names(models, look), fitted(columns, max(0.95, 0.18 * look.width))
     if every > 1:
         shown = [f"{name}  {i + 1}" for i, name in enumerate(shown)]
     tall = widest(above, bold=True)

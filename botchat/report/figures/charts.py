@@ -417,7 +417,9 @@ def _number(axes: Axes, x: float, y: float, said: str, **style: Any) -> None:
 def marks(models: Iterable[str]) -> list[Patch | Line2D]:
     """What the marks of some contestants are, and their intervals."""
     models = list(models)
-    found = [mark(tint(INK), "model")]
+    found = []
+    if any(name != HUMAN and not name.startswith("bot:") for name in models):
+        found.append(mark(tint(INK), "model"))
     if any(name.startswith("bot:") for name in models):
         found.append(mark("none", "floor bot"))
     if HUMAN in models:

@@ -194,7 +194,9 @@ def sheet(
     across = (width - left - right - gap * (columns - 1)) / columns
     if across < _LEAST_PLOT:
         more = width + columns * (_LEAST_PLOT - across)
-        raise ConfigError(f"--size: {heading.title!r} needs a width of {more:.1f} inches and more")
+        raise ConfigError(
+            f"--size: {heading.title!r} needs a width of {_up(more):g} inches and more"
+        )
     room = width - 2 * EDGE
     large = 11 if look.narrow else 12.5
     title = wrapped(heading.title, large, room, bold=True)
@@ -209,7 +211,9 @@ def sheet(
     spare = ((look.height or natural) - natural) / len(lines)
     if spare < 0 and min(lines) + spare < least:
         more = natural + sum(least - line for line in lines)
-        raise ConfigError(f"--size: {heading.title!r} needs a height of {more:.1f} inches and more")
+        raise ConfigError(
+            f"--size: {heading.title!r} needs a height of {_up(more):g} inches and more"
+        )
     height = look.height or natural
     figure = Drawn(figsize=(width, height))
 
@@ -241,6 +245,11 @@ def sheet(
         if column == columns - 1:
             y = bottom - below
     return figure, axes
+
+
+def _up(inches: float) -> float:
+    """The next tenth."""
+    return math.ceil(10 * inches) / 10
 
 
 def _beside(key: Sequence[Patch | Line2D], room: float) -> int:
