@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.label_plan import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
+    from botchat.pipeline.plot import plot as plot
     from botchat.pipeline.probe import Probing as Probing
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
@@ -71,6 +72,7 @@ _HOMES = {
     "judge_adaptively": "pipeline.api:judge_adaptively",
     "label_plan": "pipeline.label_plan:label_plan",
     "leaderboard": "pipeline.leaderboard:leaderboard",
+    "plot": "pipeline.plot:plot",
     "probe": "pipeline.api:probe",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "simulate": "pipeline.simulate:simulate",

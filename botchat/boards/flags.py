@@ -32,7 +32,7 @@ NAMES: Mapping[str, str] = {
 }
 """Criterion of `botchat.measures.flags` -> what it finds, in a few words."""
 
-_USUAL = 0.01
+USUAL = 0.01
 """Share of the human dialogues that a criterion flags; only more than this is named as a reason."""
 _TOLD = 2
 """Most reasons that are named for a contestant."""
@@ -135,7 +135,7 @@ def _row(name: str, found: Measured) -> Row:
     flagged = _first_of_any(found)
     first = dict(zip(CRITERIA, found.first.T, strict=True))
     shares = {criterion: _share(at) for criterion, at in first.items()}
-    usual = sorted((c for c in CRITERIA if shares[c] > _USUAL), key=lambda c: -shares[c])
+    usual = sorted((c for c in CRITERIA if shares[c] > USUAL), key=lambda c: -shares[c])
     measures = pd.DataFrame(found.measures, columns=MEASURES)
     few = len(found.seed_ids) < LEAST
     return {

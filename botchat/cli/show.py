@@ -111,10 +111,19 @@ def report(arguments: argparse.Namespace) -> None:
 
 def plot(arguments: argparse.Namespace) -> None:
     """Write one figure."""
-    from botchat.pipeline import leaderboard as reporting
+    from botchat.pipeline import plot as plotting
 
-    path = reporting.plot(
-        workspace_of(arguments), arguments.seeds, arguments.name, arguments.out, arguments.judge
+    path = plotting.write_plot(
+        workspace_of(arguments),
+        arguments.seeds,
+        arguments.name,
+        arguments.out,
+        arguments.judge,
+        form=arguments.format,
+        size=arguments.size and plotting.read_size(arguments.size),
+        order=arguments.order,
+        highlight=arguments.highlight,
+        style=arguments.style,
     )
     say(arguments, {"path": path})
 

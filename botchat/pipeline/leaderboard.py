@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import DataError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.models.bots import BASELINES
 from botchat.pipeline import label
@@ -43,7 +43,7 @@ MOST_TOLD_MB = 200
 """Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
 report` packs any number. 14 models in all protocols are 50 MB."""
 
-_SECONDS_A_CHART = 0.2
+_SECONDS_A_CHART = 0.4
 """CPU time of drawing on a core of 2023."""
 
 MAX_RATES_BYTES = 2**24
@@ -242,10 +242,11 @@ def _shown(
     from botchat.report import figures
 
     meter.begin("count and rate", len(found.judged))
+    costs = conversation_costs(workspace, found.dialogues)
     boards, charts, said = [], [], []
     for judge in found.judged:
         boards.append(found.board(judge, elo))
-        charts.append(figures.draw(boards[-1]))
+        charts.append(figures.draw(boards[-1], costs))
         meter.advance()
     findings: Mapping[str, Findings] = {}
     if len(boards) > 1:
@@ -264,10 +265,10 @@ def _shown(
     meter.begin("draw figures", len(tasks))
     done = []
     with parallel.workers() as working:
-        for chart in working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART):
+        for chart in working.begin(tasks, len(tasks) * _SECONDS_A_CHART):
             done.append(chart)
             meter.advance()
-    drawn, costs = iter(done), conversation_costs(workspace, found.dialogues)
+    drawn = iter(done)
     return [
         Shown(board, *about, list(islice(drawn, len(of_board))), findings, costs)
         for board, about, of_board in zip(boards, said, charts, strict=True)
@@ -352,46 +353,3 @@ def _panel_prompts(workspace: Workspace, judge: str) -> list[Prompt]:
     told = wording(settings) if settings else {}
     texts = [f"{title}\n\n{text}" for title, text in told.items()]
     return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []
-
-
-def plot(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    out: Path,
-    judge: str | None = None,
-    elo: EloSettings | None = None,
-) -> Path:
-    """Write one figure, as svg or png by the ending of ``out``; its path.
-
-    Those of judges beside each other take the protocol: ``cost-against-agreement-gteval``.
-
-    Raises:
-        ConfigError: an ending that is neither, or several judges and none named.
-        MissingError: no such figure of these judgments; says which there are.
-    """
-    from botchat.pipeline.agree import beside_each_other
-    from botchat.report import figures as plots
-    from botchat.report.figures import agreement as figures
-
-    kind = out.suffix.lower()
-    if kind not in (".svg", ".png"):
-        raise ConfigError(f"--out {out}: a figure is written as .svg or .png")
-    if judge is None and name.startswith(figures.NAMES):
-        compared = beside_each_other(workspace, read(workspace, seed_set))
-        drawn = [
-            replace(chart, name=f"{chart.name}-{protocol}")
-            for protocol, findings in compared.items()
-            for chart in figures.draw(findings)
-        ]
-    else:
-        chosen = only_judge(workspace, seed_set, judge)
-        found = read(workspace, seed_set, chosen, for_boards=True)
-        drawn = plots.draw(found.board(next(iter(found.judged)), elo))
-    charts = {chart.name: chart for chart in drawn}
-    if name not in charts:
-        there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
-        raise MissingError(f"no figure {name!r} of {seed_set}; there are: {there}")
-    chart = charts[name]
-    store.write_atomic(out, chart.svg.encode() if kind == ".svg" else chart.png)
-    return out

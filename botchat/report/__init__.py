@@ -254,20 +254,25 @@ def _below(table: Table, column: Column) -> list[str]:
 
 
 def inline(chart: Chart, number: int | str = 0) -> Markup:
-    """A figure as an element of the page, without a style sheet, which would apply to all of it.
+    """A figure as elements of the page: one for wide screens, one for narrow ones.
 
-    ``number`` tells figures of one name apart by their ids.
+    The page's style sheet shows one of them. They have no sheets of their own, which would apply to
+    all of the page. ``number`` tells figures of one name apart by their ids.
     """
-    body = chart.svg[chart.svg.index("<svg") :]
-    for part in ("metadata", "style"):
-        body = re.sub(rf"<{part}\b.*?</{part}>\s*", "", body, flags=re.DOTALL)
-    body = re.sub(r'(\sid="|url\(#|href="#)', rf"\1{chart.name}-{number}-", body)
-    opening = (
-        f'<svg role="img" aria-label="{escape(chart.title)}" '
-        f'style="max-width: {chart.width_in * 96:.0f}px; min-width: {chart.width_in * 68:.0f}px"'
-    )
-    body = re.sub(r"^<svg\b.*?(?= viewBox=)", lambda _: opening, body, flags=re.DOTALL)
-    return Markup(body)  # matplotlib's own XML: names in it are escaped
+    shown = []
+    widths = (chart.width_in, chart.narrow_width_in)
+    for kind, svg, width in zip(("wide", "narrow"), chart.on_page, widths, strict=True):
+        body = svg[svg.index("<svg") :]
+        for part in ("metadata", "style"):
+            body = re.sub(rf"<{part}\b.*?</{part}>\s*", "", body, flags=re.DOTALL)
+        key = f"{chart.name}-{number}-{kind[0]}"
+        body = re.sub(r'(\sid="|url\(#|href="#)', rf"\1{key}-", body)
+        opening = (
+            f'<svg role="img" aria-label="{escape(chart.title)}" class="at-{kind}" '
+            f'style="width: {width * 96:.6g}px"'
+        )
+        shown.append(opening + body[body.index(" viewBox=") :])
+    return Markup("\n".join(shown))  # matplotlib's own XML: names in it are escaped
 
 
 def ranks(boards: Sequence[Board]) -> Table:

@@ -116,6 +116,7 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
         *(f"agreement.{kind}" for kind in ("md", "json")),
         *(f"judges-against-each-other.{kind}" for kind in ("svg", "png")),
         *(f"judges-health.{kind}" for kind in ("svg", "png")),
+        *(f"judges-rankings.{kind}" for kind in ("svg", "png")),
     }
     lines = (out / "judges.csv").read_text().splitlines()
     assert lines[-1] == f"# {found['signature']}"

@@ -15,14 +15,17 @@ from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 
+import matplotlib as mpl
 import msgspec
 import pytest
 
+import botchat
 from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline.api import generate, judge
-from botchat.pipeline.leaderboard import plot, report
+from botchat.pipeline.leaderboard import report
 from botchat.pipeline.live import Live
+from botchat.pipeline.plot import write_plot
 from botchat.pipeline.view import Server
 from botchat.report.live import Failure, News, State, render
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -76,7 +79,7 @@ def test_report_writes_the_page_and_its_chunks_alone(workspace: Workspace, tmp_p
     names = {path.relative_to(tmp_path).as_posix() for path in before}
     cases = {f"chunks/{kind}-{i}-0.js" for kind in ("game", "answers") for i in range(2)}
     seeds = {f"chunks/seeds-{i}.js" for i in range(3)}
-    assert names == {"index.html", "game.html", "chunks/index.js"} | seeds | cases
+    assert names == {"index.html", "og.png", "game.html", "chunks/index.js"} | seeds | cases
 
 
 def test_report_refuses_a_judge_who_has_not_judged(workspace: Workspace) -> None:
@@ -86,17 +89,71 @@ def test_report_refuses_a_judge_who_has_not_judged(workspace: Workspace) -> None
 
 
 def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
-    """As its ending says; a wrong ending or name is refused with what there is."""
-    svg = plot(workspace, SAMPLE, "success-rates", tmp_path / "one.svg")
+    """As its ending or the format says, twice the same bytes; what cannot be is refused."""
+    svg = write_plot(workspace, SAMPLE, "success-rates", tmp_path / "one.svg")
     assert "UniEval success rate" in svg.read_text("utf-8")
-    png = plot(workspace, SAMPLE, "human-lengths", tmp_path / "two.PNG")
+    png = write_plot(workspace, SAMPLE, "human-lengths", tmp_path / "two.PNG")
     assert png.read_bytes().startswith(PNG)
-    with pytest.raises(ConfigError, match=r"\.svg or \.png"):
-        plot(workspace, SAMPLE, "success-rates", tmp_path / "one.pdf")
+    pdfs = [
+        write_plot(workspace, SAMPLE, "survival", tmp_path / name, form="pdf").read_bytes()
+        for name in ("one.pdf", "two.figure")
+    ]
+    assert pdfs[0] == pdfs[1]
+    assert pdfs[0].startswith(b"%PDF")
+    assert b"CreationDate" not in pdfs[0]
+    with pytest.raises(ConfigError, match="written as svg, png, pdf"):
+        write_plot(workspace, SAMPLE, "success-rates", tmp_path / "one.gif")
     with pytest.raises(MissingError, match="there are: survival, success-rates, "):
-        plot(workspace, SAMPLE, "elo", tmp_path / "one.svg")
+        write_plot(workspace, SAMPLE, "elo", tmp_path / "one.svg")
     with pytest.raises(MissingError, match="fewer than two judges"):
-        plot(workspace, SAMPLE, "judges-health-unieval", tmp_path / "one.svg")
+        write_plot(workspace, SAMPLE, "judges-health-unieval", tmp_path / "one.svg")
+
+
+def test_the_python_api_returns_the_figure(workspace: Workspace, tmp_path: Path) -> None:
+    """Of the size, order and style that were asked for; the caller's settings stay as they are."""
+    before = dict(mpl.rcParams)  # the backend among them
+    style = tmp_path / "mine.mplstyle"
+    style.write_text("figure.facecolor: black\ntext.color: white\n", "utf-8")
+    made = botchat.plot(
+        workspace, SAMPLE, "success-rates", size=(5, 4), order="name", highlight=["bot:parrot"],
+        style=style,
+    )  # fmt: skip
+    assert tuple(made.get_size_inches()) == (5, 4)
+    assert made.get_facecolor() == (0, 0, 0, 1)
+    assert "success rate" in made._repr_svg_()
+    names = [text.get_text() for text in made.axes[0].texts if text.get_text().startswith("bot:")]
+    assert names == ["bot:eliza", "bot:parrot"]
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--size", "7"], "--size 7: give width and height in inches, such as 7x4.5"),
+        (["--size", "7x900"], "--size: 900 inches; a side has 1 to 100 inches"),
+        (["--size", "7x1"], "needs a height of"),
+        (["--size", "1.5x9"], "needs a width of"),
+        (["--size", "nanx4"], "--size: nan inches"),
+        (["--order", "beauty"], "--order beauty: there are value, rating, name, length"),
+        (["--highlight", "bot:nobody"], "--highlight bot:nobody: sample has no such contestant"),
+        (["--style", "no-such-style"], "--style no-such-style: no such file"),
+        (["--format", "gif"], "--format gif: a figure is written as svg, png, pdf"),
+    ],
+)
+def test_plot_refuses_what_cannot_be(
+    workspace: Workspace,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: list[str],
+    said: str,
+) -> None:
+    """One clear line, and no file."""
+    common = ["--seeds", SAMPLE, "--dir", str(workspace.root), "--out", str(tmp_path / "x.svg")]
+    assert main(["plot", "success-rates", *common, *flags]) == 1
+    told = capsys.readouterr().err.strip()
+    assert said in told
+    assert "\n" not in told
+    assert not (tmp_path / "x.svg").exists()
 
 
 def test_the_commands_say_what_they_made(

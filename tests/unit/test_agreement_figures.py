@@ -15,10 +15,10 @@ from botchat.boards.judge_agreement import Findings
 from botchat.boards.tables import WRITERS
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
-from botchat.report.figures import style
+from botchat.report.figures import formats
 from botchat.report.figures.agreement import NAMES, Price, cost_against_agreement, draw
 from botchat.report.figures.curves import apart
-from botchat.report.figures.style import Heading
+from botchat.report.figures.style import NARROW, Heading, Look
 from tests.unit.test_plots import SCRIPTS, boxes, visible
 
 HEADING = Heading("What agreement costs", "a set · some judges", ["botchat:0.1.0|agree|x:y"])
@@ -64,7 +64,7 @@ def findings(
 
 def assertapart(figure) -> None:
     """Every text lies inside its figure and over no other text."""
-    with style._drawable(figure, [style.FONT]):  # as where no font has the characters of a name
+    with formats.drawable(figure, ["DejaVu Sans"]):  # as where no font has the characters of a name
         texts = visible(figure)
         found = boxes(texts)
     width, height = figure.canvas.get_width_height()
@@ -84,10 +84,11 @@ def assertapart(figure) -> None:
 )
 def test_figures_of_few_judges_and_of_many(judges, cost, named):
     """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
-    price, matrix, health = draw(findings(judges, cost, named=named))
-    assert {price.name, matrix.name, health.name} < set(NAMES)  # what `botchat plot` knows
-    for chart in (price, matrix, health):
+    price, matrix, health, rankings = draw(findings(judges, cost, named=named))
+    assert {price.name, matrix.name, health.name, rankings.name} < set(NAMES)
+    for chart in (price, matrix, health, rankings):
         assertapart(chart.figure)
+        assertapart(chart.make(Look(NARROW)))
         assert "botchat:0.1.0|" in chart.svg
     shown = {"usd": "USD", "tokens": "Tokens", "calls": "Calls"}[cost]
     assert price.figure.axes[0].get_xlabel().startswith(shown)
@@ -99,7 +100,9 @@ def test_a_judge_without_a_readable_verdict_has_a_price_and_no_place():
     free, paid = found.rows
     unreadable = paid | dict.fromkeys(("accuracy", "accuracy_low", "accuracy_high"))
     drawn = draw(replace(found, rows=[free, unreadable]))
-    assert [chart.name for chart in drawn] == ["judges-against-each-other", "judges-health"]
+    assert [chart.name for chart in drawn] == [
+        "judges-against-each-other", "judges-health", "judges-rankings",
+    ]  # fmt: skip
 
 
 def test_equal_judges_at_equal_cost_still_have_a_name_each():
@@ -124,8 +127,8 @@ def test_labels_keep_their_order_and_their_distance(n):
 
 
 def test_without_costs_or_a_second_judge_there_is_no_figure():
-    """A single judge from a file has nobody beside it; how steady it is can be drawn."""
-    assert [chart.name for chart in draw(findings(1))] == ["judges-health"]
+    """A single judge has only people beside it; how steady it is can be drawn."""
+    assert [chart.name for chart in draw(findings(1))] == ["judges-health", "judges-rankings"]
 
 
 def test_tables_hold_what_was_found_and_no_empty_columns():

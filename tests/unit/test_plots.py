@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 from xml.etree import ElementTree
 
 import joblib
@@ -18,14 +21,16 @@ from matplotlib.text import Text
 from botchat import parallel
 from botchat.boards.arena import from_comparisons
 from botchat.boards.board import build
-from botchat.boards.protocols import Scored
+from botchat.boards.protocols import Place, Scored
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale
 from botchat.ratings.comparisons import Comparisons
 from botchat.report import figures
-from botchat.report.figures import charts, style
-from botchat.report.figures.style import Heading
+from botchat.report.figures import cells, charts, curves, formats, points, style
+from botchat.report.figures.cells import Cells
+from botchat.report.figures.points import Standing
+from botchat.report.figures.style import NARROW, Heading, Look
 from tests.boards import QUICK, judgment, made
 
 NAMES = {
@@ -40,6 +45,7 @@ SCRIPTS = (
     "🤖👩‍🚀 {}",
     "मॉडल {}",
 )
+FONT = ["DejaVu Sans"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -80,23 +86,25 @@ def rows(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize(
     ("k", "names"),
-    [(1, ["bot-{}"]), (3, ["bot-{}"]), (14, [NAMES["script"], *SCRIPTS]), (40, [NAMES["long"]])],
+    [(1, ["bot-{}"]), (14, [NAMES["script"], *SCRIPTS]), (40, [NAMES["long"]])],
 )
 def test_nothing_is_cut_and_nothing_overlaps(k: int, names: list[str]) -> None:
     """Every text lies inside its figure and over no other text, with 3 models and with 40.
 
-    Also where no font has the characters of a name and each takes the room of its number.
+    On a page and on a telephone; also where no font has the characters of a name.
     """
     found_charts = drawn(k, *names)
     assert {chart.name for chart in found_charts} >= {"survival", "success-rates", "judge-health"}
-    for chart in found_charts:
-        with style._drawable(chart.figure, [style.FONT]):
-            texts = visible(chart.figure)
+    different = [chart for chart in found_charts if chart.name != "win-rates-n8"]
+    for chart, look in product(different, (Look(), Look(NARROW))):
+        figure = chart.make(look)
+        with formats.drawable(figure, FONT):
+            texts = visible(figure)
             found = boxes(texts)
-        width, height = chart.figure.canvas.get_width_height()
+        width, height = figure.canvas.get_width_height()
         inside = (found >= 0).all(axis=1) & (found[:, 2] <= width) & (found[:, 3] <= height)
         cut = [text.get_text() for text, ok in zip(texts, inside, strict=True) if not ok]
-        assert not cut, (chart.name, cut)
+        assert not cut, (chart.name, look, cut)
         apart = (
             (found[:, None, 2] <= found[None, :, 0])
             | (found[:, None, 0] >= found[None, :, 2])
@@ -105,7 +113,9 @@ def test_nothing_is_cut_and_nothing_overlaps(k: int, names: list[str]) -> None:
         )
         np.fill_diagonal(apart, True)
         clash = np.argwhere(~apart)
-        assert not len(clash), (chart.name, [texts[i].get_text() for i in clash[0]])
+        assert not len(clash), (chart.name, look, [texts[i].get_text() for i in clash[0]])
+        assert min(text.get_fontsize() for text in texts) >= style.LEAST
+        assert figure.get_figwidth() == look.width
 
 
 def test_every_figure_says_what_it_is() -> None:
@@ -115,14 +125,17 @@ def test_every_figure_says_what_it_is() -> None:
         assert chart.title in said
         assert "botchat:0.1.0|" in "".join(said)
         assert any(char.isdigit() for char in chart.caption)
-        assert all(axes.get_xlabel() for axes in chart.figure.axes)
+        if chart.name != "failure-types":  # its columns have names
+            assert all(axes.get_xlabel() for axes in chart.figure.axes)
 
 
 def test_the_signature_is_whole_where_it_is_long() -> None:
     """It is broken into lines, never cut."""
     signature = "botchat:0.1.0|" + "|".join(f"part-{i}:{'x' * 30}" for i in range(20))
     figure = charts.human_lengths([2, 4, 5], Heading("T", "s", [signature]))
-    lines = [t.get_text() for t in visible(figure) if t.get_fontsize() == 6.5]
+    lines = [
+        t.get_text() for t in visible(figure) if "part-" in t.get_text() or "|" in t.get_text()
+    ]
     assert len(lines) > 3
     assert "".join(lines) == signature
 
@@ -145,39 +158,43 @@ def test_names_are_text_in_svg() -> None:
         tags = {element.tag.removeprefix(SVG) for element in root.iter()}
         assert not tags & {"script", "image", "a", "foreignObject"}
         if chart.name not in ("human-lengths", "judge-health"):
-            shown = {"".join(element.itertext()) for element in root.iter(f"{SVG}text")}
-            assert shown >= set(hostile)
+            shown = " ".join("".join(element.itertext()) for element in root.iter())
+            assert all(name in shown for name in hostile)
 
 
 def test_png_spells_out_what_no_font_has() -> None:
     """What a font lacks is no row of boxes; afterwards the figure is as it was."""
-    (chart, *_) = drawn(3, "通义 {}")
+    (chart, *_) = drawn(3, "通义千问 {}")
     before = chart.svg
+    assert "通义千问 1" in before
     assert chart.png.startswith(b"\x89PNG")
-    assert style.svg(chart.figure) == before
-    with style._drawable(chart.figure, [style.FONT]):
+    assert formats.svg(chart.figure) == before
+    with formats.drawable(chart.figure, FONT):
         said = {text.get_text() for text in visible(chart.figure)}
-        assert "\\u901a\\u4e49 1" in said
+        assert not any(ord(char) > 0x3000 for char in "".join(said))
+        assert any(text.startswith("\\u") for text in said)
         assert (boxes(visible(chart.figure))[:, 0] >= 0).all()
 
 
-def test_bars_are_sorted_by_the_largest_n() -> None:
-    """Figure 4's rows: best at N = 16 first, missing rates last."""
-    at_n = {4: [0.9, 1.0, 0.8, 0.7], 16: [0.2, 0.1, np.nan, 0.5]}
+def test_rows_are_sorted_by_the_largest_n_or_as_chosen() -> None:
+    """Figure 4's rows: as the first series has them; a chosen order stands above that."""
+    at_n = {"N = 16": [0.9, 0.4, 0.1], "N = 4": [1.0, 1.0, 0.8]}
     rates = {
-        n: pd.DataFrame({"success": of_n, "low": 0.05, "high": 1.0}, index=["b", "c", "d", "a"])
+        n: pd.DataFrame({"success": of_n, "low": 0.05, "high": 1.0}, index=["b", "a", "d"])
         for n, of_n in at_n.items()
     }
-    figure = charts.success_rates(rates, Heading("T", "s", ["x"]))
-    assert rows(figure) == ["a", "b", "c", "d"]
+    heading = Heading("T", "s", ["x"])
+    assert rows(charts.series(rates, "Rate", "{:.1f}", heading)) == ["b", "a", "d"]
+    chosen = heading._replace(look=Look(order=("d", "b")))
+    assert rows(charts.series(rates, "Rate", "{:.1f}", chosen)) == ["d", "b", "a"]
 
 
 def test_heatmap_holds_every_value() -> None:
     """A pair that was not compared is a dash, a model against itself is empty."""
     win = pd.DataFrame([[np.nan, 0.25, np.nan], [0.5, np.nan, 0.0], [np.nan, 1.0, np.nan]])
     win.index = win.columns = pd.Index(["a", "b", "c"])
-    parts = {"Win rate": win, "Win + tie rate": win}
-    figure = charts.squares(parts, "row against column", Heading("T", "s", ["x"]))
+    parts = [Cells("Win rate", win), Cells("Win + tie rate", win)]
+    figure = cells.squares(parts, "row against column", Heading("T", "s", ["x"]))
     for axes, beside in zip(figure.axes, (["a", "b", "c"], []), strict=True):
         shown = [text.get_text() for text in axes.texts if "rate" not in text.get_text()]
         assert sorted(shown) == sorted(["0", "100", "25", "50", "–", "–", "a", "b", "c", *beside])
@@ -192,10 +209,11 @@ def test_lengths_that_do_not_vary_have_a_violin() -> None:
     assert visible(figure)
 
 
-def test_a_board_without_protocols_has_two_figures() -> None:
+def test_a_board_without_protocols_has_figures_of_the_dialogues() -> None:
     """What was not judged is not drawn."""
     nothing = replace(made({"a": 0.9}, 8), judgments={}).board()
-    assert [chart.name for chart in figures.draw(nothing)] == ["utterance-lengths", "human-lengths"]
+    named = [chart.name for chart in figures.draw(nothing)]
+    assert named == ["failure-types", "utterance-lengths", "human-lengths"]
 
 
 def test_every_number_of_an_own_score_is_drawn_with_its_interval() -> None:
@@ -228,8 +246,130 @@ def test_an_arena_alone_is_drawn() -> None:
     rows = [("a", "b", 1.0), ("b", "c", 0.5), ("a", "c", 0.0)]
     arena = from_comparisons(Comparisons.of(rows), "x", 1, QUICK)
     found = figures.draw_arenas([arena], "a table")
-    assert [chart.name for chart in found] == ["bradley-terry", "elo", "win-rates"]
+    assert [chart.name for chart in found] == [
+        "bradley-terry",
+        "rank-intervals",
+        "elo",
+        "win-rates",
+    ]
     assert all("N =" not in chart.svg for chart in found)
+
+
+def test_svg_text_has_11_px_at_natural_size() -> None:
+    """On a page and on a telephone, as a browser reads it; on paper of its own."""
+    for chart in drawn(5):
+        for svg, width in ((chart.svg, style.WIDE), (chart.narrow_svg, style.NARROW)):
+            root = ElementTree.fromstring(svg)
+            assert root.get("width") == f"{72 * width:g}pt"
+            unit = 96 * width / float(root.get("viewBox", "").split()[2])
+            sizes = [float(size) for size in re.findall(r"font(?:-size)?: [^;\"]*?([\d.]+)px", svg)]
+            assert sizes
+            assert unit * min(sizes) >= 11
+            assert 'style="fill: #ffffff"' in svg
+
+
+def test_every_shade_takes_the_pages_colours() -> None:
+    """No colour of a file is left inline; what people called their models is left alone."""
+    (chart, *_) = drawn(3, "#1a1917 {}")
+    for svg in chart.on_page:
+        assert not re.search(r'style="[^"]*#(?!1a1917\)|fff\)|a83c0e\))[0-9a-f]{6}', svg)
+        assert "color-mix(in srgb, var(--ink, #1a1917) 50%, var(--paper, #fff))" in svg
+        assert "#1a1917 1" in svg
+
+
+def test_at_most_ten_survival_curves_are_named() -> None:
+    """Among them people and those that are asked for; others say who they are when pointed at."""
+    (chart,) = [one for one in drawn(14, "model {:02d}") if one.name == "survival"]
+    figure = chart.make(Look(highlight=("model 13",)))
+    said = [text.get_text() for text in visible(figure)]
+    named = {name for name in said if name.startswith("model ") or name == "human"}
+    assert len(named) == curves.MOST_NAMED
+    assert {"human", "model 13"} <= named
+    for name in named:
+        assert said.count(name) == 2  # at the curve and beside its numbers at risk
+    titles = re.findall("<title>(.*?)</title>", formats.svg(figure))
+    assert {f"model {i:02d}" for i in range(14)} <= set(titles)
+
+
+def test_dialogues_at_risk_stand_under_their_utterance() -> None:
+    """As many as the curve has there."""
+    board = made({"good": 0.9, "poor": 0.2}, 8).board()
+    (chart,) = [one for one in figures.draw(board) if one.name == "survival"]
+    texts = visible(chart.figure)
+    axes = chart.figure.axes[0]
+    (_, low) = [t.get_window_extent().y0 for t in texts if t.get_text() == "poor"]
+    row = [t for t in texts if abs(t.get_window_extent().y0 - low) < 4 and t.get_text().isdigit()]
+    curve = next(iter(board.of(Place))).curves["poor"]
+    ticks = [int(tick) for tick in axes.get_xticks()]
+    assert [int(t.get_text()) for t in row] == [curve.at_risk[tick - 1] for tick in ticks]
+
+
+def test_an_order_that_changed_for_sure_is_dark() -> None:
+    """Only a line between intervals that do not overlap; numbers stand beside the names."""
+    eight = {
+        "a": Standing(1, 1, 1, "1"),
+        "b": Standing(2, 2, 3, "2–3"),
+        "c": Standing(3, 2, 3, "2–3"),
+    }
+    sixteen = {
+        "a": Standing(3, 3, 3, "3"),
+        "b": Standing(1, 1, 2, "1–2"),
+        "c": Standing(2, 1, 2, "1–2"),
+    }
+    heading = Heading("T", "s", ["x"])
+    with style.styled():
+        figure = points.slopes({"N = 8": eight, "N = 16": sixteen}, "Numbers: ranks", heading)
+        ink = style.tint(style.INK)
+    assert [line.get_color() == ink for line in figure.axes[0].lines] == [True, False, False]
+    said = {text.get_text() for text in visible(figure)}
+    assert {"a  1", "3  a", "2–3  b", "1–2  b"} & said == {"a  1", "3  a", "1–2  b"}
+
+
+def test_the_pareto_line_leads_along_those_that_nobody_beats() -> None:
+    """Cheap and good; a free one stands apart at the left; a crowd has at most ten names."""
+    frame = pd.DataFrame(
+        [[0.0, 900.0], [1.0, 1000.0], [2.0, 950.0], [4.0, 1100.0], [9.0, 1050.0]],
+        index=["free", "good", "beaten", "best", "dear"],
+        columns=["x", "y"],
+    )
+    for key in ("x_low", "x_high", "y_low", "y_high"):
+        frame[key] = np.nan
+    assert points._best(frame.sort_values("y", ascending=False)) == ["free", "good", "best"]
+    axis, heading = points.Axis("USD", log=True), Heading("T", "s", ["x"])
+    figure = points.against(frame, axis, points.Axis("Rating"), heading, pareto="best for its cost")
+    assert {"free", "good", "best", "0"} <= {text.get_text() for text in visible(figure)}
+    crowd = pd.concat([frame.set_axis([f"m{i}{j}" for j in range(5)]) + i for i in range(8)])
+    figure = points.against(crowd, points.Axis("x"), points.Axis("y"), heading)
+    named = [text for text in visible(figure) if text.get_text().startswith("m")]
+    assert 1 <= len(named) <= points.MOST_NAMED + 1  # and "model" in the key
+
+
+def test_signed_numbers_diverge() -> None:
+    """Below and above 0 have a colour each; a number is bold where its interval leaves out 0."""
+    square = pd.DataFrame([[np.nan, -0.8], [0.8, np.nan]], index=["a", "b"], columns=["a", "b"])
+    part = Cells("τ × 100", square, square - 0.1, square + 0.1, 0.0, signed=True)
+    figure = cells.squares([part], "row and column", Heading("T", "s", ["x"]))
+    fills = figure.axes[0].collections[0].get_facecolor()
+    assert fills[0][1] < fills[0][0]  # purple
+    assert fills[1][1] > fills[1][0]  # green
+    weights = {t.get_text(): t.get_weight() for t in figure.axes[0].texts}
+    assert weights["−80"] == weights["80"] == "bold"
+
+
+def test_a_style_of_ones_own_is_on_top(tmp_path: Path) -> None:
+    """Ink, paper and people's colour come from it, and it is not there afterwards."""
+    dark = tmp_path / "dark.mplstyle"
+    dark.write_text(
+        "text.color: white\nfigure.facecolor: 112233\naxes.prop_cycle: cycler('color', ['00ff00'])",
+        "utf-8",
+    )
+    (chart,) = [one for one in drawn(2) if one.name == "survival"]
+    before = chart.svg
+    svg = formats.svg(chart.make(Look(style=dark)), dark)
+    assert "#00ff00" in svg
+    assert "#a83c0e" not in svg
+    assert 'style="fill: #112233"' in svg
+    assert formats.svg(chart.make(Look())) == before
 
 
 def face() -> int:

@@ -164,7 +164,7 @@ def test_everything_is_on_the_page(html: str) -> None:
     page = Page(html)
     said = " ".join(" ".join(page.texts).split())
     tags = [tag for tag, _ in page.elements]
-    assert tags.count("figure") == tags.count("figcaption") == 12  # the first screen has one
+    assert tags.count("figure") == tags.count("figcaption") == 17  # the first screen has one
     for words in ("made-up", "judged by", "best", "good", "poor", HUMAN, "UniEval", "GTEval"):
         assert words in said
     assert "Ranked by Bradley–Terry @16" in said
@@ -211,12 +211,15 @@ def test_seven_columns_are_shown_unasked(html: str) -> None:
 
 
 def test_figures_take_the_pages_colours(html: str) -> None:
-    """Ink, muted and grid of the figures are what the style sheet recolours for dark screens."""
+    """Every figure is there for wide and for narrow screens, in ink, paper and people's colour."""
     style = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)[0]
-    for colour in (figures.style.INK, figures.style.MUTED, figures.style.GRID):
-        assert f"fill: {colour}" in style
-        assert f"stroke: {colour}" in style
-        assert colour in html.replace(style, "")
+    shown = html.count('class="at-wide"')
+    assert shown == html.count('class="at-narrow"') == html.count("<figcaption>") - 1
+    for kind in ("wide", "narrow"):
+        assert f"figure .at-{kind} {{ display: none; }}" in style
+    for name in ("ink", "paper", "people"):
+        assert f"--{name}: " in style
+        assert f": var(--{name}, #" in html
 
 
 def test_low_coverage_is_marked() -> None:

@@ -5,28 +5,38 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from botchat.boards.judge_agreement import Findings, judges_table
-from botchat.boards.tables import labels
 from botchat.interfaces import Row
-from botchat.report.figures import BESIDE, Chart, chart, charts, curves, measures
+from botchat.report.figures import (
+    BESIDE,
+    Chart,
+    cells,
+    chart,
+    charts,
+    curves,
+    measures,
+    points,
+    style,
+)  # fmt: skip
+from botchat.report.figures.cells import Cells
 from botchat.report.figures.charts import health
-from botchat.report.figures.style import GREY, ORANGE, SHADES, Heading, bare, sheet, styled
+from botchat.report.figures.points import Standing
+from botchat.report.figures.style import BAR, INK, MUTED, Heading, bare, sheet, tint
 
-_WIDTH, _LEAST_HEIGHT = 5.2, 2.8
+_LEAST_HEIGHT = 2.6
 """Of the plot, in inches."""
 
-_SQUARE = 3.6
-"""Side of the calibration curve, in inches."""
+_SQUARE = 2.6
+"""Most height of a calibration curve, in inches."""
 
-_SPAN = 0.75
-"""Fewest powers of ten that a logarithmic axis shows, so that it has two numbers on it."""
+_DASHED = (0, (4, 3))
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,8 @@ def draw(found: Findings) -> list[Chart]:
     if judges.frame[[one.key for one in shown]].notna().any(axis=None):
         n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
         drawn.append(_chart(found, "judges-health", health, judges, shown, n=n))
+    if ranked := _rankings(found):
+        drawn.append(ranked)
     if bins := found.calibration:
         n = sum(row["n"] for row in bins)
         drawn.append(_chart(found, "judges-calibration", calibration, bins, n=n))
@@ -78,35 +90,45 @@ def draw(found: Findings) -> list[Chart]:
 
 
 def calibration(bins: Sequence[Row], heading: Heading) -> Figure:
-    """Share of right verdicts over confidence, a line a judge; calibrated is the diagonal.
+    """Share of right verdicts over confidence, a panel a judge; calibrated is the diagonal.
 
     ``bins``: of `botchat.measures.agreement.Agreement.calibration`.
     """
-    judges = list(dict.fromkeys(row["judge"] for row in bins))
-    shown = labels(judges)
-    height = max(_SQUARE, curves.ROW * len(judges))
-    with styled():
-        figure, (axes,) = sheet(
-            heading, [(_SQUARE, height)], left=0.75, right=curves.room(shown), above=0.42
-        )
+    judges = heading.look.ordered(dict.fromkeys(row["judge"] for row in bins))
+    columns = min(len(judges), 2 if heading.look.narrow else 4)
+    across = heading.look.width / columns - 0.6
+    height = min(across, _SQUARE)
+    key = [
+        charts.mark(tint(INK), "verdicts of one confidence"),
+        Line2D([], [], color=tint(BAR), linewidth=1.4, label="95 % interval"),
+        Line2D([], [], color=tint(MUTED), linewidth=1, linestyle=_DASHED, label="calibrated"),
+    ]
+    figure, panels = sheet(
+        heading, [height] * len(judges), left=0.55, right=0.2, above=0.3, gap=0.25,
+        columns=columns, key=key,
+    )  # fmt: skip
+    room = style.size_of(panels[0])[0]
+    for i, (axes, judge, said) in enumerate(
+        zip(panels, judges, style.fitted(judges, room), strict=True)
+    ):
         bare(axes, grid="both")
-        axes.plot([0, 100], [0, 100], color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        last = []
-        for i, judge in enumerate(judges):
-            color = SHADES[i % len(SHADES)]
-            rows = [row for row in bins if row["judge"] == judge]
-            x, y, low, high = (
-                [100 * row[key] for row in rows]
-                for key in ("confidence", "right", "right_low", "right_high")
-            )
-            axes.vlines(x, low, high, color=GREY, linewidth=1.2, zorder=2)
-            axes.plot(x, y, color=color, linewidth=1.4, marker="o", markersize=4, zorder=3)
-            last.append((x[-1], y[-1]))
-        curves.name_points(axes, last, shown)
-        axes.set_xlim(0, 103)
-        axes.set_ylim(-3, 103)
-        axes.set_xlabel("Confidence (%)")
-        axes.set_ylabel("Right (%)")
+        axes.plot([0, 100], [0, 100], color=tint(MUTED), linewidth=1, linestyle=_DASHED, zorder=1)
+        rows = [row for row in bins if row["judge"] == judge]
+        x, y, low, high = (
+            [100 * row[key] for row in rows]
+            for key in ("confidence", "right", "right_low", "right_high")
+        )
+        axes.vlines(x, low, high, color=tint(BAR), linewidth=1.4, zorder=2)
+        axes.plot(x, y, color=tint(INK), linewidth=1.2, marker="o", markersize=4, zorder=3)
+        axes.set_title(
+            said, loc="left", size=style.SIZE, weight="bold", pad=5, gid=style.titled(judge)
+        )
+        axes.set(xlim=(0, 103), ylim=(-3, 103), xticks=[0, 50, 100], yticks=[0, 50, 100])
+        style.label_x(axes, "Confidence (%)")
+        if i % columns == 0:
+            axes.set_ylabel("Right (%)", size=style.SIZE, color=tint(MUTED))
+        else:
+            axes.set_yticklabels([])
     return figure
 
 
@@ -118,34 +140,34 @@ def cost_against_agreement(
     At least one price is above 0. ``cost`` and ``agreement`` are the labels of the axes.
     """
     ordered = sorted(prices, key=lambda price: (-price.value, price.judge))
-    shown = labels([price.judge for price in ordered])
+    names = [price.judge for price in ordered]
+    shown = style.fitted(names, 0.3 * heading.look.width)
     height = max(_LEAST_HEIGHT, curves.ROW * len(ordered))
-    with styled():
-        figure, (axes,) = sheet(
-            heading, [(_WIDTH, height)], left=0.75, right=curves.room(shown), above=0.42
-        )
-        bare(axes, grid="both")
-        place = _costs(axes, [price.cost for price in ordered])
-        low = 100 * min(price.low for price in ordered)
-        high = 100 * max(price.high for price in ordered)
-        margin = max(0.06 * (high - low), 2.0)
-        axes.set_ylim(low - margin, high + margin)
-        at = {price.judge: (place[price.cost], 100 * price.value) for price in ordered}
-        for price in ordered:
-            x, y = at[price.judge]
-            ends = [100 * price.low, 100 * price.high]
-            axes.plot([x, x], ends, color=GREY, linewidth=1.4, zorder=2)
-            if price.beside in at:
-                to_x, to_y = at[price.beside]
-                axes.plot([x, to_x], [y, to_y], color=ORANGE, linewidth=1.2, zorder=2)
-            axes.scatter(
-                x, y, s=42, zorder=3, linewidth=1.4, edgecolor=SHADES[0],
-                color="white" if price.beside else SHADES[0],
-            )  # fmt: skip
-        curves.name_points(axes, [at[price.judge] for price in ordered], shown)
-        axes.set_xlabel(cost)
-        axes.set_ylabel(agreement)
-        charts.legend(axes, _marks(ordered))
+    figure, (axes,) = sheet(
+        heading, [height], left=0.65, right=curves.room(shown), key=_marks(ordered),
+        least=curves.ROW * len(ordered),
+    )  # fmt: skip
+    bare(axes, grid="both")
+    place = points.logarithmic(axes, [price.cost for price in ordered])
+    low = 100 * min(price.low for price in ordered)
+    high = 100 * max(price.high for price in ordered)
+    margin = max(0.06 * (high - low), 2.0)
+    axes.set_ylim(low - margin, high + margin)
+    at = {price.judge: (place[price.cost], 100 * price.value) for price in ordered}
+    for price in ordered:
+        x, y = at[price.judge]
+        ends = [100 * price.low, 100 * price.high]
+        axes.plot([x, x], ends, color=tint(BAR), linewidth=1.4, zorder=2)
+        if price.beside in at:
+            to_x, to_y = at[price.beside]
+            axes.plot([x, to_x], [y, to_y], color=tint(MUTED), linewidth=1.2, zorder=2)
+        axes.scatter(
+            x, y, s=42, zorder=3, linewidth=1.4, edgecolor=tint(INK),
+            color=tint(0 if price.beside else INK), gid=style.titled(price.judge),
+        )  # fmt: skip
+    curves.name_points(axes, [at[name] for name in names], names, shown, heading.look)
+    style.label_x(axes, cost)
+    axes.set_ylabel(agreement, size=style.SIZE, color=tint(MUTED))
     return figure
 
 
@@ -167,13 +189,31 @@ def _cost(found: Findings, key: str) -> Chart:
 
 def _matrix(found: Findings) -> Chart:
     judges = [row["judge"] for row in found.rows]
-    agreement, rankings = (_square(found, judges, key) for key in ("agreement", "ranking_kendall"))
-    parts = {"Same verdict (%)": agreement}
+    of = partial(_square, found, judges)
+    parts = [Cells("Same verdict (%)", of("agreement"))]
+    rankings = of("ranking_kendall")
     if rankings.notna().any(axis=None):
-        parts["Rankings, τ × 100"] = rankings
-    drawn = charts.squares, parts, "row and column"
+        low, high = of("ranking_kendall_low"), of("ranking_kendall_high")
+        parts.append(Cells("Rankings, τ × 100", rankings, low, high, 0.0, signed=True))
     n = max(row["n"] for row in found.pairs)
+    drawn = cells.squares, parts, "row and column"
     return _chart(found, "judges-against-each-other", *drawn, n=n)
+
+
+def _rankings(found: Findings) -> Chart | None:
+    """Every contestant's place by every judge; ``None`` where fewer than two rank the same."""
+    standing: dict[str, dict[str, Standing]] = {}
+    for row in found.rankings:
+        if row["score"] is not None and row.get("score_low") is not None:
+            ends = (row["score_low"], row["score_high"])
+            of_judge = standing.setdefault(row["judge"], {})
+            of_judge[row["contestant"]] = Standing(-row["score"], -ends[1], -ends[0],
+                                                   f"{100 * row['score']:.0f}")  # fmt: skip
+    if len(standing) < 2 or max(map(len, standing.values())) < 2:
+        return None
+    n = max((row["n"] for row in found.rankings), default=0)
+    said = "Numbers: score in percent, a tie is half a win."
+    return _chart(found, "judges-rankings", points.slopes, standing, said, n=n)
 
 
 _COSTS = {
@@ -210,41 +250,16 @@ def _agreement(found: Findings, row: Row) -> tuple[float, float, float] | None:
 def _square(found: Findings, judges: Sequence[str], key: str) -> pd.DataFrame:
     values = pd.DataFrame(math.nan, index=list(judges), columns=list(judges))
     for pair in found.pairs:
-        if pair[key] is not None:
+        if pair.get(key) is not None:
             a, b = pair["judge_a"], pair["judge_b"]
             values.loc[a, b] = values.loc[b, a] = pair[key]
     return values
 
 
-def _costs(axes: Axes, costs: Sequence[float]) -> dict[float, float]:
-    """Set the horizontal axis up; cost -> place on it."""
-    logs = [math.log10(cost) for cost in costs if cost > 0]
-    middle = (min(logs) + max(logs)) / 2
-    first = min(*logs, middle - _SPAN / 2)
-    last = max(*logs, middle + _SPAN / 2)
-    free = first - max(0.2 * (last - first), 0.15)
-    steps = (1, 2, 5) if last - first <= 2.5 else (1,)
-    ticks = [
-        step * 10.0**power
-        for power in range(math.floor(first) - 1, math.ceil(last) + 1)
-        for step in steps
-        if first - 1e-9 <= math.log10(step * 10.0**power) <= last + 1e-9
-    ]
-    at = [math.log10(tick) for tick in ticks]
-    names = [f"{tick:,g}" if tick < 1e6 else f"{tick:.0e}" for tick in ticks]
-    start = first
-    if 0 in costs:
-        at, names, start = [free, *at], ["0", *names], free
-    axes.set_xticks(at, names)
-    margin = 0.06 * (last - start)
-    axes.set_xlim(start - margin, last + margin)
-    return {cost: math.log10(cost) if cost > 0 else free for cost in costs}
-
-
 def _marks(prices: Sequence[Price]) -> list[Line2D]:
-    marks = [charts.mark(SHADES[0], "judge")]
+    marks = [charts.mark(tint(INK), "judge")]
     if any(price.beside for price in prices):
-        marks.append(charts.mark("white", "its control"))
+        marks.append(charts.mark("none", "its control"))
     if any(price.low < price.high for price in prices):
-        marks.append(Line2D([], [], color=GREY, linewidth=1.4, label="95 % interval"))
+        marks.append(Line2D([], [], color=tint(BAR), linewidth=1.4, label="95 % interval"))
     return marks

@@ -7,98 +7,140 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from botchat.boards.survival import Curve
-from botchat.boards.tables import labels
 from botchat.records import HUMAN, N_SEED
-from botchat.report.figures.charts import legend
 from botchat.report.figures.style import (
-    BLUE,
-    GREY,
-    GRID,
+    BAR,
     INK,
+    LEAST,
     MUTED,
-    ORANGE,
+    SIZE,
+    WASH,
     Heading,
+    Look,
     bare,
-    label_inches,
+    fitted,
+    label_x,
+    of_name,
+    people,
     sheet,
-    styled,
+    size_of,
+    tint,
+    titled,
+    widest,
 )
 
-_WIDTH, _LEAST_HEIGHT = 5.4, 3.2
+_HEIGHT = 2.8
 """Of the plot, in inches."""
 
-ROW, _LINES = 0.22, 0.45
+ROW, _LINES = 0.18, 0.35
 """Least height of a name beside a plot, and room for the lines that lead there, in inches."""
-
-_SIZE = 8.5
-"""Of the names, in points."""
 
 Dashes = str | tuple[int, tuple[float, ...]]
 """A line's style as matplotlib names it."""
 
-_COLORS = (BLUE, "#1b9e77", "#b0408a", "#9a8412")
-_DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
-"""Colours times dashes tell 16 contestants apart; more than 16 are shaded by their order."""
+_LOOKS: tuple[tuple[float, Dashes], ...] = tuple(
+    (shade, dashes)
+    for dashes in ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (9, 2)))
+    for shade in (1.0, 0.6)
+)
+"""Shades and dashes that tell the named lines apart, beside the lines that lead to their names."""
 
-_ORDER = LinearSegmentedColormap.from_list("order", ["#1d4f91", "#3f9fb5", "#9ccb86", "#c9b13c"])
+MOST_NAMED = 10
+"""Lines with a name; the others are grey and named when they are pointed at."""
 
-_MOST_BANDS = 6
-"""Curves with intervals that can be told apart."""
+_MOST_BANDS = 4
+"""Curves with bands that can be told apart; more have bars at some utterances."""
 
 
-@styled()
 def survival(curves: Mapping[str, Curve], heading: Heading) -> Figure:
-    """Share of dialogues not accused yet, after each utterance.
+    """Share of dialogues not accused yet, after each utterance; below, how many are at risk.
 
     ``curves``: contestant -> curve, all of one length; the longest survival first.
     """
-    names = list(curves)
-    shown, banded = labels(names), len(names) <= _MOST_BANDS
-    height = max(_LEAST_HEIGHT, ROW * len(names))
-    figure, (axes,) = sheet(heading, [(_WIDTH, height)], left=0.75, right=room(shown), above=0.42)
-    bare(axes, grid="y")
+    look = heading.look
+    named = _named(list(curves), look)
+    shown = dict(zip(named, fitted(named, 0.28 * look.width), strict=True))
     last = max(len(curve.surviving) for curve in curves.values())
+    banded = len(named) <= _MOST_BANDS
+    key: list[Patch | Line2D] = [Patch(color=tint(2 * WASH), label="human start")]
+    if banded:
+        key.append(Patch(color=tint(BAR), alpha=0.3, label="95 % interval"))
+    else:
+        key.append(Line2D([], [], color=tint(INK), linewidth=0.6, label="95 % intervals"))
+    tick = Line2D([], [], linestyle="none", marker="|", markersize=6, markeredgecolor=tint(MUTED))
+    tick.set_label("dialogues end here unaccused")
+    key.append(tick)
+    if len(named) < len(curves):
+        key.append(Line2D([], [], color=tint(0.22), linewidth=1.2, label="others"))
+    under = 0.16 * (len(named) + 1) + 0.1
+    figure, (axes,) = sheet(
+        heading, [_HEIGHT], left=0.62, right=_LINES + widest(shown.values(), bold=True) + 0.15,
+        below=0.5 + under, key=key, least=max(1.5, ROW * len(named)),
+    )  # fmt: skip
+    bare(axes, grid="y")
     axes.set_xlim(1, last + 0.3)
     axes.set_ylim(-3, 103)
-    axes.axvspan(1, N_SEED, color=GRID, alpha=0.45, linewidth=0)
-    drawn = []
-    for i, (name, curve) in enumerate(curves.items()):
-        color, dashes = _look(name, i, len(names))
-        drawn.append((_curve(axes, curve, color, dashes, band=banded), shown[i], color))
-    drawn.sort(key=lambda one: -one[0][1])
-    name_points(axes, *zip(*drawn, strict=True))
-    axes.set_xticks(range(2, last + 1, 2 * (1 + last // 24)))
+    axes.axvspan(1, N_SEED, color=tint(2 * WASH), linewidth=0, zorder=0)
+    ends = []
+    for name, curve in curves.items():
+        if name not in shown:
+            known = np.flatnonzero(~np.isnan(curve.surviving))
+            axes.plot(known + 1, 100 * curve.surviving[known], color=tint(0.22), linewidth=1.1,
+                      clip_on=False, zorder=2, gid=titled(name))  # fmt: skip
+    for i, name in enumerate(named):
+        color, dashes = _look(name, i)
+        width = 2.4 if name in look.highlight else 1.7
+        ends.append((_curve(axes, curves[name], name, color, dashes, i, banded, width), name))
+    ends.sort(key=lambda one: -one[0][1])
+    points, names = zip(*ends, strict=True)
+    name_points(axes, points, names, [shown[name] for name in names], look)
+    step = 2 * (1 + int(last * 0.13 / size_of(axes)[0]))
+    ticks = range(2, last + 1, step)
+    axes.set_xticks(ticks)
     axes.set_yticks(range(0, 101, 20))
-    axes.set_xlabel("Utterance")
-    axes.set_ylabel("Not accused so far (%)")
-    tick = Line2D([], [], color="none", marker="|", markersize=6, markeredgecolor=MUTED)
-    tick.set_label("dialogues end here unaccused")
-    marks: list[Patch | Line2D] = [Patch(color=GRID, label="human start"), tick]
-    if banded:
-        marks.append(Patch(color=BLUE, alpha=0.3, label="95 % interval"))
-    legend(axes, marks)
+    label_x(axes, "Utterance")
+    axes.set_ylabel("Not accused so far (%)", size=SIZE, color=tint(MUTED))
+    _at_risk(axes, {name: curves[name] for name in names}, shown, ticks, look)
     return figure
 
 
+def _named(names: Sequence[str], look: Look) -> list[str]:
+    """Those that get a name, in the figure's order: chosen ones and people, then the first."""
+    names = look.ordered(names)
+    first = sorted(names, key=lambda name: (name not in look.highlight, name != HUMAN))
+    chosen = {*first[:MOST_NAMED]}
+    return [name for name in names if name in chosen]
+
+
 def _curve(
-    axes: Axes, curve: Curve, color: str, dashes: Dashes, *, band: bool
+    axes: Axes,
+    curve: Curve,
+    name: str,
+    color: str,
+    dashes: Dashes,
+    i: int,
+    band: bool,
+    width: float,
 ) -> tuple[float, float]:
     """Draw a curve; its last point."""
     known = np.flatnonzero(~np.isnan(curve.surviving))
     at, share = known + 1, 100 * curve.surviving[known]
+    low, high = (
+        100 * np.where(np.isnan(ends), curve.surviving, ends)[known]
+        for ends in (curve.low, curve.high)
+    )
     if band:
-        low, high = (
-            100 * np.where(np.isnan(ends), curve.surviving, ends)[known]
-            for ends in (curve.low, curve.high)
-        )
-        axes.fill_between(at, low, high, color=color, alpha=0.14, linewidth=0)
-    axes.plot(at, share, color=color, linestyle=dashes, linewidth=1.8, clip_on=False, zorder=3)
+        axes.fill_between(at, low, high, color=color, alpha=0.12, linewidth=0)
+    else:
+        some = (at + i) % 4 == 0  # at another utterance than the next curve's
+        axes.vlines(at[some], low[some], high[some], color=color, linewidth=0.6, zorder=2)
+    axes.plot(at, share, color=color, linestyle=dashes, linewidth=width, clip_on=False, zorder=3,
+              gid=titled(name))  # fmt: skip
     leaving = curve.at_risk - curve.accused - np.append(curve.at_risk[1:], 0)
     early = [i for i in known if leaving[i] > 0 and i + 1 < len(curve.surviving)]
     axes.scatter(
@@ -108,30 +150,53 @@ def _curve(
     return float(at[-1]), float(share[-1])
 
 
-def _look(name: str, i: int, n: int) -> tuple[str, Dashes]:
+def _look(name: str, i: int) -> tuple[str, Dashes]:
     if name == HUMAN:
-        return ORANGE, "-"
-    if n > len(_COLORS) * len(_DASHES):
-        return to_hex(_ORDER(i / (n - 1))), "-"
-    return _COLORS[i % len(_COLORS)], _DASHES[i // len(_COLORS)]
+        return people(), "-"
+    shade, dashes = _LOOKS[i % len(_LOOKS)]
+    return tint(shade), dashes
+
+
+def _at_risk(
+    axes: Axes,
+    curves: Mapping[str, Curve],
+    shown: Mapping[str, str],
+    ticks: Sequence[int],
+    look: Look,
+) -> None:
+    """Under the plot, of each named contestant, the dialogues that reach some utterances."""
+    (left, right), tall = axes.get_xlim(), size_of(axes)[1]
+    wide = size_of(axes)[0]
+    row = 0.16 / tall
+    top = -(0.5 + 0.04) / tall
+    place = axes.transAxes
+    axes.text(0, top, "At risk: dialogues that reach it unaccused", size=LEAST, color=tint(MUTED),
+              transform=place, va="center_baseline", ha="left")  # fmt: skip
+    for i, (name, curve) in enumerate(curves.items(), 1):
+        y = top - i * row
+        for tick in ticks:
+            axes.text(
+                (tick - left) / (right - left), y, f"{curve.at_risk[tick - 1]}", size=LEAST,
+                transform=place, va="center_baseline", ha="center",
+            )  # fmt: skip
+        style = of_name(name, shown[name], look)
+        axes.text(1 + _LINES / wide, y, shown[name], transform=place, va="center_baseline", **style)
 
 
 def room(names: Sequence[str]) -> float:
-    """Inches that the names and their lines need right of the plot."""
-    return _LINES + label_inches(names, _SIZE) + 0.15
+    """Inches that names, as they are written, and their lines need right of a plot."""
+    return _LINES + widest(names, bold=True) + 0.15
 
 
 def name_points(
     axes: Axes,
     points: Sequence[tuple[float, float]],
     names: Sequence[str],
-    colors: Sequence[str] | None = None,
+    shown: Sequence[str],
+    look: Look,
 ) -> None:
     """Write names right of a plot that has its final limits; points are from the top down."""
-    figure = axes.figure
-    assert figure is not None
-    size = np.asarray(axes.get_position().size) * np.asarray(figure.get_size_inches())  # type: ignore[union-attr]
-    width, height = size.tolist()
+    width, height = size_of(axes)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     levels = [(y - low) / (high - low) for _, y in points]
     places = apart(levels, ROW / height)
@@ -140,14 +205,14 @@ def name_points(
         for (x, _), level, place in zip(points, levels, places, strict=True)
     ]
     drawn = LineCollection(
-        lines, colors=colors or GREY, linewidths=0.8, linestyles=(0, (1, 2)),
+        lines, colors=tint(BAR), linewidths=0.8, linestyles=(0, (1, 2)),
         transform=axes.transAxes, clip_on=False, zorder=1,
     )  # fmt: skip
     axes.add_collection(drawn, autolim=False)
-    for place, said in zip(places, names, strict=True):
+    for place, name, said in zip(places, names, shown, strict=True):
         axes.text(
-            1 + _LINES / width, place, said, size=_SIZE, va="center_baseline",
-            transform=axes.transAxes, color=INK,
+            1 + _LINES / width, place, said, va="center_baseline",
+            transform=axes.transAxes, **{"color": tint(INK), **of_name(name, said, look)},
         )  # fmt: skip
 
 

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from botchat.boards.tables import elided
-from botchat.report.figures import style
+from botchat.report.figures import formats, style
 
 WIDTH, HEIGHT = 7.5, 3.9375
-"""Inches: 1200 by 630 pixels at the resolution of `style.png`."""
-
-PEOPLE = "#a83c0e"
+"""Inches: 1200 by 630 pixels at the resolution of `formats.png`."""
 
 _ROWS = 9
 _SIZE = 17
@@ -37,20 +35,22 @@ def preview(
     """
     figure = Figure(figsize=(WIDTH, HEIGHT))
     brand = f"BotChat · {elided(seed_set, 40)}"
-    figure.text(0.045, 0.93, brand, size=10, color=style.MUTED, va="top")
+    figure.text(0.045, 0.93, brand, size=10, color=style.tint(style.MUTED), va="top")
     width = 0.41 if ratings else 0.9
     lines = style.wrapped(sentence, _SIZE, width * WIDTH, bold=True)
     lines = lines if len(lines) <= 6 else [*lines[:5], elided(lines[5], 20) + " …"]
     y = 0.83
     for line in lines:
-        figure.text(0.045, y, line, size=_SIZE, weight="bold", va="top", color=style.INK)
+        figure.text(
+            0.045, y, line, size=_SIZE, weight="bold", va="top", color=style.tint(style.INK)
+        )
         y -= _SIZE * 1.25 / 72 / HEIGHT
     for line in style.wrapped(judge, 11, width * WIDTH)[:2][::-1]:
-        figure.text(0.045, 0.1, line, size=11, color=style.INK, va="bottom")
+        figure.text(0.045, 0.1, line, size=11, color=style.tint(style.INK), va="bottom")
     shown = ratings[:_ROWS]
     if shown:
         _rows(figure, shown, people, rated)
-    return style.png(figure)
+    return formats.png(figure)
 
 
 def _rows(
@@ -67,19 +67,27 @@ def _rows(
     axes.set_xlim(min(ends) - room, max(ends) + room)
     axes.set_ylim(max(len(shown), 4) - 0.4, -0.6)
     if people:
-        axes.axvspan(people[1], people[2], color=PEOPLE, alpha=0.12, linewidth=0)
-        axes.axvline(people[0], color=PEOPLE, linewidth=1.5)
+        axes.axvspan(people[1], people[2], color=style.people(), alpha=0.12, linewidth=0)
+        axes.axvline(people[0], color=style.people(), linewidth=1.5)
         axes.annotate(
             "people", (people[0], 1.0), (0, 2), xycoords=("data", "axes fraction"),
-            textcoords="offset points", ha="center", size=9, color=PEOPLE,
+            textcoords="offset points", ha="center", size=9, color=style.people(),
         )  # fmt: skip
     for row, (name, (value, low, high), floor) in enumerate(shown):
-        axes.plot([low, high], [row, row], color=style.MUTED, linewidth=2, solid_capstyle="butt")
-        face = "white" if floor else style.INK
+        axes.plot(
+            [low, high],
+            [row, row],
+            color=style.tint(style.MUTED),
+            linewidth=2,
+            solid_capstyle="butt",
+        )
+        face = "white" if floor else style.tint(style.INK)
         mark = "s" if floor else "o"
-        axes.plot([value], [row], mark, color=style.INK, markerfacecolor=face, markersize=5)
+        axes.plot(
+            [value], [row], mark, color=style.tint(style.INK), markerfacecolor=face, markersize=5
+        )
         place = axes.get_yaxis_transform()
         axes.text(-0.04, row, elided(name, 26), transform=place, ha="right", va="center", size=10)
     axes.tick_params(axis="x", labelsize=8)
     axes.locator_params(axis="x", nbins=3)
-    axes.set_xlabel(f"{rated}, 95 % interval", size=8, color=style.MUTED)
+    axes.set_xlabel(f"{rated}, 95 % interval", size=8, color=style.tint(style.MUTED))

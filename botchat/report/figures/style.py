@@ -1,16 +1,16 @@
-"""One look for every figure: colours, names that fit, sizes in inches, svg and png.
+"""One look for every figure: its size, its shades, and names that fit.
 
-Margins are computed from the width of the labels. No pyplot: its figures are global state.
+A figure is laid out for its width; no text is smaller than `LEAST` points. Ink and paper are the
+only shades, people the only colour. No pyplot: its figures are global state.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import warnings
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,107 +18,254 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
-from matplotlib.text import Text
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation, Transform
 from numpy.typing import ArrayLike
 
-from botchat.boards.tables import LABEL_COLUMNS, elided
+from botchat.boards.tables import LABEL_COLUMNS, elided, labels
+from botchat.errors import ConfigError
+from botchat.records import HUMAN
 
 _RC: Any = mpl.rc_params_from_file(
     Path(__file__).with_name("figures.mplstyle"), use_default_template=False
 )
-INK, MUTED, GRID = _RC["text.color"], _RC["xtick.color"], _RC["grid.color"]
-"""The page recolours these three for dark screens, so nothing else may have these colours."""
 
-BLUE, ORANGE, GREY = "#2f7ebc", "#e08214", "#b4bcc4"
-"""Told apart with every common colour blindness, on white and on near-black."""
-SHADES = ("#2166ac", "#4393c3", "#92c5de", "#c9ddeb", "#dfe7ec", "#e9edf0")
-"""Strong to weak, for ordered series."""
+WIDE, NARROW = 7.0, 3.7
+"""Inches: half of a page of 1440 px, and a whole one of 390 px, at 96 px an inch."""
 
-FONT = _RC["font.sans-serif"][0]
-_FALLBACKS = (
-    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC",
-    "WenQuanYi Micro Hei", "PingFang SC", "Hiragino Sans", "Microsoft YaHei", "SimHei",
-    "Malgun Gothic", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Thai", "Arial Unicode MS",
-)  # fmt: skip
-_DPI = 160
-_MOST_DOTS = 4_000_000
-"""Most pixels of a PNG: a larger figure has fewer pixels an inch."""
+LEAST = 8.25
+"""Points of the smallest text: 11 px."""
+
+SIZE = 8.5
+"""Points of names."""
+
+ROW = 0.165
+"""Least height of a row with a name, in inches."""
+
+INK, MUTED, BAR, GRID, WASH = 1.0, 0.72, 0.5, 0.14, 0.06
+"""Shades, as `tint` takes them: marks; second text; intervals; lines and areas behind them."""
 
 _PAD = 5
 """Between a plot and its labels, in points."""
 
-_EDGE = 0.15
+EDGE = 0.12
+"""Around a figure, in inches."""
+
 _LINE = 1.35
 """Height of a line of text, in sizes of its font."""
 
+_LEAST_PLOT = 0.5
+"""Width of a plot, in inches."""
+
+_KEY = 0.19
+"""Height of a line of a key, in inches."""
+
+
+class Drawn(Figure):
+    """A figure that a notebook shows, whatever its backend."""
+
+    def _repr_svg_(self) -> str:
+        from botchat.report.figures.formats import svg
+
+        return svg(self)
+
+
+class Look(NamedTuple):
+    """What may be chosen of a figure."""
+
+    width: float = WIDE
+    height: float | None = None
+    """Inches; ``None``: what it needs."""
+    order: tuple[str, ...] = ()
+    """Names, the first on top; none: as the figure has them, such as the best first."""
+    highlight: tuple[str, ...] = ()
+    """Names to stand out."""
+    style: Path | None = None
+    """A matplotlib style file, on top of our own."""
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is for a telephone."""
+        return self.width < (WIDE + NARROW) / 2
+
+    def ordered(self, names: Iterable[str]) -> list[str]:
+        """Names in the chosen order; those that it lacks last, as they come."""
+        place = {name: i for i, name in enumerate(self.order)}
+        return sorted(names, key=lambda name: place.get(name, len(place)))
+
 
 class Heading(NamedTuple):
-    """The text above and below a figure."""
+    """The text above and below a figure, and its look."""
 
     title: str
     subtitle: str
     """Set, judge and number of comparisons or dialogues."""
     signatures: Sequence[str]
+    look: Look = Look()
 
 
-styled = partial(mpl.rc_context, _RC)
-"""The settings of figures, within a block or as the decorator ``@styled()``."""
+@contextmanager
+def styled(style: Path | None = None) -> Iterator[None]:
+    """The settings of figures, within a block; ``style`` is a file of more."""
+    with mpl.rc_context(_RC):
+        if style is not None:
+            from matplotlib import style as styles  # reads 30 files when imported
+
+            if not style.is_file() and str(style) not in styles.available:
+                raise ConfigError(
+                    f"--style {style}: no such file, and no style of matplotlib, such as "
+                    "dark_background"
+                )
+            try:
+                styles.use(str(style))
+            except (OSError, ValueError) as error:
+                said = " ".join(str(error).split())
+                raise ConfigError(f"--style {style}: no matplotlib style: {said}") from None
+        yield
+
+
+def tint(share: float) -> str:
+    """The shade between paper (0) and ink (1), in whole percent."""
+    return _tint(_paper(), mpl.rcParams["text.color"], round(100 * share))
+
+
+def people() -> str:
+    """The colour of people."""
+    cycle = mpl.rcParams["axes.prop_cycle"].by_key()
+    return to_hex(cycle.get("color", ["#a83c0e"])[0])
+
+
+def _paper() -> Any:
+    given = mpl.rcParams["figure.facecolor"]
+    return "white" if given == "none" else given
+
+
+@cache
+def _tint(paper: Any, ink: Any, percent: int) -> str:
+    return mixed(ink, paper, percent / 100)
+
+
+def mixed(color: Any, paper: Any, share: float) -> str:
+    """So much of a colour, on paper."""
+    r, g, b = (
+        share * one + (1 - share) * other
+        for one, other in zip(to_rgb(color), to_rgb(paper), strict=True)
+    )
+    return str(to_hex((r, g, b)))
+
+
+def faces(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Fill and edge of the mark of each: people in their colour, floor bots open."""
+    found = [
+        (people(),) * 2 if name == HUMAN
+        else (tint(0 if name.startswith("bot:") else 1), tint(1))
+        for name in names
+    ]  # fmt: skip
+    return [fill for fill, _ in found], [edge for _, edge in found]
 
 
 def sheet(
     heading: Heading,
-    panels: Sequence[tuple[float, float]],
+    panels: Sequence[float],
     *,
     left: float,
-    right: float = 0.3,
+    right: float = 0.2,
     above: float = 0.1,
     below: float = 0.5,
-    stacked: bool = False,
+    columns: int = 1,
     gap: float = 0.3,
+    least: float = 0.8,
+    key: Sequence[Patch | Line2D] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with heading, panels and signature; all sizes in inches.
+    """A figure with heading, key, panels and signatures; all sizes in inches.
 
-    ``panels``: width and height of each. ``left``: room for labels, left of the first panel or, if
-    ``stacked``, of each. ``below``: room under each panel. ``gap``: between panels side by side.
+    ``panels``: the height of each; ``columns`` stand side by side. ``left``, ``right``: room for
+    names at the edges. ``above``, ``below``: room at each panel. ``least``: height that a panel
+    needs where the figure's is chosen.
     """
-    widths = [width for width, _ in panels]
-    inner = max(widths) if stacked else sum(widths) + gap * (len(panels) - 1)
-    width = left + inner + right
-    room = width - 2 * _EDGE
-    title = wrapped(heading.title, 13, room, bold=True)
-    subtitle = wrapped(heading.subtitle, 9, room)
-    signature = [line for one in heading.signatures for line in wrapped(one, 6.5, room, at="|")]
-    head = _EDGE + _height(title, 13) + 0.04 + _height(subtitle, 9)
-    foot = _EDGE + _height(signature, 6.5)
-    tallest = max(height for _, height in panels)
-    body = sum(h + above + below for _, h in panels) if stacked else tallest + above + below
-    height = head + body + foot
-    figure = Figure(figsize=(width, height))
+    look = heading.look
+    width = look.width
+    across = (width - left - right - gap * (columns - 1)) / columns
+    if across < _LEAST_PLOT:
+        more = width + columns * (_LEAST_PLOT - across)
+        raise ConfigError(
+            f"--size: {heading.title!r} needs a width of {_up(more):g} inches and more"
+        )
+    room = width - 2 * EDGE
+    large = 11 if look.narrow else 12.5
+    title = wrapped(heading.title, large, room, bold=True)
+    subtitle = wrapped(heading.subtitle, SIZE, room)
+    signature = [line for one in heading.signatures for line in wrapped(one, LEAST, room, at="|")]
+    beside = _beside(key, room)
+    keyed = _KEY * math.ceil(len(key) / beside) + 0.06 if key else 0.0
+    head = EDGE + _height(title, large) + 0.04 + _height(subtitle, SIZE) + keyed
+    foot = EDGE + _height(signature, LEAST)
+    lines = [max(panels[i : i + columns]) for i in range(0, len(panels), columns)]
+    natural = head + sum(lines) + len(lines) * (above + below) + foot
+    spare = ((look.height or natural) - natural) / len(lines)
+    if spare < 0 and min(lines) + spare < least:
+        more = natural + sum(least - line for line in lines)
+        raise ConfigError(
+            f"--size: {heading.title!r} needs a height of {_up(more):g} inches and more"
+        )
+    height = look.height or natural
+    figure = Drawn(figsize=(width, height))
 
     def put(lines: list[str], size: float, top: float, **style: Any) -> None:
         """Lines from ``top`` inches below the upper edge."""
         for i, line in enumerate(lines):
             y = 1 - (top + i * size * _LINE / 72) / height
-            figure.text(_EDGE / width, y, line, size=size, va="top", **style)
+            figure.text(EDGE / width, y, line, size=size, va="top", **style)
 
-    put(title, 13, _EDGE, weight="bold")
-    put(subtitle, 9, _EDGE + _height(title, 13) + 0.04, color=MUTED)
-    put(signature, 6.5, height - foot, color=MUTED)
+    put(title, large, EDGE, weight="bold")
+    put(subtitle, SIZE, EDGE + _height(title, large) + 0.04, color=tint(MUTED))
+    put(signature, LEAST, height - foot, color=tint(MUTED))
+    if key:
+        figure.add_artist(
+            Legend(
+                figure, list(key), [str(one.get_label()) for one in key], loc="upper left",
+                bbox_to_anchor=(EDGE / width, 1 - (head - keyed + 0.04) / height), ncols=beside,
+                frameon=False, borderaxespad=0, borderpad=0, handlelength=1.2, handletextpad=0.5,
+                columnspacing=1.2, labelspacing=0.3, fontsize=SIZE,
+            )
+        )  # fmt: skip
     axes = []
-    x, y = left, height - head
-    for panel_width, panel_height in panels:
-        bottom = y - above - panel_height
-        place = (x / width, bottom / height, panel_width / width, panel_height / height)
-        axes.append(figure.add_axes(place))
-        if stacked:
+    y = height - head
+    for i in range(len(panels)):
+        column = i % columns
+        tall = lines[i // columns] + spare
+        x, bottom = left + column * (across + gap), y - above - tall
+        axes.append(figure.add_axes((x / width, bottom / height, across / width, tall / height)))
+        if column == columns - 1:
             y = bottom - below
-        else:
-            x += panel_width + gap
     return figure, axes
+
+
+def _up(inches: float) -> float:
+    """The next tenth."""
+    return math.ceil(10 * inches) / 10
+
+
+def _beside(key: Sequence[Patch | Line2D], room: float) -> int:
+    """How many entries of a key fit into a line."""
+    said = [inches(str(one.get_label()), SIZE) for one in key]
+    for n in range(len(key), 1, -1):
+        if sum(max(said[i::n]) + 0.36 for i in range(n)) <= room:
+            return n
+    return 1
+
+
+def size_of(axes: Axes) -> tuple[float, float]:
+    """Width and height of a plot, in inches."""
+    figure: Any = axes.figure
+    width, height = axes.get_position().size * np.asarray(figure.get_size_inches())
+    return float(width), float(height)
 
 
 def bare(axes: Axes, *, grid: str | None = None) -> None:
@@ -126,24 +273,41 @@ def bare(axes: Axes, *, grid: str | None = None) -> None:
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=_PAD)
     if grid:
-        axes.grid(axis=grid, color=GRID, linewidth=0.7)  # type: ignore[arg-type]
+        axes.grid(axis=grid, color=tint(GRID), linewidth=0.7)  # type: ignore[arg-type]
 
 
-def name_rows(axes: Axes, names: Sequence[str], size: float) -> None:
-    """Names left of a plot, from row 0 on."""
+def label_x(axes: Axes, label: str) -> None:
+    """Name the horizontal axis, from its right end on, so that a long name has room."""
+    axes.set_xlabel(label, loc="right", size=SIZE, color=tint(MUTED))
+
+
+def name_rows(axes: Axes, names: Sequence[str], shown: Sequence[str], look: Look) -> None:
+    """Names left of a plot, from row 0 on; ``shown``: as they are written."""
     # Plain text in place of tick labels: matplotlib makes five objects for each of those.
     axes.set_yticks([])
     place, va, ha = axes.get_yaxis_text1_transform(_PAD)
-    for row, name in enumerate(names):
-        axes.text(0, row, name, size=size, transform=place, va=va, ha=ha)
+    for row, (name, said) in enumerate(zip(names, shown, strict=True)):
+        if name in look.highlight:
+            axes.axhspan(row - 0.5, row + 0.5, color=tint(2 * WASH), zorder=0, linewidth=0)
+        axes.text(0, row, said, transform=place, va=va, ha=ha, **of_name(name, said, look))
 
 
-def name_columns(axes: Axes, names: Sequence[str], size: float) -> None:
-    """Names above a plot, read upwards, from column 0 on."""
-    axes.set_xticks([])
-    place, va, ha = axes.get_xaxis_text2_transform(_PAD)
-    for column, name in enumerate(names):
-        axes.text(column, 1, name, size=size, transform=place, va=va, ha=ha, rotation=90)
+def of_name(name: str, said: str, look: Look) -> dict[str, Any]:
+    """How a name is written: people in their colour; one that is cut has its whole on demand."""
+    style: dict[str, Any] = {"size": SIZE}
+    if name == HUMAN:
+        style["color"] = people()
+    if name in look.highlight:
+        style["weight"] = "bold"
+    return style if said == name else {**style, "gid": titled(name)}
+
+
+def titled(said: str) -> str:
+    """The ``gid`` of an artist that shows this in an SVG when it is pointed at."""
+    return f"{TITLED}{said}"
+
+
+TITLED = "title: "
 
 
 def bars(
@@ -189,81 +353,57 @@ def wrapped(
 
 
 def inches(text: str, size: float, bold: bool = False) -> float:
-    """Room for one line of text, also where `png` spells characters out; kerning aside."""
-    return sum(_em(char, bold) for char in text) * size / 72
+    """Width of one line of text; kerning aside, and about right for what the font has not."""
+    family = _family()
+    return sum(_em(char, bold, family) for char in text) * size / 72
 
 
-def label_inches(names: Sequence[str], size: float) -> float:
-    """Room for the widest of some `labels`."""
-    spelling = _spelling("".join(names), [FONT])
-    return max(inches(elided(name.translate(spelling), LABEL_COLUMNS), size) for name in names)
+def widest(texts: Iterable[str], size: float = SIZE, bold: bool = False) -> float:
+    """Width of the widest of some texts, in inches; 0 of none."""
+    return max((inches(text, size, bold) for text in texts), default=0.0)
 
 
-def svg(figure: Figure) -> str:
-    """The figure as an SVG document: the same data give the same text. Text stays text."""
-    buffer = io.StringIO()
-    with styled(), warnings.catch_warnings():
-        # The reader's fonts draw the text: it does not matter what this machine's fonts lack.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "BotChat"})
-    return buffer.getvalue()
+def fitted(names: Sequence[str], room: float, size: float = SIZE) -> list[str]:
+    """`labels` of names in at most so many inches: if need be without organisations, or cut."""
+
+    def fit(shown: Sequence[str]) -> bool:
+        return widest(shown, size, bold=True) <= room
+
+    if fit(shown := labels(names)):
+        return shown
+    bare = [name.rpartition("/")[2] or name for name in names]
+    if len({*bare}) == len({*names}):
+        names = bare
+    most = min(LABEL_COLUMNS, math.ceil(room * 72 / size / 0.4))
+    for columns in range(max(most, 9), 8, -1):
+        if fit(shown := labels(names, columns)):
+            break
+    return shown
 
 
-def png(figure: Figure) -> bytes:
-    r"""The figure as a PNG on white; what no installed font can draw is shown as ``\u901a``."""
-    buffer = io.BytesIO()
-    area = figure.get_figwidth() * figure.get_figheight()
-    fonts = [FONT, *(name for name in _FALLBACKS if name in fontManager.get_font_names())]
-    with styled(), mpl.rc_context({"font.sans-serif": fonts}), _drawable(figure, fonts):
-        figure.savefig(
-            buffer,
-            format="png",
-            dpi=min(_DPI, math.sqrt(_MOST_DOTS / area)),
-            facecolor="white",
-            metadata={"Software": "BotChat"},
-            # A tenth larger than at the default level 6, in half the time.
-            pil_kwargs={"compress_level": 1},
-        )
-    return buffer.getvalue()
-
-
-@contextmanager
-def _drawable(figure: Figure, fonts: Sequence[str]) -> Iterator[None]:
-    """Replace what none of the fonts can draw, for as long as it lasts."""
-    texts = {text: text.get_text() for text in figure.findobj(Text)}
-    spelling = _spelling("".join(texts.values()), fonts)
-    changed = {text: said for text, said in texts.items() if said != said.translate(spelling)}
-    for text, said in changed.items():
-        spelled = said.translate(spelling)
-        # A plot has room for a label; the lines of the heading are broken to fit already.
-        text.set_text(elided(spelled, LABEL_COLUMNS) if text.axes is not None else spelled)
-    yield
-    for text, said in changed.items():
-        text.set_text(said)
-
-
-def _spelling(chars: Iterable[str], fonts: Sequence[str]) -> dict[int, str]:
-    """What stands for the characters that none of the fonts has, as `str.translate` takes it."""
-    faces = [get_font(findfont(FontProperties(family=name))) for name in fonts]
-    lacking = (
-        code for code in map(ord, set(chars)) if not any(f.get_char_index(code) for f in faces)
+def _family() -> tuple[str, ...]:
+    """The families that text is drawn with, the first that is installed."""
+    settings: Any = mpl.rcParams
+    return tuple(
+        name for one in settings["font.family"] for name in settings.get(f"font.{one}", [one])[:1]
     )
-    return {code: f"\\u{code:04x}" for code in lacking}
 
 
 @cache
-def _em(char: str, bold: bool) -> float:
+def _em(char: str, bold: bool, family: tuple[str, ...]) -> float:
     """Advance of a character in sizes of its font."""
-    face = _face("bold" if bold else "normal")
-    if not face.get_char_index(ord(char)):
-        return sum(_em(c, bold) for c in f"\\u{ord(char):04x}")
-    return face.load_char(ord(char), flags=LoadFlags.NO_SCALE).horiAdvance / face.units_per_EM
+    face = _face("bold" if bold else "normal", family)
+    if face.get_char_index(ord(char)):
+        return face.load_char(ord(char), flags=LoadFlags.NO_SCALE).horiAdvance / face.units_per_EM
+    if unicodedata.combining(char):
+        return 0.0
+    return 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.7
 
 
-def _face(weight: str) -> FT2Font:
+def _face(weight: str, family: Sequence[str] = ("sans-serif",)) -> FT2Font:
     # Not cached here: matplotlib caches it and drops it in a forked process, where two processes
     # with one open file would move each other's position in it.
-    return get_font(findfont(FontProperties(family=FONT, weight=weight)))
+    return get_font(findfont(FontProperties(family=list(family), weight=weight)))
 
 
 def _height(lines: Sequence[str], size: float) -> float:
