@@ -21,6 +21,8 @@ check:
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy --platform win32
+	$(VENV)/bin/mypy --platform darwin
 	$(VENV)/bin/lint-imports
 	$(PY) -m pytest
 
@@ -32,9 +34,9 @@ ifdef UV
 	uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
 else
 	[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(TOKENS)
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r $(TOKENS)
+	$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 endif
 	touch $@
 

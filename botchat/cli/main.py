@@ -104,14 +104,16 @@ def _take_signals() -> None:
             acted_at = time.monotonic()
             signal.raise_signal(signal.SIGINT)
 
-    def hang_up(*_: object) -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        if not _ending():
-            end()
-
     signal.signal(signal.SIGTERM, end)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, hang_up)
+    if sys.platform != "win32":
+
+        def hang_up(*_: object) -> None:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            if not _ending():
+                end()
+
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, hang_up)
 
 
 def _ending() -> bool:

@@ -467,7 +467,7 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
         *((f"bot:{name}", "bot", what) for name, what in BASELINES.items()),
         ("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
         ("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
-        ("hf:ORG/NAME, hf:FOLDER", "form", "local weights, with the extra botchat[hf]"),
+        ("hf:ORG/NAME, hf:FOLDER", "form", "local weights, with the extra botchat-bench[hf]"),
         (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
         (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
         *(

@@ -22,6 +22,9 @@ from botchat.errors import BotChatError, DataError
 
 log = logging.getLogger("botchat")
 
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+"""Windows would write other line ends in text mode."""
+
 _BLOCK = 1 << 18
 """Bytes read at once; their records fit into a processor's cache."""
 
@@ -155,7 +158,7 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
         if self._fd is None:
             make_folder(self.path.parent)
             try:
-                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+                self._fd = os.open(self.path, _APPEND, 0o644)
             except OSError as error:
                 raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
             self._repair(self._fd)
@@ -166,7 +169,8 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
         end, block = size, b""
         while end > 0 and b"\n" not in block:
             start = max(0, end - 65536)
-            block = os.pread(fd, end - start, start)
+            os.lseek(fd, start, os.SEEK_SET)
+            block = os.read(fd, end - start)
             end = start
         keep = end + block.rfind(b"\n") + 1 if b"\n" in block else 0
         if keep < size:

@@ -69,7 +69,7 @@ ONLY_ONE_MESSAGE = (
 def needs_torch():
     """Skip a test that runs a model where the extra is not installed."""
     for package in ("torch", "transformers"):
-        pytest.importorskip(package, reason="needs the extra: pip install 'botchat[hf]'")
+        pytest.importorskip(package, reason="needs the extra: pip install 'botchat-bench[hf]'")
     import torch
 
     # A second thread is no help for a model this small, and waits for a core that others use.
@@ -579,7 +579,8 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch, missing):
     with pytest.raises(FatalModelError) as failure:
         ask(LocalModel("hf:o/n", "o/n"), dialogues(3))
     assert str(failure.value) == (
-        f"hf:o/n needs transformers and torch ({missing} is missing): pip install 'botchat[hf]'"
+        f"hf:o/n needs transformers and torch ({missing} is missing): "
+        "pip install 'botchat-bench[hf]'"
     )
 
 

@@ -67,7 +67,7 @@ def load(name: str, place: Place, device: str, dtype: str) -> Weights:
     except ImportError as error:
         raise FatalModelError(
             f"{name} needs transformers and torch ({error.name} is missing): "
-            "pip install 'botchat[hf]'"
+            "pip install 'botchat-bench[hf]'"
         ) from None
     where, *revision = [str(place)] if isinstance(place, Path) else place
     options: dict[str, Any] = {"trust_remote_code": False}
