@@ -14,7 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from botchat.measures.flags import Thresholds, fit_thresholds, flags
+from botchat.measures.shares import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
@@ -36,6 +39,8 @@ _CHOICE = ("1", "2", "both", "neither")
 
 _RESULTS = {None: "?", 1.0: "w", 0.5: "t", 0.0: "l"}
 """Results for the contestant shown first, as lists have them; ``-`` is not judged."""
+
+_VALUES = {code: value for value, code in _RESULTS.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ def build(
         "about": [_about(protocol) for protocol in filed.protocols],
         "single": filed.single,
         "pairs": filed.pairs,
+        "scores": [{name: scores(by) for name, by in pairs.items()} for pairs in filed.pairs],
         "error_types": ERRORS,
         "flags": [marks[name] for name in contestants],
         "limits": list(limits._asdict().items()),
@@ -180,6 +186,44 @@ class _Filed:
             ",".join(map(str, shown)): codes if alone else "".join(codes)
             for shown, codes in found.items()
         }
+
+
+def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
+    """Who is ahead in each pair of contestants: win 1, tie 0.5, loss 0, by seed.
+
+    ``pairs``: as `_Filed.pairs` of one protocol. Found: the pair, its smaller number first -> score
+    of that one with the ends of its 95 % interval (`by_seed`), its wins, ties and losses, and the
+    seeds with a result.
+    """
+    values = np.full(128, np.nan)
+    for code, value in _VALUES.items():
+        values[ord(code)] = value
+    names: dict[tuple[int, ...], int] = {}
+    rows, seeds, results = [], [], []
+    for key, codes in pairs.items():
+        shown = tuple(map(int, key.split(",")))
+        found = values[np.frombuffer(codes.encode("ascii"), np.uint8)]
+        (at,) = np.nonzero(np.isfinite(found))
+        if not len(at):
+            continue
+        row = names.setdefault((min(shown), max(shown)), len(names))
+        rows.append(np.full(len(at), row))
+        seeds.append(at)
+        results.append(found[at] if shown[0] < shown[1] else 1 - found[at])
+    if not names:
+        return {}
+    row, seed, result = (np.concatenate(part) for part in (rows, seeds, results))
+    shares = by_seed(row, seed, result, len(names))
+    counts = [
+        [int(n) for n in np.bincount(row[result == value], minlength=len(names))]
+        for value in (1.0, 0.5, 0.0)
+    ]
+    several = np.bincount(np.unique(np.stack([row, seed]), axis=1)[0], minlength=len(names))
+    told = (shares.value, shares.low, shares.high)
+    return {
+        f"{a},{b}": [*(round(float(x[i]), 4) for x in told), *(c[i] for c in counts), int(several[i])]
+        for (a, b), i in names.items()
+    }
 
 
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
