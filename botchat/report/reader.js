@@ -384,9 +384,14 @@
 
     for (const [control, key] of [[views, "view"], [who, "a"], [filter, "show"]]) {
       control.addEventListener("change", () => {
-        const keeps = key === "show" && listed({ ...state, show: filter.value }).some(({ at }) => at === state.at);
-        const parts = { view: state.protocol.name, ...(key === "view" ? { show: "" } : {}), at: "", [key]: control.value };
-        address.set(keeps || key === "view" ? parts : { ...parts, seed: "" });
+        // What is read stays where it is in the new list and was judged.
+        const next = { ...state, [key]: control.value };
+        if (key === "view") Object.assign(next, { protocol: byProtocol.get(control.value), show: "" });
+        if (key === "a") next.a = byName.get(control.value);
+        const keeps = listed(next).some(({ at, kind }) => at === state.at && (key !== "view" || kind !== "none"));
+        address.set({
+          view: next.protocol.name, a: index.contestants[next.a], show: next.show, at: "", ...(keeps && key !== "a" ? {} : { seed: "" }),
+        });
       });
     }
     search.addEventListener("input", () => address.set({ q: search.value }));

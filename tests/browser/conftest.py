@@ -6,6 +6,7 @@ import importlib.util
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,3 +132,18 @@ def demo_workspace(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -
 def page(demo_workspace: Workspace) -> Path:
     """The demo's page."""
     return demo_workspace.out("sample") / "index.html"
+
+
+def serious_faults(browser: Browser) -> list[dict[str, Any]]:
+    """What axe finds in the page that is shown."""
+    if importlib.util.find_spec("axe_core_python") is None:
+        pytest.skip("axe-core-python is not installed")
+    browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+    found = browser.driver.execute_async_script(
+        "const done = arguments[0]; axe.run(document).then(done)"
+    )
+    return [
+        {"rule": one["id"], "at": [node["html"][:200] for node in one["nodes"][:3]]}
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
