@@ -221,7 +221,11 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
     several = np.bincount(np.unique(np.stack([row, seed]), axis=1)[0], minlength=len(names))
     told = (shares.value, shares.low, shares.high)
     return {
-        f"{a},{b}": [*(round(float(x[i]), 4) for x in told), *(c[i] for c in counts), int(several[i])]
+        f"{a},{b}": [
+            *(round(float(x[i]), 4) for x in told),
+            *(c[i] for c in counts),
+            int(several[i]),
+        ]
         for (a, b), i in names.items()
     }
 

@@ -138,7 +138,7 @@
         el("bdi", { class: scope === "col" ? "hidden" : null }, called(index, i, 22)));
       const table = el(
         "table",
-        { class: `matrix ${size}` },
+        { class: "matrix", "data-size": size },
         el("caption", { class: "hidden" }, "Score of each row against each column"),
         el("thead", null, el("tr", null, el("td"), order.map((i) => head(i, "col")))),
         el("tbody", null, order.map((a) => el("tr", null, head(a, "row"), order.map((b) => cell(a, b))))),
@@ -160,7 +160,7 @@
         el(
           "p",
           { class: "note" },
-          "Row against column, in the order of the board; a win is 1, a tie ½. Darker and lighter: the row is clearly ahead, clearly behind. ",
+          "Row against column, in the order of the board; a win is 1, a tie ½. Strong: the row is clearly ahead; faint: clearly behind. ",
           size === "small" ? "Ring" : "Outlined",
           `: the 95 % interval contains 50 %, or fewer than ${FEWEST} seeds.`,
           isBeside ? [" Between the ", el("span", { class: "people" }, "lines"), `: beside people (${byProtocol.get(state.beside).base}).`] : null,
@@ -398,7 +398,7 @@
       [["n", "p"], "next, previous contradiction", (key) => step(key === "n" ? 1 : -1, contradicts)],
     ]);
     place.replaceChildren(
-      el("div", { class: "tools" }, one, el("span", { class: "count" }, "against"), two, protocols, show),
+      el("div", { class: "tools" }, one, el("span", { class: "versus" }, "against"), two, protocols, show),
       el("div", { class: "against-all" }, board, duel),
     );
     address.changed(go);
