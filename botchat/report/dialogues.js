@@ -16,7 +16,7 @@ botchat.dialogues = (() => {
     formality: "formal tone",
   };
 
-  const SHAPES = { lose: "✕", win: "✓", none: "–", score: "", split: "!" };
+  const SHAPES = { lose: "✕", win: "✓", none: "–" };
 
   // A name in little room keeps its end, where versions stand.
   const short = (name, most) => {
@@ -245,6 +245,9 @@ botchat.dialogues = (() => {
     return [...new Set([...board, ...index.contestants])].map((name) => places.get(name));
   };
 
+  // What takes the place of something that could not be loaded.
+  const failed = (place) => (error) => place.replaceChildren(el("p", { class: "warning" }, `This cannot be shown: ${error.message}`));
+
   // What is shown once the index is there; a part of the page begins when it is first looked at.
   const begin = (view, place, start) => {
     let begun = false;
@@ -253,12 +256,12 @@ botchat.dialogues = (() => {
       begun = true;
       start(place).catch((error) => {
         document.documentElement.classList.remove("archived");
-        place.replaceChildren(el("p", { class: "warning" }, `The dialogues cannot be shown: ${error.message}`));
+        failed(place)(error);
       });
     };
     botchat.address.changed(look);
     look();
   };
 
-  return { begin, called, calledNode, compared, inOrder, keys, marked, reported, scored, short, stamp, talk, text, utterance, words };
+  return { begin, called, calledNode, compared, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words };
 })();

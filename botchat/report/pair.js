@@ -2,7 +2,7 @@
 // both orders and the two dialogues side by side.
 (() => {
   const { address, chosen, el, link, load, misfit, named, outcome, seed } = botchat;
-  const { begin, called, calledNode, compared, inOrder, keys, stamp, talk, utterance } = botchat.dialogues;
+  const { begin, called, calledNode, compared, failed, inOrder, keys, stamp, talk, utterance } = botchat.dialogues;
   const FEWEST = 20; // seeds below which nobody is called ahead
 
   const MIRRORED = { win: "lose", lose: "win" };
@@ -82,7 +82,8 @@
       const judged = (list) => (list.find((each) => Object.keys(scoresOf(each.name)).length) || list[0] || {}).name || "";
       const next = { order, pair: state.pair || judged(pairs), beside: state.beside || judged(beside) };
       if (name && !byProtocol.has(name)) return { ...next, why: `No protocol ${name} compares dialogues on this page.` };
-      const protocol = name || (asked.b === "human" || !pairs.length ? next.beside : next.pair);
+      const isPeople = [asked.a, asked.b].some((one) => one && byName.get(one) === index.human);
+      const protocol = name || (isPeople || !pairs.length ? next.beside : next.pair);
       if (!protocol) return { ...next, why: "Nothing on this page compares dialogues." };
       const isBeside = byProtocol.get(protocol).shows === "human";
       next[isBeside ? "beside" : "pair"] = protocol;
@@ -373,7 +374,7 @@
         const asked = botchat.hash();
         if (Object.entries(whole).some(([name, value]) => (asked[name] || "") !== value)) return address.set(whole);
       }
-      read();
+      read().catch(failed(duel.querySelector(".case")));
       return undefined;
     };
 

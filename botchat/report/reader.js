@@ -2,7 +2,7 @@
 // accused utterance. The state is the address; the controls only write it.
 (() => {
   const { about, address, chosen, el, link, load, misfit, named, seed } = botchat;
-  const { begin, called, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words } = botchat.dialogues;
+  const { begin, called, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words } = botchat.dialogues;
   const PAGE = 120;
 
   // Points that are lost; a panel's mean has decimals.
@@ -357,6 +357,7 @@
       if (view.hidden) return;
       state = resolve();
       found = state.found || [];
+      if (state.q && search.value !== state.q) searchAll().catch(failed(list)); // a link means all of it
       controls();
       if (state.why) misfit(state.why);
       else if (state.at >= 0) {
@@ -378,7 +379,7 @@
       const arrives = shown !== drawn.read;
       const moves = state.asked !== drawn.at;
       drawn = { list: listing, read: shown, at: state.asked };
-      if (arrives || isNew || state.at < 0) read(arrives);
+      if (arrives || isNew || state.at < 0) read(arrives).catch(failed(reading));
       else if (moves) position();
     };
 
@@ -395,7 +396,7 @@
       });
     }
     search.addEventListener("input", () => address.set({ q: search.value }));
-    everywhere.addEventListener("click", searchAll);
+    everywhere.addEventListener("click", () => searchAll().catch(failed(list)));
     more.addEventListener("click", () => {
       limit += PAGE;
       rows();
@@ -420,7 +421,6 @@
     place.replaceChildren(reader);
     address.changed(settle);
     settle();
-    if (state.q) searchAll();
   };
 
   const place = document.getElementById("reader");

@@ -161,13 +161,8 @@ def test_what_the_judge_said_of_places_is_said_of_names(
         for one in by_judge["rules"]["arena-n16"]
         if set(one.contestants) == {"alpha", "beta"}
     ]
-    archive = build(records.seeds, records.dialogues, {"rules": {"arena-n16": arena}})
-    for name, text in archive.files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
-    page = tmp_path / "index.html"
-    board = dataclasses.replace(records, judgments={"arena-n16": arena}).board()
-    page.write_text(render([View(board)], archive), "utf-8")
+    alone = dataclasses.replace(records, judgments={"arena-n16": arena})
+    page = write(tmp_path, alone, {"rules": alone.judgments})
     browser.open(page, "#view=pair&a=alpha&b=beta")
     browser.text(".case .columns")
     assert texts(browser, ".ruling .reason") == ["beta is stiff.", "alpha is stiff."]
@@ -419,6 +414,32 @@ def test_a_phone_has_the_list_behind_a_button(browser: Browser, shown: Path) -> 
     browser.driver.find_element("css selector", ".cases [data-at='4']").click()
     browser.until(lambda: "S-5" in browser.text(".reading h3"))
     assert not listing.is_displayed()
+
+
+def write(folder: Path, records: Made, by_judge: dict[str, dict[str, list[Judgment]]]) -> Path:
+    """A page of one judge."""
+    archive = build(records.seeds, records.dialogues, by_judge)
+    for name, text in archive.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    page = folder / "index.html"
+    page.write_text(render([View(records.board())], archive), "utf-8")
+    return page
+
+
+def test_what_is_missing_is_said(browser: Browser, tmp_path: Path) -> None:
+    """Nothing to compare, a verdict that nobody gave, and a chunk that is not beside the page."""
+    records = made({"m": 0.5}, 4)
+    alone = dataclasses.replace(records, judgments={"unieval": records.judgments["unieval"][4:]})
+    page = write(tmp_path, alone, {"rules": alone.judgments})
+    browser.open(page, "#view=pair")
+    assert misfit(browser) == "Nothing on this page compares dialogues."
+    browser.open(page, "#view=unieval&a=human&seed=S-1")
+    assert browser.text(".reading .stamp") == "– Not judged"
+    assert browser.text(".judges td") == "not judged"
+    (tmp_path / "chunks" / "seeds-0.js").unlink()
+    browser.open(page, "#view=unieval&a=m&seed=S-1")
+    assert "chunks/seeds-0.js is not beside this page" in browser.text(".reading .warning")
 
 
 def test_dialogues_are_loaded_when_they_are_looked_at(browser: Browser, shown: Path) -> None:
