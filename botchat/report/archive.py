@@ -199,33 +199,24 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
     for code, value in _VALUES.items():
         values[ord(code)] = value
     names: dict[tuple[int, ...], int] = {}
-    rows, seeds, results = [], [], []
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for key, codes in pairs.items():
         shown = tuple(map(int, key.split(",")))
         found = values[np.frombuffer(codes.encode("ascii"), np.uint8)]
         (at,) = np.nonzero(np.isfinite(found))
-        if not len(at):
-            continue
-        row = names.setdefault((min(shown), max(shown)), len(names))
-        rows.append(np.full(len(at), row))
-        seeds.append(at)
-        results.append(found[at] if shown[0] < shown[1] else 1 - found[at])
+        if len(at):
+            name = names.setdefault((min(shown), max(shown)), len(names))
+            result = found[at] if shown[0] < shown[1] else 1 - found[at]
+            parts.append((np.full(len(at), name), at, result))
     if not names:
         return {}
-    row, seed, result = (np.concatenate(part) for part in (rows, seeds, results))
-    shares = by_seed(row, seed, result, len(names))
-    counts = [
-        [int(n) for n in np.bincount(row[result == value], minlength=len(names))]
-        for value in (1.0, 0.5, 0.0)
-    ]
-    several = np.bincount(np.unique(np.stack([row, seed]), axis=1)[0], minlength=len(names))
+    row, seed, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+    shares = by_seed(row, seed, value, len(names))
+    counts = [np.bincount(row[value == one], minlength=len(names)) for one in (1.0, 0.5, 0.0)]
+    seeds = np.bincount(np.unique(np.stack([row, seed]), axis=1)[0], minlength=len(names))
     told = (shares.value, shares.low, shares.high)
     return {
-        f"{a},{b}": [
-            *(round(float(x[i]), 4) for x in told),
-            *(c[i] for c in counts),
-            int(several[i]),
-        ]
+        f"{a},{b}": [*(round(float(x[i]), 4) for x in told), *(int(n[i]) for n in (*counts, seeds))]
         for (a, b), i in names.items()
     }
 
