@@ -196,8 +196,8 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
     seeds with a result.
     """
     values = np.full(128, np.nan)
-    for code, value in _VALUES.items():
-        values[ord(code)] = value
+    for code, worth in _VALUES.items():
+        values[ord(code)] = worth
     names: dict[tuple[int, ...], int] = {}
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for key, codes in pairs.items():
