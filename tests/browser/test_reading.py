@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from botchat.boards.board import build as build_board
-from botchat.records import HUMAN, Judgment, Remark
+from botchat.records import HUMAN, Judgment, Remark, natural_key
 from botchat.report import View, render
 from botchat.report.archive import build
 from tests.boards import QUICK, Made, made
@@ -131,24 +131,38 @@ def test_a_pair_opens_at_the_first_contradiction_in_names(
     browser: Browser, shown: Path, known: Any
 ) -> None:
     """Also where the link names one model: its neighbour on the board is the rival."""
-    browser.open(shown, "#view=pair&protocol=arena-n16&a=alpha")
-    assert browser.text(".contradiction").startswith("✕ Contradicts itself")
-    order = [name for name in browser.run("return botchat.about.orders[0]") if name != HUMAN]
-    rival = order[1] if order[0] == "alpha" else state(browser)["b"]
-    assert state(browser)["b"] == rival
-    assert abs(order.index(rival) - order.index("alpha")) == 1
-    told = results(known[1]["rules"]["arena-n16"], "alpha", rival)
-    first = next(s for s in (f"S-{i}" for i in range(25)) if s in told
-                 and None not in told[s] and told[s][0] != told[s][1])  # fmt: skip
-    assert state(browser)["seed"] == first
-    said = texts(browser, ".ruling .said b")
-    assert [one.split(":")[0] for one in said] == told[first]
-    whole = browser.text("#pair .case")
-    assert "first wins" not in whole
-    assert "onversation 1" not in whole
-    assert texts(browser, ".columns h4") == ["alpha", rival]
-    assert len(texts(browser, ".shared .bubble")) == 2
+    said = known[1]["rules"]["arena-n16"]
+    is_first = []
+    for name in MODELS:
+        browser.open(shown, f"#view=pair&protocol=arena-n16&a={name}")
+        assert browser.text(".contradiction").startswith("✕ Contradicts itself")
+        order = [one for one in browser.run("return botchat.about.orders[0]") if one != HUMAN]
+        rival = state(browser)["b"]
+        assert abs(order.index(rival) - order.index(name)) == 1
+        told = results(said, name, rival)
+        seeds = sorted(told, key=natural_key)
+        broken = [s for s in seeds if None not in told[s] and told[s][0] != told[s][1]]
+        assert state(browser)["seed"] == broken[0]
+        is_first.append(broken[0] == seeds[0])
+        verdicts = texts(browser, ".ruling .said b")
+        assert [one.split(":")[0] for one in verdicts] == [
+            (one or "").replace(name, short(name)).replace(rival, short(rival))
+            for one in told[broken[0]]
+        ]
+        whole = browser.text("#pair .case")
+        assert "first wins" not in whole
+        assert "onversation 1" not in whole
+        assert browser.run(
+            "return [...document.querySelectorAll('.columns h4 bdi')].map((e) => e.title)"
+        ) == [name, rival]
+        assert len(texts(browser, ".shared .bubble")) == 2
+    assert not all(is_first)
     assert browser.complaints() == []
+
+
+def short(name: str) -> str:
+    """A name in little room."""
+    return name if len(name) <= 32 else f"{name[:21]}…{name[-10:]}"
 
 
 def test_what_the_judge_said_of_places_is_said_of_names(
@@ -246,7 +260,7 @@ def test_keys_go_through_a_pair(browser: Browser, shown: Path, known: Any) -> No
     browser.open(shown, "#view=pair&protocol=arena-n16&a=alpha&b=beta")
     browser.text(".case .columns")
     told = results(known[1]["rules"]["arena-n16"], "alpha", "beta")
-    seeds = sorted(told, key=lambda seed: int(seed[2:]))
+    seeds = sorted(told, key=natural_key)
     broken = [s for s in seeds if None not in told[s] and told[s][0] != told[s][1]]
     assert len(broken) > 1
     at = seeds.index(broken[0])
