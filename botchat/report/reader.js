@@ -267,7 +267,7 @@
         el("ol", { class: "chat" }, begins, said.slice(0, 2), isHuman || said.length < 3 ? null : goesOn, said.slice(2)),
         diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", null, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
         dialogue.stopped ? el("p", { class: "warning" }, `Stopped early: ${dialogue.stopped}`) : null,
-        human
+        rest.length
           ? el("details", { class: "went-on" }, el("summary", null, `How people went on (${rest.length} more)`),
             el("ol", { class: "chat people" }, rest),
             el("p", { class: "note" }, el("a", { href: link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at][0], ...chosen.part }) }, "Read it with its verdicts")))
