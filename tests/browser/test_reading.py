@@ -477,6 +477,7 @@ def test_both_views_fit_and_are_accessible(
     ):
         browser.open(shown, link, width=width, dark=dark)
         browser.text(there)
+        browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
         wide, room = browser.run(
             "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
         )
