@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LOW_COVERAGE = 0.95
 """Below this a coverage is marked."""
 
-SCRIPTS = ("core.js", "frame.js", "board.js", "dialogues.js", "reader.js")
+SCRIPTS = ("core.js", "frame.js", "board.js", "dialogues.js", "pair.js", "reader.js")
 STYLES = ("page.css", "board.css", "reader.css")
 """In the order they build on each other."""
 
@@ -115,6 +115,7 @@ def render(
         screen(view.board, view.facts, view.board.judge if i else "", opens)
         for i, view in enumerate(views)
     ]
+    about["orders"] = [[line.name for line in one.table.lines] for one in screens]
     return template("page.html").render(
         shown=_shown,
         inline=inline,

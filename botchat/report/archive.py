@@ -14,7 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from botchat.measures.flags import Thresholds, fit_thresholds, flags
+from botchat.measures.shares import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
@@ -36,6 +39,8 @@ _CHOICE = ("1", "2", "both", "neither")
 
 _RESULTS = {None: "?", 1.0: "w", 0.5: "t", 0.0: "l"}
 """Results for the contestant shown first, as lists have them; ``-`` is not judged."""
+
+_VALUES = {code: value for value, code in _RESULTS.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ def build(
         "about": [about_protocol(protocol) for protocol in filed.protocols],
         "single": filed.single,
         "pairs": filed.pairs,
+        "scores": [{name: scores(by) for name, by in pairs.items()} for pairs in filed.pairs],
         "error_types": ERRORS,
         "flags": [marks[name] for name in contestants],
         "limits": list(limits._asdict().items()),
@@ -180,6 +186,39 @@ class _Filed:
             ",".join(map(str, shown)): codes if alone else "".join(codes)
             for shown, codes in found.items()
         }
+
+
+def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
+    """Who is ahead in each pair of contestants: win 1, tie 0.5, loss 0, by seed.
+
+    ``pairs``: as `_Filed.pairs` of one protocol. Found: the pair, its smaller number first -> score
+    of that one with the ends of its 95 % interval (`by_seed`), its wins, ties and losses, and the
+    seeds with a result.
+    """
+    values = np.full(128, np.nan)
+    for code, worth in _VALUES.items():
+        values[ord(code)] = worth
+    names: dict[tuple[int, ...], int] = {}
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for key, codes in pairs.items():
+        shown = tuple(map(int, key.split(",")))
+        found = values[np.frombuffer(codes.encode("ascii"), np.uint8)]
+        (at,) = np.nonzero(np.isfinite(found))
+        if len(at):
+            name = names.setdefault((min(shown), max(shown)), len(names))
+            result = found[at] if shown[0] < shown[1] else 1 - found[at]
+            parts.append((np.full(len(at), name), at, result))
+    if not names:
+        return {}
+    row, seed, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+    shares = by_seed(row, seed, value, len(names))
+    counts = [np.bincount(row[value == one], minlength=len(names)) for one in (1.0, 0.5, 0.0)]
+    seeds = np.bincount(np.unique(np.stack([row, seed]), axis=1)[0], minlength=len(names))
+    told = (shares.value, shares.low, shares.high)
+    return {
+        f"{a},{b}": [*(round(float(x[i]), 4) for x in told), *(int(n[i]) for n in (*counts, seeds))]
+        for (a, b), i in names.items()
+    }
 
 
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:

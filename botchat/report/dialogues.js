@@ -1,6 +1,7 @@
-// One dialogue with the judge's mark, flags in the margin; two side by side with the rulings.
+// What was said, and what was said of it: utterances with their marks, verdicts in words, a panel's
+// talk, keys. The reader and head to head are made of these.
 botchat.dialogues = (() => {
-  const { el, named, link, chosen, numbers, result } = botchat;
+  const { about, el, named, chosen, numbers, outcome, result } = botchat;
   const LONG = 4000;
 
   const CRITERIA = {
@@ -15,11 +16,26 @@ botchat.dialogues = (() => {
     formality: "formal tone",
   };
 
-  // What is said of a verdict with a place, and of one without.
+  const SHAPES = { lose: "✕", win: "✓", none: "–" };
+
+  // A name in little room keeps its end, where versions stand.
+  const short = (name, most) => {
+    const letters = [...name];
+    if (letters.length <= most) return name;
+    const tail = Math.floor((most - 1) / 3);
+    return `${letters.slice(0, most - 1 - tail).join("")}…${letters.slice(-tail).join("")}`;
+  };
+
+  // The contestant `human` is called people.
+  const called = (index, i, most = Infinity) => (i === index.human ? "people" : short(index.contestants[i], most));
+  const calledNode = (index, i, most) =>
+    el("bdi", { class: i === index.human ? "people" : null, title: index.contestants[i] }, called(index, i, most));
+
+  // What is said of a place in a dialogue, and of none: in full, in a list, and at the utterance.
   const words = (protocol) =>
     protocol.about_ai
-      ? { place: "accused", none: "taken for human", brief: "human" }
-      : { place: "found", none: "nothing found", brief: "nothing found" };
+      ? { full: (at) => (at ? `Machine from utterance ${at} on` : "Human to the end"), brief: (at) => (at ? `at ${at}` : "human"), verb: "accused", here: "Accused from here on" }
+      : { full: (at) => (at ? `Found from utterance ${at} on` : "Nothing found"), brief: (at) => (at ? `found at ${at}` : "nothing found"), verb: "found", here: "Found from here on" };
 
   // A score in words: "Empathy 7", of two dialogues "Empathy 7 to 4".
   const scored = (protocol, verdict) => {
@@ -29,14 +45,33 @@ botchat.dialogues = (() => {
     return protocol.numbers.map((name, i) => `${name} ${of(i)}`).join(", ");
   };
 
-  const text = (said) => {
-    const shown = el("p", { dir: "auto" }, said.slice(0, LONG));
-    if (said.length <= LONG) return shown;
+  // A state as a shape and words.
+  const stamp = (kind, said, more) => {
+    const shape = SHAPES[kind];
+    return el(more?.href ? "a" : "span", { class: `stamp ${kind}`, ...more }, shape ? `${shape} ` : "", said);
+  };
+
+  // Text with what was searched for marked; `term` is in lower case.
+  const marked = (text, term) => {
+    const low = text.toLowerCase();
+    if (!term || low.length !== text.length) return [text];
+    const parts = [];
+    let from = 0;
+    for (let at = low.indexOf(term); at >= 0; at = low.indexOf(term, from)) {
+      parts.push(text.slice(from, at), el("mark", null, text.slice(at, at + term.length)));
+      from = at + term.length;
+    }
+    return [...parts, text.slice(from)];
+  };
+
+  const text = (said, term = "") => {
+    const shown = el("p", { dir: "auto" });
+    const whole = said.length <= LONG || (term && said.toLowerCase().indexOf(term) + term.length > LONG);
+    shown.append(...marked(whole ? said : said.slice(0, LONG), term));
+    if (whole) return shown;
     const more = el("button", { type: "button", class: "more" });
     more.textContent = `… ${(said.length - LONG).toLocaleString("en")} more characters`;
-    more.addEventListener("click", () => {
-      shown.textContent = said;
-    });
+    more.addEventListener("click", () => shown.replaceChildren(...marked(said, term)));
     shown.append(" ", more);
     return shown;
   };
@@ -76,208 +111,157 @@ botchat.dialogues = (() => {
     return found;
   };
 
-  // options: limits, errors (index -> nodes), accused (index), word (for that), by (who accuses),
-  // reason, others (index -> judges), human
+  // options: limits, errors (index -> nodes), accused (index), words, others (index -> judges),
+  // human (people said all of it), term (searched for)
   const utterance = (dialogue, i, options) => {
-    const index = i + 1;
-    const accused = index === options.accused;
-    const isSeed = i < 2;
+    const at = i + 1;
+    const accused = at === options.accused;
+    const isPeoples = i < 2 || options.human;
     const marks = [];
-    for (const [at, criterion, value] of dialogue.flags) {
-      if (at !== index) continue;
+    for (const [place, criterion, value] of dialogue.flags) {
+      if (place !== at) continue;
       const most = options.limits[criterion];
-      const said = `${CRITERIA[criterion] || criterion}`;
       const tip = `${criterion.replaceAll("_", " ")}: ${value}, humans at most ${most.toFixed(1)}`;
-      marks.push(el("li", { title: tip }, said));
+      marks.push(el("li", { title: tip }, `${CRITERIA[criterion] || criterion}`));
     }
-    const dropped = dialogue.dropped && dialogue.dropped[index];
+    const dropped = dialogue.dropped && dialogue.dropped[at];
     if (dropped) {
       const tip = "They did not fit the model's context window";
       marks.push(el("li", { class: "dropped", title: tip }, `${dropped} oldest not in the prompt`));
     }
-    const odd = dialogue.outcomes && dialogue.outcomes[index];
+    const odd = dialogue.outcomes && dialogue.outcomes[at];
     if (odd) marks.push(el("li", { class: "dropped" }, odd));
-    for (const who of (options.others && options.others[index]) || []) {
-      marks.push(el("li", { class: "other" }, `${options.word} by `, named(who)));
+    for (const who of (options.others && options.others[at]) || []) {
+      marks.push(el("li", { class: "other" }, `${options.words.verb} by `, named(who)));
     }
-    const speaker = `${index} · ${"AB"[i % 2]}`;
-    const part = isSeed || options.human ? " · human" : "";
-    const classes = ["AB"[i % 2], isSeed ? "seed" : "", accused ? "accused" : ""].join(" ");
     return el(
       "li",
-      { class: classes },
+      { class: ["AB"[i % 2], isPeoples ? "seed" : "", accused ? "accused" : ""].filter(Boolean).join(" "), "data-at": at },
       el(
         "div",
         { class: "bubble" },
-        el("span", { class: "speaker" }, speaker, part, accused ? ` · ${options.word}` : ""),
-        text(dialogue.said[i]),
-        accused && options.reason
-          ? el("p", { class: "reason", dir: "auto" }, el("b", null, named(options.by), ": "), options.reason)
-          : null,
-        (options.errors && options.errors[index]) || null,
+        accused ? el("span", { class: "here" }, options.words.here) : null,
+        text(dialogue.said[i], options.term),
+        (options.errors && options.errors[at]) || null,
       ),
+      el("span", { class: "no" }, el("span", { class: "hidden" }, isPeoples ? "people, utterance " : "utterance "), String(at)),
       marks.length ? el("ul", { class: "flags", "aria-label": "Flags" }, marks) : null,
     );
   };
 
-  const talk = (row) => {
-    const [outcomeOf, turns] = [row[7], row[8]];
-    if (!turns || !turns.length) {
-      return outcomeOf && outcomeOf !== "ok" ? el("p", { class: "note" }, `The call: ${outcomeOf}.`) : null;
+  // Who a verdict on two dialogues is for, in words. `shown`: nodes of the two names as shown.
+  const compared = (protocol, verdict, shown, isPeople) => {
+    if (verdict === null) return ["unreadable"];
+    const won = result(protocol, verdict);
+    const winner = { win: 0, lose: 1 }[won];
+    const best = winner === undefined ? null : shown[winner]();
+    if (protocol.kind === "score") {
+      const given = numbers(verdict);
+      const half = protocol.numbers.length;
+      const each = protocol.numbers.map((name, i) => [i ? "; " : "", `${name}: `, shown[0](), ` ${given[i]}, `, shown[1](), ` ${given[half + i]}`]);
+      return [best ? [best, " wins"] : "tie", " (", each, ")"].flat(3);
     }
-    return el(
-      "details",
-      { class: "talk" },
-      el("summary", null, `What the panel said (${turns.length})`),
-      turns.map(([speaker, said, vote, how]) =>
-        el(
-          "div",
-          { class: "turn" },
-          el("h4", null, named(speaker), vote ? ` · votes ${vote}` : "", how === "ok" ? "" : ` · ${how}`),
-          text(said),
-        ),
-      ),
-    );
-  };
-
-  // What the chosen judge said of a dialogue: in words, and how it looks.
-  const ruling = (protocol, row, accused) => {
-    if (!row) return ["not judged", "none"];
-    if (protocol.kind === "report") {
-      return row[3] === null ? [`${protocol.name} unreadable`, "none"] : [`${protocol.name} ${row[3]}`, "none"];
+    if (protocol.about_ai) {
+      if (best) return [best, isPeople[winner] ? " are more human" : " is more human"];
+      return [verdict === "both" ? "tie: both are machines" : "tie: neither is a machine"];
     }
-    if (row[3] === null) return ["no readable verdict", "none"];
-    if (protocol.kind === "score") return [scored(protocol, row[3]), "score"];
-    const { place, none } = words(protocol);
-    return accused ? [`${place} from utterance ${accused} on`, "lose"] : [none, "win"];
-  };
-
-  const single = (index, content, protocol, a, at) => {
-    const dialogue = content.dialogues[a];
-    const name = index.contestants[a];
-    const p = index.about.indexOf(protocol);
-    const rows = content.verdicts.filter((row) => row[1] === p && row[2][0] === a);
-    const mine = rows.find((row) => row[0] === chosen.judge);
-    const isPlace = protocol.kind === "place";
-    const isReport = protocol.kind === "report";
-    const others = {};
-    for (const row of rows) {
-      if (isPlace && row !== mine && row[3] && row[3] !== "No") {
-        (others[row[3]] = others[row[3]] || []).push(index.judges[row[0]]);
-      }
-    }
-    const accused = isPlace && mine && mine[3] && mine[3] !== "No" ? Number(mine[3]) : 0;
-    const diagnosis = reported(index, content, a, isReport ? protocol.name : "");
-    const options = {
-      limits: Object.fromEntries(index.limits),
-      errors: diagnosis.at,
-      accused,
-      word: words(protocol).place,
-      by: index.judges[chosen.judge],
-      reason: mine ? mine[4] : "",
-      others,
-      human: a === index.human,
-    };
-    const [said, kind] = ruling(protocol, mine, accused);
-    const alsoScored = protocol.kind === "score" ? rows.filter((row) => row !== mine && row[3] !== null) : [];
-    const alsoReported = diagnosis.scores.filter(([who]) => !isReport || who !== chosen.judge);
-    return [
-      el("h3", { tabindex: "-1" }, named(name), " · ", named(index.seeds[at][0])),
-      el(
-        "p",
-        { class: "verdict" },
-        el("span", { class: `badge ${kind}` }, said),
-        " by ",
-        named(index.judges[chosen.judge]),
-        alsoScored.map((row) => [" · ", el("span", { class: "badge score" }, scored(protocol, row[3])), " by ", named(index.judges[row[0]])]),
-        alsoReported.map(([who, by, score]) => [
-          " · ",
-          el("span", { class: "badge none" }, score === null ? `${by} unreadable` : `${by} ${score}`),
-          who === chosen.judge ? null : [" by ", named(index.judges[who])],
-        ]).flat(),
-      ),
-      el("ol", null, dialogue.said.map((_, i) => utterance(dialogue, i, options))),
-      diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", null, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
-      dialogue.stopped ? el("p", { class: "warning" }, `Stopped early: ${dialogue.stopped}`) : null,
-      mine && !accused && mine[4]
-        ? el("p", { class: "reason", dir: "auto" }, el("b", null, named(options.by), ": "), mine[4])
-        : null,
-      mine ? talk(mine) : null,
-      index.human >= 0 && a !== index.human
-        ? el(
-            "p",
-            { class: "note" },
-            el("a", { href: link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at][0] }) }, "How people went on"),
-          )
-        : null,
-    ];
-  };
-
-  const AI_INVOLVED = {
-    1: "the first is AI-involved",
-    2: "the second is AI-involved",
-    both: "both are AI-involved",
-    neither: "neither is AI-involved",
-  };
-
-  // What a judge said of two dialogues.
-  const answered = (protocol, verdict) => {
-    if (verdict === null) return "no readable verdict";
-    if (protocol.kind === "score") return scored(protocol, verdict);
-    if (protocol.about_ai) return AI_INVOLVED[verdict];
     const answer = protocol.answers.find(([said]) => said === verdict);
-    return `“${answer ? answer[1] : verdict}”`;
+    return [best ? [best, " wins"] : outcome(answer && answer[2]), ` (“${answer ? answer[1] : verdict}”)`].flat();
   };
 
-  const pair = (index, content, protocol, a, b, at) => {
-    const p = index.about.indexOf(protocol);
-    const rows = content.verdicts.filter(
-      (row) => row[0] === chosen.judge && row[1] === p && row[2].includes(a) && row[2].includes(b),
-    );
-    const names = [index.contestants[a], index.contestants[b]];
-    const limits = Object.fromEntries(index.limits);
-    const shown = rows.length ? Math.max(...rows.map((row) => row[5])) : protocol.n || 16;
-    const verdicts = rows.map((row) => {
-      const first = row[2][0] === a ? 0 : 1;
-      const won = result(protocol, row[3]);
-      const winner = won === "win" ? names[first] : won === "lose" ? names[1 - first] : "";
+  // How one of a panel voted, in words.
+  const voted = (protocol, vote, shown, isPeople) => {
+    if (vote === null || vote === undefined || vote === "") return ["no vote"];
+    if (protocol.shows !== "one") return compared(protocol, vote, shown, isPeople);
+    if (protocol.kind === "place") return [words(protocol).brief(vote === "No" ? 0 : Number(vote))];
+    return [protocol.kind === "score" ? scored(protocol, vote) : vote];
+  };
+
+  // A panel at a glance: the first and the last vote of each member; every remark folded.
+  const talk = (protocol, row, shown, isPeople) => {
+    const [ended, turns] = [row[7], row[8]];
+    if (!turns || !turns.length) {
+      return ended && ended !== "ok" ? [el("p", { class: "note" }, `The call: ${ended}.`)] : [];
+    }
+    const votes = new Map();
+    for (const [speaker, , vote] of turns) {
+      if (vote !== null && vote !== "") votes.set(speaker, [...(votes.get(speaker) || []), vote]);
+    }
+    const members = [...votes].map(([speaker, cast]) => {
+      const last = cast[cast.length - 1];
       return el(
-        "div",
-        { class: "ruling" },
-        el(
-          "p",
-          null,
-          el("span", { class: `badge ${winner ? (winner === names[0] ? "win" : "lose") : won}` },
-            winner ? [named(winner), " wins"] : won === "tie" ? "tie" : "unreadable"),
-          " with ", named(names[first]), " shown first: ", answered(protocol, row[3]), ".",
-        ),
-        row[4] ? el("p", { class: "reason", dir: "auto" }, row[4]) : null,
-        talk(row),
+        "tr",
+        null,
+        el("th", { scope: "row" }, named(speaker)),
+        el("td", null, voted(protocol, cast[0], shown, isPeople)),
+        el("td", null, el(last === cast[0] ? "span" : "b", null, voted(protocol, last, shown, isPeople))),
       );
     });
-    const column = (which, i) => {
-      const dialogue = content.dialogues[which];
-      const options = { limits, accused: 0, human: which === index.human };
-      const parts = dialogue.said.map((_, at) => utterance(dialogue, at, options));
-      const rest = parts.splice(shown);
-      return el(
-        "div",
-        { class: "column" },
-        el("h4", null, named(names[i])),
-        el("ol", null, parts),
-        rest.length
-          ? el("details", null, el("summary", null, `${rest.length} more that were not shown`), el("ol", null, rest))
-          : null,
-      );
-    };
+    const head = el("thead", null, el("tr", null, ["Member", "first", "last"].map((name) => el("th", { scope: "col" }, name))));
     return [
-      el("h3", { tabindex: "-1" }, named(names[0]), " and ", named(names[1]), " · ", named(index.seeds[at][0])),
-      rows.length
-        ? verdicts
-        : el("p", { class: "note" }, named(index.judges[chosen.judge]), " has not judged this."),
-      el("div", { class: "columns" }, column(a, 0), column(b, 1)),
+      turns.length > 1 && members.length ? el("table", { class: "votes" }, el("caption", { class: "hidden" }, "First and last vote of each member"), head, el("tbody", null, members)) : null,
+      el(
+        "details",
+        { class: "talk" },
+        el("summary", null, turns.length > 1 ? `All ${turns.length} remarks` : "What was said in the talk"),
+        turns.map(([speaker, said, vote, how]) =>
+          el(
+            "div",
+            { class: "turn" },
+            el("h4", null, named(speaker), vote ? [" · votes ", voted(protocol, vote, shown, isPeople)].flat() : "", how === "ok" ? "" : ` · ${how}`),
+            text(said),
+          ),
+        ),
+      ),
     ];
   };
 
-  return { text, words, scored, single, pair };
+  // Keys of a view: they count while it is shown and nobody types; "?" lists them.
+  const keys = (view, bound) => {
+    const list = () =>
+      el("dl", { class: "keys" }, bound.map(([names, said]) => [el("dt", null, names.map((name) => el("kbd", null, name))), el("dd", null, said)]).flat());
+    const close = el("button", { type: "button" }, "Close");
+    const box = el("dialog", { "aria-label": "Keys" }, el("h2", null, "Keys"), list(), close);
+    close.addEventListener("click", () => box.close());
+    document.body.append(box);
+    const open = el("button", { type: "button", class: "quiet", title: "Keys: ?" }, "Keys");
+    open.addEventListener("click", () => box.showModal());
+    addEventListener("keydown", (event) => {
+      const types = event.target.closest?.("input, select, textarea, dialog");
+      if (view.hidden || types || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "?") return box.showModal();
+      const found = bound.find(([names]) => names.includes(event.key));
+      if (!found) return;
+      event.preventDefault();
+      found[2](event.key);
+    });
+    return open;
+  };
+
+  // Contestants by number in the order of the chosen judge's board; those not on it come last.
+  const inOrder = (index) => {
+    const places = new Map(index.contestants.map((name, i) => [name, i]));
+    const board = ((about.orders || [])[chosen.judge] || []).filter((name) => places.has(name));
+    return [...new Set([...board, ...index.contestants])].map((name) => places.get(name));
+  };
+
+  // What takes the place of something that could not be loaded.
+  const failed = (place) => (error) => place.replaceChildren(el("p", { class: "warning" }, `This cannot be shown: ${error.message}`));
+
+  // What is shown once the index is there; a part of the page begins when it is first looked at.
+  const begin = (view, place, start) => {
+    let begun = false;
+    const look = () => {
+      if (begun || view.hidden) return;
+      begun = true;
+      start(place).catch((error) => {
+        document.documentElement.classList.remove("archived");
+        failed(place)(error);
+      });
+    };
+    botchat.address.changed(look);
+    look();
+  };
+
+  return { begin, called, calledNode, compared, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words };
 })();

@@ -1,32 +1,46 @@
-// Transcripts: a list with search and filters beside what is read.
+// One dialogue with its verdicts: a list with search and filters beside what is read. Opens at the
+// accused utterance. The state is the address; the controls only write it.
 (() => {
-  const { about, el, named, link, load, seed, chosen, outcome } = botchat;
-  const { single, pair, words, scored } = botchat.dialogues;
+  const { about, address, chosen, el, link, load, misfit, named, seed } = botchat;
+  const { begin, called, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words } = botchat.dialogues;
   const PAGE = 120;
 
   // Points that are lost; a panel's mean has decimals.
   const points = (lost) => `−${Math.round(10 * lost) / 10}`;
 
-  const capital = (text) => text[0].toUpperCase() + text.slice(1);
+  // A verdict as `_code` of botchat.report.archive has it: its kind, in words, numbers to sort by.
+  const told = (protocol, code) => {
+    if (code === null || code === undefined || code === -2) return { kind: "none", said: "not judged", full: "Not judged" };
+    if (code === -1 || code.length === 0) return { kind: "none", said: "unreadable", full: "No readable verdict" };
+    if (protocol.kind === "score") return { kind: "score", said: scored(protocol, code), full: scored(protocol, code), numbers: code };
+    if (protocol.kind === "report") {
+      return { kind: code[0] ? "lose" : "win", said: code[0] ? points(-code[0]) : "no errors", full: `${protocol.name} ${code[0]}`, numbers: code };
+    }
+    const { brief, full } = words(protocol);
+    return { kind: code ? "lose" : "win", said: brief(code), full: full(code), place: code };
+  };
 
-  // The state is the hash; the controls only write it.
   const start = async (place) => {
     const index = await load("index");
-    const state = { view: about.view, filter: "", term: "", limit: PAGE };
-    const byProtocol = new Map(index.about.map((protocol) => [protocol.name, protocol]));
-    const reports = index.about.filter(({ kind }) => kind === "report").map(({ name }) => name);
-    const isPair = (name) => byProtocol.get(name).shows !== "one";
-    const isBesideHuman = (name) => byProtocol.get(name).shows === "human";
+    const view = place.closest("[data-view]");
+    const singles = index.about.filter(({ shows }) => shows === "one");
+    const byProtocol = new Map(singles.map((protocol) => [protocol.name, protocol]));
+    const reports = singles.filter(({ kind }) => kind === "report").map(({ name }) => name);
     const byName = new Map(index.contestants.map((name, i) => [name, i]));
     const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
+    const limits = Object.fromEntries(index.limits);
     const texts = new Map();
+    let state = {};
+    let limit = PAGE;
+    let found = [];
+    let drawn = { list: "", read: "", at: "" };
+    let ticket = 0;
+    let isLoading = false;
 
     const option = (value, label) => el("option", { value }, label);
-    const select = (label, options) => el("select", { "aria-label": label }, options);
-    const views = select("What to read", index.about.map(({ name, title }) => option(name, title)));
-    const one = select("Contestant", index.contestants.map((name) => option(name, name)));
-    const two = select("Second contestant", index.contestants.map((name) => option(name, name)));
-    const filter = select("Verdict", []);
+    const views = el("select", { "aria-label": "What to read" }, singles.map(({ name, title }) => option(name, title)));
+    const who = el("select", { "aria-label": "Contestant" });
+    const filter = el("select", { "aria-label": "Verdict" });
     const search = el("input", { type: "search", placeholder: "Search", "aria-label": "Search ids and texts" });
     const everywhere = el("button", { type: "button" }, "Search all utterances");
     const count = el("output", { class: "count", "aria-live": "polite" });
@@ -34,292 +48,384 @@
     const more = el("button", { type: "button", class: "more" }, "Show more");
     const listing = el("div", { class: "listing" }, list, more);
     const reading = el("article", { class: "reading", "aria-live": "off" });
+    const beside = el("aside", { class: "beside-reading" });
+    const reader = el("div", { class: "reader" },
+      el("div", { class: "finder" }, el("div", { class: "tools" }, singles.length > 1 ? views : null, who, filter, search, everywhere, count), listing), reading, beside);
 
     // What a list can be narrowed to; "up-0" and "down-0" put it into the order of the first number.
-    const filters = () => {
-      if (isPair(state.view)) {
-        return [["", "All verdicts"], ["win", `${one.value} wins`], ["lose", `${two.value} wins`], ["tie", "Tie"], ["split", "Depends on the order"], ["none", "Unreadable"]];
-      }
-      const protocol = byProtocol.get(state.view);
-      const { place, none } = words(protocol);
+    const filters = (protocol) => {
+      const { brief } = words(protocol);
       const isDiagnosed = protocol.kind !== "report" && index.single.some((by) => reports.some((name) => Object.hasOwn(by, name)));
       return [
         ["", "All verdicts"],
         ...{
-          place: () => [["lose", capital(place)], ["win", capital(none)]],
+          place: () => (protocol.about_ai ? [["lose", "Accused"], ["win", "Taken for human"]] : [["lose", "Found"], ["win", "Nothing found"]]),
           score: () => protocol.numbers.flatMap((name, i) => [[`down-${i}`, `${name}: highest first`], [`up-${i}`, `${name}: lowest first`]]),
           report: () => [["lose", "With errors"], ["win", "Without errors"], ["up-0", "Most points lost first"]],
-        }[protocol.kind](),
+        }[protocol.kind](brief),
         ["none", "Unreadable or not judged"],
         ["flagged", "Flagged"],
         ...(isDiagnosed ? [["diagnosed", "Diagnosed errors"]] : []),
       ];
     };
 
-    const opponents = () => {
-      if (isBesideHuman(state.view)) return index.human >= 0 ? [index.contestants[index.human]] : [];
-      const known = (index.pairs[chosen.judge] || {})[state.view] || {};
-      const a = byName.get(one.value);
-      const found = new Set();
-      for (const key of Object.keys(known)) {
-        const [x, y] = key.split(",").map(Number);
-        if (x === a) found.add(index.contestants[y]);
-        if (y === a) found.add(index.contestants[x]);
-      }
-      return index.contestants.filter((name) => found.has(name) || name === state.b);
-    };
-
-    const sync = () => {
-      const paired = isPair(state.view);
-      views.value = state.view;
-      two.hidden = !paired || isBesideHuman(state.view);
-      if (paired) {
-        const before = two.value;
-        const names = opponents();
-        two.replaceChildren(...names.map((name) => option(name, name)));
-        two.value = names.includes(state.b) ? state.b : names.includes(before) ? before : names[0] || "";
-      }
-      const kept = state.filter;
-      filter.replaceChildren(...filters().map(([value, label]) => option(value, label)));
-      filter.value = filters().some(([value]) => value === kept) ? kept : "";
-      state.filter = filter.value;
-    };
-
-    // A verdict on one dialogue, as `_code` of botchat.report.archive has it: its kind, in words, and
-    // numbers to sort by.
-    const told = (protocol, code) => {
-      if (code === null || code === -2) return { kind: "none", said: "not judged" };
-      if (code === -1 || code.length === 0) return { kind: "none", said: "unreadable" };
-      if (protocol.kind === "score") return { kind: "score", said: scored(protocol, code), numbers: code };
-      if (protocol.kind === "report") {
-        return { kind: code[0] ? "lose" : "win", said: code[0] ? points(-code[0]) : "no errors", numbers: code };
-      }
-      const { place, brief } = words(protocol);
-      return code ? { kind: "lose", said: `${place} at ${code}` } : { kind: "win", said: brief };
-    };
-
-    const codeOf = (who, name, a, at) => {
-      const row = ((index.single[who] || {})[name] || {})[a];
+    const codeOf = (judge, name, a, at) => {
+      const row = ((index.single[judge] || {})[name] || {})[a];
       return row ? row[at] : null;
     };
 
-    const item = (at) => {
-      const a = byName.get(one.value);
-      const protocol = byProtocol.get(state.view);
-      if (!isPair(state.view)) {
-        const marks = index.flags[a] ? index.flags[a][at] : -1;
-        if (marks < 0) return null;
-        const lost = (name, who) => -((codeOf(who, name, a, at) || [])[0] || 0);
-        const all = protocol.kind === "report" ? [] : reports.flatMap((name) => index.judges.map((_, who) => lost(name, who)));
-        return { at, ...told(protocol, codeOf(chosen.judge, state.view, a, at)), marks, errors: Math.max(0, ...all) };
+    const item = ({ protocol, a }, at) => {
+      const marks = index.flags[a][at];
+      if (marks < 0) return null;
+      const lost = (name, judge) => -((codeOf(judge, name, a, at) || [])[0] || 0);
+      const all = protocol.kind === "report" ? [] : reports.flatMap((name) => index.judges.map((_, judge) => lost(name, judge)));
+      return { at, ...told(protocol, codeOf(chosen.judge, protocol.name, a, at)), marks, errors: Math.max(0, ...all) };
+    };
+
+    // Where the searched words stand: in the id or the opening (0), or in an utterance; -1: nowhere.
+    const hit = ({ a, term }, at) => {
+      if (!term) return 0;
+      if (`${index.seeds[at][0]} ${index.seeds[at][1]}`.toLowerCase().includes(term)) return 0;
+      const dialogue = texts.has(at) && texts.get(at).dialogues[a];
+      return dialogue ? dialogue.said.findIndex((said) => said.toLowerCase().includes(term)) : -1;
+    };
+
+    const listed = (asked) => {
+      const [way, number] = asked.show.split("-");
+      const passes = (one) => {
+        if (number) return Boolean(one.numbers);
+        return { "": true, flagged: one.marks, diagnosed: one.errors }[asked.show] ?? one.kind === asked.show;
+      };
+      const all = index.seeds.map((_, at) => item(asked, at)).filter((one) => one && passes(one));
+      const here = all.map((one) => ({ ...one, hit: hit(asked, one.at) })).filter((one) => one.hit >= 0);
+      const sign = way === "up" ? 1 : -1;
+      return number ? here.sort((x, y) => sign * (x.numbers[number] - y.numbers[number])) : here;
+    };
+
+    // The state that the address asks for, or why there is none.
+    const resolve = () => {
+      const asked = botchat.hash();
+      const protocol = byProtocol.get(asked.view) || byProtocol.get(about.view);
+      const order = inOrder(index);
+      const a = asked.a ? byName.get(asked.a) : byName.get(about.first) ?? order[0];
+      const show = asked.show || "";
+      const next = { protocol, a, show: "", order, q: asked.q || "", term: (asked.q || "").toLowerCase(), at: -1 };
+      if (a === undefined) return { ...next, why: `No contestant ${asked.a} is on this page.` };
+      const known = filters(protocol).some(([value]) => value === show);
+      if (!known) next.why = `Dialogues cannot be narrowed to ${show}; all are listed.`;
+      else next.show = show;
+      next.found = listed(next);
+      if (!asked.seed) next.at = (next.found.find(({ kind }) => kind === "lose") || next.found[0] || { at: -1 }).at;
+      if (next.show && !asked.seed) next.at = (next.found[0] || { at: -1 }).at;
+      if (asked.seed) {
+        next.at = bySeed.get(asked.seed) ?? -1;
+        if (next.at < 0) next.why = `No seed ${asked.seed} is in this set.`;
+        else if (index.flags[a][next.at] < 0) Object.assign(next, { at: -1, why: `There is no dialogue of ${asked.a || index.contestants[a]} on ${asked.seed}.` });
       }
-      const b = byName.get(two.value);
-      const codes = (index.pairs[chosen.judge] || {})[state.view] || {};
-      const ab = (codes[`${a},${b}`] || "")[at] || "-";
-      const ba = (codes[`${b},${a}`] || "")[at] || "-";
-      if (ab === "-" && ba === "-") return null;
-      const mirrored = { win: "lose", lose: "win" };
-      // People label one of the two orders only.
-      const results = [...(ab === "-" ? [] : [outcome(ab)]), ...(ba === "-" ? [] : [mirrored[outcome(ba)] || outcome(ba)])];
-      const kind = results.includes("none") ? "none" : results.every((one) => one === results[0]) ? results[0] : "split";
-      const said = { win: "first wins", lose: "second wins", tie: "tie", split: "depends on order", none: "unreadable" }[kind];
-      return { at, kind, said, marks: 0 };
+      next.utterance = Number(asked.at) || 0;
+      next.asked = asked.at || "";
+      return next;
     };
 
-    // Which number the list is in the order of, and which way.
-    const sorting = () => {
-      const [way, number] = state.filter.split("-");
-      return number ? [Number(number), way === "up" ? 1 : -1] : null;
+    const to = (at, others = {}) =>
+      link({ view: state.protocol.name, a: index.contestants[state.a], seed: index.seeds[at][0], ...chosen.part, show: state.show, q: state.q, ...others });
+
+    // An opening, or the words around a hit further on.
+    const excerpt = (one) => {
+      const { term } = state;
+      const opening = index.seeds[one.at][1];
+      if (!one.hit && (!term || opening.toLowerCase().includes(term) || !texts.has(one.at))) return marked(opening, term);
+      const said = texts.get(one.at).dialogues[state.a].said[one.hit];
+      const from = Math.max(0, said.toLowerCase().indexOf(term) - 24);
+      return [el("b", null, `${one.hit + 1} `), from ? "…" : "", ...marked(said.slice(from, from + 120), term)];
     };
 
-    const matches = (found) => {
-      const has = { flagged: found.marks, diagnosed: found.errors };
-      const sorted = sorting();
-      if (sorted ? !found.numbers : state.filter && !(state.filter in has ? has[state.filter] : found.kind === state.filter)) return false;
-      if (!state.term) return true;
-      const [id, opening] = index.seeds[found.at];
-      if (`${id} ${opening}`.toLowerCase().includes(state.term)) return true;
-      const content = texts.get(found.at);
-      if (!content) return false;
-      const which = [byName.get(one.value)];
-      if (isPair(state.view)) which.push(byName.get(two.value));
-      return which.some((i) => content.dialogues[i] && content.dialogues[i].said.some((said) => said.toLowerCase().includes(state.term)));
-    };
-
-    const to = (at) => {
-      const parts = { view: state.view, a: one.value };
-      if (isPair(state.view)) parts.b = two.value;
-      parts.seed = index.seeds[at][0];
-      if (index.judges.length > 1) parts.judge = index.judges[chosen.judge];
-      return link(parts);
-    };
-
-    let found = [];
-    const refresh = () => {
-      found = index.seeds.map((_, at) => item(at)).filter((each) => each && matches(each));
-      const sorted = sorting();
-      if (sorted) found.sort((x, y) => sorted[1] * (x.numbers[sorted[0]] - y.numbers[sorted[0]]));
+    const rows = () => {
       count.textContent = `${found.length.toLocaleString("en")} of ${index.seeds.length.toLocaleString("en")}`;
       list.replaceChildren(
-        ...found.slice(0, state.limit).map((each) =>
+        ...found.slice(0, limit).map((one) =>
           el(
             "li",
             null,
             el(
               "a",
-              { href: to(each.at), "aria-current": each.at === state.at ? "true" : null },
-              el("span", { class: "id" }, named(index.seeds[each.at][0])),
-              el("span", { class: `badge ${each.kind}` }, each.said),
-              each.marks ? el("span", { class: "marks", title: "flags" }, `⚑ ${each.marks}`) : null,
-              each.errors ? el("span", { class: "marks", title: "points lost in the diagnosis" }, points(each.errors)) : null,
-              el("span", { class: "opening", dir: "auto" }, index.seeds[each.at][1]),
+              { href: to(one.at), "data-at": one.at },
+              el("span", { class: "id" }, el("bdi", null, marked(index.seeds[one.at][0], state.term))),
+              one.marks ? el("span", { class: "marks", title: "flags" }, `⚑ ${one.marks}`) : null,
+              one.errors ? el("span", { class: "marks", title: "points lost in the diagnosis" }, points(one.errors)) : null,
+              el("span", { class: `badge ${one.kind}` }, one.said),
+              el("span", { class: "opening", dir: "auto" }, excerpt(one)),
             ),
           ),
         ),
       );
-      more.hidden = found.length <= state.limit;
-    };
-
-    const read = async (focus) => {
-      const at = state.at;
-      const [view, a, b] = [state.view, byName.get(one.value), byName.get(two.value)];
-      const content = await seed(index, at);
-      if (at !== state.at || view !== state.view) return;
-      const protocol = byProtocol.get(view);
-      const there = content.dialogues[a] && (!isPair(view) || content.dialogues[b]);
-      const place = found.findIndex((each) => each.at === at);
-      const step = (by, label) => {
-        const next = place < 0 ? null : found[place + by];
-        return next ? el("a", { href: to(next.at), rel: by < 0 ? "prev" : "next" }, label) : el("span", null, label);
-      };
-      reading.replaceChildren(
-        el("p", { class: "steps" }, step(-1, "← Previous"), step(1, "Next →"), el("a", { href: to(at) }, "Link to this")),
-        ...(there
-          ? (isPair(view) ? pair(index, content, protocol, a, b, at) : single(index, content, protocol, a, at)).flat().filter(Boolean)
-          : [el("p", { class: "note" }, "There is no such dialogue.")]),
-      );
-      if (focus) {
-        reading.querySelector("h3")?.focus({ preventScroll: true });
-        reading.scrollIntoView({ block: "start" });
-      }
+      more.hidden = found.length <= limit;
     };
 
     // What is read stands in the list where the list can be seen.
     const reveal = () => {
-      const at = found.findIndex((each) => each.at === state.at);
-      if (at >= state.limit) {
-        state.limit = at + PAGE;
-        refresh();
+      const place = found.findIndex(({ at }) => at === state.at);
+      if (place >= limit) {
+        limit = place + PAGE;
+        rows();
       }
-      const current = list.querySelector("[aria-current]");
+      for (const old of list.querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
+      const current = list.querySelector(`[data-at="${state.at}"]`);
       if (!current) return;
+      current.setAttribute("aria-current", "true");
       const above = current.offsetTop - listing.scrollTop;
       if (above < 0 || above > listing.clientHeight - current.offsetHeight) {
         listing.scrollTop = current.offsetTop - listing.clientHeight / 3;
       }
     };
 
-    const go = (arrived) => {
-      const asked = botchat.hash();
-      const known = byProtocol.has(asked.view);
-      if (known) {
-        state.view = asked.view;
-        if (byName.has(asked.a)) one.value = asked.a;
-        state.b = asked.b;
-      }
-      const judge = index.judges.indexOf(asked.judge);
-      if (known && judge >= 0 && judge !== chosen.judge) chosen.judge = judge;
-      sync();
-      const wanted = known ? bySeed.get(asked.seed) : undefined;
-      state.at = wanted === undefined ? -1 : wanted;
-      refresh();
-      if (wanted === undefined && found.length) {
-        state.at = (found.find((each) => each.kind === "lose") || found[0]).at;
-        refresh();
-      }
-      reveal();
-      if (known && wanted === undefined && arrived) place.scrollIntoView();
-      if (state.at >= 0) read(wanted !== undefined && arrived);
-      else reading.replaceChildren(el("p", { class: "note" }, "Nothing here with this judge."));
+    const head = () => reading.querySelector(".head");
+
+    // Into the middle of what the head leaves free; a long utterance begins right under the head.
+    const lookAt = (at) => {
+      for (const one of reading.querySelectorAll(".now")) one.classList.remove("now");
+      reading.querySelector(`.rail [data-to="${at}"]`)?.classList.add("now");
+      const one = reading.querySelector(`.chat > [data-at="${at}"]`);
+      if (!one) return;
+      one.classList.add("now");
+      const covered = head().getBoundingClientRect().height;
+      const { top, height } = one.getBoundingClientRect();
+      const room = innerHeight - covered;
+      scrollBy({ top: top - covered - (height < room - 24 ? (room - height) / 2 : 12), behavior: "instant" });
     };
 
-    const rewrite = () => {
-      const parts = { view: views.value, a: one.value };
-      // Somebody who was not chosen is none to compare with.
-      history.replaceState(null, "", link(two.hidden ? parts : { ...parts, b: two.value }));
-      go(false);
-      if (isPair(views.value)) history.replaceState(null, "", link({ ...parts, b: two.value }));
+    const go = (by, wanted = () => true) => {
+      const here = found.findIndex(({ at }) => at === state.at);
+      const rest = by > 0 ? found.slice(here + 1) : found.slice(0, Math.max(here, 0)).reverse();
+      const next = rest.find(wanted);
+      if (next) address.set({ seed: index.seeds[next.at][0], at: "" }, true);
     };
-    for (const control of [views, one, two]) control.addEventListener("change", rewrite);
-    filter.addEventListener("change", () => {
-      state.filter = filter.value;
-      state.limit = PAGE;
-      refresh();
-    });
-    search.addEventListener("input", () => {
-      state.term = search.value.toLowerCase();
-      state.limit = PAGE;
-      refresh();
-    });
-    everywhere.addEventListener("click", async () => {
+    const move = (by) => {
+      const last = reading.querySelectorAll(".chat:not(.people) > [data-at]").length;
+      const now = Number(reading.querySelector(".chat > .now")?.dataset.at) || (by > 0 ? 0 : 2);
+      if (last) address.set({ at: String(Math.min(last, Math.max(1, now + by))) });
+    };
+
+    const heading = (content, row, one, last) => {
+      const { protocol, a, at } = state;
+      const copy = el("button", { type: "button", class: "quiet" }, "Link to this");
+      copy.addEventListener("click", () => botchat.copied(copy));
+      const button = (label, said, act) => el("button", { type: "button", "aria-label": said, title: said, onclick: act }, label);
+      const open = el("button", { type: "button", class: "to-list" }, "List");
+      open.addEventListener("click", () => {
+        reader.classList.toggle("open");
+        reader.scrollIntoView({ block: "start" });
+        reveal();
+      });
+      const name = named(called(index, a));
+      if (a === index.human) name.className = "people";
+      const accused = one.place || 0;
+      const alsoReported = reported(index, content, a, protocol.kind === "report" ? protocol.name : "").scores
+        .filter(([judge]) => protocol.kind !== "report" || judge !== chosen.judge)
+        .map(([judge, by, score]) => [" · ", score === null ? `${by} unreadable` : `${by} ${score}`, judge === chosen.judge ? null : [" by ", named(index.judges[judge])]]);
+      const why = row && row[4] ? el("p", { class: "reason", dir: "auto" }, row[4]) : null;
+      const rail = el("div", { class: "rail", role: "group", "aria-label": "Utterances" });
+      for (let k = 1; k <= last; k += 1) {
+        const kind = [k <= 2 || a === index.human ? "seed" : "", accused && k === accused ? "accused" : "", accused && k > accused ? "after" : ""].join(" ");
+        rail.append(el("button", { type: "button", class: kind, "data-to": k, title: `Utterance ${k}`, "aria-label": `Utterance ${k}${k === accused ? `, ${words(protocol).verb}` : ""}`, onclick: () => address.set({ at: String(k) }) }));
+      }
+      if (why) {
+        why.addEventListener("click", () => why.classList.toggle("whole"));
+        why.title = row[4].length > 160 ? "Click for all of it" : "";
+      }
+      return el(
+        "header",
+        { class: "head" },
+        el("div", { class: "line" },
+          el("h3", { tabindex: "-1" }, name, " · ", named(index.seeds[at][0])),
+          el("span", { class: "acts" }, button("‹", "Previous dialogue", () => go(-1)), button("›", "Next dialogue", () => go(1)), open, copy, help)),
+        el("p", { class: "verdict" }, stamp(one.kind, one.full, accused ? { href: to(at, { at: accused }), title: "To this utterance" } : {}),
+          " by ", named(index.judges[chosen.judge]), alsoReported.flat(2)),
+        why,
+        rail,
+      );
+    };
+
+    const chat = (content, row, rows, accused) => {
+      const { protocol, a, at, term } = state;
+      const dialogue = content.dialogues[a];
+      const isHuman = a === index.human;
+      const others = {};
+      for (const other of rows) {
+        if (protocol.kind === "place" && other !== row && other[3] && other[3] !== "No") {
+          (others[other[3]] = others[other[3]] || []).push(index.judges[other[0]]);
+        }
+      }
+      const diagnosis = reported(index, content, a, protocol.kind === "report" ? protocol.name : "");
+      const options = { limits, errors: diagnosis.at, accused, words: words(protocol), others, human: isHuman, term };
+      const said = dialogue.said.map((_, i) => utterance(dialogue, i, options));
+      const begins = el("li", { class: "part people" }, isHuman ? "two people, to the end" : "two people begin");
+      const goesOn = el("li", { class: "part" }, el("span", null, named(index.contestants[a]), " goes on alone"));
+      const human = !isHuman && index.human >= 0 ? content.dialogues[index.human] : null;
+      const rest = human ? human.said.slice(2).map((_, i) => utterance({ ...human, flags: [] }, i + 2, { limits, accused: 0, human: true, words: options.words })) : [];
+      return [
+        el("ol", { class: "chat" }, begins, said.slice(0, 2), isHuman || said.length < 3 ? null : goesOn, said.slice(2)),
+        diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", null, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
+        dialogue.stopped ? el("p", { class: "warning" }, `Stopped early: ${dialogue.stopped}`) : null,
+        rest.length
+          ? el("details", { class: "went-on" }, el("summary", null, `How people went on (${rest.length} more)`),
+            el("ol", { class: "chat people" }, rest),
+            el("p", { class: "note" }, el("a", { href: link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at][0], ...chosen.part }) }, "Read it with its verdicts")))
+          : null,
+      ];
+    };
+
+    const aside = (row) => {
+      const { protocol, a, at } = state;
+      const judges = index.judges.map((judge, i) => {
+        const one = told(protocol, codeOf(i, protocol.name, a, at));
+        const address = link({ view: protocol.name, a: index.contestants[a], seed: index.seeds[at][0], judge: i ? judge : "", show: state.show, q: state.q });
+        return el("tr", null,
+          el("th", { scope: "row" }, el("a", { href: address, "aria-current": i === chosen.judge ? "true" : null }, named(judge))),
+          el("td", { class: one.kind }, protocol.kind === "place" && one.place !== undefined ? one.full : one.said));
+      });
+      const truth = el("tr", { class: "people" }, el("th", { scope: "row" }, "truth"), el("td", null, a === index.human ? "people wrote all of it" : "machine from utterance 3 on"));
+      const remarks = row ? talk(protocol, row).filter(Boolean) : [];
+      return [
+        el("h4", null, "Every judge on this dialogue"),
+        el("table", { class: "judges" }, el("tbody", null, judges, protocol.about_ai ? truth : null)),
+        remarks.length ? el("h4", null, row[8] && row[8].length > 1 ? "The panel’s talk" : "The call") : null,
+        ...remarks,
+      ].filter(Boolean);
+    };
+
+    const read = async (arrives) => {
+      const mine = (ticket += 1);
+      const { protocol, a, at } = state;
+      if (at < 0) {
+        const said = state.why ? "Choose a dialogue from the list." : found.length ? "" : "No dialogue is like that.";
+        reading.replaceChildren(el("p", { class: "note" }, said));
+        reader.classList.add("open");
+        return beside.replaceChildren();
+      }
+      const content = await seed(index, at);
+      if (mine !== ticket) return null;
+      const p = index.about.indexOf(protocol);
+      const rows = content.verdicts.filter((row) => row[1] === p && row[2][0] === a);
+      const row = rows.find((each) => each[0] === chosen.judge);
+      const one = told(protocol, codeOf(chosen.judge, protocol.name, a, at));
+      const last = content.dialogues[a].said.length;
+      const accused = protocol.kind === "place" ? one.place || 0 : 0;
+      reading.replaceChildren(heading(content, row, one, last), ...chat(content, row, rows, accused).filter(Boolean));
+      beside.replaceChildren(...aside(row));
+      if (arrives) {
+        reader.classList.remove("open");
+        const from = document.activeElement;
+        if (from === document.body || list.contains(from)) reading.querySelector("h3").focus({ preventScroll: true });
+      }
+      if (arrives) position();
+      return undefined;
+    };
+
+    // To the utterance that the address names, or the accused one.
+    const position = () => {
+      const last = reading.querySelectorAll(".rail > *").length;
+      if (state.utterance > last) misfit(`This dialogue has no utterance ${state.utterance}.`);
+      const accused = Number(reading.querySelector(".rail > .accused")?.dataset.to);
+      const target = state.utterance <= last ? state.utterance || accused : 0;
+      if (target) lookAt(target);
+      else view.scrollIntoView({ block: "start" });
+    };
+
+    const searchAll = async () => {
+      if (isLoading) return;
+      isLoading = true;
       everywhere.disabled = true;
       for (let at = 0; at < index.seeds.length; at += 1) {
         texts.set(at, await seed(index, at));
         if (at % index.per_chunk === 0) everywhere.textContent = `Loading ${at} of ${index.seeds.length}`;
       }
       everywhere.textContent = "Searching all utterances";
-      refresh();
-    });
-    more.addEventListener("click", () => {
-      state.limit += PAGE;
-      refresh();
-    });
-    chosen.changed(() => {
-      const asked = botchat.hash();
-      if (asked.judge) {
-        history.replaceState(null, "", link({ ...asked, judge: index.judges[chosen.judge] }));
+      settle();
+    };
+
+    const controls = () => {
+      views.value = state.protocol.name;
+      who.replaceChildren(...state.order.map((i) => option(index.contestants[i], called(index, i))));
+      who.value = index.contestants[state.a] ?? "";
+      filter.replaceChildren(...filters(state.protocol).map(([value, label]) => option(value, label)));
+      filter.value = state.show;
+      if (search.value !== state.q) search.value = state.q;
+    };
+
+    const settle = () => {
+      if (view.hidden) return;
+      state = resolve();
+      found = state.found || [];
+      if (state.q && search.value !== state.q) searchAll().catch(failed(list)); // a link means all of it
+      controls();
+      if (state.why) misfit(state.why);
+      else if (state.at >= 0) {
+        const whole = { view: state.protocol.name, a: index.contestants[state.a], seed: index.seeds[state.at][0] };
+        const asked = botchat.hash();
+        if (Object.entries(whole).some(([name, value]) => asked[name] !== value)) {
+          address.set(whole);
+          return;
+        }
       }
-      go(false);
+      const listing = [chosen.judge, state.protocol.name, state.a, state.show, state.q, texts.size].join("|");
+      const isNew = listing !== drawn.list;
+      if (isNew) {
+        limit = PAGE;
+        rows();
+      }
+      reveal();
+      const shown = [chosen.judge, state.protocol.name, state.a, state.at].join("|");
+      const arrives = shown !== drawn.read;
+      const moves = state.asked !== drawn.at;
+      drawn = { list: listing, read: shown, at: state.asked };
+      if (arrives || isNew || state.at < 0) read(arrives).catch(failed(reading));
+      else if (moves) position();
+    };
+
+    for (const [control, key] of [[views, "view"], [who, "a"], [filter, "show"]]) {
+      control.addEventListener("change", () => {
+        // What is read stays where it is in the new list and was judged.
+        const next = { ...state, [key]: control.value };
+        if (key === "view") Object.assign(next, { protocol: byProtocol.get(control.value), show: "" });
+        if (key === "a") next.a = byName.get(control.value);
+        const keeps = listed(next).some(({ at, kind }) => at === state.at && (key !== "view" || kind !== "none"));
+        address.set({
+          view: next.protocol.name, a: index.contestants[next.a], show: next.show, at: "", ...(keeps && key !== "a" ? {} : { seed: "" }),
+        });
+      });
+    }
+    search.addEventListener("input", () => address.set({ q: search.value }));
+    everywhere.addEventListener("click", () => searchAll().catch(failed(list)));
+    more.addEventListener("click", () => {
+      limit += PAGE;
+      rows();
+      reveal();
     });
-    addEventListener("hashchange", () => {
-      if (botchat.hash().view) go(true);
+    // Again to the accused utterance, though the address stays.
+    reading.addEventListener("click", (event) => {
+      const badge = event.target.closest("a.stamp");
+      if (badge && badge.hash === location.hash) lookAt(Number(new URLSearchParams(badge.hash.slice(1)).get("at")));
     });
 
-    place.replaceChildren(
-      el("div", { class: "tools" }, views, one, two, filter, search, everywhere, count),
-      el("div", { class: "reader" }, listing, reading),
-    );
-    const best = about.first;
-    if (byName.has(best)) one.value = best;
-    go(Boolean(botchat.hash().view));
-  };
-
-  const begin = (place) => {
-    start(place).catch((error) => {
-      document.documentElement.classList.remove("archived");
-      place.replaceChildren(el("p", { class: "warning" }, `The transcripts cannot be shown: ${error.message}`));
-    });
+    const fold = () => {
+      const remarks = beside.querySelector(".talk");
+      if (remarks) remarks.open = !remarks.open;
+    };
+    const help = keys(view, [
+      [["j", "k"], "next, previous utterance", (key) => move(key === "j" ? 1 : -1)],
+      [["n", "p"], "next, previous dialogue", (key) => go(key === "n" ? 1 : -1)],
+      [["a"], "next dialogue that is accused", () => go(1, ({ kind }) => kind === "lose")],
+      [["d"], "the talk of a panel", fold],
+    ]);
+    place.replaceChildren(reader);
+    address.changed(settle);
+    settle();
   };
 
   const place = document.getElementById("reader");
   if (place && about.folder) {
     document.documentElement.classList.add("archived"); // samples are for those without
-    if (botchat.hash().view) begin(place);
-    else {
-      let begun = false;
-      const once = () => {
-        if (!begun) begin(place);
-        begun = true;
-      };
-      new IntersectionObserver((seen, observer) => {
-        if (seen.some((entry) => entry.isIntersecting)) {
-          observer.disconnect();
-          once();
-        }
-      }, { rootMargin: "600px" }).observe(place);
-      addEventListener("hashchange", () => {
-        if (botchat.hash().view) once();
-      });
-    }
+    begin(document.getElementById("read"), place, start);
   }
 })();

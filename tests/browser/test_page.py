@@ -37,7 +37,7 @@ HOSTILE = (
 def test_a_link_opens_one_dialogue_with_the_accused_utterance(
     browser: Browser, page: Path, demo_workspace: Workspace
 ) -> None:
-    """The marked utterance is the judge's, with its reason, and is the only one."""
+    """The marked utterance is the judge's, and is the only one; its reason stays on top."""
     judged = read(demo_workspace, "sample").judged["rules"]["unieval"]
     accused = next(j for j in judged if j.verdict not in ("No", None))
     (name,) = accused.contestants
@@ -47,21 +47,21 @@ def test_a_link_opens_one_dialogue_with_the_accused_utterance(
     marked = browser.driver.find_elements("css selector", ".reading li.accused .bubble")
     assert len(marked) == 1
     assert dialogue.utterances[int(accused.verdict or 0) - 1] in marked[0].text
-    assert accused.reason in marked[0].text
-    bubbles = browser.driver.find_elements("css selector", ".reading ol .bubble")
+    assert browser.text(".head .reason") == accused.reason
+    bubbles = browser.driver.find_elements("css selector", ".reading > .chat .bubble")
     assert len(bubbles) == len(dialogue.utterances)
     assert browser.complaints() == []
 
 
 def test_two_dialogues_stand_side_by_side(browser: Browser, page: Path) -> None:
-    """Of an Arena pair both dialogues and both orders' rulings; Next goes on in the list."""
+    """Of an Arena pair both dialogues and both orders' rulings; the next seed takes their place."""
     browser.open(page, "#view=arena-n16&a=bot:eliza&b=bot:verbose&seed=sample-3")
-    browser.text(".reading .columns")
-    names = [e.text for e in browser.driver.find_elements("css selector", ".column h4")]
+    assert "sample-3" in browser.text(".case .part")
+    names = [e.text for e in browser.driver.find_elements("css selector", ".columns h4")]
     assert names == ["bot:eliza", "bot:verbose"]
-    assert len(browser.driver.find_elements("css selector", ".ruling")) == 2
-    browser.run("document.querySelector('.steps a[rel=next]').click()")
-    browser.until(lambda: "sample-3" not in browser.text(".reading h3"))
+    assert len(browser.driver.find_elements("css selector", ".ruling .said b")) == 2
+    browser.run("document.querySelector('[title=\"Next seed\"]').click()")
+    browser.until(lambda: "sample-4" in browser.text(".case .part"))
 
 
 def test_search_finds_what_was_said(
@@ -81,6 +81,8 @@ def test_search_finds_what_was_said(
     )
     assert "sample-37" in ids
     assert len(ids) < 40
+    marks = browser.driver.find_elements("css selector", ".cases mark")
+    assert {mark.get_property("textContent").lower() for mark in marks} == {words}
 
 
 def hostile_page(folder: Path) -> Path:
@@ -123,11 +125,13 @@ def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) 
     assert "stopped:refused. the model would not" in browser.text(".reading .warning")
     marks = [e.text for e in browser.driver.find_elements("css selector", ".flags li")]
     assert {"says it is a machine", "2 oldest not in the prompt", "truncated"} <= set(marks)
+    members = "return [...document.querySelector('.votes tbody').rows].map(r => r.innerText)"
+    assert browser.run(members) == ["critic\tat 3\tat 3"]
     folded = browser.driver.find_element("css selector", ".talk")
     assert not folded.find_element("css selector", ".turn").is_displayed()
     folded.find_element("css selector", "summary").click()
     turns = [e.text for e in folded.find_elements("css selector", ".turn")]
-    assert turns == ["critic · votes 3\nIt is <b>stiff</b>.", "author\nSo it is."]
+    assert turns == ["critic · votes at 3\nIt is <b>stiff</b>.", "author\nSo it is."]
 
 
 def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: Path) -> None:
@@ -146,7 +150,7 @@ def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: P
     )
     browser.open(page, "#view=unieval&a=m&seed=S-1")
     assert "diagnosis -2" in browser.text(".reading .verdict")
-    bubbles = browser.driver.find_elements("css selector", ".reading > ol > li .bubble")
+    bubbles = browser.driver.find_elements("css selector", ".reading > .chat .bubble")
     found = {at: b.find_elements("css selector", ".error") for at, b in enumerate(bubbles, 1)}
     assert {at: len(errors) for at, errors in found.items() if errors} == {3: 1, 4: 1}
     assert found[3][0].text == f"Repetition: “{said}” – again"
@@ -229,13 +233,9 @@ def test_own_scores_are_read_like_any_verdict(browser: Browser, tmp_path: Path) 
     """Listed by title; the score stands in the list and at the dialogue; the list sorts by it."""
     browser.open(own_page(tmp_path), "#view=empathy&a=m&seed=S-2")
     assert browser.text(".reading .verdict").startswith("Empathy 7 by rules")
-    assert "it says the same thing twice" in browser.text(".reading > .reason")
+    assert "it says the same thing twice" in browser.text(".head .reason")
     views = "return [...document.querySelector('#reader select').options].map(o => o.textContent)"
-    assert browser.run(views) == [
-        "One dialogue", "Two models (Arena, N = 16)", "Two models (Arena, N = 8)",
-        "Beside the human one (GTEval)", "Empathy", "Style", "First drift", "Faults",
-        "Two models (Warmth, N = 16)", "Two models (Depth, N = 16)",
-    ]  # fmt: skip
+    assert browser.run(views) == ["One dialogue", "Empathy", "Style", "First drift", "Faults"]
     shown = ["Empathy 4", "Empathy 7", "Empathy 9.5", "unreadable", "Empathy 2", "Empathy 6"]
     assert texts(browser, ".cases .badge")[:6] == shown
     assert texts(browser, ".cases .badge")[7] == "not judged"
@@ -261,17 +261,16 @@ def test_own_places_and_reports_are_read_like_the_built_in_ones(
     """The utterance named is marked, but nobody is accused; errors stand where they are."""
     page = own_page(tmp_path)
     browser.open(page, "#view=drift&a=m&seed=S-2")
-    assert browser.text(".reading .verdict").startswith("found from utterance 5 on by rules")
+    assert browser.text(".reading .verdict").startswith("✕ Found from utterance 5 on by rules")
     assert "faults -1" in browser.text(".reading .verdict")
-    (marked,) = texts(browser, ".reading li.accused .speaker")
-    assert marked == "5 · A · found"
-    assert len(texts(browser, ".reading > ol > li:nth-child(3) .error")) == 1
+    assert texts(browser, ".reading [data-at='5'].accused .here") == ["Found from here on"]
+    assert len(texts(browser, ".reading > .chat > [data-at='3'] .error")) == 1
     badges = ["nothing found", "found at 5", "found at 3", "unreadable"]
     assert texts(browser, ".cases .badge")[:4] == badges
     choose(browser, "Verdict", "lose")
     assert texts(browser, ".cases .id") == ["S-2", "S-3"]
     browser.open(page, "#view=faults&a=m&seed=S-2")
-    assert browser.text(".reading .verdict") == "faults -1 by rules"
+    assert browser.text(".reading .verdict") == "✕ faults -1 by rules"
     assert texts(browser, ".reading .error b") == ["Repetition"]
     assert texts(browser, ".cases .badge")[:4] == ["no errors", "−1", "unreadable", "not judged"]
     assert browser.complaints() == []
@@ -281,14 +280,21 @@ def test_own_comparisons_say_who_wins(browser: Browser, tmp_path: Path) -> None:
     """Whom the judge names wins here, and so does the higher score; its words are shown."""
     page = own_page(tmp_path)
     browser.open(page, "#view=warmth-n16&a=m&b=o&seed=S-1")
-    assert browser.text(".ruling p") == "m wins with m shown first: “Left”."
-    badges = ["first wins", "second wins", "tie", "unreadable"]
-    assert texts(browser, ".cases .badge") == badges
-    choose(browser, "Verdict", "lose")
-    assert texts(browser, ".cases .id") == ["S-2"]
-    browser.open(page, "#view=depth-n16&a=o&b=m&seed=S-3")
-    assert browser.text(".ruling p") == "o wins with m shown first: Depth 2 to 6.5."
-    assert texts(browser, ".cases .badge") == ["second wins", "tie", "first wins"]
+    assert browser.text(".ruling .said b") == "m wins (“Left”)"
+    orders = "return [...document.querySelectorAll('.boxes a')].map(a => a.firstChild.className)"
+    assert browser.run(orders) == ["win", "lose", "tie", "none"]
+    browser.run(
+        "const s = document.querySelector('[aria-label=\"Which seeds\"]');"
+        "s.value = 'lose'; s.dispatchEvent(new Event('change'))"
+    )
+    browser.until(lambda: browser.run("return location.hash").endswith("show=lose&seed=S-2"))
+    assert browser.until(lambda: browser.text(".ruling .said b") == "o wins (“Right”)")
+    assert len(texts(browser, ".boxes a:not(.dim)")) == 1
+    browser.open(page, "#view=pair&protocol=depth-n16&a=o&b=m&seed=S-3")
+    browser.text(".ruling .said b")
+    assert texts(browser, ".said b") == ["o wins (Depth: m 2, o 6.5)"]
+    results = "return [...document.querySelectorAll('.boxes a')].map(a => a.lastChild.className)"
+    assert browser.run(results) == ["lose", "tie", "win"]
     assert browser.complaints() == []
 
 
@@ -298,9 +304,9 @@ def test_hostile_criteria_are_text(browser: Browser, tmp_path: Path, protocol: s
     page = own_page(tmp_path, f" {HOSTILE[0]} {HOSTILE[1]}")
     browser.open(page, f"#view={protocol}&a=m&seed=S-2")
     browser.text(".reading .verdict")
-    choose(browser, "What to read", "depth-n16")
-    browser.until(lambda: "shown first" in browser.text(".reading .ruling"))
     assert HOSTILE[1] in browser.text("#reader")
+    browser.run("location.hash = '#view=pair&protocol=depth-n16'")
+    assert HOSTILE[1] in browser.text(".ruling .said b")
     assert browser.run("return window.pwned") is None
     assert browser.run("return document.querySelectorAll('img').length") == 0
     assert browser.complaints() == []
@@ -332,7 +338,8 @@ def test_hostile_text_is_text(browser: Browser, tmp_path: Path, name: str) -> No
     assert name in browser.text(".reading h3")
     assert browser.text(".reading .bubble p") == " ".join(HOSTILE)
     browser.open(page, "#" + urlencode({"view": "arena-n8", "a": name, "seed": "S-1"}))
-    browser.text(".reading h3, .reading .note")
+    browser.text(".duel h3")
+    browser.text(".case h4")
     assert browser.run("return window.pwned") is None
     assert browser.run("return document.querySelectorAll('img, iframe').length") == 0
     hrefs = browser.run(
@@ -409,7 +416,7 @@ def test_the_page_fits_and_is_accessible(
 ) -> None:
     """Nothing is wider than the screen, and axe finds no serious fault, in a transcript too."""
     browser.open(page, "#view=gteval&a=bot:eliza&b=human", width=width, dark=dark)
-    browser.text(".reading .columns")
+    browser.text(".case .columns")
     wide, room = browser.run(
         "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
     )

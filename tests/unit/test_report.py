@@ -16,11 +16,12 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
+from botchat.measures.shares import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
 from botchat.report import Facts, View, by_contestant, figures, ranks, render
-from botchat.report.archive import Archive, build
+from botchat.report.archive import Archive, build, scores
 from botchat.report.transcripts import LONGEST, Sample, pick
 from botchat.workspace.criteria import CriterionSettings
 from tests.boards import Made, judgment, made
@@ -335,6 +336,32 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
                 expected = single
             assert code == expected[verdict]
     assert seen == archive.about["verdicts"]
+
+
+def test_scores_of_pairs_are_those_of_the_tables() -> None:
+    """A win 1, a tie half, mirrored for whom the pair names second; intervals go by seed."""
+    assert scores({"0,1": "wt?-", "1,0": "wl--", "2,1": "?---"}) == {
+        "0,1": [0.625, *by_hand(0.625, 2), 2, 1, 1, 2]
+    }
+    assert scores({"1,0": "wl"})["0,1"][3:] == [1, 0, 1, 2]
+    assert scores({}) == {}
+    records = made({"a": 0.9, "b": 0.5, "c": 0.2}, 30)
+    index: Any = unpacked(
+        build(records.seeds, records.dialogues, {"j": records.judgments}), "index"
+    )
+    arena = next(one for one in records.board().arenas if one.protocol.n == 16)
+    for row in arena.pairs.frame.to_dict("records"):
+        a, b = (index["contestants"].index(row[key]) for key in ("model_a", "model_b"))
+        found = index["scores"][0]["arena-n16"][f"{min(a, b)},{max(a, b)}"]
+        score = (row["win_rate"] + row["win_or_tie_rate"]) / 2
+        assert found[0] == pytest.approx(score if a < b else 1 - score, abs=1e-4)
+        assert found[1] < found[0] < found[2]
+        assert sum(found[3:6]) == row["readable"]
+
+
+def by_hand(share: float, n: float) -> list[float]:
+    """Wilson's interval of so few seeds that they are worth no more than one case each."""
+    return [round(end, 4) for end in of_share(share * n, n)]
 
 
 def test_the_page_and_its_archive_are_the_same_every_time() -> None:

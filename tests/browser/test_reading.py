@@ -1,0 +1,494 @@
+"""Head to head and the reader: every number opens its evidence, which is on the screen."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+import pytest
+
+from botchat.boards.board import build as build_board
+from botchat.records import HUMAN, Judgment, Remark, natural_key
+from botchat.report import View, render
+from botchat.report.archive import build
+from tests.boards import QUICK, Made, made
+from tests.browser.conftest import Browser, serious_faults
+
+JUDGES = ("rules", "judge: B")
+MODELS = ("alpha", "beta", "gamma-with-a-very-long-name-20241022-instruct", "模型一号")
+LATE = "S-7"
+"""The seed on which alpha is accused late, in a long dialogue."""
+
+SIZES = [(1440, 900), (390, 844)]
+
+
+def judged() -> tuple[Made, dict[str, dict[str, list[Judgment]]]]:
+    """Four models by two judges, the second a panel; alpha's words are long on one seed."""
+    records = made(dict(zip(MODELS, (0.9, 0.6, 0.4, 0.1), strict=True)), 24, arena=(16,))
+    other = made(dict(zip(MODELS, (0.2, 0.5, 0.7, 0.9), strict=True)), 24, arena=(16,))
+    late = records.dialogues["alpha"][LATE]
+    long = tuple(f"{said} " * 12 if i > 1 else said for i, said in enumerate(late.utterances))
+    dialogues = {**records.dialogues}
+    dialogues["alpha"] = {
+        **dialogues["alpha"],
+        LATE: msgspec.structs.replace(late, utterances=(*long[:-1], "A xylophone, at last.")),
+    }
+    unieval = [
+        msgspec.structs.replace(one, verdict="13", reason="A reason of many words. " * 30)
+        if (one.contestants, one.seed_id) == (("alpha",), LATE)
+        else one
+        for one in records.judgments["unieval"]
+    ]
+    talk = (
+        Remark("critic", "No, I think.", verdict="No"),
+        Remark("author", "Look at 5.", verdict="5"),
+        Remark("critic", "You are right.", verdict="5"),
+    )
+    panel = {
+        protocol: [
+            msgspec.structs.replace(
+                one, judge=JUDGES[1], transcript=talk if protocol == "unieval" else ()
+            )
+            for one in said
+        ]
+        for protocol, said in other.judgments.items()
+    }
+    first = {**records.judgments, "unieval": unieval}
+    return Made(records.seeds, dialogues, first), {JUDGES[0]: first, JUDGES[1]: panel}
+
+
+@pytest.fixture(scope="module")
+def known() -> tuple[Made, dict[str, dict[str, list[Judgment]]]]:
+    """What is on the page."""
+    return judged()
+
+
+@pytest.fixture(scope="module")
+def shown(
+    known: tuple[Made, dict[str, dict[str, list[Judgment]]]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Its page."""
+    folder = tmp_path_factory.mktemp("reading")
+    records, by_judge = known
+    views = [
+        View(
+            build_board(
+                records.seeds, records.dialogues, said, seed_set="made-up", judge=judge, elo=QUICK
+            )
+        )
+        for judge, said in by_judge.items()
+    ]
+    archive = build(records.seeds, records.dialogues, by_judge)
+    for name, text in archive.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    page = folder / "index.html"
+    page.write_text(render(views, archive), "utf-8")
+    return page
+
+
+def sized(browser: Browser, page: Path, fragment: str, width: int, height: int) -> None:
+    """Open a part of the page on a screen of this size."""
+    browser.open(page, fragment, width=width)
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.command("Emulation.setDeviceMetricsOverride", size)
+
+
+def state(browser: Browser) -> dict[str, str]:
+    """The address of what is shown."""
+    return dict(parse_qsl(browser.run("return location.hash.slice(1)")))
+
+
+def texts(browser: Browser, selector: str) -> list[str]:
+    """What elements say."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+    return list(browser.run(script, selector))
+
+
+def misfit(browser: Browser) -> str:
+    """What the page says of a link that does not fit."""
+    return browser.text("#misfit:not([hidden])")
+
+
+def results(said: list[Judgment], a: str, b: str) -> dict[str, list[str | None]]:
+    """Seed -> what both orders say of the first, in words of the page."""
+    found: dict[str, list[str | None]] = {}
+    for at, pair in enumerate([(a, b), (b, a)]):
+        for one in said:
+            if one.contestants == pair:
+                winner = {"1": pair[1], "2": pair[0]}.get(one.verdict or "")
+                told = f"{winner} is more human" if winner else "tie" if one.verdict else None
+                found.setdefault(one.seed_id, [None, None])[at] = told
+    return found
+
+
+def test_a_pair_opens_at_the_first_contradiction_in_names(
+    browser: Browser, shown: Path, known: Any
+) -> None:
+    """Also where the link names one model: its neighbour on the board is the rival."""
+    said = known[1]["rules"]["arena-n16"]
+    is_first = []
+    for name in MODELS:
+        browser.open(shown, f"#view=pair&protocol=arena-n16&a={name}")
+        assert browser.text(".contradiction").startswith("✕ Contradicts itself")
+        order = [one for one in browser.run("return botchat.about.orders[0]") if one != HUMAN]
+        rival = state(browser)["b"]
+        assert abs(order.index(rival) - order.index(name)) == 1
+        told = results(said, name, rival)
+        seeds = sorted(told, key=natural_key)
+        broken = [s for s in seeds if None not in told[s] and told[s][0] != told[s][1]]
+        assert state(browser)["seed"] == broken[0]
+        is_first.append(broken[0] == seeds[0])
+        verdicts = texts(browser, ".ruling .said b")
+        assert [one.split(":")[0] for one in verdicts] == [
+            (one or "").replace(name, short(name)).replace(rival, short(rival))
+            for one in told[broken[0]]
+        ]
+        whole = browser.text("#pair .case")
+        assert "first wins" not in whole
+        assert "onversation 1" not in whole
+        assert browser.run(
+            "return [...document.querySelectorAll('.columns h4 bdi')].map((e) => e.title)"
+        ) == [name, rival]
+        assert len(texts(browser, ".shared .bubble")) == 2
+    assert not all(is_first)
+    assert browser.complaints() == []
+
+
+def short(name: str) -> str:
+    """A name in little room."""
+    return name if len(name) <= 32 else f"{name[:21]}…{name[-10:]}"
+
+
+def test_what_the_judge_said_of_places_is_said_of_names(
+    browser: Browser, tmp_path: Path, known: Any
+) -> None:
+    """A reason's "conversation 2" is whom it saw there; what it did not see is folded."""
+    records, by_judge = known
+    arena = [
+        msgspec.structs.replace(one, reason="Conversation 2 is stiff.", shown=9)
+        for one in by_judge["rules"]["arena-n16"]
+        if set(one.contestants) == {"alpha", "beta"}
+    ]
+    alone = dataclasses.replace(records, judgments={"arena-n16": arena})
+    page = write(tmp_path, alone, {"rules": alone.judgments})
+    browser.open(page, "#view=pair&a=alpha&b=beta")
+    browser.text(".case .columns")
+    assert texts(browser, ".ruling .reason") == ["beta is stiff.", "alpha is stiff."]
+    seen = (
+        "return [...document.querySelectorAll('.case > .columns [data-at]')].map(e => e.dataset.at)"
+    )
+    assert {int(at) for at in browser.run(seen)} == set(range(3, 10))
+    assert browser.text(".unseen summary") == "Not shown to the judge: from utterance 10 on"
+
+
+def test_both_dialogues_stand_utterance_beside_utterance(browser: Browser, shown: Path) -> None:
+    """Each utterance of the left begins as high as that of the right."""
+    browser.open(shown, "#view=pair&protocol=arena-n16&a=alpha&b=beta")
+    browser.text(".case .columns")
+    tops = browser.run(
+        "return [...document.querySelectorAll('.case > .columns > .column')].map((one) =>"
+        "[...one.children].map((li) => li.getBoundingClientRect().top))"
+    )
+    assert len(tops[0]) == 14
+    assert tops[0] == tops[1]
+
+
+def test_cells_open_their_pair(browser: Browser, shown: Path) -> None:
+    """By click and by keyboard, with people in their place; the table is one stop for Tab."""
+    browser.open(shown, "#view=pair")
+    browser.text(".case .columns")
+    order = browser.run("return botchat.about.orders[0]")
+    heads = texts(browser, ".matrix tbody th")
+    assert heads[order.index(HUMAN)] == "people"
+    assert len(heads) == 5
+    cells = browser.run(
+        "return [...document.querySelectorAll('.matrix a')].map(a => [a.hash, a.title, a.tabIndex])"
+    )
+    assert len(cells) == 20
+    assert sum(index == 0 for _, _, index in cells) == 1
+    models = [name for name in order if name != HUMAN]
+    assert (state(browser)["a"], state(browser)["b"]) == tuple(models[:2])
+    for target, title, _ in cells:
+        asked = dict(parse_qsl(target[1:]))
+        is_people = HUMAN in (asked["a"], asked["b"])
+        assert asked["protocol"] == ("gteval" if is_people else "arena-n16")
+        called = ["people" if asked[k] == HUMAN else asked[k] for k in "ab"]
+        assert title.startswith(f"{called[0]} against {called[1]}: ")
+        assert "95 % interval" in title
+    browser.run("document.querySelector('.matrix a[href*=\"b=human\"]').click()")
+    browser.until(lambda: state(browser).get("protocol") == "gteval")
+    assert texts(browser, ".duel h3 .side")[1] == "people"
+    browser.run("document.querySelector('.matrix [aria-current]').focus()")
+    left = state(browser)["a"]
+    browser.press("\ue015")  # arrow down
+    browser.press("\n")
+    browser.until(lambda: state(browser).get("a") != left)
+    assert browser.run("return document.activeElement.closest('.matrix') !== null")
+
+
+def test_the_score_and_the_boxes_are_those_of_the_verdicts(
+    browser: Browser, shown: Path, known: Any
+) -> None:
+    """Wins, ties and losses of both orders; too few seeds say so."""
+    browser.open(shown, "#view=pair&protocol=arena-n16&a=beta&b=alpha")
+    browser.text(".case .columns")
+    told = results(known[1]["rules"]["arena-n16"], "beta", "alpha")
+    each = [one for both in told.values() for one in both if one]
+    won, lost = (sum(one.startswith(name) for one in each) for name in ("beta", "alpha"))
+    tied = each.count("tie")
+    n = won + tied + lost
+    sentence = browser.text(".duel .note")
+    assert sentence.startswith(f"{won} won, {tied} tied, {lost} lost of {n} comparisons on")
+    assert "too few seeds to say who is ahead" in sentence
+    score = (won + tied / 2) / n
+    assert browser.text(".score") == f"{round(100 * score)} : {100 - round(100 * score)}"
+    assert browser.run("return document.querySelectorAll('.boxes a').length") == len(told)
+    filled = "return document.querySelectorAll('.boxes i.' + arguments[0]).length"
+    assert [browser.run(filled, kind) for kind in ("win", "tie", "lose")] == [won, tied, lost]
+    assert not texts(browser, ".matrix .ahead, .matrix .behind")
+    assert texts(browser, ".others p")[0].startswith("judge: B: beta first: ")
+
+
+def test_keys_go_through_a_pair(browser: Browser, shown: Path, known: Any) -> None:
+    """Seeds by j and k, contradictions by n and p, keys by ?; the address follows."""
+    browser.open(shown, "#view=pair&protocol=arena-n16&a=alpha&b=beta")
+    browser.text(".case .columns")
+    told = results(known[1]["rules"]["arena-n16"], "alpha", "beta")
+    seeds = sorted(told, key=natural_key)
+    broken = [s for s in seeds if None not in told[s] and told[s][0] != told[s][1]]
+    assert len(broken) > 1
+    at = seeds.index(broken[0])
+    for key, seed in (
+        ("j", seeds[at + 1]), ("k", seeds[at]), ("n", broken[1]), ("p", broken[0]),
+    ):  # fmt: skip
+        browser.press(key)
+        assert state(browser)["seed"] == seed
+        browser.until(lambda seed=seed: seed in browser.text(".case .part"))
+    browser.press("?")
+    assert "contradiction" in browser.text("dialog[open]")
+
+
+@pytest.mark.parametrize(
+    ("link", "what"),
+    [
+        ("view=pair&protocol=arena-n16&a=nobody&b=beta", "nobody"),
+        ("view=pair&protocol=arena-n16&a=alpha&b=beta&seed=S-99", "S-99"),
+        ("view=pair&protocol=arena-n4&a=alpha&b=beta", "arena-n4"),
+        ("view=pair&protocol=gteval&a=alpha&b=beta", "gteval"),
+        ("view=pair&protocol=arena-n16&a=alpha&b=alpha", "alpha"),
+        ("view=pair&protocol=arena-n16&a=alpha&b=beta&show=odd", "odd"),
+        ("view=unieval&a=nobody&seed=S-1", "nobody"),
+        ("view=unieval&a=alpha&seed=S-99", "S-99"),
+    ],
+)
+def test_a_link_that_does_not_fit_shows_nothing_else(
+    browser: Browser, shown: Path, link: str, what: str
+) -> None:
+    """It says what is not on the page; no other dialogue takes its place."""
+    browser.open(shown, f"#{link}")
+    assert what in misfit(browser)
+    browser.text("#pairs .duel > *, .reading .note")
+    assert texts(browser, ".columns, .reading .chat") == []
+    assert state(browser) == dict(parse_qsl(link))
+    browser.run("location.hash = '#view=unieval&a=alpha&seed=S-1'")
+    browser.text(".reading .chat")
+    assert not browser.driver.find_element("id", "misfit").is_displayed()
+
+
+def test_what_a_link_asks_beside_a_dialogue_is_said_too(browser: Browser, shown: Path) -> None:
+    """A filter, an utterance or a judge that is not there; what fits is shown."""
+    for part, what in (("show=odd", "odd"), ("at=99", "99"), ("judge=nobody", "nobody")):
+        browser.open(shown, f"#view=unieval&a=alpha&seed=S-1&{part}")
+        assert what in misfit(browser)
+        assert "S-1" in browser.text(".reading h3")
+
+
+IN_SIGHT = """
+const box = document.querySelector('.reading li.accused .bubble').getBoundingClientRect();
+const head = document.querySelector('.head').getBoundingClientRect();
+return head.top >= -1 && box.top >= head.bottom - 1 && box.bottom <= innerHeight;
+"""
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_the_accused_utterance_is_on_the_screen(
+    browser: Browser, shown: Path, width: int, height: int
+) -> None:
+    """After opening a link, and again by its badge, under the verdict that stays on top."""
+    sized(browser, shown, f"#view=unieval&a=alpha&seed={LATE}", width, height)
+    assert "utterance 13" in browser.text(".reading .stamp")
+    browser.until(lambda: browser.run(IN_SIGHT))
+    for _ in range(2):
+        browser.run("scrollTo(0, 0); document.activeElement.blur()")
+        browser.until(lambda: not browser.run(IN_SIGHT))
+        browser.run("document.querySelector('.reading .stamp').click()")
+        browser.until(lambda: browser.run(IN_SIGHT))
+    assert state(browser)["at"] == "13"
+
+
+def test_keys_go_through_dialogues(browser: Browser, shown: Path, known: Any) -> None:
+    """Utterances by j and k, dialogues by n and p, accused ones by a, the talk by d, keys by ?."""
+    browser.open(shown, f"#view=unieval&a=alpha&seed={LATE}&at=4")
+    browser.until(lambda: texts(browser, ".chat > .now .no"))
+    for key, at in (("j", "5"), ("k", "4"), ("k", "3")):
+        browser.press(key)
+        assert state(browser)["at"] == at
+        browser.until(lambda at=at: texts(browser, ".chat > .now .no") == [f"utterance {at}"])
+    said = {one.seed_id: one.verdict for one in known[1]["rules"]["unieval"]
+            if one.contestants == ("alpha",)}  # fmt: skip
+    number = int(LATE[2:])
+    accused = next(f"S-{i}" for i in range(number + 1, 25) if said[f"S-{i}"] not in ("No", None))
+    for key, seed in (("n", f"S-{number + 1}"), ("p", LATE), ("a", accused)):
+        browser.press(key)
+        browser.until(lambda seed=seed: f"· {seed}" in browser.text(".reading h3"))
+        assert state(browser)["seed"] == seed
+    browser.press("?")
+    assert "next dialogue that is accused" in browser.text("dialog[open]")
+    browser.open(shown, "#view=unieval&a=alpha&seed=S-1&judge=judge: B")
+    browser.text(".talk")
+    opened = "return document.querySelector('.talk').open"
+    assert browser.run(opened) is False
+    browser.press("d")
+    assert browser.run(opened) is True
+    members = "return [...document.querySelector('.votes tbody').rows].map((r) => r.innerText)"
+    assert browser.run(members) == ["critic\thuman\tat 5", "author\tat 5\tat 5"]
+
+
+def test_every_judge_and_the_truth_stand_beside_a_dialogue(browser: Browser, shown: Path) -> None:
+    """A judge's name leads to its view of the same dialogue; people's own is people's."""
+    browser.open(shown, f"#view=unieval&a=alpha&seed={LATE}")
+    browser.text(".judges")
+    assert texts(browser, ".judges th") == [*JUDGES, "truth"]
+    assert texts(browser, ".judges td")[0] == "Machine from utterance 13 on"
+    assert texts(browser, ".judges td")[2] == "machine from utterance 3 on"
+    browser.run("document.querySelectorAll('.judges a')[1].click()")
+    browser.until(lambda: "judge: B" in browser.text(".reading .verdict"))
+    assert state(browser) | {"judge": "judge: B", "seed": LATE} == state(browser)
+    browser.run("document.querySelector('.went-on a').click()")
+    browser.until(lambda: browser.text(".reading h3").startswith("people"))
+    assert texts(browser, ".judges td")[-1] == "people wrote all of it"
+
+
+def test_filter_and_search_are_in_the_address(browser: Browser, shown: Path) -> None:
+    """A link brings them back, with hits marked in the list and the text; so do the controls."""
+    browser.open(shown, "#view=unieval&a=alpha&show=lose&q=XYLOPHONE")
+    browser.until(lambda: texts(browser, ".cases .id") == [LATE])
+    assert texts(browser, ".cases mark") == ["xylophone"]
+    assert texts(browser, ".cases .opening b") == ["16 "]
+    browser.until(lambda: texts(browser, ".reading .chat mark") == ["xylophone"])
+    assert browser.text(".finder output") == "1 of 24"
+    field = browser.driver.find_element("css selector", "#reader input[type=search]")
+    assert field.get_property("value") == "XYLOPHONE"
+    browser.run(
+        "const s = document.querySelector('#reader [aria-label=Verdict]');"
+        "s.value = 'win'; s.dispatchEvent(new Event('change'))"
+    )
+    assert state(browser)["show"] == "win"
+    assert texts(browser, ".cases .id") == []
+    field.clear()
+    field.send_keys("river")
+    assert state(browser)["q"] == "river"
+    browser.until(lambda: len(texts(browser, ".cases .id")) > 1)
+    assert set(texts(browser, ".cases .badge")) == {"human"}
+    assert all(one.lower() == "river" for one in texts(browser, ".cases mark"))
+    address = browser.run("return location.hash")
+    again = texts(browser, ".cases .id")
+    browser.open(shown, address)
+    browser.until(lambda: texts(browser, ".cases .id") == again)
+
+
+def test_a_link_is_copied(browser: Browser, shown: Path) -> None:
+    """To what is shown; the button says so."""
+    browser.open(shown, "#view=read")
+    browser.text(".reading .chat")
+    assert {"view", "a", "seed"} <= set(state(browser))
+    find = "return document.querySelector('.acts .quiet')"
+    assert browser.run(f"{find}.textContent") == "Link to this"
+    browser.run(f"{find}.click()")
+    browser.until(lambda: browser.run(f"{find}.textContent") in ("Copied", "Copy it from here"))
+
+
+def test_a_phone_has_the_list_behind_a_button(browser: Browser, shown: Path) -> None:
+    """Previous, next and list are buttons; a choice closes the list."""
+    sized(browser, shown, "#view=unieval&a=alpha&seed=S-2", 390, 844)
+    browser.text(".reading .chat")
+    listing = browser.driver.find_element("css selector", ".finder")
+    assert not listing.is_displayed()
+    browser.driver.find_element("css selector", "[title='Next dialogue']").click()
+    browser.until(lambda: state(browser)["seed"] == "S-3")
+    browser.until(lambda: "S-3" in browser.text(".reading h3"))
+    browser.driver.find_element("css selector", ".to-list").click()
+    assert listing.is_displayed()
+    browser.driver.find_element("css selector", ".cases [data-at='4']").click()
+    browser.until(lambda: "S-5" in browser.text(".reading h3"))
+    assert not listing.is_displayed()
+
+
+def write(folder: Path, records: Made, by_judge: dict[str, dict[str, list[Judgment]]]) -> Path:
+    """A page of one judge."""
+    archive = build(records.seeds, records.dialogues, by_judge)
+    for name, text in archive.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    page = folder / "index.html"
+    page.write_text(render([View(records.board())], archive), "utf-8")
+    return page
+
+
+def test_what_is_missing_is_said(browser: Browser, tmp_path: Path) -> None:
+    """Nothing to compare, a verdict that nobody gave, and a chunk that is not beside the page."""
+    records = made({"m": 0.5}, 4)
+    alone = dataclasses.replace(records, judgments={"unieval": records.judgments["unieval"][4:]})
+    page = write(tmp_path, alone, {"rules": alone.judgments})
+    browser.open(page, "#view=pair")
+    assert misfit(browser) == "Nothing on this page compares dialogues."
+    browser.open(page, "#view=unieval&a=human&seed=S-1")
+    assert browser.text(".reading .stamp") == "– Not judged"
+    assert browser.text(".judges td") == "not judged"
+    (tmp_path / "chunks" / "seeds-0.js").unlink()
+    browser.open(page, "#view=unieval&a=m&seed=S-1")
+    assert "chunks/seeds-0.js is not beside this page" in browser.text(".reading .warning")
+
+
+def test_dialogues_are_loaded_when_they_are_looked_at(browser: Browser, shown: Path) -> None:
+    """Not with the first screen."""
+    browser.open(shown)
+    assert not any("chunks" in url for url in browser.requests())
+    browser.run("location.hash = '#view=read'")
+    browser.text(".reading .chat")
+    assert any("chunks/index.js" in url for url in browser.requests())
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_both_views_fit_and_are_accessible(
+    browser: Browser, shown: Path, width: int, dark: bool
+) -> None:
+    """Nothing is wider than the screen, no text below 11 px, no serious fault by axe."""
+    for link, there in (
+        ("#view=pair&protocol=arena-n16", ".case .columns"),
+        (f"#view=unieval&a=alpha&seed={LATE}&judge=judge: B&q=bus", ".reading .chat mark"),
+    ):
+        browser.open(shown, link, width=width, dark=dark)
+        browser.text(there)
+        browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        wide, room = browser.run(
+            "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
+        )
+        assert wide <= room
+        small = browser.run(
+            "return [...document.querySelectorAll('main section:not([hidden]) *')].filter((node) =>"
+            "node.getClientRects().length && [...node.childNodes].some((one) => one.nodeType === 3"
+            " && one.textContent.trim()) && parseFloat(getComputedStyle(node).fontSize) < 11)"
+            ".map((node) => node.outerHTML.slice(0, 80))"
+        )
+        assert small == []
+        serious = serious_faults(browser) if width != 1024 else []
+        assert serious == [], json.dumps(serious, indent=1)
+        assert browser.complaints() == []
