@@ -118,7 +118,7 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         alone = len(level) == 1
         verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
         title = f"{_short(level[0])} leads the floor bots" if alone else "floor bots, none ahead"
-        return _Said([before, *_listed(level), f" {verb} at N = {n}; there is no model"], title)
+        return _Said([before, *_listed(level), f" {verb} at N = {n}; no model takes part"], title)
     floor = _floor(level)
     if missing := len(models) - len(rated):
         floor.append(f"; {missing} more {'was' if missing == 1 else 'were'} not compared")

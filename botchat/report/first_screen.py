@@ -280,7 +280,7 @@ def _curves(board: Board, judge: str, view: str) -> list[Small]:
                 steps(last, 150, 56),
                 _band(curve),
                 people,
-                f"half accused by {half}" if half else "most remain",
+                f"half by {half}" if half else "most remain",
                 f"{100 * last[-1]:.0f} % at {len(last)}" if curve.at_risk[0] >= LEAST else "",
             )
         )

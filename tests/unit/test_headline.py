@@ -91,7 +91,7 @@ def test_floor_bots_alone_are_no_models() -> None:
     found = headline.of(bots.board(bots.ideal()))
     assert found.best is None
     assert found.sentence.endswith(
-        "bot:eliza is ahead of the other floor bots at N = 16; there is no model."
+        "bot:eliza is ahead of the other floor bots at N = 16; no model takes part."
     )
 
 
