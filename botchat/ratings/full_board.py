@@ -31,8 +31,11 @@ from botchat.ratings.bradley_terry import (
 )
 from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
 
-_MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.22, 0.3, 0.45, 0.7])
+_MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0])
 """Logits; candidate standard deviations of pairs about Bradley-Terry."""
+_CAUTION, _CAUTION_Z = 0.9, 1.28155
+"""Quantile of misfit and of the strengths' spread that is used, and as a standard normal's: taken
+too small, either one would make a run stop too early."""
 _USUAL_MISFIT = 0.15
 """Scale of the half-Cauchy prior on them: about 0.1 in BotChat's published tables."""
 _USUAL_SPREAD = 0.7
@@ -44,7 +47,7 @@ _USUAL_TIES = 0.4
 """Prior share of ties, worth one comparison."""
 _THRESHOLD_SPREAD = 0.4
 """Logits; standard deviation of the models' thresholds."""
-_OF_MODELS = 20.0
+_OF_MODELS = 200.0
 """Comparisons that the models' share of ties is worth beside a pair's own."""
 _LEAST_THRESHOLD, _MOST_TIES = 0.01, 0.98
 _A_TIE = 0.05
@@ -147,7 +150,8 @@ def estimate(
             break
     # Estimated once: it takes many inversions and changes strengths little.
     misfit = _misfit(residual, error, slope, strength, spread)
-    known, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread)
+    total = error + (misfit * slope) ** 2
+    known, step = _step(residual, total, slope, strength, _cautious(spread, known))
     strength = strength + step
     latent = Latent(strength, threshold, spread, misfit)
     expected, slope, variance = _rates(strength, threshold, games, ties)
@@ -249,7 +253,7 @@ def _agreement(products: Floats, variance: Floats) -> float:
 def _misfit(
     residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float
 ) -> float:
-    """Root mean square of `_MISFITS`, weighted by restricted likelihood and prior."""
+    """The `_CAUTION` quantile of `_MISFITS`, weighted by restricted likelihood and prior."""
     total = error + (_MISFITS[:, None, None] * slope) ** 2
     known, step = _step(residual, total, slope, strength, spread)
     left = residual - slope * (step[:, :, None] - step[:, None, :])
@@ -259,7 +263,20 @@ def _misfit(
     likelihood -= (np.log(total) + left**2 / total).sum(axis=1)
     weight = np.exp((likelihood - likelihood.max()) / 2)
     weight *= np.gradient(_MISFITS) / (1 + (_MISFITS / _USUAL_MISFIT) ** 2)
-    return math.sqrt(float(weight @ _MISFITS**2 / weight.sum()))
+    # Each candidate stands for the values up to the middle to the next.
+    edges = np.concatenate([[0.0], (_MISFITS[1:] + _MISFITS[:-1]) / 2, _MISFITS[-1:]])
+    below = np.concatenate([[0.0], np.cumsum(weight)])
+    return float(np.interp(_CAUTION, below / below[-1], edges))
+
+
+def _cautious(spread: float, known: Floats) -> float:
+    """The `_CAUTION` quantile of the strengths' spread, which few decided results hardly tell.
+
+    Its square is inverse chi-squared (Wilson & Hilferty 1931) with a degree of freedom for each
+    model that results rather than the prior hold, and the prior's own.
+    """
+    a = 2 / (9 * (max(len(known) - float(np.trace(known)) / spread**2, 0.0) + _PRIOR))
+    return float(spread * (1 - a - _CAUTION_Z * math.sqrt(a)) ** -1.5)
 
 
 def _both_orders(comparisons: Comparisons) -> tuple[Indices, Floats, Floats]:
