@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from coverage_adaptive import FAMILIES as ADAPTIVE
 from coverage_boards import FAMILIES as BOARDS
 from scipy import stats
 
@@ -237,7 +238,7 @@ def sign_flips() -> Iterator[Measured]:
 
 AGREEMENT = [shares, edges, paired, kappas, briers, correlations, sign_flips]
 
-FAMILIES: list[Callable[[], Iterator[Measured]]] = [*AGREEMENT, *BOARDS]
+FAMILIES: list[Callable[[], Iterator[Measured]]] = [*AGREEMENT, *BOARDS, *ADAPTIVE]
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ _ENOUGH_FOR_A_START = 30
 _LEAST_BATCH, _BATCHES = 50, 80
 _LOOKS = 2
 """Batches in a row at whose end the target must hold; one of many could be luck."""
-_MARGIN = 0.7
+_MARGIN = 0.85
 """Share of the allowed doubt that draws may have: a posterior is right on average over boards, and
 boards whose pairs lie just beyond the gap are harder."""
 _SLACK = 1e-9
@@ -77,7 +77,7 @@ class AdaptiveSettings:
     seed: int = 0
     first: int = 4
     batch: int | None = None
-    uniform: float = 0.2
+    uniform: float = 0.1
     audits: float = 0.1
     draws: int = 2000
 

@@ -33,14 +33,13 @@ from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
 
 _MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0])
 """Logits; candidate standard deviations of pairs about Bradley-Terry."""
-_CAUTION, _CAUTION_Z = 0.9, 1.28155
-"""Quantile of misfit and of the strengths' spread that is used, and as a standard normal's: taken
-too small, either one would make a run stop too early."""
-_USUAL_MISFIT = 0.15
-"""Scale of the half-Cauchy prior on them: about 0.1 in BotChat's published tables."""
+_USUAL_MISFIT, _CAUTION = 0.2, 0.7
+"""Scale of the prior on them, 0.11 and 0.23 in BotChat's published tables; the posterior's quantile
+that is used: a run that takes the misfit for too small stops too early."""
 _USUAL_SPREAD = 0.7
 """Logits; prior standard deviation of strengths, worth `_PRIOR` models."""
-_PRIOR = 2.0
+_PRIOR, _WIDE = 2.0, -1.28155
+"""The last step takes its posterior's .9 quantile: a standard normal's .1 quantile."""
 _USUAL_AGREEMENT, _PRIOR_AUDITS = 0.3, 10.0
 """Prior correlation of a seed's two orders, and how many seeds with both orders it is worth."""
 _USUAL_TIES = 0.4
@@ -48,7 +47,7 @@ _USUAL_TIES = 0.4
 _THRESHOLD_SPREAD = 0.4
 """Logits; standard deviation of the models' thresholds."""
 _OF_MODELS = 200.0
-"""Comparisons that the models' share of ties is worth beside a pair's own."""
+"""Comparisons that the models' share of ties is worth beside a pair's own, in its variance."""
 _LEAST_THRESHOLD, _MOST_TIES = 0.01, 0.98
 _A_TIE = 0.05
 """Weight of the tie that every pair gets in the first guess of strengths."""
@@ -225,15 +224,17 @@ def _rates(
     strength: Floats, threshold: Floats, games: Floats, ties: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Expected score of each pair, its slope in the strengths and its variance, shape (m, m)."""
-    apart, _, rate = _tie_rates(strength, threshold)
-    share = (ties + _OF_MODELS * rate) / (games + _OF_MODELS)
-    share = np.minimum(share, _MOST_TIES)
+    apart, both, rate = _tie_rates(strength, threshold)
+    won, lost = score_rate(apart - both), score_rate(-apart - both)
+    slope = (won * (1 - won) + lost * (1 - lost)) / 2
+    # A pair that is further apart than its models' strengths ties less. Were its own ties to set
+    # what is expected of it, they would explain its misfit away.
+    share = np.minimum((ties + _OF_MODELS * rate) / (games + _OF_MODELS), _MOST_TIES)
     # The threshold at which the pair ties that often solves a quadratic equation in exp(own).
     level = share * np.cosh(apart)
     own = np.log((level + np.sqrt(level**2 + 1 - share**2)) / (1 - share))
-    won, lost = score_rate(apart - own), score_rate(-apart - own)
-    slope = (won * (1 - won) + lost * (1 - lost)) / 2
-    return TIE + (won - lost) / 2, slope, (won + lost - (won - lost) ** 2) / 4
+    decided, lead = 1 - share, score_rate(apart - own) - score_rate(-apart - own)
+    return TIE + (won - lost) / 2, slope, (decided - lead**2) / 4
 
 
 def _tie_rates(strength: Floats, threshold: Floats) -> tuple[Floats, Floats, Floats]:
@@ -253,7 +254,11 @@ def _agreement(products: Floats, variance: Floats) -> float:
 def _misfit(
     residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float
 ) -> float:
-    """The `_CAUTION` quantile of `_MISFITS`, weighted by restricted likelihood and prior."""
+    """The `_CAUTION` quantile of `_MISFITS`, weighted by restricted likelihood and prior.
+
+    The prior rises from 0 as Chung et al. (2013) advise, since of few comparisons the likelihood is
+    often highest at no misfit at all, and falls as a half-Cauchy does.
+    """
     total = error + (_MISFITS[:, None, None] * slope) ** 2
     known, step = _step(residual, total, slope, strength, spread)
     left = residual - slope * (step[:, :, None] - step[:, None, :])
@@ -262,7 +267,7 @@ def _misfit(
     likelihood = np.linalg.slogdet(known)[1] - ((strength + step) ** 2).sum(axis=1) / spread**2
     likelihood -= (np.log(total) + left**2 / total).sum(axis=1)
     weight = np.exp((likelihood - likelihood.max()) / 2)
-    weight *= np.gradient(_MISFITS) / (1 + (_MISFITS / _USUAL_MISFIT) ** 2)
+    weight *= np.gradient(_MISFITS) * _MISFITS / (1 + (_MISFITS / _USUAL_MISFIT) ** 2) ** 1.5
     # Each candidate stands for the values up to the middle to the next.
     edges = np.concatenate([[0.0], (_MISFITS[1:] + _MISFITS[:-1]) / 2, _MISFITS[-1:]])
     below = np.concatenate([[0.0], np.cumsum(weight)])
@@ -270,13 +275,13 @@ def _misfit(
 
 
 def _cautious(spread: float, known: Floats) -> float:
-    """The `_CAUTION` quantile of the strengths' spread, which few decided results hardly tell.
+    """The .9 quantile of the strengths' spread, which few decided results hardly tell.
 
     Its square is inverse chi-squared (Wilson & Hilferty 1931) with a degree of freedom for each
     model that results rather than the prior hold, and the prior's own.
     """
     a = 2 / (9 * (max(len(known) - float(np.trace(known)) / spread**2, 0.0) + _PRIOR))
-    return float(spread * (1 - a - _CAUTION_Z * math.sqrt(a)) ** -1.5)
+    return float(spread * (1 - a + _WIDE * math.sqrt(a)) ** -1.5)
 
 
 def _both_orders(comparisons: Comparisons) -> tuple[Indices, Floats, Floats]:
