@@ -38,16 +38,14 @@ _USUAL_MISFIT, _CAUTION = 0.2, 0.7
 that is used: a run that takes the misfit for too small stops too early."""
 _USUAL_SPREAD = 0.7
 """Logits; prior standard deviation of strengths, worth `_PRIOR` models."""
-_PRIOR, _WIDE = 2.0, -1.28155
-"""The last step takes its posterior's .9 quantile: a standard normal's .1 quantile."""
+_PRIOR, _WIDE = 2.0, -1.96
+"""The last step takes its posterior's .975 quantile; this is a standard normal's at .025."""
 _USUAL_AGREEMENT, _PRIOR_AUDITS = 0.3, 10.0
 """Prior correlation of a seed's two orders, and how many seeds with both orders it is worth."""
 _USUAL_TIES = 0.4
 """Prior share of ties, worth one comparison."""
 _THRESHOLD_SPREAD = 0.4
 """Logits; standard deviation of the models' thresholds."""
-_OF_MODELS = 200.0
-"""Comparisons that the models' share of ties is worth beside a pair's own, in its variance."""
 _LEAST_THRESHOLD, _MOST_TIES = 0.01, 0.98
 _A_TIE = 0.05
 """Weight of the tie that every pair gets in the first guess of strengths."""
@@ -134,7 +132,7 @@ def estimate(
     strength, threshold, spread, misfit = start or _first_guess(games, score, ties, population)
     for _ in range(_ROUNDS):
         threshold = _thresholds(threshold, strength, games, ties)
-        expected, slope, variance = _rates(strength, threshold, games, ties)
+        expected, slope, variance = _rates(strength, threshold)
         around = expected.ravel()[pair]
         agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
         error = variance * (games + 2 * agreement * doubled)
@@ -153,7 +151,7 @@ def estimate(
     known, step = _step(residual, total, slope, strength, _cautious(spread, known))
     strength = strength + step
     latent = Latent(strength, threshold, spread, misfit)
-    expected, slope, variance = _rates(strength, threshold, games, ties)
+    expected, slope, variance = _rates(strength, threshold)
     residual = np.where(seen, rate - expected, 0.0)
     own = (misfit * slope) ** 2
     kept = own / (error + own)  # share of a pair's residual that is not noise
@@ -220,21 +218,17 @@ def _thresholds(threshold: Floats, strength: Floats, games: Floats, ties: Floats
     return np.asarray(threshold + np.clip(step, -1, 1))
 
 
-def _rates(
-    strength: Floats, threshold: Floats, games: Floats, ties: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Expected score of each pair, its slope in the strengths and its variance, shape (m, m)."""
-    apart, both, rate = _tie_rates(strength, threshold)
+def _rates(strength: Floats, threshold: Floats) -> tuple[Floats, Floats, Floats]:
+    """Expected score of each pair, its slope in the strengths and its variance, shape (m, m).
+
+    By the models' thresholds only. A pair that is further apart than its models' strengths ties
+    less: were its own ties to set what is expected of it, they would explain its misfit away.
+    """
+    apart, both, _ = _tie_rates(strength, threshold)
+    both = np.minimum(both, 2 * math.atanh(_MOST_TIES))
     won, lost = score_rate(apart - both), score_rate(-apart - both)
     slope = (won * (1 - won) + lost * (1 - lost)) / 2
-    # A pair that is further apart than its models' strengths ties less. Were its own ties to set
-    # what is expected of it, they would explain its misfit away.
-    share = np.minimum((ties + _OF_MODELS * rate) / (games + _OF_MODELS), _MOST_TIES)
-    # The threshold at which the pair ties that often solves a quadratic equation in exp(own).
-    level = share * np.cosh(apart)
-    own = np.log((level + np.sqrt(level**2 + 1 - share**2)) / (1 - share))
-    decided, lead = 1 - share, score_rate(apart - own) - score_rate(-apart - own)
-    return TIE + (won - lost) / 2, slope, (decided - lead**2) / 4
+    return TIE + (won - lost) / 2, slope, (won + lost - (won - lost) ** 2) / 4
 
 
 def _tie_rates(strength: Floats, threshold: Floats) -> tuple[Floats, Floats, Floats]:
@@ -275,7 +269,7 @@ def _misfit(
 
 
 def _cautious(spread: float, known: Floats) -> float:
-    """The .9 quantile of the strengths' spread, which few decided results hardly tell.
+    """The .975 quantile of the strengths' spread, which few decided results hardly tell.
 
     Its square is inverse chi-squared (Wilson & Hilferty 1931) with a degree of freedom for each
     model that results rather than the prior hold, and the prior's own.
