@@ -129,14 +129,14 @@ def run(m: int, target: Target, design: str, seed: int) -> str:
     # A look at 1,000 models takes seconds, so there are fewer.
     batch = m * 10 if m >= MANY else None
     settings = AdaptiveSettings(target, design=design, seed=seed, batch=batch)
-    design = AdaptiveDesign(names, lambda *_: all_seeds, settings)
-    while (asked := design.ask()) is not None:
+    asking = AdaptiveDesign(names, lambda *_: all_seeds, settings)
+    while (asked := asking.ask()) is not None:
         judging = time.perf_counter()
         result = world.result(asked.first, asked.second, asked.seed)
         waited += time.perf_counter() - judging
-        design.tell(result)
+        asking.tell(result)
         looks += 1
-    state = design.state
+    state = asking.state
     seconds = time.perf_counter() - began - waited
     wrong = swaps(state.rating[None], truth, target.gap)[0]
     tau = order_kept(state.rating[None], truth)[0]
