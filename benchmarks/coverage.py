@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from coverage_adaptive import FAMILIES as ADAPTIVE
 from coverage_boards import FAMILIES as BOARDS
 from coverage_judges import FAMILIES as JUDGES
 from coverage_people import FAMILIES as PEOPLE
@@ -239,7 +240,9 @@ def sign_flips() -> Iterator[Measured]:
 
 AGREEMENT = [shares, edges, paired, kappas, briers, correlations, sign_flips]
 
-FAMILIES: list[Callable[[], Iterator[Measured]]] = [*AGREEMENT, *BOARDS, *JUDGES, *PEOPLE]
+FAMILIES: list[Callable[[], Iterator[Measured]]] = [
+    *AGREEMENT, *BOARDS, *PEOPLE, *JUDGES, *ADAPTIVE,
+]  # fmt: skip
 
 
 def main() -> int:

@@ -43,40 +43,71 @@ class World:
     """Of each model on each seed, shape (m, seeds)."""
     misfit: np.ndarray
     """Of each pair, shape (m, m), antisymmetric."""
+    tie: float = TIE
+    position: float = 0.0
+    """What being shown first adds."""
+    key: int = 0
+    """Of the judge's noise; the same in all worlds of the table in docs/scale.md."""
 
     @classmethod
-    def of(cls, m: int, seed: int) -> World:
-        """A world of m models."""
+    def of(
+        cls,
+        m: int,
+        seed: int,
+        *,
+        n_seeds: int = N_SEEDS,
+        strength: float | np.ndarray = STRENGTH,
+        dialogue: float = DIALOGUE,
+        misfit: float = MISFIT,
+        circles: float = 0.0,
+        circle: int = 3,
+        **verdicts: float,
+    ) -> World:
+        """A world of m models.
+
+        ``strength``: standard deviation, or each model's. ``circles``: each ``circle`` models in
+        turn beat the next half of their circle by so much beyond their strengths.
+        """
         rng = np.random.default_rng([seed, m])
-        strength = rng.normal(0, STRENGTH, m)
-        misfit = np.triu(rng.normal(0, MISFIT, (m, m)), 1)
-        quality = strength[:, None] + rng.normal(0, DIALOGUE, (m, N_SEEDS))
-        return cls(quality, misfit - misfit.T)
+        strengths = rng.normal(0, strength, m) if np.ndim(strength) == 0 else strength
+        pairs = np.triu(rng.normal(0, misfit, (m, m)), 1)
+        quality = strengths[:, None] + rng.normal(0, dialogue, (m, n_seeds))
+        i, j = np.indices((m, m))
+        ahead, behind = (j - i) % circle, (i - j) % circle
+        beats = np.where(i // circle == j // circle, np.sign(behind - ahead), 0)
+        return cls(quality, pairs - pairs.T + circles * beats, **verdicts)
 
     def result(self, first: np.ndarray, second: np.ndarray, seed: np.ndarray) -> np.ndarray:
         """1, ½ or 0 for ``first``; the same whenever it is asked."""
-        m = len(self.quality)
+        m, n_seeds = self.quality.shape
         low, high = np.minimum(first, second), np.maximum(first, second)
-        case = ((low * m + high) * N_SEEDS + seed).astype(np.uint64)
+        case = ((low * m + high) * n_seeds + seed + self.key * m * m * n_seeds).astype(np.uint64)
         liked = JUDGE * noise(3 * case) * np.where(first < second, 1, -1)
         shown = ORDER * noise(3 * case + np.where(first < second, 1, 2).astype(np.uint64))
         edge = self.quality[first, seed] - self.quality[second, seed] + self.misfit[first, second]
-        edge = edge + liked + shown
-        return np.where(np.abs(edge) < TIE, 0.5, (edge > 0).astype(float))
+        edge = edge + liked + shown + self.position
+        return np.where(np.abs(edge) < self.tie, 0.5, (edge > 0).astype(float))
+
+    def all_results(self) -> np.ndarray:
+        """Of every model beside every other, on every seed, shape (m, m, seeds); nan of itself."""
+        m, n_seeds = self.quality.shape
+        result = self.result(*np.indices((m, m, n_seeds)))
+        result[np.arange(m), np.arange(m)] = np.nan
+        return result
 
     def ratings(self) -> np.ndarray:
         """Of the whole board, a model's pairs at a time."""
-        m = len(self.quality)
+        m, n_seeds = self.quality.shape
         score = np.zeros((m, m))
         for i in range(m):
-            j, seed = (part.ravel() for part in np.indices((m, N_SEEDS)))
+            j, seed = (part.ravel() for part in np.indices((m, n_seeds)))
             there = j > i
             j, seed = j[there], seed[there]
             mine = np.full_like(j, i)
             won = self.result(mine, j, seed) + 1 - self.result(j, mine, seed)
             score[i] += np.bincount(j, won, m)
-            score[:, i] += np.where(np.arange(m) > i, 2 * N_SEEDS, 0) - np.bincount(j, won, m)
-        games = 2.0 * N_SEEDS * (1 - np.eye(m))
+            score[:, i] += np.where(np.arange(m) > i, 2 * n_seeds, 0) - np.bincount(j, won, m)
+        games = 2.0 * n_seeds * (1 - np.eye(m))
         return 1000 + LOGIT * maximise(games[None], score[None])[0]
 
 
@@ -98,14 +129,14 @@ def run(m: int, target: Target, design: str, seed: int) -> str:
     # A look at 1,000 models takes seconds, so there are fewer.
     batch = m * 10 if m >= MANY else None
     settings = AdaptiveSettings(target, design=design, seed=seed, batch=batch)
-    design = AdaptiveDesign(names, lambda *_: all_seeds, settings)
-    while (asked := design.ask()) is not None:
+    asking = AdaptiveDesign(names, lambda *_: all_seeds, settings)
+    while (asked := asking.ask()) is not None:
         judging = time.perf_counter()
         result = world.result(asked.first, asked.second, asked.seed)
         waited += time.perf_counter() - judging
-        design.tell(result)
+        asking.tell(result)
         looks += 1
-    state = design.state
+    state = asking.state
     seconds = time.perf_counter() - began - waited
     wrong = swaps(state.rating[None], truth, target.gap)[0]
     tau = order_kept(state.rating[None], truth)[0]

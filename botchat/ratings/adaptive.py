@@ -29,6 +29,11 @@ _ENOUGH_FOR_A_START = 30
 _LEAST_BATCH, _BATCHES = 50, 80
 _LOOKS = 2
 """Batches in a row at whose end the target must hold; one of many could be luck."""
+_MARGIN = 0.85
+"""Share of the allowed doubt that draws may have: a posterior is right on average over boards, and
+boards whose pairs lie just beyond the gap are harder."""
+_SLACK = 1e-9
+"""Of a comparison of two probabilities."""
 _SURE = 5.0
 """Standard errors beyond which no draw has a pair in the wrong order."""
 _FAR = 400.0
@@ -72,7 +77,7 @@ class AdaptiveSettings:
     seed: int = 0
     first: int = 4
     batch: int | None = None
-    uniform: float = 0.2
+    uniform: float = 0.1
     audits: float = 0.1
     draws: int = 2000
 
@@ -223,10 +228,11 @@ class AdaptiveDesign:
         low, high = self._low, self._high
         counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
         made = int(self._made.sum())
-        probability = float((counts <= target.swaps).mean())
+        probability = max(0.0, 1 - float((counts > target.swaps).mean()) / _MARGIN)
         if made >= self._first:
             self._latent = board.latent
-            self._held = self._held + 1 if probability >= target.confidence else 0
+            held = probability >= target.confidence - _SLACK
+            self._held = self._held + 1 if held else 0
         finished = ""
         if made == self._size:
             finished = "everything compared"
@@ -234,12 +240,13 @@ class AdaptiveDesign:
             finished = "target reached"
         elif self._settings.budget is not None and made >= self._settings.budget:
             finished = "budget used"
+        sure = 1 - _MARGIN * (1 - target.confidence)
         state = State(
             made,
             self._size,
             rating=1000 + ELO * board.strength,
             error=ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0)),
-            swaps=int(np.quantile(counts, target.confidence, method="inverted_cdf")),
+            swaps=int(np.quantile(counts, sure, method="inverted_cdf")),
             probability=probability,
             finished=finished,
             warning=self._warning(board.strength),

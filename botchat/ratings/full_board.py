@@ -31,21 +31,21 @@ from botchat.ratings.bradley_terry import (
 )
 from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
 
-_MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.22, 0.3, 0.45, 0.7])
+_MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0])
 """Logits; candidate standard deviations of pairs about Bradley-Terry."""
-_USUAL_MISFIT = 0.15
-"""Scale of the half-Cauchy prior on them: about 0.1 in BotChat's published tables."""
+_USUAL_MISFIT, _CAUTION = 0.2, 0.7
+"""Scale of the prior on them, 0.11 and 0.23 in BotChat's published tables; the posterior's quantile
+that is used: a run that takes the misfit for too small stops too early."""
 _USUAL_SPREAD = 0.7
 """Logits; prior standard deviation of strengths, worth `_PRIOR` models."""
-_PRIOR = 2.0
+_PRIOR, _WIDE = 2.0, -1.96
+"""The last step takes its posterior's .975 quantile; this is a standard normal's at .025."""
 _USUAL_AGREEMENT, _PRIOR_AUDITS = 0.3, 10.0
 """Prior correlation of a seed's two orders, and how many seeds with both orders it is worth."""
 _USUAL_TIES = 0.4
 """Prior share of ties, worth one comparison."""
 _THRESHOLD_SPREAD = 0.4
 """Logits; standard deviation of the models' thresholds."""
-_OF_MODELS = 20.0
-"""Comparisons that the models' share of ties is worth beside a pair's own."""
 _LEAST_THRESHOLD, _MOST_TIES = 0.01, 0.98
 _A_TIE = 0.05
 """Weight of the tie that every pair gets in the first guess of strengths."""
@@ -132,7 +132,7 @@ def estimate(
     strength, threshold, spread, misfit = start or _first_guess(games, score, ties, population)
     for _ in range(_ROUNDS):
         threshold = _thresholds(threshold, strength, games, ties)
-        expected, slope, variance = _rates(strength, threshold, games, ties)
+        expected, slope, variance = _rates(strength, threshold)
         around = expected.ravel()[pair]
         agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
         error = variance * (games + 2 * agreement * doubled)
@@ -147,10 +147,11 @@ def estimate(
             break
     # Estimated once: it takes many inversions and changes strengths little.
     misfit = _misfit(residual, error, slope, strength, spread)
-    known, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread)
+    total = error + (misfit * slope) ** 2
+    known, step = _step(residual, total, slope, strength, _cautious(spread, known))
     strength = strength + step
     latent = Latent(strength, threshold, spread, misfit)
-    expected, slope, variance = _rates(strength, threshold, games, ties)
+    expected, slope, variance = _rates(strength, threshold)
     residual = np.where(seen, rate - expected, 0.0)
     own = (misfit * slope) ** 2
     kept = own / (error + own)  # share of a pair's residual that is not noise
@@ -217,17 +218,15 @@ def _thresholds(threshold: Floats, strength: Floats, games: Floats, ties: Floats
     return np.asarray(threshold + np.clip(step, -1, 1))
 
 
-def _rates(
-    strength: Floats, threshold: Floats, games: Floats, ties: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Expected score of each pair, its slope in the strengths and its variance, shape (m, m)."""
-    apart, _, rate = _tie_rates(strength, threshold)
-    share = (ties + _OF_MODELS * rate) / (games + _OF_MODELS)
-    share = np.minimum(share, _MOST_TIES)
-    # The threshold at which the pair ties that often solves a quadratic equation in exp(own).
-    level = share * np.cosh(apart)
-    own = np.log((level + np.sqrt(level**2 + 1 - share**2)) / (1 - share))
-    won, lost = score_rate(apart - own), score_rate(-apart - own)
+def _rates(strength: Floats, threshold: Floats) -> tuple[Floats, Floats, Floats]:
+    """Expected score of each pair, its slope in the strengths and its variance, shape (m, m).
+
+    By the models' thresholds only. A pair that is further apart than its models' strengths ties
+    less: were its own ties to set what is expected of it, they would explain its misfit away.
+    """
+    apart, both, _ = _tie_rates(strength, threshold)
+    both = np.minimum(both, 2 * math.atanh(_MOST_TIES))
+    won, lost = score_rate(apart - both), score_rate(-apart - both)
     slope = (won * (1 - won) + lost * (1 - lost)) / 2
     return TIE + (won - lost) / 2, slope, (won + lost - (won - lost) ** 2) / 4
 
@@ -249,7 +248,11 @@ def _agreement(products: Floats, variance: Floats) -> float:
 def _misfit(
     residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float
 ) -> float:
-    """Root mean square of `_MISFITS`, weighted by restricted likelihood and prior."""
+    """The `_CAUTION` quantile of `_MISFITS`, weighted by restricted likelihood and prior.
+
+    The prior rises from 0 as Chung et al. (2013) advise, since of few comparisons the likelihood is
+    often highest at no misfit at all, and falls as a half-Cauchy does.
+    """
     total = error + (_MISFITS[:, None, None] * slope) ** 2
     known, step = _step(residual, total, slope, strength, spread)
     left = residual - slope * (step[:, :, None] - step[:, None, :])
@@ -258,8 +261,21 @@ def _misfit(
     likelihood = np.linalg.slogdet(known)[1] - ((strength + step) ** 2).sum(axis=1) / spread**2
     likelihood -= (np.log(total) + left**2 / total).sum(axis=1)
     weight = np.exp((likelihood - likelihood.max()) / 2)
-    weight *= np.gradient(_MISFITS) / (1 + (_MISFITS / _USUAL_MISFIT) ** 2)
-    return math.sqrt(float(weight @ _MISFITS**2 / weight.sum()))
+    weight *= np.gradient(_MISFITS) * _MISFITS / (1 + (_MISFITS / _USUAL_MISFIT) ** 2) ** 1.5
+    # Each candidate stands for the values up to the middle to the next.
+    edges = np.concatenate([[0.0], (_MISFITS[1:] + _MISFITS[:-1]) / 2, _MISFITS[-1:]])
+    below = np.concatenate([[0.0], np.cumsum(weight)])
+    return float(np.interp(_CAUTION, below / below[-1], edges))
+
+
+def _cautious(spread: float, known: Floats) -> float:
+    """The .975 quantile of the strengths' spread, which few decided results hardly tell.
+
+    Its square is inverse chi-squared (Wilson & Hilferty 1931) with a degree of freedom for each
+    model that results rather than the prior hold, and the prior's own.
+    """
+    a = 2 / (9 * (max(len(known) - float(np.trace(known)) / spread**2, 0.0) + _PRIOR))
+    return float(spread * (1 - a + _WIDE * math.sqrt(a)) ** -1.5)
 
 
 def _both_orders(comparisons: Comparisons) -> tuple[Indices, Floats, Floats]:

