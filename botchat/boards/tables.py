@@ -22,6 +22,7 @@ import msgspec
 import pandas as pd
 
 from botchat.interfaces import Row
+from botchat.records import HUMAN
 
 Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
 """``rate``: a share, 0 to 1 in the data and in percent for people; ``rating``: Elo points;
@@ -203,7 +204,8 @@ def table(
     """A table with the value of each column in each row (`Column.value`).
 
     ``by``: keys of the columns that rows are sorted by, highest first, missing last, then by name;
-    the column ``rank``, if there is one, gets the rank by the first, equal values the same.
+    the column ``rank``, if there is one, gets the rank by the first, equal values the same; people,
+    who are what models are measured by, have none.
     """
     records = [record(columns, row) for row in rows]
     # A bound that nothing is missing from says nothing.
@@ -216,7 +218,8 @@ def table(
         down = [*([False] * len(by)), True]
         frame = frame.sort_values([*by, name_key], ascending=down, ignore_index=True)
         if by and "rank" in frame:
-            ranks = frame[by[0]].rank(method="min", ascending=False)
+            ranked = frame[by[0]].where(frame[name_key] != HUMAN)
+            ranks = ranked.rank(method="min", ascending=False)
             frame["rank"] = ranks.astype("Int64")
     # Getters cannot be sent to another process.
     plain = tuple(replace(column, getter=None) for column in columns)

@@ -200,10 +200,11 @@ def test_a_model_without_a_readable_verdict_is_last_and_unrated() -> None:
 
 
 def test_without_arena_unieval_ranks(records_made: Made) -> None:
-    """Success at the largest N, with human as a contestant like any other."""
+    """Success at the largest N; people are on the board, but are not ranked."""
     found = keep(records_made, lambda protocol: protocol == "unieval")
     assert found.main.frame["model"].tolist() == [HUMAN, "best", "good", "poor"]
-    assert found.main.frame["rank"].tolist() == [1, 2, 3, 4]
+    assert found.main.frame["rank"].tolist()[1:] == [1, 2, 3]
+    assert found.main.written("rank")[0] == "–"
     assert found.arenas == []
     assert any("botchat judge arena --seeds made-up --judge rules" in n for n in found.notes)
 
