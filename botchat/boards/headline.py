@@ -94,13 +94,15 @@ def unfinished(board: Board) -> bool:
 
 def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Said:
     fitted, n = arena.strengths.ties.half, arena.protocol.n
+    at, unit = f" at N = {n}" if n else "", arena.strengths.design.unit
     largest = next(one for one in board.arenas if one.protocol.base == arena.protocol.base)
     if arena.few:
-        few = f"Fewer than {LEAST} ChatSEEDs were compared at N = {n}: too few to say who is best"
+        few = f"Fewer than {LEAST} {unit} were compared{at}: too few to say who is best"
         return _Said([few], "too few to say who is best")
     if not arena.separates:
         tied = (fitted.rating.max() - fitted.rating.min()) < 2 * EQUAL
-        why = "every comparison came out even" if tied else f"N = {n} does not separate them"
+        apart = f"N = {n} does" if n else "the votes do"
+        why = "every comparison came out even" if tied else f"{apart} not separate them"
         return _Said([f"Nobody leads: {why}"], "nobody leads")
     before = "" if largest is arena else f"N = {largest.protocol.n} does not separate them; "
     order = [fitted.models[i] for i in np.argsort(-fitted.rating, kind="stable")]
@@ -111,15 +113,15 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         alone = len(level) == 1
         verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
         title = f"{level[0]} leads the floor bots" if alone else "floor bots, none ahead"
-        return _Said([before, *_listed(level), f" {verb} at N = {n}"], title)
+        return _Said([before, *_listed(level), f" {verb}{at}"], title)
     floor = _floor(level)
     if len(rated) == 1:
         return _Said([before, rated[0], " is the only model", *floor], "one model and floor bots")
     if len(ahead) == 1:
         whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
-        verb = f" is clearly better than {whom} at N = {n}{_agree(ahead[0], others)}"
+        verb = f" is clearly better than {whom}{at}{_agree(ahead[0], others)}"
         return _Said([before, ahead[0], verb, *floor], f"{ahead[0]} leads", ahead[0])
-    each = f" cannot be separated at N = {n}: each of the {len(ahead)} may be the best model"
+    each = f" cannot be separated{at}: each of the {len(ahead)} may be the best model"
     title = f"{len(ahead)} of {len(rated)} models may be best"
     return _Said([before, *_listed(ahead), each, *floor], title)
 
@@ -243,10 +245,10 @@ def _scope(board: Board, models: int, bots: int) -> str:
     if arena is not None:
         made = arena.strengths
         seeds = made.ties.half.n_clusters
-        parts.append(f"{seeds:,} ChatSEEDs" if seeds else "")
-        n, of_all = arena.comparisons.n, made.design.expected * len(made.design.made)
+        parts.append(f"{seeds:,} {made.design.unit}" if seeds else "")
+        n, of_all = arena.comparisons.n, (made.design.expected or 0) * len(made.design.made)
         whole = f"{n:,} of {of_all:,} comparisons" if n < of_all else f"{n:,} comparisons"
-        parts.append(f"{whole} at N = {arena.protocol.n}")
+        parts.append(f"{whole} at N = {arena.protocol.n}" if arena.protocol.n else whole)
     elif part := next(iter(_places(board)), None):
         column = next(iter(part.table.by_n().values()))
         read = part.table.column(role="readable", of=column.key).key

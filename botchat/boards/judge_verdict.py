@@ -222,7 +222,8 @@ def is_floor_bot(contestant: str) -> bool:
 
 
 def _about_ai(board: Board) -> list[Evidence]:
-    return [one for one in board.evidence.values() if one.protocol.about_ai]
+    known = board.evidence.values()
+    return [one for one in known if one.protocol.about_ai or one.protocol.leads]
 
 
 def _own(board: Board) -> tuple[Check, ...]:
@@ -234,7 +235,8 @@ def _own(board: Board) -> tuple[Check, ...]:
     if not pairs and beside is not None:
         pairs = [beside.verdicts]
     leading = board.leading
-    tied = [board.evidence[leading.protocol.name].verdicts] if leading is not None else pairs
+    known = None if leading is None else board.evidence.get(leading.protocol.name)
+    tied = pairs if known is None else [known.verdicts]
     return (
         *_caught(places),
         _machine_picked(beside),

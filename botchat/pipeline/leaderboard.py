@@ -37,7 +37,7 @@ MOST_TOLD_MB = 200
 """Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
 report` packs any number. 14 models in all protocols are 50 MB."""
 
-_SECONDS_A_CHART = 0.2
+SECONDS_A_CHART = 0.2
 """CPU time of drawing on a core of 2023."""
 
 MAX_RATES_BYTES = 2**24
@@ -89,12 +89,12 @@ def leaderboard(
     charts = []
     with parallel.workers() as working:
         tasks = [partial(figures.drawn, chart) for chart in figures.draw(board)]
-        drawing = working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART)
+        drawing = working.begin(tasks, 0 if found.small else len(tasks) * SECONDS_A_CHART)
         for file, text in leaderboards.files(board).items():
             store.write_atomic(folder / file, text.encode())
         meter.begin("draw figures", len(tasks))
         for chart in drawing:
-            _write_chart(folder, chart)
+            write_chart(folder, chart)
             charts.append(chart)
             meter.advance()
     page = write_page(workspace, found, [(board, charts)], folder, meter)
@@ -142,7 +142,7 @@ def rank_rates(
         for file, text in {**texts, f"{board.table.name}.json": to_json(whole)}.items():
             store.write_atomic(out / file, text.encode())
         for chart in figures.draw_arenas([board], path.stem):
-            _write_chart(out, chart)
+            write_chart(out, chart)
         lines.append(f"written to: {out}")
     return Published(board.table.rows_for_people, lines, whole, out)
 
@@ -162,7 +162,8 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
     return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 
 
-def _write_chart(folder: Path, chart: Chart) -> None:
+def write_chart(folder: Path, chart: Chart) -> None:
+    """Write a figure as svg and png."""
     store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
     store.write_atomic(folder / f"{chart.name}.png", chart.png)
 
@@ -203,7 +204,7 @@ def report(
         for i, (board, charts) in enumerate(shown):
             tasks = [partial(plots.drawn, chart, png=False) for chart in charts]
             drawn = []
-            for chart in working.begin(tasks, 0 if found.small else len(tasks) * _SECONDS_A_CHART):
+            for chart in working.begin(tasks, 0 if found.small else len(tasks) * SECONDS_A_CHART):
                 drawn.append(chart)
                 meter.advance()
             shown[i] = board, drawn
