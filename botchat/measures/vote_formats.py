@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from botchat.measures.vote_rows import (
     one_hot,
     short,
 )
-from botchat.measures.vote_tables import Source, objects, opened, texts
+from botchat.measures.vote_tables import Source, names_in, objects, opened, texts
 from botchat.measures.votes import Texts, Votes
 
 MOST_MODELS = 1000
@@ -190,7 +189,7 @@ def _taken(source: Source, form: Format) -> Taken:
         first, second = texts(list(spread.first)), texts(list(spread.second))
         weight = np.asarray([1] * len(row) if spread.weight is None else spread.weight, np.intp)
         said = " ".join(filter(None, (form.said, spread.said)))
-    contestants, sides_of = _names([first, second])
+    contestants, sides_of = names_in([first, second])
     _check_names(source, form, contestants, sides_of, row)
     if form.spread is None:
         verdicts = cells[actual[form.verdict]]
@@ -199,16 +198,18 @@ def _taken(source: Source, form: Format) -> Taken:
             said = " ".join([said, "soft preferences count for the side they lean to"]).strip()
     else:
         result, sure = np.asarray(spread.verdict, np.float64), np.full(len(row), np.nan)
-    (items, (of_item,)) = _names([texts(cells[item])]) if item else ((), (_none(n_rows),))
+    (items, (of_item,)) = names_in([texts(cells[item])]) if item else ((), (_none(n_rows),))
     heard = cells[judge] if judge else None
     if heard is not None:
         heard = [one[0] if isinstance(one, list) and one else one for one in objects(heard)] \
             if isinstance(heard, list) or pa.types.is_nested(heard.type) else heard  # fmt: skip
-    (judges, (of_judge,)) = _names([texts(heard)]) if heard is not None else ((), (_none(n_rows),))
+    (judges, (of_judge,)) = (
+        names_in([texts(heard)]) if heard is not None else ((), (_none(n_rows),))
+    )
     judges, of_judge = _named(judges, of_judge)
     of_turn = np.zeros(n_rows, np.intp)
     if turn:
-        of_turn = np.maximum(_names([texts(cells[turn])])[1][0], 0)
+        of_turn = np.maximum(names_in([texts(cells[turn])])[1][0], 0)
     votes = Votes(
         contestants, items, judges, of_item[row], of_turn[row], sides_of[0], sides_of[1],
         of_judge[row], result, weight, sure,
@@ -239,16 +240,6 @@ def _taken(source: Source, form: Format) -> Taken:
 
 def _none(n: int) -> Indices:
     return np.full(n, -1, np.intp)
-
-
-def _names(columns: Sequence[pa.Array]) -> tuple[tuple[str, ...], list[Indices]]:
-    """Distinct names of some columns, as they appear, and each column by number, -1 for null."""
-    whole = pa.concat_arrays([column.cast(pa.large_string()) for column in columns])
-    encoded = whole.dictionary_encode()
-    numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-    ends = np.cumsum([0, *(len(column) for column in columns)])
-    parts = [numbers[a:b] for a, b in pairwise(ends.tolist())]
-    return tuple(encoded.dictionary.to_pylist()), parts
 
 
 def _named(judges: tuple[str, ...], of: Indices) -> tuple[tuple[str, ...], Indices]:
@@ -293,7 +284,7 @@ def _results(
     sides: Sequence[Indices],
 ) -> tuple[Floats, Floats]:
     """Result of the first in each vote, and the judge's confidence where it is soft."""
-    words, (said,) = _names([texts(cells)])
+    words, (said,) = names_in([texts(cells)])
     meaning = np.full(len(words) + 1, np.nan)
     sure = np.full(len(words) + 1, np.nan)
     result = None

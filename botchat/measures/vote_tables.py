@@ -9,9 +9,11 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -19,6 +21,7 @@ import pyarrow.parquet as pa_parquet
 
 from botchat.errors import DataError
 from botchat.measures.annotations import decoded
+from botchat.measures.statistics import Indices
 
 MOST_ROWS = 20_000_000
 _MOST_UNPACKED = 2**33
@@ -61,19 +64,41 @@ def opened(data: bytes, where: str) -> Source:
     return _csv(data, where)
 
 
-def texts(cells: pa.ChunkedArray | list[Any]) -> pa.Array:
-    """Cells as stripped text; null where there is none."""
+def texts(cells: pa.ChunkedArray | list[Any]) -> pa.ChunkedArray:
+    """Cells as text, each different one stored once; null where there is none."""
     if isinstance(cells, list):
         cells = pa.chunked_array([[None if x is None else str(x) for x in cells]], pa.string())
-    if not pa.types.is_large_string(cells.type) and not pa.types.is_string(cells.type):
+    if pa.types.is_dictionary(cells.type):
+        return cells
+    if not pa.types.is_string(cells.type):
         try:
             cells = cells.cast(pa.string())
         except pa.ArrowException:  # lists, objects
             cells = pa.chunked_array([[str(x) for x in cells.to_pylist()]], pa.string())
-    stripped = pc.utf8_trim_whitespace(cells.combine_chunks())
-    if isinstance(stripped, pa.ChunkedArray):
-        stripped = pa.concat_arrays(stripped.chunks)
-    return pc.if_else(pc.equal(stripped, ""), None, stripped)
+    return cells.dictionary_encode()
+
+
+def names_in(columns: Sequence[pa.ChunkedArray]) -> tuple[tuple[str, ...], list[Indices]]:
+    """Distinct stripped texts of some columns, as they appear, and each column by number.
+
+    ``columns``: as of `texts`. The number of what is null or empty is -1.
+    """
+    chunks = [chunk for column in columns for chunk in column.chunks if len(chunk)]
+    kind = pa.dictionary(pa.int32(), pa.string())
+    whole = pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind).unify_dictionaries()
+    told = whole.chunk(0).dictionary if whole.num_chunks else pa.array([], pa.string())
+    parts = [chunk.indices.fill_null(len(told)).to_numpy(zero_copy_only=False) for chunk in
+             whole.chunks]  # fmt: skip
+    words: dict[str, int] = {"": -1}
+    place = np.empty(len(told) + 1, np.intp)
+    place[-1] = -1
+    stripped = pc.utf8_trim_whitespace(told).to_pylist()
+    for i, word in enumerate(stripped):
+        place[i] = -1 if not word else words.setdefault(word, len(words) - 1)
+    numbers = place[np.concatenate(parts)] if parts else place[:0]
+    ends = accumulate(map(len, columns), initial=0)
+    del words[""]
+    return tuple(words), [numbers[a:b] for a, b in pairwise(ends)]
 
 
 def objects(cells: pa.ChunkedArray | list[Any]) -> list[Any]:
@@ -235,7 +260,11 @@ def _parquet(data: bytes, where: str) -> Source:
         if unpacked > _MOST_UNPACKED:
             raise DataError(f"{where}: unpacks to {unpacked:,} bytes; split it")
         try:
-            read = file.read(columns=list(wanted))
+            flat = [
+                name for name in wanted if pa.types.is_string(file.schema_arrow.field(name).type)
+            ]
+            whole = pa_parquet.ParquetFile(pa.BufferReader(data), read_dictionary=flat)
+            read = whole.read(columns=list(wanted))
         except (pa.ArrowException, OSError) as error:
             raise DataError(
                 f"{where}: not readable as parquet: {' '.join(str(error).split())[:200]}"

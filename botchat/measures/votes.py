@@ -91,8 +91,12 @@ class Votes:
         very many, they are put together at random, which leaves errors unbiased.
         """
         m = len(self.contestants)
-        items, judges = (len(np.unique(column)) for column in (self.item, self.judge))
-        by_item = (self.item >= 0).all() and 1 < items < len(self)
+        whole = bool((self.item >= 0).all())
+        items, judges = (
+            int(np.count_nonzero(np.bincount(column))) if len(column) else 0
+            for column in (self.item if whole else self.item[:0], self.judge)
+        )
+        by_item = 1 < items < len(self)
         by_judge = 1 < judges < len(self)
         if by_judge and judges > m and not (by_item and items > m):
             chosen, name = self.judge, self.who
@@ -100,12 +104,11 @@ class Votes:
             chosen, name = self.item, self.asked
         else:
             return None, ""
-        numbers = np.unique(chosen, return_inverse=True)[1]
-        most = max(2, _MOST_CELLS // m)
-        if int(numbers.max(initial=0)) >= most:
-            groups = np.random.default_rng(0).integers(most, size=int(numbers.max()) + 1)
-            numbers, name = groups[numbers], f"groups of {name}"
-        return numbers, name
+        most, n = max(2, _MOST_CELLS // m), int(chosen.max()) + 1
+        if n > most:
+            groups = np.random.default_rng(0).integers(most, size=n)
+            return groups[chosen], f"groups of {name}"
+        return chosen, name
 
     def comparisons(self) -> tuple[Comparisons, str, Floats | None]:
         """Readable votes by weight, what their clusters are called, and differences of style.
@@ -116,16 +119,15 @@ class Votes:
         cluster, unit = self.clusters()
         place = np.argsort(np.argsort(np.array(self.contestants, dtype=object), kind="stable"))
         repeated = np.repeat(np.flatnonzero(self.readable), self.weight[self.readable])
-        seen = np.bincount(
-            np.concatenate([place[self.first[repeated]], place[self.second[repeated]]]),
-            minlength=len(place),
-        )
-        number = np.cumsum(seen > 0) - 1
-        names = sorted(self.contestants)
+        first, second = self.first[repeated], self.second[repeated]
+        seen = np.bincount(np.concatenate([first, second]), minlength=len(place))
+        kept = np.zeros(len(place), np.intp)
+        kept[place[seen > 0]] = 1
+        number = (np.cumsum(kept) - 1)[place]
         made = Comparisons(
-            tuple(name for name, n in zip(names, seen.tolist(), strict=True) if n),
-            number[place[self.first[repeated]]],
-            number[place[self.second[repeated]]],
+            tuple(sorted(name for name, n in zip(self.contestants, seen, strict=True) if n)),
+            number[first],
+            number[second],
             self.result[repeated],
             None if cluster is None else cluster[repeated],
         )
