@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from botchat.errors import ConfigError, DataError
 from botchat.measures.statistics import Floats, Indices
@@ -69,6 +68,7 @@ _JUDGES = {
     "user_id": "users",
     "user": "users",
 }
+_LISTED = re.compile(r"\[\s*[\"']([^\"']+)[\"']")
 _TEXTS = (
     ("conversation_a", "conversation_b"),
     ("response_a", "response_b"),
@@ -199,14 +199,11 @@ def _taken(source: Source, form: Format) -> Taken:
     else:
         result, sure = np.asarray(spread.verdict, np.float64), np.full(len(row), np.nan)
     (items, (of_item,)) = names_in([texts(cells[item])]) if item else ((), (_none(n_rows),))
-    heard = cells[judge] if judge else None
-    if heard is not None:
-        heard = [one[0] if isinstance(one, list) and one else one for one in objects(heard)] \
-            if isinstance(heard, list) or pa.types.is_nested(heard.type) else heard  # fmt: skip
-    (judges, (of_judge,)) = (
-        names_in([texts(heard)]) if heard is not None else ((), (_none(n_rows),))
-    )
-    judges, of_judge = _named(judges, of_judge)
+    told: tuple[str, ...] = ()
+    of_judge = _none(n_rows)
+    if judge:
+        told, (of_judge,) = names_in([texts(cells[judge])])
+    judges, of_judge = _named(told, of_judge)
     of_turn = np.zeros(n_rows, np.intp)
     if turn:
         of_turn = np.maximum(names_in([texts(cells[turn])])[1][0], 0)
@@ -243,10 +240,13 @@ def _none(n: int) -> Indices:
 
 
 def _named(judges: tuple[str, ...], of: Indices) -> tuple[tuple[str, ...], Indices]:
-    """With a name for who is not named."""
-    if (of >= 0).all() and judges:
-        return judges, of
-    return (*judges, _NOBODY), np.where(of < 0, len(judges), of)
+    """Judges with a name for who has none; of a list, such as judge and prompt, the first."""
+    known: dict[str, int] = {}
+    short = [hit[1] if (hit := _LISTED.match(name)) else name for name in (*judges, _NOBODY)]
+    if judges and (of >= 0).all():
+        short.pop()
+    place = np.array([known.setdefault(name, len(known)) for name in short], np.intp)
+    return tuple(known), place[of]  # -1 is the last: who has no name
 
 
 def _check_names(
@@ -302,9 +302,11 @@ def _results(
                 sure[number] = max(lean, 1 - lean)
             continue
         key = re.sub(r"\.0$", "", word.lower())
-        if key in form.means:
+        # A model whose name is also that of a side is meant by its name; ours are sides alone.
+        is_name = word in contestants and form.means is not _OURS
+        if key in form.means and not is_name:
             meaning[number] = form.means[key]
-        elif word in contestants:
+        elif is_name:
             if result is None:
                 result = np.full(len(said), np.nan)
             who, here = contestants.index(word), said == number

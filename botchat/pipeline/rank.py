@@ -76,7 +76,7 @@ def rank(
     from botchat import report as pages
 
     view = pages.View(board, drawn, known=pages.Facts.of(board))
-    page = pages.render([view], picture=pages.PICTURE)
+    page, picture = pages.render([view], picture=pages.PICTURE), pages.preview(view)
     texts = leaderboards.files(board) | votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(paths[0])) if out is None else out
@@ -84,7 +84,7 @@ def rank(
         store.write_atomic(folder / file, text.encode())
     for chart in drawn:
         write_chart(folder, chart)
-    store.write_atomic(folder / pages.PICTURE, pages.preview(view))
+    store.write_atomic(folder / pages.PICTURE, picture)
     said = [line for _, line in read]
     written = {"out": str(folder), "page": str(folder / "index.html"), "files": said}
     return Published(
