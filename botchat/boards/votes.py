@@ -13,7 +13,15 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.flags import flags, utterance_lengths
 from botchat.boards.protocols import MODEL, Evidence
-from botchat.boards.tables import Column, Table, rank_by, table, with_interval
+from botchat.boards.tables import (
+    DIGITS,
+    Column,
+    Table,
+    inert,
+    rank_by,
+    table,
+    with_interval,
+)
 from botchat.interfaces import Row
 from botchat.measures.flags import survey
 from botchat.measures.lengths import Lengths
@@ -22,6 +30,7 @@ from botchat.measures.votes import Votes
 from botchat.protocols import rates
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.pairs import Verdicts
+from botchat.ratings.comparisons import LOSS, TIE, WIN
 from botchat.ratings.elo import EloSettings
 from botchat.records import VERSION
 
@@ -55,7 +64,9 @@ def from_arena(
     evidence = {}
     judges = None
     if votes is not None:
-        evidence = {VOTES.name: Evidence(VOTES, (), verdicts(votes, signature))}
+        swapped = votes.swapped
+        if len(swapped):
+            evidence = {VOTES.name: Evidence(VOTES, (), verdicts(swapped, signature))}
         judges = judge_table(votes, signature)
     return Board(
         seed_set=name,
@@ -151,22 +162,23 @@ def judge_table(votes: Votes, signature: str) -> Table:
         [signature],
         "In percent, with 95 % intervals that allow for what was asked more than once. Same in "
         "both orders: pairs with one result whichever is named first. First named wins: of the "
-        "decided votes; 50 is no preference, if files name first what was shown first."
+        "decided votes on what was asked in both orders; 50 is no preference."
         + (f" The {_SHOWN} with most votes." if more > _SHOWN else ""),
     )
 
 
 def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
-    made = verdicts(votes.only(of), "")
-    steady, readable = rates.steadiness(made), made.readable
-    decided = np.isin(made.result, (0.0, 1.0))
+    votes = votes.only(of)
+    made, both = verdicts(votes, ""), verdicts(votes.swapped, "")
+    steady, readable = rates.steadiness(both), made.readable
+    ties, decided = made.result == TIE, np.isin(both.result, (WIN, LOSS))
     return {
         "judge": name,
         "judged": len(made),
         "unreadable": int((~readable).sum()),
-        **share(~decided[readable], made.seed[readable], "ties"),
+        **share(ties[readable], made.seed[readable], "ties"),
         **share(steady.alike, steady.seed, "consistency"),
-        **share(made.result[decided] == 1, made.seed[decided], "first_preferred"),
+        **share(both.result[decided] == WIN, both.seed[decided], "first_preferred"),
     }
 
 
@@ -188,16 +200,16 @@ def _main(part: Arena) -> Table:
         [rank_by("bt"), *part.places, MODEL, *wanted, part.coverage],
         part.table.frame["model"].tolist(),
         part.table.signatures,
-        f"Ranked by Bradley–Terry. {part.strengths.note()}",
+        part.strengths.note(),
         ["bt"],
     )
 
 
 def matrices(part: Arena) -> dict[str, str]:
     """File name -> csv of the rates of each model (row) against each other (column)."""
-    return {
-        f"{part.protocol.name}-{key.replace('_', '-')}-matrix.csv": part.matrix(key)
-        .round(6)
-        .to_csv(lineterminator="\n")
-        for key in ("win_rate", "win_or_tie_rate")
-    }
+    found = {}
+    for key in ("win_rate", "win_or_tie_rate"):
+        square = part.matrix(key).round(DIGITS).rename(index=inert, columns=inert)
+        name = f"{part.protocol.name}-{key.replace('_', '-')}-matrix.csv"
+        found[name] = square.to_csv(lineterminator="\n")
+    return found

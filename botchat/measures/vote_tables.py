@@ -123,8 +123,8 @@ def _counted(rows: int, where: str) -> None:
 
 
 def _csv(data: bytes, where: str) -> Source:
-    if b"\0" in data[:4096]:
-        raise DataError(f"{where}: neither csv, tsv, JSON, JSON lines nor parquet")
+    if b"\0" in data[:4096] or data[:2] in (b"PK", b"\x1f\x8b"):
+        raise DataError(f"{where}: neither csv, tsv, JSON nor parquet; save or unpack it as one")
     data = data.removeprefix(b"\xef\xbb\xbf")
     # Our own tables end with their signature in comments.
     while (at := data.rstrip(b"\n").rfind(b"\n") + 1) and data[at : at + 2] == b"# ":

@@ -79,7 +79,7 @@ def rank(
     page, picture = pages.render([view], picture=pages.PICTURE), pages.preview(view)
     texts = leaderboards.files(board) | votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
-    folder = workspace.out(_folder(paths[0])) if out is None else out
+    folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
     for file, text in {**texts, "index.html": page}.items():
         store.write_atomic(folder / file, text.encode())
     for chart in drawn:
@@ -109,6 +109,7 @@ def _chosen(votes: Votes, judges: Sequence[str]) -> Votes:
     return votes.by(judges) if judges else votes
 
 
-def _folder(path: Path) -> str:
-    """The name of a file as that of a folder, which no other stem shares."""
-    return path.stem.strip(" .") or "votes"
+def _folder(workspace: Workspace, path: Path) -> str:
+    """The name of a file as that of a folder, which no seed set has."""
+    name = path.stem.strip(" .") or "votes"
+    return f"{name}-votes" if name in workspace.seed_sets() else name

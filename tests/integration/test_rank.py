@@ -140,6 +140,21 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
     assert "a table of rates has no votes" in capsys.readouterr().err
 
 
+def test_names_are_text(tmp_path, monkeypatch, capsys):
+    """No name is a formula, a tag or a folder; a set of the same name keeps its board."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["seeds", "list"]) == 0
+    name = "=1+1<script>alert(1)</script>"
+    rows = [f'"{name}",../y,model_{w},=j' for w in "aab"]
+    Path("sample.csv").write_text("model_a,model_b,winner,judge\n" + "\n".join(rows) + "\n")
+    assert main(["rank", "sample.csv", *FAST]) == 0
+    (out,) = (tmp_path / "leaderboards").iterdir()
+    assert out.name == "sample-votes"
+    for path in out.glob("*.csv"):
+        assert not re.search(r'(^|[,"])=', path.read_text(), re.MULTILINE), path.name
+    assert "<script>alert" not in (out / "index.html").read_text()
+
+
 def test_a_huge_file_is_refused(votes, monkeypatch, capsys):
     """Sizes are limited."""
     monkeypatch.setattr("botchat.pipeline.read_votes._MAX_BYTES", 100)

@@ -364,6 +364,22 @@ def test_clusters_are_items_else_judges_else_nothing():
     assert clusters(single) == (None, "")
 
 
+def test_a_place_is_judged_by_what_was_asked_in_both_orders():
+    """A file that always names the weak one first says nothing of the place."""
+    one_way = [("a", "w", "model_b", str(i), "j") for i in range(9)]
+    board = boards.build(read(table_of(one_way), "f").votes, "f", FAST)
+    assert board.evidence == {}
+    assert board.judge_health.frame["first_preferred"].isna().all()
+    both = [*one_way, *(("w", "a", "model_a", str(i), "j") for i in range(3)), one_way[0]]
+    votes = read(table_of(both), "f").votes
+    assert Counter(told(votes.swapped)) == Counter(
+        [*((str(i), "a", "w", "j", 0.0, 1) for i in range(3)),
+         *((str(i), "w", "a", "j", 1.0, 1) for i in range(3))]
+    )  # fmt: skip
+    row = boards.build(votes, "f", FAST).judge_health.records[0]
+    assert (row["judged"], row["consistency"], row["first_preferred"]) == (13, 1, 0.5)
+
+
 def test_many_clusters_are_put_together(monkeypatch):
     """Memory stays bounded; errors are about the same."""
     rng = np.random.default_rng(1)
