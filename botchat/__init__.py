@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
     from botchat.pipeline.probe import Probing as Probing
+    from botchat.pipeline.rank import rank as rank
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
     from botchat.pipeline.session import Limits as Limits
@@ -74,6 +75,7 @@ _HOMES = {
     "leaderboard": "pipeline.leaderboard:leaderboard",
     "plot": "pipeline.plot:plot",
     "probe": "pipeline.api:probe",
+    "rank": "pipeline.rank:rank",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "simulate": "pipeline.simulate:simulate",
 }

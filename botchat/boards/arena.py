@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
@@ -19,11 +18,11 @@ from botchat.interfaces import Row
 from botchat.measures.flags import STYLE, Measured
 from botchat.measures.statistics import Floats
 from botchat.protocols import rates
-from botchat.protocols.catalogue import ARENA
+from botchat.protocols.catalogue import ARENA, VOTES
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import Tally
-from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
+from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
 from botchat.records import VERSION
@@ -173,33 +172,72 @@ class _Counted:
 
 
 def from_comparisons(
-    comparisons: Comparisons, name: str, per_pair: int, elo: EloSettings | None = None
+    comparisons: Comparisons,
+    name: str,
+    per_pair: int,
+    elo: EloSettings | None = None,
+    protocol: Protocol = ARENA,
 ) -> Arena:
     """The Arena's tables from comparisons without judgments, such as a published rate table's.
 
     ``name``: where they come from. ``per_pair``: comparisons that every pair should have.
     """
     models = comparisons.models
-    columns = (comparisons.first, comparisons.second, comparisons.result)
-    said = Counter(zip(*(column.tolist() for column in columns), strict=True))
-    found = {}
-    for i, j in permutations(range(len(models)), 2):
-        wins, ties, losses = (
-            said[i, j, result] + said[j, i, 1 - result] for result in (WIN, TIE, LOSS)
-        )
-        found[models[i], models[j]] = Tally(
-            wins, ties, losses, max(0, per_pair - wins - ties - losses)
-        )
+    found = {
+        pair: replace(tally, missing=max(0, per_pair - tally.n))
+        for pair, tally in _tallies(comparisons).items()
+    }
     design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
     elo = _as_designed(elo or EloSettings(), design)
     return _arena(
-        ARENA,
+        protocol,
         found,
         comparisons,
         bootstrap_elo(comparisons, elo),
         Strengths.of(comparisons, design),
-        f"botchat:{VERSION}|arena|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
+        f"botchat:{VERSION}|{protocol.name}|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
     )
+
+
+def of_votes(
+    comparisons: Comparisons,
+    unit: str,
+    unreadable: Mapping[tuple[str, str], int],
+    differences: Floats | None,
+    signature: str,
+    elo: EloSettings,
+) -> Arena:
+    """The Arena's tables from votes, which have no plan that says how many each pair should have.
+
+    ``unit``: what clusters are called. ``unreadable``: of a pair in the order of its names, votes
+    without a result. ``differences``: as of `Strengths.of`. ``signature``: what the votes are.
+    """
+    pairs = list(combinations(comparisons.models, 2))
+    found = {
+        pair: replace(tally, missing=unreadable.get((min(pair), max(pair)), 0))
+        for pair, tally in _tallies(comparisons).items()
+    }
+    design = Design(tuple(found[pair].n for pair in pairs), None, unit=unit)
+    return _arena(
+        VOTES,
+        found,
+        comparisons,
+        bootstrap_elo(comparisons, elo),
+        Strengths.of(comparisons, design, differences, STYLE),
+        f"{signature}|{elo_signature(elo)}",
+    )
+
+
+def _tallies(comparisons: Comparisons) -> dict[tuple[str, str], Tally]:
+    """Every ordered pair of models -> its readable comparisons, seen from the first."""
+    models, m = comparisons.models, len(comparisons.models)
+    kind = (comparisons.first * m + comparisons.second) * 3 + (2 * comparisons.result).astype(int)
+    counts = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
+    counts = counts + counts.swapaxes(0, 1)[:, :, ::-1]
+    return {
+        (models[i], models[j]): Tally(*counts[i, j, ::-1].tolist())
+        for i, j in permutations(range(m), 2)
+    }
 
 
 def elo_signature(settings: EloSettings) -> str:
@@ -301,7 +339,8 @@ def _arena(
         ],
         [signature],
         f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}, with "
-        f"95 % intervals that {from_seeds(comparisons)}. Elo as in the paper; ± runs is the spread "
+        f"95 % intervals that {from_seeds(comparisons, strengths.design.unit)}. Elo as in the "
+        "paper; ± runs is the spread "
         f"between runs of shuffles. {strengths.note()} {BOUNDS}",
         ["bt"],
     )

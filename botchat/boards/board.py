@@ -77,7 +77,7 @@ class Board:
     @property
     def leading(self) -> Arena | None:
         """The Arena to speak of: the largest N that separates anybody, else the largest."""
-        arenas = [one for one in self.arenas if one.protocol.about_ai]
+        arenas = [one for one in self.arenas if one.protocol.leads]
         return next((one for one in arenas if one.separates), arenas[0] if arenas else None)
 
     @property
@@ -100,7 +100,7 @@ class Board:
             self.judge_health,
             self.coverage,
         ]
-        return [one for one in found if one is not None]
+        return [one for one in found if one is not None and (one is self.main or len(one.frame))]
 
     @property
     def every_table(self) -> list[Table]:

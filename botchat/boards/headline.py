@@ -101,13 +101,19 @@ def unfinished(board: Board) -> bool:
 
 def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Said:
     fitted, n = arena.strengths.ties.half, arena.protocol.n
+    at, unit = f" at N = {n}" if n else "", arena.strengths.design.unit
+    apart = f"N = {n} does" if n else "The votes do"
     largest = next(one for one in board.arenas if one.protocol.base == arena.protocol.base)
     if arena.few:
-        few = f"Fewer than {LEAST} ChatSEEDs were compared at N = {n}: too few to say who is best"
+        few = f"Fewer than {LEAST} {unit} were compared{at}: too few to say who is best"
         return _Said([few], "too few to say who is best")
     if not arena.separates:
         tied = (fitted.rating.max() - fitted.rating.min()) < 2 * EQUAL
-        why = "every comparison came out even" if tied else f"N = {n} does not separate them"
+        why = (
+            "every comparison came out even"
+            if tied
+            else f"{apart[:1].lower() if not n else apart[:1]}{apart[1:]} not separate them"
+        )
         return _Said([f"Nobody leads: {why}"], "nobody leads")
     before = "" if largest is arena else f"N = {largest.protocol.n} does not separate them; "
     order = [fitted.models[i] for i in np.argsort(-fitted.rating, kind="stable")]
@@ -118,7 +124,7 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         alone = len(level) == 1
         verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
         title = f"{_short(level[0])} leads the floor bots" if alone else "floor bots, none ahead"
-        return _Said([before, *_listed(level), f" {verb} at N = {n}; no model takes part"], title)
+        return _Said([before, *_listed(level), f" {verb}{at}; no model takes part"], title)
     floor = _floor(level)
     if missing := len(models) - len(rated):
         floor.append(f"; {missing} more {'was' if missing == 1 else 'were'} not compared")
@@ -126,14 +132,14 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         return _Said([before, rated[0], " is the only model", *floor], "one model and floor bots")
     if len(ahead) == 1:
         whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
-        verb = f" is clearly better than {whom} at N = {n}"
+        verb = f" is clearly better than {whom}{at}"
         agree = _agree(ahead[0], [other for other in others if not is_copy(board, other)])
         return _Said([before, ahead[0], verb, agree, *floor], f"{_short(ahead[0])} leads", ahead[0])
     if len(ahead) == len(rated):
         whom = "the two models" if len(rated) == 2 else f"the {len(rated)} models"
-        return _Said([f"N = {n} does not separate {whom}: each may be the best", *floor],
+        return _Said([f"{apart} not separate {whom}: each may be the best", *floor],
                      "no model leads")  # fmt: skip
-    each = f" cannot be separated at N = {n}: each of the {len(ahead)} may be the best model"
+    each = f" cannot be separated{at}: each of the {len(ahead)} may be the best model"
     title = f"{len(ahead)} of {len(rated)} models may be best"
     return _Said([before, *_listed(ahead), each, *floor], title)
 
@@ -257,10 +263,10 @@ def _scope(board: Board, models: int, bots: int) -> str:
     if arena is not None:
         made = arena.strengths
         seeds = made.ties.half.n_clusters
-        parts.append(f"{seeds:,} ChatSEEDs" if seeds else "")
-        n, of_all = arena.comparisons.n, made.design.expected * len(made.design.made)
+        parts.append(f"{seeds:,} {made.design.unit}" if seeds else "")
+        n, of_all = arena.comparisons.n, (made.design.expected or 0) * len(made.design.made)
         whole = f"{n:,} of {of_all:,} comparisons" if n < of_all else f"{n:,} comparisons"
-        parts.append(f"{whole} at N = {arena.protocol.n}")
+        parts.append(f"{whole} at N = {arena.protocol.n}" if arena.protocol.n else whole)
     elif part := next(iter(_places(board)), None):
         column = next(iter(part.table.by_n().values()))
         read = part.table.column(role="readable", of=column.key).key

@@ -251,7 +251,8 @@ def is_floor_bot(contestant: str) -> bool:
 
 
 def _about_ai(board: Board) -> list[Evidence]:
-    return [one for one in board.evidence.values() if one.protocol.about_ai]
+    known = board.evidence.values()
+    return [one for one in known if one.protocol.about_ai or one.protocol.leads]
 
 
 def _own(board: Board) -> tuple[Check, ...]:

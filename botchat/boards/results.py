@@ -97,8 +97,8 @@ def comparisons_of(readable: Verdicts) -> Comparisons:
     )
 
 
-def from_seeds(made: Comparisons) -> str:
-    """What the intervals of rates do about shared seeds, after "intervals that"."""
+def from_seeds(made: Comparisons, unit: str = "ChatSEEDs") -> str:
+    """What the intervals of rates do about what is shared, after "intervals that"."""
     if made.cluster is None:
         return "take the comparisons as independent"
-    return "allow for the ChatSEEDs that comparisons share"
+    return f"allow for the {unit} that comparisons share"

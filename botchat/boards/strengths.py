@@ -41,25 +41,31 @@ class Design:
 
     made: tuple[int, ...]
     """One number for every pair of models."""
-    expected: int
-    """Comparisons that each pair should have."""
+    expected: int | None
+    """Comparisons that each pair should have; ``None``: votes as they came, which have no plan."""
     chosen: int = 0
     """How many of ``made`` the adaptive Arena chose."""
+    unit: str = "ChatSEEDs"
+    """What comparisons share, and errors are clustered by."""
 
     @property
     def full(self) -> bool:
         """Whether every pair has all its comparisons."""
-        return all(made >= self.expected for made in self.made)
+        return self.expected is None or all(made >= self.expected for made in self.made)
 
     @property
     def uneven(self) -> bool:
-        """Whether some pairs that were compared have clearly more than others."""
+        """Whether some pairs that were compared have clearly more than the plan gives others."""
+        if self.expected is None:
+            return False
         compared = [made for made in self.made if made]
         return bool(compared) and max(compared) > UNEVEN * min(compared)
 
     @property
     def signature(self) -> str:
         """``data:full``, or the share that was made: ``data:31.2%``, ``data:7.4%,adaptive``."""
+        if self.expected is None:
+            return f"data:{sum(self.made)}-votes"
         if self.full:
             return "data:full"
         share = sum(self.made) / (self.expected * len(self.made))
@@ -67,6 +73,12 @@ class Design:
 
     def note(self) -> str:
         """How complete the comparisons are, and what that means for the numbers."""
+        if self.expected is None:
+            met = [made for made in self.made if made]
+            return (
+                f"{sum(met):,} votes on {len(met):,} of {len(self.made):,} pairs, "
+                f"{min(met):,} to {max(met):,} a pair; every vote counts alike."
+            )
         if self.full:
             return f"Every pair was compared as often as there are cases: {self.expected:,} times."
         least, most = min(self.made), max(self.made)
@@ -143,6 +155,8 @@ class Strengths:
     def few(self) -> bool:
         """Whether the comparisons are on too few ChatSEEDs for a claim in words."""
         n = self.ties.half.n_clusters
+        if n is None and self.design.expected is None:
+            return sum(self.design.made) < LEAST
         # Where seeds are not known: each is compared in both orders.
         return (max(self.design.made, default=0) / 2 if n is None else n) < LEAST
 
@@ -190,7 +204,7 @@ class Strengths:
             intervals = f"Bradley–Terry: {fitted.warning}."
         else:
             how = (
-                f"allow for the {fitted.n_clusters:,} ChatSEEDs that the comparisons share"
+                f"allow for the {fitted.n_clusters:,} {self.design.unit} that the comparisons share"
                 if fitted.n_clusters
                 else "take the comparisons as independent"
             )
@@ -205,7 +219,7 @@ class Strengths:
             "Moved by ties: places that a model moves at most if ties are dropped or count as a "
             f"win for both{': ' + ', '.join(moved[:_NAMED]) + more if moved else '; none does'}."
         )
-        fragile = f" {self.fragile}." if self.fragile else ""
+        fragile = f" {self.fragile.told(self.design.unit)}." if self.fragile else ""
         said = f"{self.design.note()} {intervals} {shift}{fragile}"
         if self.style is None:
             return said
@@ -261,7 +275,7 @@ class Strengths:
                 Column("lead", "Lead", "rating"),
                 Column(
                     "seeds",
-                    "ChatSEEDs",
+                    self.design.unit[:1].upper() + self.design.unit[1:],
                     "count",
                     meaning="without so many the second stands before the first; an upper bound",
                 ),

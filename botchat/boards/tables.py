@@ -329,7 +329,7 @@ def _csv(shown: Table) -> str:
     frame = shown.frame.copy()
     for column in shown.columns:
         if column.kind == "name":
-            frame[column.key] = frame[column.key].map(_inert, na_action="ignore")
+            frame[column.key] = frame[column.key].map(inert, na_action="ignore")
         elif column.kind != "count":
             frame[column.key] = frame[column.key].round(DIGITS)
     text: str = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -400,7 +400,7 @@ def _one_line(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
-def _inert(name: str) -> str:
+def inert(name: str) -> str:
     """A name that no spreadsheet runs (CWE-1236)."""
     name = _one_line(name)
     return f"'{name}" if _FORMULA.match(name) else name

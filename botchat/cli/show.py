@@ -46,6 +46,25 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     say(arguments, board.whole, board.rows, *board.lines)
 
 
+def rank(arguments: argparse.Namespace) -> None:
+    """Rank from files of votes."""
+    from botchat.pipeline import rank as ranking
+    from botchat.ratings.elo import EloSettings
+
+    with progress(arguments, by_steps=True) as meter:
+        board = ranking.rank(
+            workspace_of(arguments),
+            arguments.files,
+            form=arguments.form,
+            judges=arguments.judge,
+            per_pair=arguments.per_pair,
+            out=arguments.out,
+            elo=EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed),
+            meter=meter,
+        )
+    say(arguments, board.whole, board.rows, *board.lines)
+
+
 def label_plan(arguments: argparse.Namespace) -> None:
     """Draw what people should label, and say what that buys."""
     from botchat.pipeline.label_plan import label_plan as draw

@@ -30,9 +30,10 @@ from botchat.judges.controls import (
 )
 from botchat.judges.samples import asked_once
 from botchat.measures.agreement import Agreement, compare, detection
-from botchat.measures.annotations import NOBODY, Annotation, decoded, is_person, read_csv
+from botchat.measures.annotations import NOBODY, Annotation, is_person
 from botchat.pipeline.judge import full_name
 from botchat.pipeline.read_set import Read, read
+from botchat.pipeline.read_votes import annotations_of
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment
@@ -56,15 +57,17 @@ def agree(
 ) -> Compared:
     """Compare judges with people, with what is known anyway, and with each other.
 
-    Verdicts are those of CSV files (``item,first,second,judge,verdict``; beside a set, their items
-    are seeds) and of a set's stage files of one ``protocol``, such as ``arena-n16``. ``judges``:
-    only these, and their controls. ``truth``: what the names of people begin with; default: what is
-    known, else ``human``. ``out``: folder to write to; default
-    ``leaderboards/<set>/agreement-<protocol>``, and none for CSV files alone.
+    Verdicts are those of files (``item,first,second,judge,verdict``, or any format of votes, see
+    `botchat.measures.vote_formats`; beside a set, their items are seeds) and of a set's stage files
+    of one ``protocol``, such as ``arena-n16``. ``judges``: only these, and their controls.
+    ``truth``: what the names of people begin with; default: what is known, else ``human``. ``out``:
+    folder to write to; default ``leaderboards/<set>/agreement-<protocol>``, and none for files
+    alone.
     """
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
-    annotations = [one for path in files for one in _annotations(path)]
+    read_files = [annotations_of(path) for path in files]
+    annotations = [one for found, _ in read_files for one in found]
     if seed_set is not None:
         stages = _stages(read(workspace, seed_set))
         if protocol is None or protocol not in stages:
@@ -88,6 +91,7 @@ def agree(
         truth,
         options,
     )
+    found = replace(found, notes=[*(line for _, said in read_files for line in said), *found.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
     return publish(found, judge_agreement.tables(found), out)
@@ -187,16 +191,6 @@ def _findings(
         ),
         notes=list(_notes(stage, judged, compared, prefix)),
     )
-
-
-_MAX_BYTES = 2**28
-"""Of a file of verdicts."""
-
-
-def _annotations(path: Path) -> list[Annotation]:
-    if not path.exists():
-        raise MissingError(f"no file {path}; name a csv with item,first,second,judge,verdict")
-    return read_csv(decoded(files.content(path, _MAX_BYTES), str(path)), str(path))
 
 
 def _stages(found: Read) -> dict[str, _Stage]:

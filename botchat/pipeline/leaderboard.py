@@ -43,7 +43,7 @@ MOST_TOLD_MB = 200
 """Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
 report` packs any number. 14 models in all protocols are 50 MB."""
 
-_SECONDS_A_CHART = 0.4
+SECONDS_A_CHART = 0.4
 """CPU time of drawing on a core of 2023."""
 
 MAX_RATES_BYTES = 2**24
@@ -98,7 +98,7 @@ def leaderboard(
     for file, text in leaderboards.files(board, told.headline, told.verdict).items():
         store.write_atomic(folder / file, text.encode())
     for chart in told.charts:
-        _write_chart(folder, chart)
+        write_chart(folder, chart)
     page = write_page(workspace, found, shown, folder, meter)
     return Published(
         rows=board.main.rows_for_people,
@@ -160,7 +160,7 @@ def rank_rates(
         for file, text in {**texts, f"{board.table.name}.json": to_json(whole)}.items():
             store.write_atomic(out / file, text.encode())
         for chart in figures.draw_arenas([board], path.stem):
-            _write_chart(out, chart)
+            write_chart(out, chart)
         lines.append(f"written to: {out}")
     return Published(board.table.rows_for_people, lines, whole, out)
 
@@ -180,7 +180,8 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
     return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 
 
-def _write_chart(folder: Path, chart: Chart) -> None:
+def write_chart(folder: Path, chart: Chart) -> None:
+    """Write a figure as svg and png."""
     store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
     store.write_atomic(folder / f"{chart.name}.png", chart.png)
 
@@ -265,7 +266,7 @@ def _shown(
     meter.begin("draw figures", len(tasks))
     done = []
     with parallel.workers() as working:
-        for chart in working.begin(tasks, len(tasks) * _SECONDS_A_CHART):
+        for chart in working.begin(tasks, len(tasks) * SECONDS_A_CHART):
             done.append(chart)
             meter.advance()
     drawn = iter(done)

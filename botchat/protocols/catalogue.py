@@ -69,6 +69,19 @@ DIAGNOSIS = Protocol(
 """Ten questions about one dialogue, an error type each, with place and evidence: MATEval (Li et al.
 2024, §3.2, §4.2) with the bad cases of BotChat (Appendix C); see `botchat.protocols.reports`."""
 
+VOTES = Protocol(
+    "votes",
+    "Votes",
+    kind="choice",
+    shows="pair",
+    question="two answers: which is better?",
+    explained="Votes from a file: which of two is better, said by people or by models. From all of "
+    "them: Bradley–Terry ratings with 95 % intervals, and Elo.",
+    chosen_wins=True,
+    leads=True,
+)
+"""What others asked; read by ``botchat rank``, asked of nobody."""
+
 BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
 
 RANKING = (UNIEVAL, ARENA, GTEVAL)

@@ -18,12 +18,16 @@ from botchat.ratings.bradley_terry import (
     curvature,
     fit,
     has_maximum,
+    maximise,
     score_rate,
     scores_by_cluster,
     tables,
     weights,
 )
 from botchat.ratings.comparisons import Comparisons, Indices, distinct
+
+_LEAST_LEAD = 1e-9
+"""Logits; less is rounding."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,14 @@ class Fragility:
 
     def __str__(self) -> str:
         """In words."""
+        return self.told("ChatSEEDs")
+
+    def told(self, unit: str) -> str:
+        """In words; ``unit``: what the seeds are called."""
         if self.seeds is None:
-            return f"No ChatSEEDs were found without which {self.second} stands before {self.first}"
+            return f"No {unit} were found without which {self.second} stands before {self.first}"
         return (
-            f"Without {self.seeds} of the {self.of} ChatSEEDs, if not fewer, {self.second} would "
+            f"Without {self.seeds} of the {self.of} {unit}, if not fewer, {self.second} would "
             f"stand before {self.first}"
         )
 
@@ -76,10 +84,11 @@ def fragility(
             comparisons.result[kept],
             comparisons.cluster[kept] if comparisons.cluster is not None else None,
         )
-        if not has_maximum(tables(left, fitted.settings.tie_weight)[1][None])[0]:
+        games, score = (table[None] for table in tables(left, fitted.settings.tie_weight))
+        if not has_maximum(score)[0]:
             return False
-        rating = fit(left, fitted.settings).rating
-        return bool(rating[second] > rating[first])
+        rating = maximise(games, score)[0]
+        return bool(rating[second] - rating[first] > _LEAST_LEAD)
 
     low, high = 0, 1
     while high < len(labels) and not swapped(high):

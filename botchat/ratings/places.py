@@ -24,6 +24,8 @@ DRAWS = 10_000
 """From the distribution of the greatest difference; the quantile is right to 1 %."""
 _BATCH = 1 << 22
 """Numbers at a time."""
+_MANY = 10_000
+"""Degrees of freedom above which the covariance is as good as known."""
 
 
 def of_ratings(
@@ -46,7 +48,8 @@ def clearly_better(
     own = np.diag(covariance)
     error = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0))
     # Identical models have no difference and no error of it, but for rounding.
-    reach = quantile(covariance.tobytes(), len(rating), freedom, confidence) * error + EQUAL
+    drawn = None if freedom is None or freedom > _MANY else freedom
+    reach = quantile(covariance.tobytes(), len(rating), drawn, confidence) * error + EQUAL
     if freedom is not None:
         # Results are bounded and skewed; a seed's worth more keeps 20 seeds of 30 models below .05.
         reach = reach * math.sqrt((freedom + 2) / (freedom + 1))

@@ -16,6 +16,68 @@ MOST = 10_000_000
 COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 
 
+RATES = ("rates", "matrix")
+"""Kinds of tables: a row a pair with the columns `COLUMNS`; a square of win rates."""
+
+
+def rates_kind(data: bytes) -> str | None:
+    """Which of `RATES` a file is; ``None``: neither."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").splitlines()[:1002]
+    rows = list(csv.reader(line for line in lines if line and not line.startswith("#")))
+    header = [name.strip() for name in rows[0]] if rows else []
+    if set(header).issuperset(COLUMNS):
+        return "rates"
+    beside = [row[0].strip() for row in rows[1:] if row]
+    return "matrix" if len(header) > 2 and header[1:] == beside else None
+
+
+def rates_of_matrix(text: str, where: str) -> str:
+    """A square table of the win rate of each row's model against each column's, as `COLUMNS`.
+
+    What the two rates of a pair lack of 1 are ties. The diagonal is passed over; a pair without
+    rates (empty cells) was not compared, one with a single rate has no ties.
+    """
+    text = text.removeprefix("\ufeff")
+    rows = [
+        (n, [cell.strip() for cell in row])
+        for n, row in enumerate(csv.reader(io.StringIO(text, newline="")), 1)
+        if row and not row[0].startswith("#")
+    ]
+    header = rows[0][1][1:] if rows else []
+    if len(rows) != len(header) + 1 or len(set(header)) != len(header) or len(header) < 2:
+        raise DataError(
+            f"{where}: row 1: a square of rates names the same models in row and column"
+        )
+    given: dict[tuple[str, str], float] = {}
+    for n, (model, *cells) in rows[1:]:
+        if model not in header or len(cells) != len(header):
+            raise DataError(
+                f"{where}: row {n}: {model!r} with {len(cells)} rates; the first row names "
+                f"{len(header)} models, and each has a row"
+            )
+        for other, cell in zip(header, cells, strict=True):
+            if other != model and cell.lower() not in ("", "nan", "-", "–"):
+                given[model, other] = _number(cell, f"{where}: row {n}, column {other}")
+    whole = 100.0 if sum(rate > 1 for rate in given.values()) * 2 > len(given) else 1.0
+    table = io.StringIO()
+    written = csv.writer(table, lineterminator="\n")
+    written.writerow(COLUMNS)
+    for i, a in enumerate(header):
+        for b in header[i + 1 :]:
+            win, lost = given.get((a, b)), given.get((b, a))
+            if win is None and lost is None:
+                continue
+            win = whole - (lost or 0.0) if win is None else win
+            beaten = whole - win if lost is None else lost
+            if min(win, beaten) < 0 or win + beaten > whole * 1.011:
+                raise DataError(
+                    f"{where}: row {header.index(a) + 2}, column {b}: {a} wins {win:g} and {b} "
+                    f"{beaten:g}; the two are at most {whole:g} together"
+                )
+            written.writerow([a, b, f"{win:.12g}", f"{max(win, whole - beaten):.12g}"])
+    return table.getvalue()
+
+
 def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
     """Rebuild comparisons from a CSV of rates with the columns `COLUMNS`.
 

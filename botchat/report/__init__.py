@@ -215,7 +215,8 @@ def _prompts(boards: Sequence[Board]) -> list[Prompt]:
     generation = Prompt(
         "dialogue generation", prompts.digest("generation"), [prompts.text("generation")]
     )
-    return [generation, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked)]
+    generated = [generation] if any(board.human_lengths for board in boards) else []
+    return [*generated, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked)]
 
 
 @dataclass(frozen=True)

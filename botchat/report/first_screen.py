@@ -209,7 +209,8 @@ def _axes(board: Board, facts: Facts) -> list[Axis]:
     lengths = board.lengths
     mean = lengths.columns[2]
     long = {k: float(v) for k, v in lengths.values(mean.key).items() if not pd.isna(v)}
-    flagged = {k: float(v) for k, v in board.main.values("flagged").items() if not pd.isna(v)}
+    flags = board.main.values("flagged") if "flagged" in board.main.frame else {}
+    flagged = {k: float(v) for k, v in flags.items() if not pd.isna(v)}
     unit = board.utterance_lengths.unit
     return [
         Axis("cost", "cost of a dialogue", "US dollars", dict(facts.costs or {})),

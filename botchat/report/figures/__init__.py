@@ -306,6 +306,8 @@ def _of_lengths(board: Board) -> Iterator[Chart]:
         made = partial(chart, board.seed_set, None, "utterance-lengths", count=f"{n:,}", unit=unit)
         yield made(board.lengths.signatures, charts.utterance_lengths, spoken, unit)
     lengths = board.human_lengths
+    if not lengths:
+        return
     n, eligible = len(lengths), sum(length >= MIN_HUMAN for length in lengths)
     title = "Length of the human dialogues"
     count = f"{n:,} dialogues, {eligible:,} with {MIN_HUMAN} and more"

@@ -1,0 +1,215 @@
+"""A board from votes: what people or models said of pairs, without seeds or dialogues; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import sha256
+
+import numpy as np
+import pandas as pd
+
+from botchat.boards import arena
+from botchat.boards.arena import Arena
+from botchat.boards.board import Board
+from botchat.boards.flags import flags, utterance_lengths
+from botchat.boards.protocols import MODEL, Evidence
+from botchat.boards.tables import (
+    DIGITS,
+    Column,
+    Table,
+    inert,
+    rank_by,
+    table,
+    with_interval,
+)
+from botchat.interfaces import Row
+from botchat.measures.flags import survey
+from botchat.measures.lengths import Lengths
+from botchat.measures.shares import share
+from botchat.measures.votes import Votes
+from botchat.protocols import rates
+from botchat.protocols.catalogue import VOTES
+from botchat.protocols.pairs import Verdicts
+from botchat.ratings.comparisons import LOSS, TIE, WIN
+from botchat.ratings.elo import EloSettings
+from botchat.records import VERSION
+
+_SHOWN = 20
+"""Judges that the table of judges has, those with most votes first."""
+
+
+def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
+    """Count, rate and rank votes of a file, or files, called ``name``; all judges together.
+
+    Raises:
+        MissingError: there is no readable vote.
+    """
+    elo = elo or EloSettings()
+    comparisons, unit, differences = votes.comparisons()
+    comparisons.need_some()
+    signature = f"botchat:{VERSION}|votes|set:{name}|data:{digest(votes)}"
+    part = arena.of_votes(
+        comparisons, unit or "votes", _unreadable(votes), differences, signature, elo
+    )
+    return from_arena(part, name, _whose(votes), votes, signature)
+
+
+def from_arena(
+    part: Arena, name: str, judge: str, votes: Votes | None = None, signature: str = ""
+) -> Board:
+    """The board of one Arena; without ``votes`` it is of a table of rates."""
+    signature = signature or part.table.signature
+    measured = Lengths("words", {})
+    nothing = survey([], {})
+    evidence = {}
+    judges = None
+    if votes is not None:
+        swapped = votes.swapped
+        if len(swapped):
+            evidence = {VOTES.name: Evidence(VOTES, (), verdicts(swapped, signature))}
+        judges = judge_table(votes, signature)
+    return Board(
+        seed_set=name,
+        judge=judge,
+        main=_main(part),
+        as_people=(),
+        parts=(part,),
+        flags=flags(nothing, 0, signature),
+        flags_judge=None,
+        lengths=utterance_lengths(measured, signature),
+        judge_health=judges,
+        coverage=None,
+        utterance_lengths=measured,
+        human_lengths=(),
+        seeds_signature=signature,
+        notes=part.notes,
+        evidence=evidence,
+    )
+
+
+def digest(votes: Votes) -> str:
+    """8 hex digits that change with any vote, whatever the order of rows."""
+    models = np.array(votes.contestants, dtype=object)
+    columns = {
+        "first": models[votes.first],
+        "second": models[votes.second],
+        "result": votes.result,
+        "weight": votes.weight,
+        "judge": np.array(votes.judges, dtype=object)[votes.judge],
+        "item": np.array([*votes.items, ""], dtype=object)[votes.item],
+    }
+    hashed = pd.util.hash_pandas_object(
+        pd.DataFrame({key: pd.Categorical(column) if column.dtype == object else column
+                      for key, column in columns.items()}), index=False
+    )  # fmt: skip
+    return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
+
+
+def _whose(votes: Votes) -> str:
+    """The judge, or how many there are."""
+    there = np.unique(votes.judge)
+    return votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} {votes.who}"
+
+
+def _unreadable(votes: Votes) -> dict[tuple[str, str], int]:
+    """Pair, in the order of names -> votes without a result."""
+    gone = ~votes.readable
+    named = zip(votes.first[gone].tolist(), votes.second[gone].tolist(), strict=True)
+    found = Counter((votes.contestants[a], votes.contestants[b]) for a, b in named)
+    both: Counter[tuple[str, str]] = Counter()
+    for (a, b), n in found.items():
+        both[min(a, b), max(a, b)] += n
+    return dict(both)
+
+
+def verdicts(votes: Votes, signature: str) -> Verdicts:
+    """Votes as the verdicts of one judge; a case is what each of the judges was asked."""
+    n, case = len(votes), votes.cases
+    return Verdicts(
+        tuple(map(str, range(int(case.max(initial=-1)) + 1))),
+        votes.contestants,
+        (signature,),
+        case,
+        votes.first,
+        votes.second,
+        votes.result,
+        np.zeros(n, np.intp),
+        np.zeros(n, np.bool_),
+        np.zeros(n, np.intp),
+        np.zeros(n, np.uint64),
+    )
+
+
+def judge_table(votes: Votes, signature: str) -> Table:
+    """What each judge's votes say about it, those with most votes first."""
+    counts = np.bincount(votes.judge, minlength=len(votes.judges))
+    order = np.argsort(-counts, kind="stable")[:_SHOWN]
+    rows = [_row(votes, votes.judges[i], votes.judge == i) for i in order.tolist() if counts[i]]
+    if (more := int((counts > 0).sum())) > 1:
+        rows.insert(0, _row(votes, f"all {more:,} {votes.who}", np.ones(len(votes), np.bool_)))
+    return table(
+        "judge",
+        f"The {votes.who}",
+        [
+            Column("judge", "Judge", "name"),
+            Column("judged", "Votes", "count"),
+            Column("unreadable", "Unreadable", "count"),
+            *with_interval(Column("ties", "Ties", "rate")),
+            *with_interval(Column("consistency", "Same in both orders", "rate")),
+            *with_interval(Column("first_preferred", "First named wins", "rate")),
+        ],
+        rows,
+        [signature],
+        "In percent, with 95 % intervals that allow for what was asked more than once. Same in "
+        "both orders: pairs with one result whichever is named first. First named wins: of the "
+        "decided votes on what was asked in both orders; 50 is no preference."
+        + (f" The {_SHOWN} with most votes." if more > _SHOWN else ""),
+    )
+
+
+def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
+    votes = votes.only(of)
+    made, both = verdicts(votes, ""), verdicts(votes.swapped, "")
+    steady, readable = rates.steadiness(both), made.readable
+    ties, decided = made.result == TIE, np.isin(both.result, (WIN, LOSS))
+    return {
+        "judge": name,
+        "judged": len(made),
+        "unreadable": int((~readable).sum()),
+        **share(ties[readable], made.seed[readable], "ties"),
+        **share(steady.alike, steady.seed, "consistency"),
+        **share(both.result[decided] == WIN, both.seed[decided], "first_preferred"),
+    }
+
+
+def _main(part: Arena) -> Table:
+    """The numbers that most people want, best first."""
+    wanted = [
+        *(part.quote(column) for column in part.rated),
+        *part.quoted_with_ends(),
+        *(
+            part.quote(one)
+            for key in ("win", "win_or_tie")
+            for one in (part.table.column(key), *(part.table.ends(key) or ()))
+        ),
+        part.quote(part.table.column(role="readable")),
+    ]
+    return table(
+        "leaderboard",
+        "Leaderboard",
+        [rank_by("bt"), *part.places, MODEL, *wanted, part.coverage],
+        part.table.frame["model"].tolist(),
+        part.table.signatures,
+        part.strengths.note(),
+        ["bt"],
+    )
+
+
+def matrices(part: Arena) -> dict[str, str]:
+    """File name -> csv of the rates of each model (row) against each other (column)."""
+    found = {}
+    for key in ("win_rate", "win_or_tie_rate"):
+        square = part.matrix(key).round(DIGITS).rename(index=inert, columns=inert)
+        name = f"{part.protocol.name}-{key.replace('_', '-')}-matrix.csv"
+        found[name] = square.to_csv(lineterminator="\n")
+    return found

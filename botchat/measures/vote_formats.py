@@ -1,0 +1,381 @@
+"""The formats that votes come in, each a value: which columns it is known by, what they mean.
+
+Names of fields are those of FastChat (LMArena, MT-Bench), Arena-Hard-Auto, AlpacaEval and
+JudgeArena. Only what is named here is read; times, prompts, metadata are passed over.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from botchat.errors import ConfigError, DataError
+from botchat.measures.statistics import Floats, Indices
+from botchat.measures.vote_rows import (
+    Spread,
+    arena_hard,
+    finite,
+    judge_arena,
+    mt_bench,
+    one_hot,
+    short,
+)
+from botchat.measures.vote_tables import Source, names_in, objects, opened, texts
+from botchat.measures.votes import Texts, Votes
+
+MOST_MODELS = 1000
+MOST_NAME = 200
+"""Characters of a name."""
+_NOBODY = "votes"
+"""The judge where the file names none."""
+
+_SIDES = {
+    **dict.fromkeys(("model_a", "model_1", "a", "left", "first", "1", "model a"), 1.0),
+    **dict.fromkeys(("model_b", "model_2", "b", "right", "second", "2", "model b"), 0.0),
+    **dict.fromkeys(
+        ("tie", "tie (bothbad)", "both_bad", "bothbad", "both bad", "tie (both bad)", "both",
+         "neither", "draw", "equal"),
+        0.5,
+    ),
+    **dict.fromkeys(("error", "invalid", "unreadable", "none", "nan"), math.nan),
+}  # fmt: skip
+_OURS = {"1": 1.0, "2": 0.0, "tie": 0.5, "both": 0.5, "neither": 0.5}
+_ITEMS = {
+    "question_id": "questions",
+    "item": "items",
+    "uid": "questions",
+    "instruction_index": "instructions",
+    "instruction": "instructions",
+    "prompt_id": "prompts",
+    "prompt": "prompts",
+    "question": "questions",
+    "conversation_id": "conversations",
+    "id": "items",
+}
+"""Columns that say what was asked, the first of them that there is, and what they are called."""
+_JUDGES = {
+    "judge_model": "judges",
+    "judge": "judges",
+    "annotator": "annotators",
+    "worker": "workers",
+    "worker_id": "workers",
+    "judge_hash": "users",
+    "user_id": "users",
+    "user": "users",
+}
+_LISTED = re.compile(r"\[\s*[\"']([^\"']+)[\"']")
+_TEXTS = (
+    ("conversation_a", "conversation_b"),
+    ("response_a", "response_b"),
+    ("output_1", "output_2"),
+    ("completion_a", "completion_b"),
+    ("answer_a", "answer_b"),
+    ("text_1", "text_2"),
+)
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format; ``needs``: the columns that it is known by, in lower case."""
+
+    name: str
+    """For ``--as``."""
+    title: str
+    needs: tuple[str, ...]
+    first: str = ""
+    second: str = ""
+    verdict: str = ""
+    means: Mapping[str, float] = field(default_factory=lambda: _SIDES)
+    spread: (
+        Callable[[Mapping[str, list[Any]], Callable[[int, str, str], DataError]], Spread] | None
+    ) = None
+    """Turns rows that hold several votes, or none in a column of its own, into plain ones."""
+    number: tuple[float, float] | None = None
+    """The verdict is a number: what says first, and what says second."""
+    said: str = ""
+    """What a reader must know of how it was read."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A file as it was understood."""
+
+    votes: Votes
+    said: str
+    """One line: what it was taken for, how many rows were read, what was left out and why."""
+
+
+def read(data: bytes, where: str, name: str | None = None) -> Taken:
+    """The votes of a file; ``name``: of its format, by default what its columns say.
+
+    Raises:
+        ConfigError: no format has that name.
+        DataError: a file of no known format, or a row that its format does not allow.
+    """
+    source = opened(data, where)
+    return _taken(source, _format(source, name))
+
+
+def known_by(names: Set[str]) -> str | None:
+    """The name of the format that has these columns, in lower case."""
+    return next((one.name for one in FORMATS if names >= set(one.needs)), None)
+
+
+def _format(source: Source, name: str | None) -> Format:
+    there = {one.lower() for one in source.names}
+    by_name = {one.name: one for one in FORMATS}
+    if name is not None:
+        found = by_name.get(name)
+        if found is None:
+            raise ConfigError(
+                f"--as {name}: no such format; there are: {', '.join(one.name for one in FORMATS)},"
+                " rates, matrix"
+            )
+        if missing := [one for one in found.needs if one not in there]:
+            raise DataError(
+                f"{source.where}: row 1, column {missing[0]}: there is none; {found.title} has "
+                f"{', '.join(found.needs)}, and here are: {_listed(source.names)}"
+            )
+        return found
+    if (recognised := known_by(there)) is not None:
+        return by_name[recognised]
+    known = "; ".join(",".join(one.needs) for one in FORMATS)
+    raise DataError(
+        f"{source.where}: row 1: the columns {_listed(source.names)} are no known format of votes; "
+        f"known by: {known}; model_a,model_b,win_rate,win_or_tie_rate; a square of win rates"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    text = ", ".join(names)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _taken(source: Source, form: Format) -> Taken:
+    actual: dict[str, str] = {}
+    for one in source.names:
+        actual.setdefault(one.lower(), one)
+
+    def first_of(names: Iterable[str]) -> str | None:
+        return next((actual[one] for one in names if one in actual), None)
+
+    item = first_of(k for k in _ITEMS if k not in (form.first, form.second))
+    judge, turn = first_of(_JUDGES), first_of(["turn"])
+    more = first_of(["anony"])
+    sides = next(([actual[a], actual[b]] for a, b in _TEXTS if a in actual and b in actual), [])
+    needs = [actual[one] for one in form.needs]
+    extra = _MORE.get(form.name, ())
+    needs += [actual[one] for one in extra if one in actual]
+    wanted = list(dict.fromkeys([*needs, *filter(None, (item, judge, turn, more)), *sides]))
+    cells = source.load(wanted)
+    n_rows = len(cells[wanted[0]])
+    if not n_rows:
+        raise DataError(f"{source.where}: row 1: there are no votes below the names of columns")
+    left: dict[str, int] = {}
+    if form.spread is None:
+        row = np.arange(n_rows)
+        first, second = texts(cells[actual[form.first]]), texts(cells[actual[form.second]])
+        weight = np.ones(n_rows, np.intp)
+        said = form.said
+    else:
+        lists = {one.lower(): objects(cells[one]) for one in needs}
+        spread = form.spread(lists, lambda n, column, what: source.fault(n, column, what))
+        row = np.asarray(spread.row, np.intp)
+        first, second = texts(list(spread.first)), texts(list(spread.second))
+        weight = np.asarray([1] * len(row) if spread.weight is None else spread.weight, np.intp)
+        said = " ".join(filter(None, (form.said, spread.said)))
+    contestants, sides_of = names_in([first, second])
+    _check_names(source, form, contestants, sides_of, row)
+    if form.spread is None:
+        verdicts = cells[actual[form.verdict]]
+        result, sure = _results(source, form, verdicts, contestants, sides_of)
+        if (sure == sure).any():
+            said = " ".join([said, "soft preferences count for the side they lean to"]).strip()
+    else:
+        result, sure = np.asarray(spread.verdict, np.float64), np.full(len(row), np.nan)
+    (items, (of_item,)) = names_in([texts(cells[item])]) if item else ((), (_none(n_rows),))
+    told: tuple[str, ...] = ()
+    of_judge = _none(n_rows)
+    if judge:
+        told, (of_judge,) = names_in([texts(cells[judge])])
+    judges, of_judge = _named(told, of_judge)
+    of_turn = np.zeros(n_rows, np.intp)
+    if turn:
+        of_turn = np.maximum(names_in([texts(cells[turn])])[1][0], 0)
+    votes = Votes(
+        contestants, items, judges, of_item[row], of_turn[row], sides_of[0], sides_of[1],
+        of_judge[row], result, weight, sure,
+        asked=_ITEMS[item.lower()] if item else "items",
+        who=_JUDGES[judge.lower()] if judge else "judges",
+        texts=_texts(cells, sides, row) if sides else None,
+    )  # fmt: skip
+    kept = votes.first != votes.second
+    if own := int((~kept).sum()):
+        left["of a model against itself"] = own
+    if more:
+        named = texts(cells[more])
+        known = np.array([one is None or one.lower() != "false" for one in named.to_pylist()])[row]
+        if shown := int((kept & ~known).sum()):
+            left["not anonymous"] = shown
+        kept &= known
+    votes = votes if kept.all() else votes.only(kept)
+    unread = int((~votes.readable).sum())
+    parts = [f"left out {n:,} {why}" for why, n in left.items()]
+    parts += [f"{unread:,} without a readable verdict"] if unread else []
+    parts += [said] if said else []
+    counted = f"{n_rows:,} rows" + (f", {len(row):,} votes" if len(row) != n_rows else "")
+    line = f"{source.where}: {form.title}: {counted} read; {'; '.join(parts) or 'nothing left out'}"
+    if not len(votes):
+        raise DataError(f"{line}: nothing is left to rank")
+    return Taken(votes, line)
+
+
+def _none(n: int) -> Indices:
+    return np.full(n, -1, np.intp)
+
+
+def _named(judges: tuple[str, ...], of: Indices) -> tuple[tuple[str, ...], Indices]:
+    """Judges with a name for who has none; of a list, such as judge and prompt, the first."""
+    known: dict[str, int] = {}
+    short = [hit[1] if (hit := _LISTED.match(name)) else name for name in (*judges, _NOBODY)]
+    if judges and (of >= 0).all():
+        short.pop()
+    place = np.array([known.setdefault(name, len(known)) for name in short], np.intp)
+    return tuple(known), place[of]  # -1 is the last: who has no name
+
+
+def _check_names(
+    source: Source,
+    form: Format,
+    contestants: tuple[str, ...],
+    sides: Sequence[Indices],
+    row: Indices,
+) -> None:
+    columns = (form.first or form.needs[0], form.second or form.needs[1])
+    for column, numbers in zip(columns, sides, strict=True):
+        if (numbers < 0).any():
+            at = int(row[int(np.argmax(numbers < 0))])
+            raise source.fault(at, column, "empty; every vote names two models")
+    if len(contestants) > MOST_MODELS:
+        raise DataError(
+            f"{source.where}: {len(contestants):,} names in {' and '.join(columns)}; at most "
+            f"{MOST_MODELS:,} models can be rated: are these their names?"
+        )
+    for number, name in enumerate(contestants):
+        if len(name) > MOST_NAME:
+            for column, numbers in zip(columns, sides, strict=True):
+                if (numbers == number).any():
+                    at = int(row[int(np.argmax(numbers == number))])
+                    raise source.fault(
+                        at, column, f"{name[:40]!r}… is no name: {len(name):,} characters"
+                    )
+
+
+def _results(
+    source: Source,
+    form: Format,
+    cells: Any,
+    contestants: tuple[str, ...],
+    sides: Sequence[Indices],
+) -> tuple[Floats, Floats]:
+    """Result of the first in each vote, and the judge's confidence where it is soft."""
+    words, (said,) = names_in([texts(cells)])
+    meaning = np.full(len(words) + 1, np.nan)
+    sure = np.full(len(words) + 1, np.nan)
+    result = None
+    for number, word in enumerate(words):
+        if form.number is not None:
+            value = finite(word)
+            low, high = form.number
+            if value is None or not (low <= value <= high or (value == 0 and low == 1)):
+                at = int(np.argmax(said == number))
+                told = f"{short(word)} is no preference from {low:g} (first) to {high:g} (second)"
+                raise source.fault(at, form.verdict, told)
+            lean = 0.5 if value == 0 and low == 1 else (value - low) / (high - low)
+            meaning[number] = 0.5 if lean == 0.5 else float(lean < 0.5)
+            if lean not in (0, 0.5, 1):
+                sure[number] = max(lean, 1 - lean)
+            continue
+        key = re.sub(r"\.0$", "", word.lower())
+        # A model whose name is also that of a side is meant by its name; ours are sides alone.
+        is_name = word in contestants and form.means is not _OURS
+        if key in form.means and not is_name:
+            meaning[number] = form.means[key]
+        elif is_name:
+            if result is None:
+                result = np.full(len(said), np.nan)
+            who, here = contestants.index(word), said == number
+            result[here & (sides[0] == who)], result[here & (sides[1] == who)] = 1.0, 0.0
+            if (other := here & (sides[0] != who) & (sides[1] != who)).any():
+                told = f"{short(word)} won, which is neither of the two models"
+                raise source.fault(int(np.argmax(other)), form.verdict, told)
+        else:
+            shown = [one for one, value in form.means.items() if value == value]
+            raise source.fault(
+                int(np.argmax(said == number)),
+                form.verdict,
+                f"{short(word)} is none of {', '.join(shown[:14])}, nor a model of the row",
+            )
+    plain = meaning[said]
+    return (plain if result is None else np.where(np.isnan(result), plain, result)), sure[said]
+
+
+def _texts(cells: Mapping[str, Any], names: Sequence[str], row: Indices) -> tuple[Texts, Texts]:
+    one, two = ([_said(value) for value in objects(cells[name])] for name in names)
+    return [one[i] for i in row], [two[i] for i in row]
+
+
+def _said(value: Any) -> tuple[str, ...] | None:
+    """What a model said: a text, texts, or the messages of the assistant."""
+    if isinstance(value, str):
+        return (value,) if value.strip() else None
+    if isinstance(value, list):
+        found = [
+            one if isinstance(one, str) else one.get("content")
+            for one in value
+            if isinstance(one, str) or (isinstance(one, dict) and one.get("role") == "assistant")
+        ]
+        return tuple(text for text in found if isinstance(text, str)) or None
+    return None
+
+
+_MORE = {"arena-hard": ("baseline",), "judgearena": ("parsed", "pref")}
+"""Columns that a format reads where they are there."""
+
+FORMATS = (
+    Format(
+        "botchat", "verdicts of BotChat", ("item", "first", "second", "judge", "verdict"),
+        "first", "second", "verdict", _OURS,
+    ),
+    Format(
+        "arena-hard", "judgments of Arena-Hard", ("model", "games", "judge"), spread=arena_hard,
+        said="a verdict such as A>>B counts three times, as there",
+    ),
+    Format(
+        "mt-bench", "pair judgments of MT-Bench",
+        ("model_1", "model_2", "g1_winner", "g2_winner"), spread=mt_bench,
+    ),
+    Format(
+        "alpaca-eval", "annotations of AlpacaEval", ("generator_1", "generator_2", "preference"),
+        "generator_1", "generator_2", "preference", number=(1, 2),
+    ),
+    Format(
+        "judgearena", "annotations of JudgeArena", ("model_a", "model_b", "judge_completion"),
+        spread=judge_arena,
+    ),
+    Format(
+        "one-hot", "battles with a column for each outcome",
+        ("model_a", "model_b", "winner_model_a", "winner_model_b", "winner_tie"), spread=one_hot,
+    ),
+    Format(
+        "battles", "battles as of LMArena", ("model_a", "model_b", "winner"),
+        "model_a", "model_b", "winner",
+    ),
+    Format("crowd", "votes of a crowd", ("left", "right", "winner"), "left", "right", "winner"),
+)  # fmt: skip
+"""The most specific first."""

@@ -1,0 +1,274 @@
+"""Files of votes as columns: csv, tsv, JSON, JSON lines, parquet; known by what is in them.
+
+What comes in is from strangers: nothing of it is run, and it must fit the limits below.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pa_parquet
+
+from botchat.errors import DataError
+from botchat.measures.annotations import decoded
+from botchat.measures.statistics import Indices
+
+MOST_ROWS = 20_000_000
+_MOST_UNPACKED = 2**33
+"""Bytes of a parquet's columns."""
+_LOOKED_AT = 100
+"""Rows of JSON that tell the names of columns."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that was opened: the names of its columns, and what reads some of them."""
+
+    where: str
+    names: tuple[str, ...]
+    load: Callable[[Sequence[str]], Mapping[str, pa.ChunkedArray | list[Any]]]
+    """Name -> the cells of that column; each as long as all others."""
+    place: Callable[[int], str]
+    """Where a row is, counted from 0, in words."""
+
+    def fault(self, row: int, column: str, what: str) -> DataError:
+        """The error that a row has in a column, one line."""
+        return DataError(f"{self.where}: {self.place(row)}, column {column}: {what}")
+
+    def only(self, wanted: Iterable[str]) -> list[str]:
+        """Those of some names that there are."""
+        return [name for name in wanted if name in self.names]
+
+
+def opened(data: bytes, where: str) -> Source:
+    """The table in a file; ``where`` is its name, for messages.
+
+    Raises:
+        DataError: it is none; says where.
+    """
+    if data[:4] == b"PAR1":
+        return _parquet(data, where)
+    begins = data[:1000].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if begins in (b"[", b"{"):
+        return _json(data, where)
+    return _csv(data, where)
+
+
+def texts(cells: pa.ChunkedArray | list[Any]) -> pa.ChunkedArray:
+    """Cells as text, each different one stored once; null where there is none."""
+    if isinstance(cells, list):
+        cells = pa.chunked_array([[None if x is None else str(x) for x in cells]], pa.string())
+    if pa.types.is_dictionary(cells.type):
+        return cells
+    if not pa.types.is_string(cells.type):
+        try:
+            cells = cells.cast(pa.string())
+        except pa.ArrowException:  # lists, objects
+            cells = pa.chunked_array([[str(x) for x in cells.to_pylist()]], pa.string())
+    return cells.dictionary_encode()
+
+
+def names_in(columns: Sequence[pa.ChunkedArray]) -> tuple[tuple[str, ...], list[Indices]]:
+    """Distinct stripped texts of some columns, as they appear, and each column by number.
+
+    ``columns``: as of `texts`. The number of what is null or empty is -1.
+    """
+    chunks = [chunk for column in columns for chunk in column.chunks if len(chunk)]
+    kind = pa.dictionary(pa.int32(), pa.string())
+    whole = pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind).unify_dictionaries()
+    told = whole.chunk(0).dictionary if whole.num_chunks else pa.array([], pa.string())
+    parts = [chunk.indices.fill_null(len(told)).to_numpy(zero_copy_only=False) for chunk in
+             whole.chunks]  # fmt: skip
+    words: dict[str, int] = {"": -1}
+    place = np.empty(len(told) + 1, np.intp)
+    place[-1] = -1
+    stripped = pc.utf8_trim_whitespace(told).to_pylist()
+    for i, word in enumerate(stripped):
+        place[i] = -1 if not word else words.setdefault(word, len(words) - 1)
+    numbers = place[np.concatenate(parts)] if parts else place[:0]
+    ends = accumulate(map(len, columns), initial=0)
+    del words[""]
+    return tuple(words), [numbers[a:b] for a, b in pairwise(ends)]
+
+
+def objects(cells: pa.ChunkedArray | list[Any]) -> list[Any]:
+    """Cells as Python values; what csv has as JSON is read."""
+    values = cells if isinstance(cells, list) else cells.to_pylist()
+    return [_value(one) if isinstance(one, str) and one[:1] in "[{" else one for one in values]
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text
+
+
+def _counted(rows: int, where: str) -> None:
+    if rows > MOST_ROWS:
+        raise DataError(f"{where}: {rows:,} rows; at most {MOST_ROWS:,} are read: split it")
+
+
+# ---------------------------------------------------------------------------------------- csv
+
+
+def _csv(data: bytes, where: str) -> Source:
+    if b"\0" in data[:4096] or data[:2] in (b"PK", b"\x1f\x8b"):
+        raise DataError(f"{where}: neither csv, tsv, JSON nor parquet; save or unpack it as one")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    # Our own tables end with their signature in comments.
+    while (at := data.rstrip(b"\n").rfind(b"\n") + 1) and data[at : at + 2] == b"# ":
+        data = data[:at]
+    header = decoded(data.partition(b"\n")[0], where)
+    separator = max("\t,;", key=header.count)
+    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
+    if len(names) < 2:
+        raise DataError(f"{where}: row 1: {header[:60]!r} names no columns; the first row must")
+
+    def load(wanted: Sequence[str]) -> Mapping[str, pa.ChunkedArray]:
+        try:
+            read = pa_csv.read_csv(
+                pa.py_buffer(data),
+                pa_csv.ReadOptions(column_names=[str(i) for i in range(len(names))], skip_rows=1),
+                pa_csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in data),
+                pa_csv.ConvertOptions(
+                    column_types={str(i): pa.string() for i in range(len(names))},
+                    include_columns=[str(names.index(name)) for name in wanted],
+                    strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowException as error:
+            raise _csv_fault(data, where, separator, len(names), str(error)) from None
+        _counted(len(read), where)
+        return {name: read[str(names.index(name))] for name in wanted}
+
+    def place(row: int) -> str:
+        rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
+        begins, n = 1, -2
+        for cells in rows:
+            n += bool(cells)
+            if n == row:
+                break
+            begins = rows.line_num + 1
+        return f"line {begins}"
+
+    return Source(where, tuple(names), load, place)
+
+
+def _csv_fault(data: bytes, where: str, separator: str, wide: int, told: str) -> DataError:
+    """Why a csv cannot be read, with the line."""
+    rows = csv.reader(
+        io.StringIO(decoded(data, where), newline=""), delimiter=separator, strict=True
+    )
+    line = 1
+    try:
+        for cells in rows:
+            if cells and len(cells) != wide:
+                return DataError(
+                    f"{where}: line {line}: {len(cells)} cells where the first row names {wide} "
+                    "columns; put cells that hold the separator in quotes"
+                )
+            line = rows.line_num + 1
+    except csv.Error as error:
+        told = str(error)
+    return DataError(f"{where}: line {line}: not readable as csv: {' '.join(told.split())[:200]}")
+
+
+# --------------------------------------------------------------------------------------- JSON
+
+
+def _json(data: bytes, where: str) -> Source:
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    array = data.lstrip()[:1] == b"["
+
+    def place(row: int) -> str:
+        if array:
+            return f"row {row + 1}"
+        lines = (n for n, line in enumerate(data.split(b"\n"), 1) if line.strip())
+        return f"line {next(n for i, n in enumerate(lines) if i == row)}"
+
+    def load(wanted: Sequence[str]) -> Mapping[str, list[Any]]:
+        keys = [f"c{i}" for i in range(len(wanted))]
+        vote = msgspec.defstruct(
+            "Vote", [(key, Any, None) for key in keys], rename=dict(zip(keys, wanted, strict=True))
+        )
+        rows = _rows(data, where, vote, array)
+        _counted(len(rows), where)
+        return {
+            name: [getattr(row, key) for row in rows]
+            for key, name in zip(keys, wanted, strict=True)
+        }
+
+    if array:
+        begun: list[Any] = _rows(data, where, dict[str, msgspec.Raw], array)[:_LOOKED_AT]
+    else:
+        head = b"\n".join(data.split(b"\n", _LOOKED_AT)[:_LOOKED_AT])
+        begun = _rows(head, where, dict[str, msgspec.Raw], array)
+    names = dict.fromkeys(name for row in begun for name in row)
+    return Source(where, tuple(names), load, place)
+
+
+def _rows(data: bytes, where: str, row: Any, array: bool) -> list[Any]:
+    decoder = msgspec.json.Decoder(list[row] if array else row)
+    try:
+        found: list[Any] = decoder.decode(data) if array else decoder.decode_lines(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        if not array:
+            for n, line in enumerate(data.split(b"\n"), 1):
+                try:
+                    if line.strip():
+                        decoder.decode(line)
+                except (msgspec.DecodeError, UnicodeError, RecursionError) as of_line:
+                    raise DataError(
+                        f"{where}: line {n}: not a JSON object with named fields ({of_line})"
+                    ) from None
+        raise DataError(f"{where}: not a JSON list of objects ({error})") from None
+    return found
+
+
+# ------------------------------------------------------------------------------------ parquet
+
+
+def _parquet(data: bytes, where: str) -> Source:
+    try:
+        file = pa_parquet.ParquetFile(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{where}: not readable as parquet: {' '.join(str(error).split())[:200]}"
+        ) from None
+    _counted(file.metadata.num_rows, where)
+    names = tuple(file.schema_arrow.names)
+
+    def load(wanted: Sequence[str]) -> Mapping[str, pa.ChunkedArray]:
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+        unpacked = sum(
+            one.total_uncompressed_size
+            for one in columns
+            if one.path_in_schema.partition(".")[0] in wanted
+        )
+        if unpacked > _MOST_UNPACKED:
+            raise DataError(f"{where}: unpacks to {unpacked:,} bytes; split it")
+        try:
+            flat = [
+                name for name in wanted if pa.types.is_string(file.schema_arrow.field(name).type)
+            ]
+            whole = pa_parquet.ParquetFile(pa.BufferReader(data), read_dictionary=flat)
+            read = whole.read(columns=list(wanted))
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(
+                f"{where}: not readable as parquet: {' '.join(str(error).split())[:200]}"
+            ) from None
+        return {name: read[name] for name in wanted}
+
+    return Source(where, names, load, lambda row: f"row {row + 1}")

@@ -1,0 +1,115 @@
+"""`botchat rank`: files of votes in, a board out: tables, figures and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from botchat import parallel
+from botchat.errors import ConfigError, MissingError
+from botchat.measures.votes import Votes
+from botchat.pipeline.leaderboard import PER_PAIR, SECONDS_A_CHART, Published, write_chart
+from botchat.pipeline.read_votes import votes_of
+from botchat.pipeline.run import Meter
+from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import EloSettings
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
+
+
+def rank(
+    workspace: Workspace,
+    paths: Sequence[Path],
+    *,
+    form: str | None = None,
+    judges: Sequence[str] = (),
+    per_pair: int | None = None,
+    out: Path | None = None,
+    elo: EloSettings | None = None,
+    meter: Meter | None = None,
+) -> Published:
+    """Rank the models of some files of votes; write csv, md, json, svg, png and a page.
+
+    ``form``: the format of all, by default what each file's columns say. ``judges``: only these.
+    ``per_pair``: comparisons that a pair of a table of rates is of (444). ``out``: default
+    ``leaderboards/<name of the first file>``.
+
+    Raises:
+        MissingError, DataError, ConfigError: no such file, a file of no known format or with a
+            faulty row, flags that do not go together; nothing is written.
+    """
+    meter = meter or Meter()
+    meter.begin("read votes", len(paths))
+    read = []
+    for path in paths:
+        read.append(votes_of(path, form, per_pair))
+        meter.advance()
+    from botchat.boards import arena, votes
+    from botchat.boards import board as leaderboards
+    from botchat.protocols.catalogue import VOTES
+    from botchat.report import figures
+
+    meter.begin("count and rate", 0)
+    name, elo = paths[0].stem, elo or EloSettings(runs=2)
+    name += f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    cast = [one for one, _ in read if isinstance(one, Votes)]
+    if len(cast) == len(read):
+        board = votes.build(_chosen(Votes.together(cast), judges), name, elo)
+    elif len(read) > 1 or judges:
+        raise ConfigError("a table of rates has no votes: rank it alone, and without --judge")
+    else:
+        rates = read[0][0]
+        assert isinstance(rates, Comparisons)
+        part = arena.from_comparisons(
+            rates, name, PER_PAIR if per_pair is None else per_pair, elo, VOTES
+        )
+        board = votes.from_arena(part, name, "rates")
+    charts = figures.draw(board)
+    meter.begin("draw figures", len(charts))
+    with parallel.workers() as working:
+        tasks = [partial(figures.drawn, chart) for chart in charts]
+        drawn = []
+        for chart in working.begin(tasks, len(tasks) * SECONDS_A_CHART):
+            drawn.append(chart)
+            meter.advance()
+    from botchat import report as pages
+
+    view = pages.View(board, drawn, known=pages.Facts.of(board))
+    page, picture = pages.render([view], picture=pages.PICTURE), pages.preview(view)
+    texts = leaderboards.files(board) | votes.matrices(board.arenas[0])
+    # All is made before anything is written, so that what fails leaves nothing behind.
+    folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
+    for file, text in {**texts, "index.html": page}.items():
+        store.write_atomic(folder / file, text.encode())
+    for chart in drawn:
+        write_chart(folder, chart)
+    store.write_atomic(folder / pages.PICTURE, picture)
+    said = [line for _, line in read]
+    written = {"out": str(folder), "page": str(folder / "index.html"), "files": said}
+    return Published(
+        rows=board.main.rows_for_people,
+        lines=[
+            *said,
+            *board.notes,
+            board.main.note,
+            board.main.signature,
+            f"page: {folder / 'index.html'}",
+        ],
+        whole={**leaderboards.as_json(board), **written},
+        out=folder,
+    )
+
+
+def _chosen(votes: Votes, judges: Sequence[str]) -> Votes:
+    """The votes of some judges, or of all."""
+    if absent := [name for name in judges if name not in votes.judges]:
+        there = ", ".join(votes.judges[:20]) + (" …" if len(votes.judges) > 20 else "")
+        raise MissingError(f"no votes of the judge {absent[0]!r}; there are: {there}")
+    return votes.by(judges) if judges else votes
+
+
+def _folder(workspace: Workspace, path: Path) -> str:
+    """The name of a file as that of a folder, which no seed set has."""
+    name = path.stem.strip(" .") or "votes"
+    return f"{name}-votes" if name in workspace.seed_sets() else name

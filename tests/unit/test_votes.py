@@ -1,0 +1,522 @@
+"""Votes of every format, as columns: what is read, what is left out, what is refused."""
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botchat.boards import votes as boards
+from botchat.errors import ConfigError, DataError
+from botchat.measures import vote_formats
+from botchat.measures.vote_formats import read
+from botchat.measures.votes import Votes
+from botchat.ratings.bradley_terry import fit, tables
+from botchat.ratings.elo import EloSettings, play
+from botchat.ratings.rate_table import comparisons_from_rates, rates_kind, rates_of_matrix
+
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "votes"
+FAST = EloSettings(shuffles=20, runs=2)
+
+
+def as_csv(rows, separator=","):
+    """Rows as the text of a table."""
+    told = io.StringIO()
+    writer = csv.DictWriter(told, list(rows[0]), delimiter=separator, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return told.getvalue().encode()
+
+
+def as_lines(rows):
+    """Rows as JSON lines."""
+    return "\n".join(json.dumps(row) for row in rows).encode()
+
+
+def as_parquet(rows):
+    """Rows as parquet."""
+    sink = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(rows), sink)
+    return sink.getvalue()
+
+
+WRITERS = {
+    "csv": as_csv,
+    "tsv": lambda rows: as_csv(rows, "\t"),
+    "json": lambda rows: json.dumps(rows).encode(),
+    "jsonl": as_lines,
+    "parquet": as_parquet,
+}
+
+
+def told(votes: Votes) -> list[tuple]:
+    """(item, first, second, judge, result, weight) of every vote."""
+    return [
+        (
+            votes.items[i] if i >= 0 else None,
+            votes.contestants[a],
+            votes.contestants[b],
+            votes.judges[j],
+            None if math.isnan(r) else r,
+            w,
+        )
+        for i, a, b, j, r, w in zip(
+            *(
+                getattr(votes, name).tolist()
+                for name in ("item", "first", "second", "judge", "result", "weight")
+            ),
+            strict=True,
+        )
+    ]
+
+
+BATTLES = [
+    {"question_id": "q1", "model_a": "x", "model_b": "y", "winner": "model_a", "judge": "u1",
+     "turn": 1, "tstamp": 1.5},
+    {"question_id": "q2", "model_a": "y", "model_b": "z", "winner": "tie (bothbad)", "judge": "u2",
+     "turn": 1, "tstamp": 2.5},
+    {"question_id": "q3", "model_a": "z", "model_b": "x", "winner": "model_b", "judge": "u1",
+     "turn": 1, "tstamp": 3.5},
+    {"question_id": "q3", "model_a": "z", "model_b": "y", "winner": "both_bad", "judge": "u3",
+     "turn": 1, "tstamp": 4.5},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_battles_of_lmarena_are_read_from_every_kind_of_file(kind):
+    """Its ties, its users; times and turns are passed over."""
+    taken = read(WRITERS[kind](BATTLES), f"b.{kind}")
+    assert told(taken.votes) == [
+        ("q1", "x", "y", "u1", 1.0, 1),
+        ("q2", "y", "z", "u2", 0.5, 1),
+        ("q3", "z", "x", "u1", 0.0, 1),
+        ("q3", "z", "y", "u3", 0.5, 1),
+    ]
+    assert taken.said == f"b.{kind}: battles as of LMArena: 4 rows read; nothing left out"
+
+
+FORMATS = {
+    "botchat": (
+        [{"item": "1", "first": "a", "second": "b", "judge": "j", "verdict": v}
+         for v in ("1", "2", "tie", "")],
+        [("1", "a", "b", "j", r, 1) for r in (1.0, 0.0, 0.5, None)],
+        "4 rows read; 1 without a readable verdict",
+    ),
+    "crowd": (
+        [{"id": "0", "prompt": "8", "model_x": "1", "model_y": "2", "worker": "58", "winner": w,
+          "left": "A", "right": "B"} for w in ("left", "right", "tie", "A")],
+        [("8", "A", "B", "58", r, 1) for r in (1.0, 0.0, 0.5, 1.0)],
+        "4 rows read; nothing left out",
+    ),
+    "one-hot": (
+        [{"id": "7", "model_a": "A", "model_b": "B", "winner_model_a": a, "winner_model_b": b,
+          "winner_tie": t} for a, b, t in ((1, 0, 0), (0, 1, 0), (0, 0, 1))],
+        [("7", "A", "B", "votes", r, 1) for r in (1.0, 0.0, 0.5)],
+        "3 rows read; nothing left out",
+    ),
+    "mt-bench": (
+        [{"question_id": 81, "model_1": "A", "model_2": "B", "g1_winner": "model_1",
+          "g2_winner": g, "judge": ["gpt-4", "pair-v2"], "turn": 1} for g in ("model_1", "error")],
+        [("81", "A", "B", "gpt-4", 1.0, 1), ("81", "B", "A", "gpt-4", 0.0, 1),
+         ("81", "A", "B", "gpt-4", 1.0, 1), ("81", "B", "A", "gpt-4", None, 1)],
+        "2 rows, 4 votes read; 1 without a readable verdict",
+    ),
+    "arena-hard": (
+        [{"question_id": "h", "model": "M", "judge": "gpt-4", "games":
+          [{"judgment": "…", "score": "B>>A"}, {"judgment": "…", "score": "A=B"}]},
+         {"question_id": "h", "model": "M", "judge": "gpt-4", "games":
+          [{"judgment": "…", "score": None}, {"judgment": "…", "score": "B>A"}]}],
+        [("h", "gpt-4-0314", "M", "gpt-4", 0.0, 3), ("h", "M", "gpt-4-0314", "gpt-4", 0.5, 1),
+         ("h", "gpt-4-0314", "M", "gpt-4", None, 1), ("h", "M", "gpt-4-0314", "gpt-4", 0.0, 1)],
+        "2 rows, 4 votes read; 1 without a readable verdict; a verdict such as A>>B counts three "
+        "times, as there the baseline is taken to be gpt-4-0314",
+    ),
+    "alpaca-eval": (
+        [{"instruction": "say", "output_1": "o", "generator_1": "A", "output_2": "p",
+          "generator_2": "B", "annotator": "w", "preference": p} for p in (1, 2, 1.5, 1.25, None)],
+        [("say", "A", "B", "w", r, 1) for r in (1.0, 0.0, 0.5, 1.0, None)],
+        "5 rows read; 1 without a readable verdict; soft preferences count for the side they lean "
+        "to",
+    ),
+    "judgearena": (
+        [{"instruction_index": "3", "model_A": "A", "model_B": "B", "judge": "J",
+          "judge_completion": said, "parsed": parsed} for said, parsed in
+         (("score_A: 8\nscore_B: 2", None), ("score_A: 5\nscore_B: 5", None), ("none", None),
+          ("", "{'preference': 0.9}"))],
+        [("3", "A", "B", "J", r, 1) for r in (1.0, 0.5, None, 0.0)],
+        "4 rows read; 1 without a readable verdict",
+    ),
+}  # fmt: skip
+NESTED = {"arena-hard", "mt-bench"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("kind", WRITERS)
+def test_every_format_is_known_by_its_columns(name, kind):
+    """Names, results, judges, weights, and the line that says so."""
+    rows, expected, said = FORMATS[name]
+    if kind in ("csv", "tsv"):
+        rows = [
+            {k: "" if v is None else json.dumps(v) if isinstance(v, list) else v
+             for k, v in row.items()}
+            for row in rows
+        ]  # fmt: skip
+    taken = read(WRITERS[kind](rows), "f")
+    assert told(taken.votes) == expected
+    title = next(one.title for one in vote_formats.FORMATS if one.name == name)
+    assert taken.said == f"f: {title}: {said}"
+    assert told(read(WRITERS[kind](rows), "f", name).votes) == expected
+
+
+def test_soft_preferences_keep_their_confidence():
+    """1.25 is the first by 75 %; annotations say so, for `agree`."""
+    rows, *_ = FORMATS["alpaca-eval"]
+    rows = [row | {"instruction": str(n)} for n, row in enumerate(rows)]
+    found, again = read(as_lines(rows), "f").votes.annotations()
+    assert [(one.verdict, one.confidence) for one in found] == [
+        ("1", None), ("2", None), ("tie", None), ("1", 0.75), (None, None),
+    ]  # fmt: skip
+    assert again == 0
+
+
+def test_what_does_not_count_is_left_out_and_counted():
+    """A model against itself, and battles in which names were shown."""
+    rows = [
+        {"model_a": "x", "model_b": "y", "winner": "model_a", "anony": True},
+        {"model_a": "x", "model_b": "x", "winner": "tie", "anony": True},
+        {"model_a": "y", "model_b": "x", "winner": "model_b", "anony": False},
+    ]
+    taken = read(as_lines(rows), "f")
+    assert len(taken.votes) == 1
+    assert "left out 1 of a model against itself; left out 1 not anonymous" in taken.said
+
+
+def battles(*winners, **more):
+    """Battles of a and b."""
+    return [{"model_a": "a", "model_b": "b", "winner": w, **more} for w in winners]
+
+
+WRONG = {
+    "nothing": (b"", "f: row 1: '' names no columns"),
+    "unknown columns": (b"x,y\n1,2\n", "f: row 1: the columns x, y are no known format of votes"),
+    "no votes": (b"model_a,model_b,winner\n", "f: row 1: there are no votes below"),
+    "a verdict": (
+        as_csv(battles("tie", "model_a", "modle_b")),
+        "f: line 4, column winner: 'modle_b' is none of model_a, model_1",
+    ),
+    "a verdict after blank lines and quotes": (
+        b'model_a,model_b,winner,why\na,b,tie,"x\ny"\n\na,b,?,z\n',
+        "f: line 5, column winner: '?' is none of",
+    ),
+    "a verdict of json lines": (
+        b"\n" + as_lines(battles("tie", 3)),
+        "f: line 3, column winner: '3' is none of",
+    ),
+    "a verdict of parquet": (
+        as_parquet(battles("tie", "x")),
+        "f: row 2, column winner: 'x' is none of",
+    ),
+    "a name": (
+        as_lines([*battles("tie"), {"model_a": "a", "winner": "tie"}]),
+        "f: line 2, column model_b: empty; every vote names two models",
+    ),
+    "a mixed file": (
+        as_lines([*battles("tie"), {"left": "a", "right": "b", "winner": "left"}]),
+        "f: line 2, column model_a: empty",
+    ),
+    "cells": (
+        b"model_a,model_b,winner\na,b,tie\na,b,tie,4\n",
+        "f: line 3: 4 cells where the first row names 3 columns",
+    ),
+    "an object": (b'{"model_a": 1}\n[]\n', "f: line 2: not a JSON object"),
+    "a list": (b"[1, 2]", "f: not a JSON list of objects"),
+    "not text": (b"model_a,model_b,winner\na,b,\xff\n", "f:2: not UTF-8"),
+    "bytes": (b"\0\1\2\3,4", "f: neither csv"),
+    "parquet": (b"PAR1....", "f: not readable as parquet"),
+    "a winner": (
+        as_csv([*battles("a"), {"model_a": "a", "model_b": "c", "winner": "b"}]),
+        "f: line 3, column winner: 'b' won, which is neither of the two models",
+    ),
+    "a long name": (
+        as_csv([{"model_a": "x" * 300, "model_b": "b", "winner": "tie"}]),
+        "f: line 2, column model_a: 'xxx",
+    ),
+    "a preference": (
+        as_lines([{"generator_1": "a", "generator_2": "b", "preference": 3}]),
+        "f: line 1, column preference: '3' is no preference from 1 (first) to 2 (second)",
+    ),
+    "games": (
+        as_lines([{"model": "a", "judge": "j", "games": [{"score": "A>C"}]}]),
+        "f: line 1, column games: 'A>C' is no score",
+    ),
+    "a score that is a list": (
+        as_lines([{"model": "a", "judge": "j", "games": [{"score": ["A>B"]}]}]),
+        "f: line 1, column games:",
+    ),
+    "two outcomes": (
+        as_csv([{"model_a": "a", "model_b": "b", "winner_model_a": 1, "winner_model_b": 1,
+                 "winner_tie": 0}]),
+        "f: line 2, column winner_model_a: exactly one of",
+    ),
+    "a game": (
+        as_lines([{"model_1": "a", "model_2": "b", "g1_winner": "tie", "g2_winner": "b"}]),
+        "f: line 1, column g2_winner: 'b' is none of",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_file_is_refused_in_one_line(name):
+    """Which row, which column, what was expected."""
+    data, message = WRONG[name]
+    with pytest.raises(DataError) as refused:
+        read(data, "f")
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_format_by_name_must_fit():
+    """An unknown name lists those there are; one that does not fit says what is missing."""
+    with pytest.raises(ConfigError, match="--as lmsys: no such format; there are: botchat, "):
+        read(as_csv(battles("tie")), "f", "lmsys")
+    with pytest.raises(DataError, match="f: row 1, column left: there is none; votes of a crowd"):
+        read(as_csv(battles("tie")), "f", "crowd")
+
+
+def test_too_many_names_are_no_models(monkeypatch):
+    """A column of questions taken for models would make tables of any size."""
+    monkeypatch.setattr(vote_formats, "MOST_MODELS", 2)
+    rows = [{"model_a": str(n), "model_b": "b", "winner": "tie"} for n in range(3)]
+    with pytest.raises(DataError, match="f: 4 names in model_a and model_b; at most 2"):
+        read(as_csv(rows), "f")
+
+
+VOTES = st.lists(
+    st.tuples(
+        st.sampled_from("abcd"), st.sampled_from("wxyz"), st.sampled_from(["model_a", "model_b",
+        "tie", "tie (bothbad)"]), st.sampled_from("123"), st.sampled_from("jk"),
+    ),
+    min_size=1, max_size=30,
+)  # fmt: skip
+
+
+def table_of(rows):
+    """The csv of such votes."""
+    names = ("model_a", "model_b", "winner", "question_id", "judge")
+    return as_csv([dict(zip(names, row, strict=True)) for row in rows])
+
+
+@settings(max_examples=50, deadline=None)
+@given(VOTES, st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(rows, random):
+    """Nor to what the data is signed with."""
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    one, two = (read(table_of(given), "f").votes for given in (rows, shuffled))
+    assert Counter(told(one)) == Counter(told(two))
+    assert boards.digest(one) == boards.digest(two)
+    (first, _, _), (second, _, _) = one.comparisons(), two.comparisons()
+    assert first.models == second.models
+    for mine, others in zip(tables(first, 1.0), tables(second, 1.0), strict=True):
+        np.testing.assert_array_equal(mine, others)
+
+
+@settings(max_examples=50, deadline=None)
+@given(VOTES)
+def test_swapping_sides_mirrors(rows):
+    """The same votes with sides and winners swapped have the same games and scores."""
+    mirror = {"model_a": "model_b", "model_b": "model_a"}
+    swapped = [(b, a, mirror.get(w, w), *rest) for a, b, w, *rest in rows]
+    (one, _, _), (two, _, _) = (read(table_of(g), "f").votes.comparisons() for g in (rows, swapped))
+    assert one.models == two.models
+    for mine, others in zip(tables(one, 1.0), tables(two, 1.0), strict=True):
+        np.testing.assert_array_equal(mine, others)
+
+
+@settings(max_examples=30, deadline=None)
+@given(VOTES, VOTES)
+def test_files_add_up(rows, more):
+    """Votes of two files are those of one file with the rows of both."""
+    apart = Votes.together([read(table_of(part), "f").votes for part in (rows, more)])
+    assert told(apart) == told(read(table_of([*rows, *more]), "f").votes)
+
+
+def test_clusters_are_items_else_judges_else_nothing():
+    """Few items cannot tell many models apart; an item a vote says nothing."""
+
+    def clusters(rows):
+        found, name = read(table_of(rows), "f").votes.clusters()
+        return (None if found is None else len(set(found.tolist()))), name
+
+    many = [(a, b, "tie", str(i), "j") for a in "ab" for b in "wx" for i in range(5)]
+    assert clusters(many) == (5, "questions")
+    few = [(a, b, "tie", i, str(j)) for a in "ab" for b in "wx" for i in "12" for j in range(6)]
+    assert clusters(few) == (6, "judges")
+    single = [("a", "b", "tie", str(i), "j") for i in range(9)]
+    assert clusters(single) == (None, "")
+
+
+def test_a_place_is_judged_by_what_was_asked_in_both_orders():
+    """A file that always names the weak one first says nothing of the place."""
+    one_way = [("a", "w", "model_b", str(i), "j") for i in range(9)]
+    board = boards.build(read(table_of(one_way), "f").votes, "f", FAST)
+    assert board.evidence == {}
+    assert board.judge_health.frame["first_preferred"].isna().all()
+    both = [*one_way, *(("w", "a", "model_a", str(i), "j") for i in range(3)), one_way[0]]
+    votes = read(table_of(both), "f").votes
+    assert Counter(told(votes.swapped)) == Counter(
+        [*((str(i), "a", "w", "j", 0.0, 1) for i in range(3)),
+         *((str(i), "w", "a", "j", 1.0, 1) for i in range(3))]
+    )  # fmt: skip
+    row = boards.build(votes, "f", FAST).judge_health.records[0]
+    assert (row["judged"], row["consistency"], row["first_preferred"]) == (13, 1, 0.5)
+
+
+def test_many_clusters_are_put_together(monkeypatch):
+    """Memory stays bounded; errors are about the same."""
+    rng = np.random.default_rng(1)
+    rows = [
+        (a, b, "model_a" if win else "model_b", str(i), "j")
+        for i in range(2000)
+        for a, b, win in [("a", "bc"[i % 2], rng.random() < 0.6), ("b", "c", rng.random() < 0.5)]
+    ]
+    votes = read(table_of(rows), "f").votes
+    whole = fit(votes.comparisons()[0])
+    monkeypatch.setattr("botchat.measures.votes._MOST_CELLS", 1500)
+    made, unit, _ = votes.comparisons()
+    assert (unit, len(set(made.cluster.tolist()))) == ("groups of questions", 488)
+    np.testing.assert_allclose(fit(made).std_error, whole.std_error, rtol=0.15)
+
+
+def test_style_is_measured_where_texts_are():
+    """The longer wins; the board says what length is worth."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for n in range(300):
+        words = rng.integers(1, 30, 2)
+        a, b = rng.permutation(["x", "y", "z"])[:2].tolist()
+        long = "model_a" if words[0] + rng.integers(-9, 9) > words[1] else "model_b"
+        said = [[{"role": "user", "content": "?"}, {"role": "assistant", "content": "word " * k}]
+                for k in words.tolist()]  # fmt: skip
+        rows.append({"question_id": n, "model_a": a, "model_b": b, "winner": long,
+                     "conversation_a": said[0], "conversation_b": said[1]})  # fmt: skip
+    board = boards.build(read(as_lines(rows), "f").votes, "f", FAST)
+    style = board.arenas[0].style
+    assert style is not None
+    worth = style.frame.set_index("feature").loc["length"]
+    assert worth["worth_low"] > 0
+    assert "votes-style" in [one.name for one in board.tables]
+
+
+def test_a_board_of_votes_has_what_votes_have():
+    """Ratings, pairs, judges; no seeds, dialogues or lengths; words that fit."""
+    board = boards.build(read(as_csv(BATTLES), "f").votes, "f", FAST)
+    assert board.judge == "3 users" or board.judge == "3 judges"
+    assert board.main.frame["model"].tolist()[0] == "x"
+    names = [one.name for one in board.tables]
+    assert names[0] == "leaderboard"
+    assert not {"flags", "lengths"} & set(names)
+    judges = board.judge_health
+    assert judges is not None
+    assert judges.frame["judged"].tolist() == [4, 2, 1, 1]
+    text = " ".join(one.note for one in board.tables)
+    assert "ChatSEED" not in text
+
+
+# ------------------------------------------------------------------------------ rate tables
+
+
+def test_a_square_of_win_rates_is_a_table_of_rates():
+    """What two rates lack of 1 are ties; percent or shares; an empty pair was not compared."""
+    square = b",a,b,c\na,-,60,\nb,30,-,50\nc,,50,-\n"
+    assert rates_kind(square) == "matrix"
+    made = comparisons_from_rates(rates_of_matrix(square.decode(), "f"), 10, "f")
+    games, score = tables(made, 1.0)
+    assert games.tolist() == [[0, 10, 0], [10, 0, 10], [0, 10, 0]]
+    assert score[0, 1] == 6.5
+    assert rates_kind(b"model_a,model_b,win_rate,win_or_tie_rate\n") == "rates"
+    assert rates_kind(table_of([("a", "w", "tie", "1", "j")])) is None
+
+
+@pytest.mark.parametrize(
+    ("square", "message"),
+    [
+        (",a,b\na,-,60\nb,50,-\n", "f: row 2, column b: a wins 60 and b 50"),
+        (",a,b\na,-,x\nb,50,-\n", "f: row 2, column b: rate 'x' is no number"),
+        (",a,b\na,-,60\n", "f: row 1: a square"),
+        (",a,b\na,-,60\nb,5\n", "f: row 3: 'b' with 1 rates"),
+    ],
+)
+def test_a_square_that_is_none_is_refused(square, message):
+    """One line, with row and column."""
+    with pytest.raises(DataError) as refused:
+        rates_of_matrix(square, "f")
+    assert str(refused.value).startswith(message)
+
+
+# ------------------------------------------------------------------- other people's numbers
+
+
+def golden() -> dict[str, dict[str, float]]:
+    """Algorithm -> model -> its score for the crowd's votes, by other people's code."""
+    path = SHARED / "llmfao-golden.csv"
+    if not path.exists():
+        pytest.skip(f"{path} is not on this machine")
+    found: dict[str, dict[str, float]] = {}
+    with path.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["algorithm"], {})[row["item"]] = float(row["score"])
+    return found
+
+
+def crowd() -> Votes:
+    """The crowd's votes."""
+    return read((SHARED / "llmfao.csv").read_bytes(), "llmfao.csv").votes
+
+
+def kendall(one, two) -> float:
+    """Kendall's tau of two lists without ties."""
+    a, b = (np.sign(np.subtract.outer(x, x)) for x in (one, two))
+    return float((a * b).sum() / (len(one) * (len(one) - 1)))
+
+
+def test_scores_of_a_crowd_are_those_of_other_peoples_code():
+    """Counting, average win rate, Bradley-Terry and Elo to the last digits; others in order."""
+    scores = golden()
+    made, unit, _ = crowd().comparisons()
+    assert (len(made), len(made.models), unit) == (8931, 59, "workers")
+    known = {name: np.array([by[m] for m in made.models]) for name, by in scores.items()}
+    games, score = tables(made, 1.0)
+    np.testing.assert_array_equal(score.sum(axis=1), known["counting"])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(np.nanmean(score / games, axis=1), known["average_win_rate"])
+    fitted = fit(made)
+    strength = np.exp((fitted.rating - fitted.rating.max()) / fitted.settings.elo)
+    np.testing.assert_allclose(strength / strength.sum(), known["bradley_terry"], rtol=1e-10)
+    in_order = play(made, np.arange(len(made))[None], EloSettings(k=4))[0]
+    np.testing.assert_allclose(in_order, known["elo"], rtol=1e-10)
+    assert kendall(fitted.rating, known["newman"]) > 0.9
+
+
+def test_ratings_of_arena_hard_have_the_order_of_its_leaderboard():
+    """Its five models, from its battles."""
+    path = SHARED / "arena_hard_battles.jsonl"
+    if not path.exists():
+        pytest.skip(f"{path} is not on this machine")
+    fitted = fit(read(path.read_bytes(), path.name).votes.comparisons()[0])
+    with (SHARED / "arena_hard_leaderboard_20240731.csv").open(encoding="utf-8") as file:
+        listed = {row["model"]: float(row["score"]) for row in csv.DictReader(file)}
+    # The board's names have dates where the battles' have none.
+    score = [
+        next(value for name, value in listed.items() if name.startswith(model))
+        for model in fitted.models
+    ]
+    assert kendall(fitted.rating, score) == 1
