@@ -102,18 +102,14 @@ def unfinished(board: Board) -> bool:
 def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Said:
     fitted, n = arena.strengths.ties.half, arena.protocol.n
     at, unit = f" at N = {n}" if n else "", arena.strengths.design.unit
-    apart = f"N = {n} does" if n else "The votes do"
+    apart = f"N = {n} does" if n else "the votes do"
     largest = next(one for one in board.arenas if one.protocol.base == arena.protocol.base)
     if arena.few:
         few = f"Fewer than {LEAST} {unit} were compared{at}: too few to say who is best"
         return _Said([few], "too few to say who is best")
     if not arena.separates:
         tied = (fitted.rating.max() - fitted.rating.min()) < 2 * EQUAL
-        why = (
-            "every comparison came out even"
-            if tied
-            else f"{apart[:1].lower() if not n else apart[:1]}{apart[1:]} not separate them"
-        )
+        why = "every comparison came out even" if tied else f"{apart} not separate them"
         return _Said([f"Nobody leads: {why}"], "nobody leads")
     before = "" if largest is arena else f"N = {largest.protocol.n} does not separate them; "
     order = [fitted.models[i] for i in np.argsort(-fitted.rating, kind="stable")]
@@ -137,8 +133,8 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         return _Said([before, ahead[0], verb, agree, *floor], f"{_short(ahead[0])} leads", ahead[0])
     if len(ahead) == len(rated):
         whom = "the two models" if len(rated) == 2 else f"the {len(rated)} models"
-        return _Said([f"{apart} not separate {whom}: each may be the best", *floor],
-                     "no model leads")  # fmt: skip
+        words = f"{apart[:1].upper()}{apart[1:]} not separate {whom}: each may be the best"
+        return _Said([words, *floor], "no model leads")
     each = f" cannot be separated{at}: each of the {len(ahead)} may be the best model"
     title = f"{len(ahead)} of {len(rated)} models may be best"
     return _Said([before, *_listed(ahead), each, *floor], title)

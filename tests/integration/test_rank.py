@@ -75,7 +75,7 @@ def test_one_judge_of_several(votes, capsys):
     """Only its votes count; a judge that is not there is refused."""
     assert main(["rank", "mine.csv", *FAST, "--judge", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["judge"], sum(row["readable"] for row in found["rows"])) == ("1", 2 * 133)
+    assert (found["judge"]["name"], sum(row["readable"] for row in found["rows"])) == ("1", 2 * 133)
     assert main(["rank", "mine.csv", "--judge", "7"]) == 1
     assert "no votes of the judge '7'; there are: 0, 1, 2" in capsys.readouterr().err
 
