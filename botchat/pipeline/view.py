@@ -140,7 +140,7 @@ def state(workspace: Workspace, seed_set: str) -> State:
     seeds = workspace.seeds(seed_set)
     made = {path: _lines(path) for path in (*said, *ruled)}
     n_dialogues, n_models = sum(made[path] for path in said), len(said)
-    catalogue = catalogue_of(workspace)
+    catalogue = catalogue_of(workspace, seed_set)
     verdicts = []
     for path, newest in ruled.items():
         protocol = catalogue.find(newest[0].protocol)
