@@ -213,18 +213,21 @@ def load(folder: Traversable, code: str) -> Language:
     said = {FILE: _read(folder / FILE)}
     inside = folder / "prompts"
     if inside.is_dir():
-        names = sorted(file.name for file in inside.iterdir() if file.name.endswith(".txt"))
-        said |= {name.removesuffix(".txt"): _read(inside / name) for name in names}
+        for name in sorted(every_prompt()):
+            if (file := inside / f"{name}.txt").is_file():
+                said[name] = _read(file)
+        there = sorted(file.name for file in inside.iterdir() if file.name.endswith(".txt"))
+        if unknown := [name for name in there if name.removesuffix(".txt") not in said]:
+            raise ConfigError(
+                f"{inside / unknown[0]}: no prompt has that name; prompts: "
+                f"{', '.join(sorted(every_prompt()))}"
+            )
     texts = {name: text.strip("\n") for name, text in said.items() if name != FILE}
     for name, text in texts.items():
-        if name not in prompts.names():
-            raise ConfigError(
-                f"{inside / f'{name}.txt'}: no prompt has that name; see docs/languages.md"
-            )
-        wanted, there = prompts.places(prompts.text(name)), prompts.places(text)
-        if wanted != there:
-            odd = ", ".join(f"{{{{{place}}}}}" for place in sorted(wanted ^ there))
-            fault = "lacks" if wanted - there else "has the unknown place"
+        wanted, found = prompts.places(prompts.text(name)), prompts.places(text)
+        if wanted != found:
+            odd = ", ".join(f"{{{{{place}}}}}" for place in sorted(wanted ^ found))
+            fault = "lacks" if wanted - found else "has the unknown place"
             raise ConfigError(
                 f"{inside / f'{name}.txt'}: it {fault} {odd}; take the places of the English one"
             )
@@ -235,9 +238,8 @@ def load(folder: Traversable, code: str) -> Language:
             f"{folder / FILE}: {error}; correct it as docs/languages.md says"
         ) from None
     _check(pack, folder)
-    digest = hashlib.sha256("\0".join(f"{k}\0{v}" for k, v in said.items()).encode()).hexdigest()[
-        :8
-    ]
+    whole = "\0".join(f"{name}\0{text}" for name, text in said.items())
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
     return Language(code, digest, str(folder), pack, texts)
 
 
@@ -265,6 +267,15 @@ def _check(pack: Pack, folder: Traversable) -> None:
                         f"{folder / FILE}: labels.{key}: {word!r} is in labels.{owner[plain]} too; "
                         "keep one"
                     )
+
+
+@cache
+def every_prompt() -> frozenset[str]:
+    """Names of all prompts there are, roles among them."""
+    roles = (resources.files(prompts) / "roles").iterdir()
+    return frozenset(
+        prompts.names() | {f"roles/{file.name.removesuffix('.txt')}" for file in roles}
+    )
 
 
 def _read(file: Traversable) -> str:

@@ -70,6 +70,12 @@ class PackText(english.Text):
         return self._of.closing.search(self.low) is not None
 
 
+def split(text: str, spaced: bool) -> list[str]:
+    """Words of a text in lower case; where blanks part none, its characters."""
+    words = text.translate(_ONLY_WORDS).split()
+    return words if spaced else [c for word in words for c in _CHARACTER.findall(word)]
+
+
 @dataclass(frozen=True, eq=False)
 class _Lists:
     """A pack's lists as patterns."""
@@ -87,10 +93,9 @@ class _Lists:
     endings: tuple[str, ...]
     long_word: float
 
-    def split(self, sentence: str) -> list[str]:
+    def split(self, text: str) -> list[str]:
         """Its words, or characters."""
-        words = sentence.translate(_ONLY_WORDS).split()
-        return words if self.spaced else [c for word in words for c in _CHARACTER.findall(word)]
+        return split(text, self.spaced)
 
     def content(self, low: str, words: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         """What carries a subject or a courtesy, and what of it a subject."""

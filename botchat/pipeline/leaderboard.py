@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import settings_digest
+from botchat.languages import Language
 from botchat.models.bots import BASELINES
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
@@ -227,7 +228,8 @@ def write_page(
     from botchat.report import archive, transcripts
 
     compared = _compared(workspace, found, meter) if len(shown) > 1 else []
-    talks = [part for board, _ in shown for part in _panel_prompts(workspace, board.judge)]
+    spoken = found.catalogue.language
+    talks = [part for board, _ in shown for part in _panel_prompts(workspace, board.judge, spoken)]
 
     views = []
     boards = [board for board, _ in shown]
@@ -280,14 +282,14 @@ def _compared(workspace: Workspace, found: Read, meter: Meter) -> list[Beside]:
     return shown
 
 
-def _panel_prompts(workspace: Workspace, judge: str) -> list[Prompt]:
+def _panel_prompts(workspace: Workspace, judge: str, language: Language) -> list[Prompt]:
     """Roles and prompts of a judge that is a panel, as its settings are now."""
     from botchat import report as pages
     from botchat.judges.panel import wording
     from botchat.pipeline.agree import panel_of
 
     settings = panel_of(workspace, judge)
-    told = wording(settings) if settings else {}
+    told = wording(settings, language) if settings else {}
     texts = [f"{title}\n\n{text}" for title, text in told.items()]
     return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []
 

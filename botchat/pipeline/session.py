@@ -157,6 +157,7 @@ class Session:
                 lambda model: self._judge_model(model, longest),
                 asked.model,
                 judge_of=lambda other: self.judge(JudgeName(other)),
+                language=self._language,
             )
         if asked.model is not None:
             raise ConfigError(
@@ -205,7 +206,13 @@ class Session:
             settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
         longest: int | None = getattr(settings, "max_tokens", None)
         named = f"{judge.name}{ending}"
-        return build_panel(named, settings, lambda model: self._judge_model(model, longest), None)
+        return build_panel(
+            named,
+            settings,
+            lambda model: self._judge_model(model, longest),
+            None,
+            language=self._language,
+        )
 
     def tokens(self, calls: Iterable[str]) -> float | None:
         """Tokens of some calls together; ``None`` where one's are not known."""

@@ -72,8 +72,10 @@ def from_json(data: bytes, where: str) -> list[Seed]:
         return from_jsonl(data, where)
     array = msgspec.convert(_json(text, where), list[object])
     # KdConv's are told by their names of fields.
-    numbered = all(isinstance(row, dict) and _KDCONV == {*row} for row in array)
-    rows = (_Row(f"{where} row {n}", row, n if numbered else None) for n, row in enumerate(array, 1))
+    numbered = all(isinstance(row, dict) and {*row} == _KDCONV for row in array)
+    rows = (
+        _Row(f"{where} row {n}", row, n if numbered else None) for n, row in enumerate(array, 1)
+    )
     return _seeds(rows, where)
 
 
