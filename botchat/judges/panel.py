@@ -127,11 +127,6 @@ def build_panel(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    if not language.english and isinstance(settings, _DISCUSSIONS):
-        raise ConfigError(
-            f"panel {name}: the strategy {settings.strategy} is worded in English only and this "
-            f"set is {language.name} ({language.code}); name another panel or a single judge"
-        )
     agents = tuple(_agents(name, settings, model_of, default_model, language))
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
@@ -196,13 +191,14 @@ _PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
 }
 
 
-_DISCUSSIONS = (panels.SingleReportSettings, panels.DiscussionSettings)
-
-
 def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
     """The prompts of a strategy; what is not said a pack may lack."""
-    silent = isinstance(settings, panels.EnsembleSettings) and not settings.evidence
-    return () if silent and not language.english else _PROMPTS[type(settings)]
+    said = _PROMPTS[type(settings)]
+    if language.english:
+        return said
+    if isinstance(settings, panels.EnsembleSettings):
+        return said if settings.evidence else ()
+    return (*said, *discussion.IN_PLACES) if said == discussion.PROMPTS else said
 
 
 def _role(member: AgentSettings, language: Language) -> str:
@@ -249,7 +245,7 @@ def _talking(
                 agents, settings.rounds, simultaneous=True, summarizer=summarizer, language=language
             )
         case panels.SingleReportSettings():
-            return discussion.SingleReport(agents[0], summarizer)
+            return discussion.SingleReport(agents[0], summarizer, language)
         case panels.DiscussionSettings():
             return discussion.Discussion(
                 agents,
@@ -260,6 +256,7 @@ def _talking(
                 feedback=feedback,
                 summarizer=summarizer,
                 by_report=settings.decides == "summary",
+                language=language,
             )
         case _:
             assert_never(settings)

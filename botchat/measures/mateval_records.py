@@ -123,7 +123,7 @@ def _table(files: Mapping[str, bytes]) -> tuple[str, list[tuple[str, dict[str, f
     raise MissingError(
         "no table with people's scores among "
         f"{', '.join(sorted(files)) or 'no files'}: give a CSV file with the columns "
-        + " or ".join(f"{story} and {scores}" for scores, story in _COLUMNS)
+        + " or ".join(f"{story} and {scores}" for scores, story in _COLUMNS.values())
     )
 
 
