@@ -39,7 +39,7 @@ class LabelsRead:
     not_read: tuple[str, ...]
     """Replies read as something else, or not at all."""
     not_asked: tuple[str, ...]
-    """Labels that come first in their list, though the prompt does not say them."""
+    """Answers made of the first label of each list that the prompt does not ask for."""
 
 
 def labels_read(language: Language) -> list[LabelsRead]:
@@ -49,11 +49,13 @@ def labels_read(language: Language) -> list[LabelsRead]:
 
 def _read(protocol: Protocol) -> LabelsRead:
     said, labels = "\n".join(protocol.texts), protocol.language.labels
-    keys = ["choice", "reason"]
-    keys += ["index", "yes", "no"] if protocol.kind == "place" else list(_CHOICES)
-    first = [getattr(labels, key)[0] for key in keys]
+    colon = _colon(protocol)
+    place = protocol.kind == "place"
+    first = [f"{labels.reason[0]}{colon}", *([f"{labels.index[0]}{colon}"] if place else [])]
+    for key in ("yes", "no") if place else _CHOICES:
+        first.append(f"{labels.choice[0]}{colon}{getattr(labels, key)[0]}")
     reading = protocol.reading(("",) * _LENGTH)
-    replies = dict(_replies(protocol, said))
+    replies = dict(_replies(protocol, colon))
     wrong = [reply for reply, verdict in replies.items() if reading.read(reply)[0] != verdict]
     return LabelsRead(
         protocol.title,
@@ -66,11 +68,16 @@ def _read(protocol: Protocol) -> LabelsRead:
 _CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
 
 
-def _replies(protocol: Protocol, prompt: str) -> Iterator[tuple[str, str]]:
+def _colon(protocol: Protocol) -> str:
+    """What the prompt writes behind a label."""
+    label = re.escape(protocol.language.labels.choice[0])
+    found = re.search(rf"{label}([ \t]*[:\uff1a=][ \t]*)", "\n".join(protocol.texts))
+    return found[1] if found else ": "
+
+
+def _replies(protocol: Protocol, colon: str) -> Iterator[tuple[str, str]]:
     """Replies with the verdict that they mean."""
     labels = protocol.language.labels
-    after = re.search(rf"{re.escape(labels.choice[0])}(\s*[:\uff1a=]\s*)", prompt)
-    colon = after[1] if after else ": "
     why = f"{labels.reason[0]}{colon}1 2 3"
 
     def told(verdict: str, meaning: str) -> Iterator[tuple[str, str]]:
