@@ -62,6 +62,8 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """What may stand between the name of a score and the colon."""
     points: Words = ()
     """What may stand behind a score."""
+    minus: Words = ()
+    """What may stand before points that are taken off."""
 
 
 class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -269,13 +271,16 @@ def _check(pack: Pack, folder: Traversable) -> None:
                     )
 
 
+_ENGLISH_ONLY = re.compile("diagnosis|answers|aspect.*")
+"""Prompts whose data, or whose answers, are English."""
+
+
 @cache
 def every_prompt() -> frozenset[str]:
-    """Names of all prompts there are, roles among them."""
+    """Names of all prompts that a pack may have, roles among them."""
     roles = (resources.files(prompts) / "roles").iterdir()
-    return frozenset(
-        prompts.names() | {f"roles/{file.name.removesuffix('.txt')}" for file in roles}
-    )
+    names = prompts.names() | {f"roles/{file.name.removesuffix('.txt')}" for file in roles}
+    return frozenset(name for name in names if not _ENGLISH_ONLY.fullmatch(name))
 
 
 def _read(file: Traversable) -> str:

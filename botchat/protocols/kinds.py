@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 from botchat import prompts
-from botchat.errors import DataError
+from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Shown, settings_digest
 from botchat.languages import ENGLISH, Language
 from botchat.protocols import labels, reports, scores
@@ -94,7 +94,15 @@ class Protocol:
 
     @property
     def digest(self) -> str:
-        """8 hex digits that change with the wording, and with whatever else decides a verdict."""
+        """8 hex digits that change with the wording, and with whatever else decides a verdict.
+
+        Raises `ConfigError`: the language lacks the prompt, or reports, which are English only.
+        """
+        if self.kind == "report" and not self.language.english:
+            raise ConfigError(
+                f"{self.title} is asked in English only, and this set is {self.language.name} "
+                f"({self.language.code}); judge it with another protocol"
+            )
         if not self.template:
             found = self.language.prompts_digest(*self.prompts)
         else:

@@ -134,9 +134,10 @@ def _pattern(scale: Scale, language: Language = ENGLISH) -> re.Pattern[str]:
             labels.any_of(("score", *own.score)),
             labels.any_of(("points", *own.points)),
         )
+        minus = f"(?:{labels.any_of(own.minus)})?" if own.minus and scale.points_off else ""
         return re.compile(
             rf"(?P<name>{_any_of(scale.names)})(?:[\s_-]*(?:{score}))?(?:\s*\([^()\n]*\))?"
-            rf"{_MARKS}[:=]{_MARKS}(?P<number>{_NUMBER})"
+            rf"{_MARKS}[:=]{_MARKS}{minus}(?P<number>{_NUMBER})"
             rf"(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{points}))?"
             r"(?=[ \t\"'`*_~]*(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]))",
             re.IGNORECASE | re.MULTILINE,

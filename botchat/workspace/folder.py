@@ -98,11 +98,14 @@ class Workspace:
             raise DataError(f"{path}: seed id {twice!r} stands there {count} times; keep one")
         return seeds
 
-    def write_seeds(self, name: str, seeds: list[Seed], language: str = languages.EN) -> Path:
-        """Store a set, in natural order of the ids; its language beside it, unless English."""
+    def write_seeds(self, name: str, seeds: list[Seed], language: str | None = None) -> Path:
+        """Store a set, in natural order of the ids.
+
+        ``language``: stored beside it, unless English; ``None``: the one it has remains.
+        """
         path = self.seeds_path(name)
         beside = path.with_suffix(".toml")
-        if language != languages.EN:
+        if language not in (None, languages.EN):
             store.write_atomic(beside, f'language = "{language}"\n'.encode())
         store.finish(path, seeds, lambda seed: natural_key(seed.id))
         if language == languages.EN:

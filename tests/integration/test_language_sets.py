@@ -139,6 +139,9 @@ def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server, whos
         found = signatures(tmp_path, kind, record)
         assert found
         assert all("|set:zh-set|lang:zh|" in signature for signature in found)
+    page = (tmp_path / "leaderboards" / "zh-set" / "index.html").read_text("utf-8")
+    assert built_in()["zh"].text("generation")[:20] in page
+    assert "trying to pass the Turing test" not in page
     (path.with_suffix(".toml")).unlink()  # as sets made before languages: English, so all anew
     status, again, _ = run(capsys, "judge", "unieval", "--seeds", "zh-set", "--judge", "umpire")
     assert again["rows"][0]["new"] == again["rows"][0]["cases"]
@@ -295,7 +298,7 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     )
     status, _, said = run(capsys, "judge", "diagnosis", "--seeds", "b", "--judge", "rules")
     assert status == 1
-    assert "has no prompts/diagnosis.txt, which is needed" in said
+    assert "Diagnosis is asked in English only, and this set is Made up (qaa)" in said
     (tmp_path / "seeds" / "b.toml").write_text("language = 3\n")
     status, _, said = run(capsys, "seeds", "list")
     assert status == 1
@@ -303,6 +306,10 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     # Imported as English again, a set is English again.
     assert run(capsys, "seeds", "import", source, "--name", "b")[1]["language"] == "en"
     assert not (tmp_path / "seeds" / "b.toml").exists()
+    # What writes a set and says nothing of its language leaves it.
+    workspace = Workspace(tmp_path)
+    workspace.write_seeds("a", workspace.seeds("a")[:2])
+    assert workspace.language("a").code == "zh"
 
 
 def test_a_panel_speaks_the_language_of_the_set(tmp_path, monkeypatch, capsys, server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shutil
 from pathlib import Path
@@ -19,7 +20,7 @@ from botchat.measures import flags
 from botchat.measures.pack_text import PackText
 from botchat.models.bots import baseline
 from botchat.protocols import pack_audit, probe
-from botchat.protocols.catalogue import ARENA, BUILT_IN, GTEVAL, UNIEVAL
+from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
 from botchat.protocols.pack_faults import PackFaults
 from botchat.protocols.scores import Scale, read
 from botchat.protocols.stories import STORIES, asked_in
@@ -64,6 +65,8 @@ def test_chinese_differs_in_every_digest():
     dialogues = [seed.utterances for seed in SEEDS]
     assert RulesJudge(dialogues, ZH).digest != RulesJudge(dialogues).digest
     assert built_in()["zh"] == ZH != ENGLISH
+    # As workers of other processes get it.
+    assert pickle.loads(pickle.dumps(ARENA.spoken(ZH))) == ARENA.spoken(ZH)  # noqa: S301
 
 
 @pytest.mark.parametrize("protocol", [UNIEVAL, ARENA, GTEVAL])
@@ -198,7 +201,16 @@ def test_plain_talk_is_shown_as_it_is():
 
 
 @pytest.mark.parametrize(
-    "form", ["{}：{}", "**{}**：{}分", "{}得分：{}", "- {}: {}。", "{}（说明）：{}", "{}＝{}"]
+    "form",
+    [
+        "{}：扣{}分",
+        "{}：{}",
+        "**{}**：{}分",
+        "{}得分：{}",
+        "- {}: {}。",
+        "{}（说明）：{}",
+        "{}＝{}",
+    ],
 )
 def test_scores_in_chinese_are_read(form):
     """MATEval's five for Chinese stories, and somebody's own scale."""
@@ -311,6 +323,8 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
         with pytest.raises(ConfigError, match=rf"xx \(.*\) has no {part}, which is needed") as said:
             needs()
         assert "\n" not in str(said.value)
+    with pytest.raises(ConfigError, match=r"Diagnosis is asked in English only.*Made up \(xx\)"):
+        assert DIAGNOSIS.spoken(pack).digest
     needed, _ = pack_audit.lacks(pack)
     assert needed[0] == "prompts/unieval.txt"
     assert pack_audit.lacks(ZH)[0] == pack_audit.lacks(ENGLISH)[0] == []
