@@ -47,6 +47,8 @@ class Audited:
             said.append(f"{one.protocol}: {read} of {one.tried} answers read as meant")
             said += [f"  not read as meant: {reply}" for reply in one.not_read]
             said += [f"  not asked for by the prompt: {word}" for word in one.not_asked]
+        if {"[words]", "[thresholds]"} & {*self.lacks}:
+            return [*said, "the rules judge is not tried: the pack lacks what it needs"]
         if not self.n_people:
             return [*said, "no dialogues between people: name a set of the language with --seeds"]
         for key, how in (("same", "their own"), ("held_out", "the other half's")):

@@ -338,7 +338,7 @@ def _choice(asked: tuple[str, ...], language: Language) -> Reading:
     w = labels.wording(language)
     own = labels.choices(language)
     if asked == LABELS:
-        asked = tuple(next(word for word in own if own[word] == verdict) for verdict in _CHOICE)
+        asked = LABELS if language.english else labels.asked_choices(language)
     else:  # somebody's own criterion
         own = dict(zip(asked, _CHOICE, strict=False))
     meaning = {w.normal(label): verdict for label, verdict in own.items()}.get

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from botchat.languages import Labels, Language
+from botchat.languages import Language
 from botchat.protocols.wording import ENGLISH, Wording
 
 _PLAIN: dict[int, str | int] = {
@@ -81,22 +81,21 @@ def wording(language: Language) -> Wording:
 
 
 def places(language: Language) -> dict[str, str]:
-    """What UniEval's verdict is written as -> ``yes`` or ``no``."""
-    found = {"yes": "yes", "no": "no"}
-    if language.english:
-        return found
-    return _verdicts(language.labels, {"yes": "yes", "no": "no"}) | found
+    """What UniEval's verdict is written as -> ``yes`` or ``no``; the pack's words decide."""
+    return {"yes": "yes", "no": "no"} | _verdicts(language, {"yes": "yes", "no": "no"})
 
 
 def choices(language: Language) -> dict[str, str]:
-    """What a choice between two conversations is written as -> the verdict, the asked for first."""
-    keys = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
-    return (
-        _AS_JUDGES_WRITE
-        if language.english
-        else _verdicts(language.labels, keys) | _AS_JUDGES_WRITE
-    )
+    """What a choice between two conversations is written as -> the verdict; as `places`."""
+    return _AS_JUDGES_WRITE | _verdicts(language, _CHOICES)
 
+
+def asked_choices(language: Language) -> tuple[str, ...]:
+    """What a judge is asked to write for the first, the second, both and neither."""
+    return tuple(getattr(language.labels, key)[0] for key in _CHOICES)
+
+
+_CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
 
 _AS_JUDGES_WRITE: dict[str, str] = {
     **dict.fromkeys(("Conversation 1", "conversation1", "1", "conversation one"), "1"),
@@ -107,8 +106,12 @@ _AS_JUDGES_WRITE: dict[str, str] = {
 """The English labels, and what judges make of them."""
 
 
-def _verdicts(labels: Labels, keys: Mapping[str, str]) -> dict[str, str]:
-    return {word: verdict for key, verdict in keys.items() for word in getattr(labels, key)}
+def _verdicts(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
+    if language.english:
+        return {}
+    return {
+        word: verdict for key, verdict in keys.items() for word in getattr(language.labels, key)
+    }
 
 
 def any_of(words: Iterable[str]) -> str:

@@ -230,7 +230,8 @@ def reason(text: str, w: Wording = ENGLISH) -> str:
     """What follows ``Reason:``, or the whole text where the mark is missing; white space joined."""
     match = w.reason.search(w.folded(text))
     said = text[match.start("reason") :] if match else text
-    return " ".join(said.strip().lstrip('"`*').rstrip('"}`*').split())
+    marks = "" if w is ENGLISH else "\u201c\u201d\u300c\u300d\u300e\u300f"
+    return " ".join(said.strip().lstrip(f'"`*{marks}').rstrip(f'"}}`*{marks}').split())
 
 
 def _verdict(

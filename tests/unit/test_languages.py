@@ -144,6 +144,7 @@ def test_any_reply_is_read_or_is_not(said):
         ('{"选择": "对话2", "理由": "像机器"}', "2", "像机器"),
         ('{"choice": "两者", "reason": "像"}', "both", "像"),
         ("Choice: Conversation 2; Reason: so", "2", "so"),
+        ("“选择：两者；理由：像”", "both", "像"),
         ("选择：也许", None, "选择：也许"),
         ("我选对话1", None, "我选对话1"),
     ],
@@ -152,6 +153,18 @@ def test_reasons_stay_as_they_were_said(said, verdict, why):
     """Reading folds full-width signs, storing does not."""
     found = ARENA.spoken(ZH).reading().read(said)
     assert found == (verdict, why)
+
+
+def test_a_packs_words_come_before_english_ones(tmp_path):
+    """In some languages "no" means yes."""
+    folder = copy(
+        tmp_path / "zz",
+        **{"language.toml": lambda text: text.replace('yes = ["是"', 'yes = ["是", "no"')},
+    )
+    read_place = UNIEVAL.spoken(languages.load(folder, "zz")).reading(("",) * 8).read
+    assert read_place("选择：no\n编号：3")[0] == "3"
+    assert read_place("Choice: No")[0] is None
+    assert UNIEVAL.spoken(ZH).reading(("",) * 8).read("Choice: No")[0] == "No"
 
 
 @pytest.mark.parametrize(
