@@ -154,14 +154,15 @@ def build(
         measured, f"botchat:{VERSION}|lengths|set:{seed_set}|unit:{unit}"
     )
     turns = sorted({one.protocol.n for one in in_pairs if one.protocol.n}, reverse=True)
-    found = surveyed or survey(seeds, everyone, turns)
+    found = surveyed or survey(seeds, everyone, turns, catalogue.language)
     parts = (
         *arena.rate(in_pairs, min4, elo, found.measured),
         *(_part(one, seeds, dialogues) for one in judged.values() if one.protocol.shows != "pair"),
     )
     covered = coverage(parts, judged, seeds, everyone, signatures)
     digest = settings_digest(found.thresholds._asdict())
-    flags_signature = f"botchat:{VERSION}|flags|set:{seed_set}|thresholds:{digest}"
+    spoken = catalogue.language.signed
+    flags_signature = f"botchat:{VERSION}|flags|set:{seed_set}{spoken}|thresholds:{digest}"
     flagged = flags.flags(found, len(seeds), flags_signature)
     said = {} if is_person(judge, HUMAN) else judged
     labels = {name: by for name, by in (labels or {}).items() if name in said}

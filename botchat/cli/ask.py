@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from botchat.cli.output import progress, say, unanswered, workspace_of
+from botchat.errors import ConfigError
 
 if TYPE_CHECKING:
     from botchat.interfaces import Row
@@ -131,14 +132,38 @@ def _judge_adaptively(arguments: argparse.Namespace, settings: AdaptiveSettings)
 def probe(arguments: argparse.Namespace) -> None:
     """Plant faults and see whether a judge finds them."""
     from botchat.pipeline.probe import Probing
+    from botchat.workspace.folder import SAMPLE
 
-    request = Probing(arguments.seeds, _judge_of(arguments), arguments.limit, arguments.seed)
+    if arguments.language is not None:
+        _probe_language(arguments)
+        return
+    if arguments.judge is None:
+        raise ConfigError("probe asks a judge: name one with --judge, or a pack with --language")
+    seeds = arguments.seeds or SAMPLE
+    request = Probing(seeds, _judge_of(arguments), arguments.limit, arguments.seed)
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
     whole = {key: value for key, value in vars(made).items() if key != "unanswered"}
     say(arguments, whole, made.shown, made.signature, meter=meter)
     unanswered(made.unanswered, "verdicts", meter)
+
+
+def _probe_language(arguments: argparse.Namespace) -> None:
+    """Audit a language pack."""
+    from botchat.pipeline import probe_language
+    from botchat.pipeline.probe import shown
+
+    if arguments.judge is not None:
+        raise ConfigError("--language audits a pack and asks no judge; leave --judge out")
+    made = probe_language.audit(
+        workspace_of(arguments),
+        arguments.language,
+        arguments.seeds,
+        arguments.limit,
+        arguments.seed,
+    )
+    say(arguments, asdict(made), *made.lines, *([shown(made.rows)] if made.rows else []))
 
 
 def bench(arguments: argparse.Namespace) -> None:

@@ -224,7 +224,7 @@ def seeds_import(arguments: argparse.Namespace) -> None:
     from botchat.pipeline.seeds import import_seeds
 
     workspace = workspace_of(arguments)
-    path = import_seeds(workspace, arguments.source, arguments.name)
+    path = import_seeds(workspace, arguments.source, arguments.name, arguments.language)
     say(arguments, _set_row(workspace, arguments.name, path))
 
 
@@ -265,7 +265,8 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
 
     seeds = workspace.seeds(name)
     long = sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds)
-    return {"set": name, "n_seeds": len(seeds), "n_min4": long, "path": path}
+    spoken = workspace.language(name).code
+    return {"set": name, "n_seeds": len(seeds), "n_min4": long, "language": spoken, "path": path}
 
 
 def remove(arguments: argparse.Namespace) -> None:

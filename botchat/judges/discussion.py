@@ -17,10 +17,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from botchat import prompts
 from botchat.interfaces import Case
 from botchat.judges.talk import Agent, Talk, heard, history
+from botchat.languages import ENGLISH, Language
 from botchat.records import Remark
+
+IN_PLACES = ("discussion_whole", "discussion_silence")
+"""Words that stand in the prompts below; of English they are older than the digest."""
 
 PROMPTS = (
     "discussion_parts",
@@ -54,6 +57,8 @@ class Discussion:
     summarizer: Agent
     by_report: bool
     """The report is the one vote; else the agents' last statements are."""
+    language: Language = ENGLISH
+    """Of all that is said to the agents."""
 
     async def talk(self, case: Case) -> Talk:
         """Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1."""
@@ -62,11 +67,13 @@ class Discussion:
         last: dict[str, Remark] = {}
         parts: list[str] = []
         if self.decompose:
-            asked = prompts.fill("discussion_parts", question=case.prompt, rounds=str(self.rounds))
+            asked = self.language.fill(
+                "discussion_parts", question=case.prompt, rounds=str(self.rounds)
+            )
             said.append(await self.decomposer.say(asked))
             found = _PART.finditer(said[0].text)
             parts = [match["part"].strip() for match in found][: self.rounds]
-        parts = parts or ["the whole question"] * self.rounds
+        parts = parts or [self.language.text("discussion_whole")] * self.rounds
         for number, part in enumerate(parts, 1):
             for agent in self.agents:
                 if agent.name not in last or heard(last[agent.name]):
@@ -75,7 +82,7 @@ class Discussion:
             if not any(map(heard, last.values())):
                 return Talk(tuple(said), tuple(last.values()))
             feedback = await self.feedback.say(
-                prompts.fill(
+                self.language.fill(
                     "discussion_feedback",
                     question=case.prompt,
                     history=history(known),
@@ -85,11 +92,13 @@ class Discussion:
             )
             said.append(feedback)
             known += filter(heard, [feedback])
-        form = prompts.text("discussion_form")
-        asked = prompts.fill(
+        form = self.language.text("discussion_form")
+        asked = self.language.fill(
             "discussion_report", question=case.prompt, history=history(known), form=form
         )
-        report, prose = await _report(self.summarizer, asked, self.summarizer, case, said)
+        report, prose = await _report(
+            self.summarizer, asked, self.summarizer, case, said, self.language
+        )
         votes = (report,) if self.by_report else tuple(last.values())
         return Talk(tuple(said), votes, prose)
 
@@ -98,15 +107,17 @@ class Discussion:
     ) -> Remark:
         values = {
             "question": case.prompt,
-            "history": history(known) or "(nothing yet)",
+            "history": history(known) or self.language.text("discussion_silence"),
             "role_description": agent.role,
             "agent_name": agent.name,
             "part": part,
         }
-        remark = await agent.say(prompts.fill("discussion_statement", **values), case)
+        remark = await agent.say(self.language.fill("discussion_statement", **values), case)
         said.append(remark)
         if self.reflect and heard(remark):
-            asked = prompts.fill("discussion_reflection", **values, statement=remark.text.strip())
+            asked = self.language.fill(
+                "discussion_reflection", **values, statement=remark.text.strip()
+            )
             remark = await agent.say(asked, case)
             said.append(remark)
         return remark
@@ -119,24 +130,30 @@ class SingleReport:
     agent: Agent
     summarizer: Agent
     """Puts the report into running text."""
+    language: Language = ENGLISH
 
     async def talk(self, case: Case) -> Talk:
         """Two calls."""
         said: list[Remark] = []
-        form = prompts.text("discussion_form")
-        asked = prompts.fill("discussion_single", question=case.prompt, form=form)
-        report, prose = await _report(self.agent, asked, self.summarizer, case, said)
+        form = self.language.text("discussion_form")
+        asked = self.language.fill("discussion_single", question=case.prompt, form=form)
+        report, prose = await _report(self.agent, asked, self.summarizer, case, said, self.language)
         return Talk(tuple(said), (report,), prose)
 
 
 async def _report(
-    writer: Agent, prompt: str, editor: Agent, case: Case, said: list[Remark]
+    writer: Agent,
+    prompt: str,
+    editor: Agent,
+    case: Case,
+    said: list[Remark],
+    language: Language,
 ) -> tuple[Remark, str]:
     """The report in questions and answers, and its text as prose (empty if that failed)."""
     report = await writer.say(prompt, case)
     said.append(report)
     if not heard(report):
         return report, ""
-    prose = await editor.say(prompts.fill("discussion_prose", report=report.text.strip()))
+    prose = await editor.say(language.fill("discussion_prose", report=report.text.strip()))
     said.append(prose)
     return report, prose.text

@@ -10,7 +10,6 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from botchat import prompts
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, settings_digest
 from botchat.judges import discussion, talk
@@ -19,6 +18,7 @@ from botchat.judges.cascade import Cascade
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import SWAPPED, Agent, Talk, Talking, heard
 from botchat.judges.voting import aggregate, mirrored
+from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, Outcome, Remark, Verdict
 from botchat.workspace import panels
@@ -73,10 +73,11 @@ class Ensemble:
     _: KW_ONLY
     evidence: bool = False
     """Ask for the evidence before the verdict (FairEval's MEC)."""
+    language: Language = ENGLISH
 
     async def talk(self, case: Case) -> Talk:
         """One call an agent."""
-        closing = prompts.text("ensemble_evidence") if self.evidence else ""
+        closing = self.language.text("ensemble_evidence") if self.evidence else ""
         votes = await together(
             agent.say("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
             for agent in self.agents
@@ -90,12 +91,14 @@ def build_panel(
     model_of: Callable[[str], ChatModel],
     default_model: str | None,
     judge_of: Callable[[str], Judge] | None = None,
+    language: Language = ENGLISH,
 ) -> Judge:
     """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
-    under ``name@model``. ``judge_of`` finds a cascade's judges. Raises `ConfigError`: agents
-    without a model, a default that none needs, an unread role text, a guarantee in a cascade.
+    under ``name@model``. ``judge_of`` finds a cascade's judges. ``language``: of what agents are
+    told. Raises `ConfigError`: agents without a model, a default that none needs, an unread role
+    text, a guarantee in a cascade, a language that lacks the prompts.
     """
     model_of = cache(model_of)
     cascade = isinstance(settings, panels.CascadeSettings)
@@ -124,29 +127,31 @@ def build_panel(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    agents = tuple(_agents(name, settings, model_of, default_model))
+    agents = tuple(_agents(name, settings, model_of, default_model, language))
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
     return Panel(
         name,
-        _talking(settings, agents, served),
+        _talking(settings, agents, served, language),
         (*(agent.model for agent in agents), served),
-        _digest(settings, agents, served),
+        _digest(settings, agents, served, language),
         scores="majority" if settings.decides == "majority" else "mean",
         both_orders=settings.position_calibration,
     )
 
 
-def wording(settings: PanelSettings) -> dict[str, str]:
+def wording(settings: PanelSettings, language: Language = ENGLISH) -> dict[str, str]:
     """What a panel's agents are told, beside the question: title -> text; empty for a cascade."""
     if isinstance(settings, panels.CascadeSettings):
         return {}
-    roles = {f"role of {member.name}": _role(member) for member in settings.members}
-    spoken = {name.replace("_", " "): prompts.text(name) for name in _PROMPTS[type(settings)]}
+    roles = {f"role of {member.name}": _role(member, language) for member in settings.members}
+    spoken = {name.replace("_", " "): language.text(name) for name in _said(settings, language)}
     return {title: text for title, text in {**roles, **spoken}.items() if text}
 
 
-def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) -> str:
+def _digest(
+    settings: TalkSettings, agents: Sequence[Agent], served: ChatModel, language: Language
+) -> str:
     """Of everything that decides a panel's verdicts: models by their identity, not their name.
 
     It is part of the signatures of published judgments, so the keys below keep their order; agents
@@ -173,7 +178,7 @@ def _digest(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) 
     how |= {key: stated[key] for key in stated if key not in {*how, "rounds"}}
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
-    wording = prompts.digest(*_PROMPTS[type(settings)])
+    wording = language.prompts_digest(*_said(settings, language))
     return settings_digest(in_order, who, dict(served.identity), wording)
 
 
@@ -186,8 +191,18 @@ _PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
 }
 
 
-def _role(member: AgentSettings) -> str:
-    return (prompts.text(f"roles/{member.role}") if member.role else member.text or "").strip()
+def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
+    """The prompts of a strategy; what is not said a pack may lack."""
+    said = _PROMPTS[type(settings)]
+    if language.english:
+        return said
+    if isinstance(settings, panels.EnsembleSettings):
+        return said if settings.evidence else ()
+    return (*said, *discussion.IN_PLACES) if said == discussion.PROMPTS else said
+
+
+def _role(member: AgentSettings, language: Language) -> str:
+    return (language.text(f"roles/{member.role}") if member.role else member.text or "").strip()
 
 
 def _agents(
@@ -195,6 +210,7 @@ def _agents(
     settings: TalkSettings,
     model_of: Callable[[str], ChatModel],
     default_model: str | None,
+    language: Language,
 ) -> Iterator[Agent]:
     samples: int = getattr(settings, "samples", 1)
     for member in settings.members:
@@ -204,26 +220,32 @@ def _agents(
         for sample in range(samples):
             yield Agent(
                 f"{member.name} #{sample + 1}" if samples > 1 else f"{member.name}",
-                _role(member),
+                _role(member, language),
                 model,
                 Decoding(settings.temperature, settings.max_tokens, sample),
             )
 
 
-def _talking(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel) -> Talking:
+def _talking(
+    settings: TalkSettings, agents: Sequence[Agent], served: ChatModel, language: Language
+) -> Talking:
     decoding = Decoding(settings.temperature, settings.max_tokens)
     serving = (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
     decomposer, feedback, summarizer = (Agent(who, "", served, decoding) for who in serving)
     match settings:
         case panels.EnsembleSettings():
-            return Ensemble(agents, evidence=settings.evidence)
+            return Ensemble(agents, evidence=settings.evidence, language=language)
         case panels.DebateSettings():
             simultaneous = settings.strategy == "simultaneous-talk"
-            return talk.Debate(agents, settings.rounds, simultaneous=simultaneous)
+            return talk.Debate(
+                agents, settings.rounds, simultaneous=simultaneous, language=language
+            )
         case panels.SummarizedDebateSettings():
-            return talk.Debate(agents, settings.rounds, simultaneous=True, summarizer=summarizer)
+            return talk.Debate(
+                agents, settings.rounds, simultaneous=True, summarizer=summarizer, language=language
+            )
         case panels.SingleReportSettings():
-            return discussion.SingleReport(agents[0], summarizer)
+            return discussion.SingleReport(agents[0], summarizer, language)
         case panels.DiscussionSettings():
             return discussion.Discussion(
                 agents,
@@ -234,6 +256,7 @@ def _talking(settings: TalkSettings, agents: Sequence[Agent], served: ChatModel)
                 feedback=feedback,
                 summarizer=summarizer,
                 by_report=settings.decides == "summary",
+                language=language,
             )
         case _:
             assert_never(settings)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from importlib import resources
 
 from botchat.interfaces import Answer, Case, settings_digest
+from botchat.languages import ENGLISH, Language
 from botchat.measures.flags import Flag, fit_thresholds, flags
 from botchat.records import Verdict
 
@@ -42,16 +43,20 @@ class RulesJudge:
     parallel = 1
     models = ()
 
-    def __init__(self, human_dialogues: Iterable[tuple[str, ...]]) -> None:
+    def __init__(
+        self, human_dialogues: Iterable[tuple[str, ...]], language: Language = ENGLISH
+    ) -> None:
         """Fit the thresholds to the human dialogues of the seed set; see `fit_thresholds`."""
-        self.thresholds = fit_thresholds(human_dialogues)
+        self.language = language
+        self.thresholds = fit_thresholds(human_dialogues, language)
         # Cached: a dialogue is compared with every other contestant of its seed, in both orders.
         self._accuse = lru_cache(maxsize=1024)(self._first_flag)
 
     @property
     def digest(self) -> str:
-        """Digest of the thresholds."""
-        return settings_digest(VERSION, self.thresholds._asdict())
+        """Digest of the thresholds, and of the language's lists."""
+        lists = () if self.language.english else (self.language.digest,)
+        return settings_digest(VERSION, self.thresholds._asdict(), *lists)
 
     async def answer(self, case: Case) -> Answer:
         """Answer from ``case.dialogues`` and ``case.choices``."""
@@ -75,10 +80,10 @@ class RulesJudge:
         return Answer(verdict, reason)
 
     def _first_flag(self, utterances: tuple[str, ...]) -> Flag | None:
-        return next(iter(flags(utterances, self.thresholds)), None)
+        return next(iter(flags(utterances, self.thresholds, self.language)), None)
 
     def _report(self, utterances: tuple[str, ...]) -> str:
-        found = flags(utterances, self.thresholds)
+        found = flags(utterances, self.thresholds, self.language)
         lines: list[str] = []
         for error_type, criteria in _DIAGNOSED.items():
             of_type = [flag for flag in found if flag.criterion in criteria]

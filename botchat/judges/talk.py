@@ -21,8 +21,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
-from botchat import prompts
 from botchat.interfaces import Case, ChatModel, Decoding, Message
+from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import Remark
 
@@ -39,6 +39,8 @@ class Debate:
     simultaneous: bool
     summarizer: Agent | None = None
     """Makes a simultaneous talk the one of Algorithm 3."""
+    language: Language = ENGLISH
+    """Of all that is said to the agents."""
 
     async def talk(self, case: Case) -> Talk:
         """Agents × rounds calls, and one a round for the summariser, if nothing fails."""
@@ -52,12 +54,12 @@ class Debate:
             if not present:
                 break
             if self.simultaneous:
-                asked = (agent.say(_prompt(agent, case, known), case) for agent in present)
+                asked = (agent.say(self._prompt(agent, case, known), case) for agent in present)
                 spoken = await together(asked)
             else:
                 spoken = []
                 for agent in present:
-                    prompt = _prompt(agent, case, [*known, *spoken])
+                    prompt = self._prompt(agent, case, [*known, *spoken])
                     spoken.append(await agent.say(prompt, case))
             said += spoken
             last.update((remark.speaker, remark) for remark in spoken)
@@ -65,23 +67,22 @@ class Debate:
             known = list(messages)
             if self.summarizer is not None and any(map(heard, spoken)):
                 summary = await self.summarizer.say(
-                    prompts.fill("debate_summary", messages=history(messages))
+                    self.language.fill("debate_summary", messages=history(messages))
                 )
                 said.append(summary)
                 if heard(summary):
                     known, digest = [summary], summary.text
         return Talk(tuple(said), tuple(last[agent.name] for agent in self.agents), digest)
 
-
-def _prompt(agent: Agent, case: Case, known: Sequence[Remark]) -> str:
-    return prompts.fill(
-        "debate",
-        question=case.prompt,
-        chat_history=history(known),
-        role_description=agent.role,
-        agent_name=agent.name,
-        closing=prompts.text("debate_closing"),
-    )
+    def _prompt(self, agent: Agent, case: Case, known: Sequence[Remark]) -> str:
+        return self.language.fill(
+            "debate",
+            question=case.prompt,
+            chat_history=history(known),
+            role_description=agent.role,
+            agent_name=agent.name,
+            closing=self.language.text("debate_closing"),
+        )
 
 
 SWAPPED = " (swapped)"

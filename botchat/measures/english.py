@@ -1,6 +1,6 @@
 """What is found in one utterance by itself: words, phrases, marks of a document, stems.
 
-`_LAYOUT` and `_EMOJI` are searched in the text as it is, the other patterns in lower case with
+`_LAYOUT` and `EMOJI` are searched in the text as it is, the other patterns in lower case with
 straight apostrophes; all in linear time.
 """
 
@@ -34,7 +34,7 @@ ASCII_WORD = re.compile(r"[a-z0-9]++(?:'[a-z0-9]++)*+")
 _SENTENCE_END = re.compile(r"[.!?\n\u3002\uff01\uff1f](?:(?<![.!?])|\s)")
 """A stop before a blank, a line break, or a Chinese or Japanese stop; fast as it begins."""
 
-_EMOJI = re.compile("[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
+EMOJI = re.compile("[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
 _CONTRACTION = re.compile(
     r"\w+(?:n't|'(?:m|re|ve|ll|d))|(?:it|that|what|he|she|there|here|who|where|how|let)'s"
 )
@@ -104,7 +104,7 @@ class Text:
         self.question = "?" in raw or "\uff1f" in raw
         self.contractions = len(list(filter(_CONTRACTION.fullmatch, apostrophed)))
         self.long_words = len([word for word in words if len(word) >= _LONG_WORD])
-        self.emoji = not raw.isascii() and _EMOJI.search(raw) is not None
+        self.emoji = not raw.isascii() and EMOJI.search(raw) is not None
 
     def _found(self, words: frozenset[str], pattern: re.Pattern[str]) -> list[str]:
         """What the pattern finds; it is not searched in a text without any of the words."""
@@ -122,8 +122,12 @@ class Text:
     def formality(self) -> float:
         """Formal marks in 100 words; see `botchat.measures.flags.Thresholds`."""
         marks = _FORMAL_PHRASE * len(self.formal_phrases()) + self.long_words - self.contractions
-        marks += len(self._found(_FULL_FORM_WORDS, _FULL_FORM))
+        marks += self.full_forms()
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))
+
+    def full_forms(self) -> int:
+        """Full forms that people contract when they speak."""
+        return len(self._found(_FULL_FORM_WORDS, _FULL_FORM))
 
     def closes(self) -> bool:
         """Whether a phrase thanks, answers thanks, wishes well or says goodbye."""

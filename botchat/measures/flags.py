@@ -2,7 +2,7 @@
 
 The criteria are those of the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases
 of Appendix C, made countable: one number per utterance, from the dialogue up to and including it.
-Word lists are English; a Chinese or Japanese character is a word.
+Word lists are those of the language; a Chinese or Japanese character is a word.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from botchat.errors import ConfigError
+from botchat.languages import ENGLISH, Language
 from botchat.measures.english import Text
+from botchat.measures.pack_text import PackText
 from botchat.measures.statistics import Floats, Indices, share
 from botchat.records import N_SEED, Dialogues, Seed
 
@@ -135,32 +138,50 @@ class DialogueMeasures(NamedTuple):
     """Share of utterances with an emoji."""
 
 
-def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
+def floors(language: Language) -> Thresholds:
+    """The least thresholds in a language; raises `ConfigError` if its pack lacks one."""
+    if language.english:
+        return Thresholds()
+    told = language.thresholds
+    if odd := sorted(set(told) ^ set(CRITERIA)):
+        fault = "is missing" if odd[0] in CRITERIA else "is unknown"
+        raise ConfigError(
+            f"{language.where}: thresholds.{odd[0]} {fault}; criteria: {', '.join(CRITERIA)}"
+        )
+    return Thresholds(**told)
+
+
+def fit_thresholds(
+    dialogues: Iterable[tuple[str, ...]], language: Language = ENGLISH
+) -> Thresholds:
     """The 99th percentile of what human dialogues reach, but not less than the floors.
 
     A dialogue counts with its most extreme utterance, so each criterion accuses at most 1 % of
     these dialogues. Of fewer than 100 the maximum is taken.
     """
-    peaks = [np.max(values(dialogue), axis=0) for dialogue in dialogues if dialogue]
+    peaks = [np.max(values(dialogue, language), axis=0) for dialogue in dialogues if dialogue]
+    least = floors(language)
     if not peaks:
-        return Thresholds()
+        return least
     # "higher": no person is accused only because the percentile falls between two dialogues.
     limits = np.percentile(np.array(peaks), _PERCENTILE, axis=0, method="higher")
-    return Thresholds(*map(float, np.maximum(limits, Thresholds())))
+    return Thresholds(*map(float, np.maximum(limits, least)))
 
 
-def flags(utterances: tuple[str, ...], thresholds: Thresholds) -> list[Flag]:
+def flags(
+    utterances: tuple[str, ...], thresholds: Thresholds, language: Language = ENGLISH
+) -> list[Flag]:
     """Every criterion that an utterance after the ChatSEED exceeds, by utterance."""
-    reading = _read(utterances)
+    reading = _read(utterances, language)
     return [
         Flag(criterion, at + 1, value, limit, _evidence(reading, criterion, at))
         for criterion, at, value, limit in _exceeded(reading, thresholds)
     ]
 
 
-def values(utterances: tuple[str, ...]) -> tuple[Values, ...]:
+def values(utterances: tuple[str, ...], language: Language = ENGLISH) -> tuple[Values, ...]:
     """What each utterance shows of each criterion, the ChatSEED's included."""
-    return _read(utterances).values
+    return _read(utterances, language).values
 
 
 def _exceeded(reading: _Reading, thresholds: Thresholds) -> Iterator[tuple[str, int, float, float]]:
@@ -173,16 +194,16 @@ def _exceeded(reading: _Reading, thresholds: Thresholds) -> Iterator[tuple[str, 
                     yield criterion, at, value, limit
 
 
-def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
+def measure(utterances: tuple[str, ...], language: Language = ENGLISH) -> DialogueMeasures:
     """The numbers of what follows the ChatSEED of one dialogue."""
-    reading = _read(utterances)
+    reading = _read(utterances, language)
     texts, shown = reading.texts[N_SEED:], reading.values[N_SEED:]
     n, half = len(texts), len(texts) // 2
     lengths = [len(text.words) for text in texts]
     n_words = sum(lengths)
     pairs = set(chain.from_iterable([pairwise(text.words) for text in texts]))
     mean_words, repetition_rate, question_rate, formality = _style(reading)
-    usual = int(Thresholds().closing_chain)
+    usual = int(floors(language).closing_chain)
     chains = [each.closing_chain for each in reading.values]
     return DialogueMeasures(
         n_utterances=n,
@@ -203,9 +224,9 @@ def measure(utterances: tuple[str, ...]) -> DialogueMeasures:
     )
 
 
-def style(utterances: tuple[str, ...], end: int) -> tuple[float, ...]:
+def style(utterances: tuple[str, ...], end: int, language: Language = ENGLISH) -> tuple[float, ...]:
     """`STYLE` of a dialogue cut to ``end`` utterances; 0 for what cannot be measured."""
-    mean_words, *rates = _style(_read(utterances), end)
+    mean_words, *rates = _style(_read(utterances, language), end)
     return tuple(0.0 if math.isnan(value) else value for value in (math.log1p(mean_words), *rates))
 
 
@@ -237,8 +258,12 @@ class _Reading(NamedTuple):
 
 
 @lru_cache(maxsize=1)  # so that flags() and measure() read a dialogue once between them
-def _read(utterances: tuple[str, ...]) -> _Reading:
-    texts = tuple(map(Text, utterances))
+def _read(utterances: tuple[str, ...], language: Language) -> _Reading:
+    texts: tuple[Text, ...] = (
+        tuple(map(Text, utterances))
+        if language.english
+        else tuple(PackText(text, language) for text in utterances)
+    )
     repeats, first = _repeats(texts)
     overlaps, like = _overlaps(texts)
     runs, ngrams = _runs(texts)
@@ -402,34 +427,44 @@ class Survey:
     """Contestant -> its dialogues, ``human`` among them."""
 
 
-def survey(seeds: Sequence[Seed], dialogues: Dialogues, turns: Collection[int] = ()) -> Survey:
+def survey(
+    seeds: Sequence[Seed],
+    dialogues: Dialogues,
+    turns: Collection[int] = (),
+    language: Language = ENGLISH,
+) -> Survey:
     """Measure all contestants of a set; ``turns`` are the N of `Measured.style`."""
-    thresholds = fit_thresholds(seed.utterances for seed in seeds)
+    thresholds = fit_thresholds((seed.utterances for seed in seeds), language)
     measured = {
-        name: measure_all({i: d.utterances for i, d in by_seed.items()}, thresholds, turns)
+        name: measure_all(
+            {i: d.utterances for i, d in by_seed.items()}, thresholds, turns, language
+        )
         for name, by_seed in dialogues.items()
     }
     return Survey(thresholds, len(seeds), measured)
 
 
 def measure_all(
-    dialogues: Mapping[str, tuple[str, ...]], thresholds: Thresholds, turns: Collection[int] = ()
+    dialogues: Mapping[str, tuple[str, ...]],
+    thresholds: Thresholds,
+    turns: Collection[int] = (),
+    language: Language = ENGLISH,
 ) -> Measured:
     """Measure a contestant's dialogues, seed id -> utterances; see `survey`."""
     seed_ids, measures, first = [], [], []
     styles: dict[int, list[tuple[float, ...]]] = {n: [] for n in turns}
     for seed_id, utterances in dialogues.items():
-        found = measure(utterances)
+        found = measure(utterances, language)
         if not found.n_utterances:
             continue
         flagged: dict[str, int] = {}
-        for criterion, at, _, _ in _exceeded(_read(utterances), thresholds):
+        for criterion, at, _, _ in _exceeded(_read(utterances, language), thresholds):
             flagged.setdefault(criterion, at + 1)
         seed_ids.append(seed_id)
         measures.append(found)  # NumPy makes nan of None
         first.append([flagged.get(criterion, 0) for criterion in CRITERIA])
         for n, rows in styles.items():
-            rows.append(style(utterances, n))
+            rows.append(style(utterances, n, language))
     return Measured(
         tuple(seed_ids),
         np.array(measures, dtype=np.float64).reshape(-1, len(MEASURES)),

@@ -37,7 +37,8 @@ STRATEGIES: Mapping[str, str] = {
 }
 """Key of the report in a record -> strategy, in the order of the paper's tables."""
 
-_COLUMNS = (("Score_new", "Story"), ("新得分", "故事"))
+_COLUMNS = {"en": ("Score_new", "Story"), "zh": ("新得分", "故事")}
+"""Language -> columns of its tables."""
 _PEOPLE = "human"
 
 _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
@@ -100,20 +101,29 @@ def read_report(text: str) -> dict[str, float]:
 
 def people(files: Mapping[str, bytes]) -> list[tuple[str, dict[str, float]]]:
     """(story, people's scores by error type) of every story; files and errors as of `mateval`."""
+    return _table(files)[1]
+
+
+def language(files: Mapping[str, bytes]) -> str:
+    """Code of the stories' language; files and errors as of `mateval`."""
+    return _table(files)[0]
+
+
+def _table(files: Mapping[str, bytes]) -> tuple[str, list[tuple[str, dict[str, float]]]]:
     for name in sorted(files):
         if not name.lower().endswith(".csv"):
             continue
         rows = csv.DictReader(io.StringIO(decoded(files[name], name), newline=""))
-        for scores, story in _COLUMNS:
+        for code, (scores, story) in _COLUMNS.items():
             if scores in (rows.fieldnames or ()) and story in (rows.fieldnames or ()):
-                return [
+                return code, [
                     (row[story], _people_scores(row[scores] or "", f"{name}:{rows.line_num}"))
                     for row in rows
                 ]
     raise MissingError(
         "no table with people's scores among "
         f"{', '.join(sorted(files)) or 'no files'}: give a CSV file with the columns "
-        + " or ".join(f"{story} and {scores}" for scores, story in _COLUMNS)
+        + " or ".join(f"{story} and {scores}" for scores, story in _COLUMNS.values())
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from botchat import prompts
 from botchat.interfaces import ChatModel, Decoding, Message, Reply
+from botchat.languages import ENGLISH, Language
 from botchat.models.roles import dropped_to_fit, history, reply_tokens
 from botchat.records import N_SEED, Dialogue, Seed, Utterance
 
@@ -32,7 +32,12 @@ class Length:
 
 
 async def extend(
-    seed: Seed, speakers: Sequence[Speaker], turns: int, length: Length, sign: Callable[[], str]
+    seed: Seed,
+    speakers: Sequence[Speaker],
+    turns: int,
+    length: Length,
+    sign: Callable[[], str],
+    language: Language = ENGLISH,
 ) -> Dialogue:
     """Extend the ChatSEED of ``seed``, its first two utterances, to a dialogue of ``turns``.
 
@@ -43,13 +48,14 @@ async def extend(
     Returns:
         A complete dialogue, or one stopped at the first utterance that got no usable reply.
     """
+    system = language.text(PROMPT)
     utterances = list(seed.utterances[:N_SEED])
     facts: list[Utterance] = []
     dropped = {id(speaker): 0 for speaker in speakers}
     status, detail = "complete", ""
     while len(utterances) < turns:
         speaker = speakers[(len(utterances) - N_SEED) % len(speakers)]
-        reply, out = await say(speaker, utterances, dropped[id(speaker)], length)
+        reply, out = await say(speaker, system, utterances, dropped[id(speaker)], length)
         dropped[id(speaker)] = out
         if not reply.usable:
             status, detail = f"stopped:{reply.outcome}", reply.detail
@@ -72,7 +78,7 @@ async def extend(
 
 
 async def say(
-    speaker: Speaker, utterances: Sequence[str], dropped: int, length: Length
+    speaker: Speaker, system: str, utterances: Sequence[str], dropped: int, length: Length
 ) -> tuple[Reply, int]:
     """The next utterance, and how many of the oldest were left out of its prompt.
 
@@ -81,7 +87,6 @@ async def say(
     If the context window is known, the prompt is made to fit first; if not, the oldest utterance is
     dropped each time the endpoint says that the prompt is too long.
     """
-    system = prompts.text(PROMPT)
     window = speaker.model.context_window
     if window is not None:
         reserve = reply_tokens(speaker.decoding.max_tokens or window, window)

@@ -76,7 +76,7 @@ class Adaptive:
             for one in arenas(session.judge(self.judge)):
                 await one.foresee(most=most)
 
-        return plan.plan(workspace, seeds, walk)
+        return plan.plan(workspace, seeds, walk, workspace.language(self.seed_set))
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -95,13 +95,14 @@ class Adaptive:
             session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
             return await together(one.run(stops, session.meter) for one in wanted)
 
-        return in_session(workspace, seeds, spending, meter, ask)
+        language = workspace.language(self.seed_set)
+        return in_session(workspace, seeds, spending, meter, ask, language)
 
     def _resolved(
         self, workspace: Workspace
     ) -> tuple[list[Seed], Callable[[Judge], list[AdaptiveArena]]]:
         """The whole set, and what makes a judge's Arena at each N, with every name resolved."""
-        protocol = catalogue_of(workspace).named(self.protocol)
+        protocol = catalogue_of(workspace, self.seed_set).named(self.protocol)
         refuse_guarantee(workspace, self.judge, "an adaptive Arena")
         seeds, models = workspace.seeds(self.seed_set), self.models
         named = pick(workspace, self.seed_set, seeds, models) if models else {}

@@ -17,6 +17,7 @@ from botchat.boards.judge_agreement import Findings
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
+from botchat.languages import built_in
 from botchat.measures import lengths, mateval_records
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
@@ -191,19 +192,20 @@ def _topicalchat(files: Files) -> _Benchmark:
 
 def _mateval(files: Files) -> _Benchmark:
     told = stories.stories(files)
+    protocol = stories.asked_in(built_in()[mateval_records.language(files)])
 
     def compared(answered: _Answered) -> Compared:
         def ratings(code: str, judged: Sequence[Judgment]) -> list[Rating]:
             return [*stories.labels(told, code, PEOPLE), *stories.ratings(judged, code)]
 
-        parts = dict.fromkeys(ERROR_TYPES, stories.STORIES)
+        parts = dict.fromkeys(ERROR_TYPES, protocol)
         data, rows, pairs = _by_part(answered, "error_type", parts, ratings)
-        judges = list(answered.judged[stories.STORIES.name])
+        judges = list(answered.judged[protocol.name])
         rows.sort(key=lambda row: judges.index(row["judge"]))
         rows = [{"strategy": row["judge"], **row} for row in rows]
         return _correlated("mateval", data, rows, answered.options, answered.out, pairs=pairs)
 
-    cases = Cases(stories.STORIES, [partial(stories.case, story) for story in told])
+    cases = Cases(protocol, [partial(stories.case, story, protocol) for story in told])
     return _Benchmark([cases], compared)
 
 

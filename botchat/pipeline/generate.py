@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from botchat import prompts
 from botchat.errors import ConfigError
 from botchat.interfaces import adapted, settings_digest
+from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline import plan
@@ -65,7 +65,7 @@ class Generating:
                 for seed in job.pending:
                     await job.make(seed, length)
 
-        return plan.plan(workspace, seeds, walk)
+        return plan.plan(workspace, seeds, walk, workspace.language(self.seed_set))
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -88,7 +88,8 @@ class Generating:
             session.meter.steps += [job.step for job in jobs]
             return await together(job.run(length, stops, session.meter) for job in jobs)
 
-        return in_session(workspace, seeds, spending, meter, ask)
+        language = workspace.language(self.seed_set)
+        return in_session(workspace, seeds, spending, meter, ask, language)
 
     def _checked(self, workspace: Workspace) -> tuple[int, list[Seed]]:
         """Utterances of a finished dialogue, and the whole set, after a check of the settings."""
@@ -109,6 +110,7 @@ class Generating:
     ) -> list[_Job]:
         """One job a contestant. Every name is resolved before the first call is sent."""
         jobs: dict[str, _Job] = {}
+        language = workspace.language(self.seed_set)
         for model in self.models:
             speakers = [session.speaker(name) for name in (model, self.partner) if name]
             contestant = " + ".join(speaker.model.name for speaker in speakers)
@@ -120,11 +122,12 @@ class Generating:
                 contestant,
                 speakers,
                 turns,
-                f"botchat:{VERSION}|generate|set:{self.seed_set}|n:{turns}"
-                f"|prompt:{prompts.digest(PROMPT)}|settings:{settings}",
+                f"botchat:{VERSION}|generate|set:{self.seed_set}{language.signed}|n:{turns}"
+                f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}",
                 workspace.dialogues_path(self.seed_set, contestant),
                 workspace.dialogues(self.seed_set, contestant),
                 seeds[: self.limit],
+                language,
             )
         return list(jobs.values())
 
@@ -142,6 +145,7 @@ class _Job:
     path: Path
     have: dict[str, Dialogue]
     seeds: Sequence[Seed]
+    language: Language
 
     @cached_property
     def pending(self) -> list[Seed]:
@@ -165,7 +169,7 @@ class _Job:
         return self.asked + adapted(speaker.model for speaker in self.speakers)
 
     async def make(self, seed: Seed, length: Length) -> Dialogue:
-        return await extend(seed, self.speakers, self.turns, length, self.sign)
+        return await extend(seed, self.speakers, self.turns, length, self.sign, self.language)
 
     async def run(self, length: Length, stops: Stops, meter: Meter) -> Generated:
         new = self.pending

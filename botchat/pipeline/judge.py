@@ -17,6 +17,7 @@ from botchat.judges.calibration import Calibrated
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.judges.single import SingleJudge
+from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan, slices
@@ -79,7 +80,7 @@ class Judging:
 
         Raises `ConfigError`: N too small, too few contestants; `MissingError`: nothing to ask.
         """
-        protocol = catalogue_of(workspace).named(self.protocol)
+        protocol = catalogue_of(workspace, self.seed_set).named(self.protocol)
         seeds = workspace.seeds(self.seed_set)
         contestants: Dialogues = pick(workspace, self.seed_set, seeds, self.models)
         if protocol.shows == "pair":
@@ -172,7 +173,7 @@ class Asked:
             if self.control and (third := session.token_matched(self.judge, *calls)):
                 await calls_of(third)
 
-        return plan.plan(workspace, self.seeds, walk)
+        return plan.plan(workspace, self.seeds, walk, self._language)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -222,7 +223,11 @@ class Asked:
                     )
             return made
 
-        return in_session(workspace, self.seeds, spending, meter, ask)
+        return in_session(workspace, self.seeds, spending, meter, ask, self._language)
+
+    @property
+    def _language(self) -> Language:
+        return next((cases.protocol.language for cases in self.cases), ENGLISH)
 
 
 def pick(
@@ -370,7 +375,7 @@ def filing_of(
     n = f"|n:{protocol.n}" if protocol.n else ""
     kept = answering.calibrated if isinstance(answering, Cascade) else None
     signature = (
-        f"botchat:{VERSION}|{name}|set:{seed_set}{n}"
+        f"botchat:{VERSION}|{name}|set:{seed_set}{protocol.language.signed}{n}"
         f"|judge:{answering.name}@{answering.digest}{f'|{kept.signed}' if kept else ''}"
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )

@@ -99,7 +99,7 @@ def save(workspace: Workspace, sent: Mapping[str, Any]) -> int:
         raise DataError(f"labels: {error}") from None
     if len(given.rows) > MOST_ROWS:
         raise DataError(f"{len(given.rows):,} labels: send at most {MOST_ROWS:,} at once")
-    protocol = catalogue_of(workspace).find(given.protocol)
+    protocol = catalogue_of(workspace, given.set).find(given.protocol)
     if protocol is None or protocol.kind == "report":
         raise ConfigError(
             f"protocol {given.protocol!r}: people label what is filed in this workspace, such as "
@@ -230,8 +230,9 @@ def game_path(
         raise MissingError(
             f"no plan {folder / PLAN}; make one with: botchat label-plan --seeds {seed_set}"
         )
-    if protocol is not None and catalogue_of(workspace).find(protocol) is None:
-        catalogue_of(workspace).named(protocol)
+    catalogue = catalogue_of(workspace, seed_set)
+    if protocol is not None and catalogue.find(protocol) is None:
+        catalogue.named(protocol)
     asked = {"rater": rater(name)} if name is not None else {}
     asked |= {"protocol": protocol} if protocol is not None else {}
     asked |= {"plan": "1"} if plan else {"label": "1"}

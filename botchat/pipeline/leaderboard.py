@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from botchat import parallel
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import settings_digest
+from botchat.languages import Language
 from botchat.models.bots import BASELINES
 from botchat.pipeline import label
 from botchat.pipeline.generate import Generating
@@ -293,7 +294,8 @@ def write_page(
     from botchat.report import archive, transcripts
 
     compared = _compared(found, shown[0].findings)
-    talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge)]
+    spoken = found.catalogue.language
+    talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, spoken)]
 
     views = []
     for one in shown:
@@ -344,13 +346,13 @@ def _compared(found: Read, compared: Mapping[str, Findings]) -> list[Beside]:
     return shown
 
 
-def _panel_prompts(workspace: Workspace, judge: str) -> list[Prompt]:
+def _panel_prompts(workspace: Workspace, judge: str, language: Language) -> list[Prompt]:
     """Roles and prompts of a judge that is a panel, as its settings are now."""
     from botchat import report as pages
     from botchat.judges.panel import wording
     from botchat.pipeline.agree import panel_of
 
     settings = panel_of(workspace, judge)
-    told = wording(settings) if settings else {}
+    told = wording(settings, language) if settings else {}
     texts = [f"{title}\n\n{text}" for title, text in told.items()]
     return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []

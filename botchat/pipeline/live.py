@@ -84,7 +84,7 @@ class Live:
 
     def _state(self) -> State:
         workspace, seed_set, now = self._workspace, self._seed_set, time.time()
-        catalogue, seeds = catalogue_of(workspace), workspace.seeds(seed_set)
+        catalogue, seeds = catalogue_of(workspace, seed_set), workspace.seeds(seed_set)
         running, told = workspace.writer() or "", progress.read(workspace)
         run = run_of(told, running, catalogue) if told else None
         said = _by_age(workspace.root / "generations" / seed_set, "*.jsonl")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
+from botchat.languages import ENGLISH, Language
 from botchat.measures import lengths
 from botchat.models.limits import Prices
 from botchat.models.recorded import spoken
@@ -105,9 +106,10 @@ class PlanningSession(Session):
         ledger: Ledger,
         level: int,
         count: Callable[[str], int],
+        language: Language = ENGLISH,
     ) -> None:
         """``level``: index into `LEVELS`."""
-        super().__init__(workspace, seeds, ledger, Spending(), Meter())
+        super().__init__(workspace, seeds, ledger, Spending(), Meter(), language)
         self.planned: dict[tuple[str, str], PlannedModel] = {}
         self.level = level
         self._count = count
@@ -156,6 +158,7 @@ def plan(
     workspace: Workspace,
     seeds: Sequence[Seed],
     walk: Callable[[PlanningSession, Length], Coroutine[Any, Any, None]],
+    language: Language = ENGLISH,
 ) -> list[Planned]:
     """What a stage would send, for each model at each level; nothing is written.
 
@@ -166,7 +169,7 @@ def plan(
     sessions = []
     with closing(Ledger(path, readonly=True) if path.exists() else Ledger(None)) as ledger:
         for level in range(len(LEVELS)):
-            session = PlanningSession(workspace, seeds, ledger, level, length.size)
+            session = PlanningSession(workspace, seeds, ledger, level, length.size, language)
             run_now(walk(session, length))
             sessions.append(session)
     by_model = zip(*(session.planned.values() for session in sessions), strict=True)

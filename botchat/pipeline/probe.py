@@ -39,19 +39,7 @@ class Probed:
     @property
     def shown(self) -> list[dict[str, Any]]:
         """Rows as people read them: in percent, with 95 % intervals."""
-        return [
-            {
-                "fault": row["fault"],
-                "probes": row["n"],
-                "detected %": _percent(row, "detected"),
-                "at the utterance %": _percent(row, "localised"),
-                "±1 %": _percent(row, "within_1"),
-                "±1 by chance %": _percent(row, "chance_within_1"),
-                "accused without it %": _percent(row, "false_alarms"),
-                "detected less that %": _percent(row, "found"),
-            }
-            for row in self.rows
-        ]
+        return shown(self.rows)
 
 
 @dataclass(frozen=True)
@@ -99,9 +87,30 @@ class Probing:
                 f"no dialogue of the set {self.seed_set!r} has more than {N_SEED} utterances, so "
                 "there is no place for a fault; import a set of longer dialogues"
             )
-        planted = list(probe.probes(seeds, probe.strangers_of(whole), self.rng_seed))
-        cases = Cases(probe.PROBE, list(probe.cases(seeds, planted)))
+        language = workspace.language(self.seed_set)
+        rules = probe.rules_of(language)
+        strangers = probe.strangers_of(whole, rules)
+        planted = list(probe.probes(seeds, strangers, self.rng_seed, rules))
+        asked = list(probe.cases(seeds, planted, language))
+        cases = Cases(probe.PROBE.spoken(language), asked)
         return Asked(self.seed_set, whole, self.judge, [cases]), seeds, planted
+
+
+def shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of `botchat.protocols.probe.detection` in percent, with 95 % intervals."""
+    return [
+        {
+            "fault": row["fault"],
+            "probes": row["n"],
+            "detected %": _percent(row, "detected"),
+            "at the utterance %": _percent(row, "localised"),
+            "±1 %": _percent(row, "within_1"),
+            "±1 by chance %": _percent(row, "chance_within_1"),
+            "accused without it %": _percent(row, "false_alarms"),
+            "detected less that %": _percent(row, "found"),
+        }
+        for row in rows
+    ]
 
 
 def _percent(row: Mapping[str, Any], key: str) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from botchat import parallel
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
+from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
 from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, measure_all
 from botchat.pipeline.session import catalogue_of
@@ -140,7 +141,7 @@ def read(
     people = [name for name in files if labelling and is_person(name, HUMAN)]
     of_people = [(protocol, path) for name in people for protocol, path in files[name].items()]
     files = {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
-    catalogue = catalogue_of(workspace)
+    catalogue = catalogue_of(workspace, seed_set)
     asked = catalogue.among({name for listed in files.values() for name in listed})
     turns = sorted({protocol.n for protocol in asked.values() if protocol.n}, reverse=True)
     of_pairs = {
@@ -186,7 +187,9 @@ def read(
             for (_, protocol), verdicts in known.items()
         ]
         thresholds, n_seeds, measuring = (
-            survey_tasks(seeds, dialogues, turns) if for_boards else (Thresholds(), 0, {})
+            survey_tasks(seeds, dialogues, turns, catalogue.language)
+            if for_boards
+            else (Thresholds(), 0, {})
         )
         n_verdicts, n_measured = sum(map(len, known.values())), n_seeds * len(measuring)
         done: Iterator[Any] = working.begin(
@@ -246,7 +249,10 @@ _SECONDS_A_VERDICT = 1e-6
 
 
 def survey_tasks(
-    seeds: Sequence[Seed], dialogues: Dialogues, turns: Collection[int]
+    seeds: Sequence[Seed],
+    dialogues: Dialogues,
+    turns: Collection[int],
+    language: Language = ENGLISH,
 ) -> tuple[Thresholds, int, dict[str, Callable[[], Measured]]]:
     """Tasks that measure every contestant's dialogues, of a large set those on some of its seeds.
 
@@ -256,11 +262,11 @@ def survey_tasks(
     everything = sum(map(len, dialogues.values()))
     n = len(seeds) if everything <= MOST else min(len(seeds), max(1, SAMPLE // len(dialogues)))
     chosen = {seeds[i * len(seeds) // n].id for i in range(n)}
-    thresholds = fit_thresholds(seed.utterances for seed in seeds)
+    thresholds = fit_thresholds((seed.utterances for seed in seeds), language)
     tasks: dict[str, Callable[[], Measured]] = {}
     for name, by_seed in dialogues.items():
         texts = {seed_id: d.utterances for seed_id, d in by_seed.items() if seed_id in chosen}
-        tasks[name] = partial(measure_all, texts, thresholds, tuple(turns))
+        tasks[name] = partial(measure_all, texts, thresholds, tuple(turns), language)
     return thresholds, n, tasks
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from botchat.errors import ConfigError, DataError
+from botchat.languages import EN
 from botchat.records import Seed
 from botchat.seeds import hub
 from botchat.seeds.mutual import from_mutual, is_mutual_item
@@ -36,16 +37,20 @@ ACCEPTED = (
 """What `read_source` understands, in words."""
 
 
-def import_seeds(workspace: Workspace, source: str, name: str) -> Path:
-    """Store what ``source`` holds as the seed set ``name``; return the file. See `read_source`."""
+def import_seeds(workspace: Workspace, source: str, name: str, language: str = EN) -> Path:
+    """Store what ``source`` holds as the seed set ``name``; return the file. See `read_source`.
+
+    ``language``: code of the language pack, which is kept with the set.
+    """
     if name == SAMPLE:
         raise ConfigError(
             f"--name {SAMPLE}: that is the built-in set, which this one would hide; choose another"
         )
     path = workspace.seeds_path(name)
+    workspace.language_named(language)
     found = read_source(source, workspace.hidden)
     with workspace.locked():
-        workspace.write_seeds(name, found)
+        workspace.write_seeds(name, found, language)
     return path
 
 

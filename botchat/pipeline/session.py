@@ -16,6 +16,7 @@ import msgspec
 
 from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row, changes
+from botchat.languages import ENGLISH, Language
 from botchat.models.bots import BASELINES, baseline
 from botchat.models.endpoint import BatchedModel, identity, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
@@ -89,9 +90,10 @@ class Spending:
     """Send every call through its endpoint's Batch API."""
 
 
-def catalogue_of(workspace: Workspace) -> Catalogue:
-    """The protocols that can be named in a workspace: the built-in ones and its own."""
-    return catalogue(workspace.config.protocols)
+def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue:
+    """The protocols that can be named in a workspace, as they are asked in the set's language."""
+    language = ENGLISH if seed_set is None else workspace.language(seed_set)
+    return catalogue(workspace.config.protocols, language)
 
 
 class Session:
@@ -104,8 +106,10 @@ class Session:
         ledger: Ledger,
         spending: Spending,
         meter: Meter,
+        language: Language = ENGLISH,
     ) -> None:
         """Use `in_session`."""
+        self._language = language
         limits = spending.limits
         self.meter = meter
         self._batch = spending.batch
@@ -154,6 +158,7 @@ class Session:
                 lambda model: self._judge_model(model, longest),
                 asked.model,
                 judge_of=lambda other: self.judge(JudgeName(other)),
+                language=self._language,
             )
         if asked.model is not None:
             raise ConfigError(
@@ -165,7 +170,7 @@ class Session:
                 raise ConfigError(_NO_BATCH.format(RULES))
             from botchat.judges.rules import RulesJudge
 
-            return RulesJudge(self._humans)
+            return RulesJudge(self._humans, self._language)
         return self._single(name, asked.samples)
 
     def judges(self, asked: JudgeName, control: bool) -> list[Judge]:
@@ -202,7 +207,13 @@ class Session:
             settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
         longest: int | None = getattr(settings, "max_tokens", None)
         named = f"{judge.name}{ending}"
-        return build_panel(named, settings, lambda model: self._judge_model(model, longest), None)
+        return build_panel(
+            named,
+            settings,
+            lambda model: self._judge_model(model, longest),
+            None,
+            language=self._language,
+        )
 
     def tokens(self, calls: Iterable[str]) -> float | None:
         """Tokens of some calls together; ``None`` where one's are not known."""
@@ -313,7 +324,7 @@ class Session:
     ) -> tuple[ChatModel, Endpoint | None, Prices, Budget | None]:
         if resolved.kind == "bot":
             # Bots are free: limits on money, calls and tokens are about endpoints.
-            return baseline(resolved.target, self._humans), None, FREE, None
+            return baseline(resolved.target, self._humans, self._language), None, FREE, None
         settings = resolved.settings
         # People have been turned away already.
         if resolved.kind == "local" or settings is None:
@@ -373,6 +384,7 @@ def in_session(
     spending: Spending | None,
     meter: Meter | None,
     ask: Callable[[Session, Stops], Awaitable[list[T]]],
+    language: Language = ENGLISH,
 ) -> list[T]:
     """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
 
@@ -383,7 +395,7 @@ def in_session(
 
     async def run() -> list[T]:
         stops, ledger = Stops(), workspace.ledger()
-        session = Session(workspace, seeds, ledger, spending, meter or Meter())
+        session = Session(workspace, seeds, ledger, spending, meter or Meter(), language)
         if not spending.batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
             log.warning(
                 "%d calls of this workspace are in batches that were not collected; what this run "

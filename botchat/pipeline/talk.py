@@ -21,7 +21,7 @@ import msgspec
 
 from botchat.errors import BotChatError, ConfigError, DataError, FatalModelError, MissingError
 from botchat.models.bots import BASELINES
-from botchat.models.self_chat import Length, say
+from botchat.models.self_chat import PROMPT, Length, say
 from botchat.pipeline import plan
 from botchat.pipeline.generate import MOST_TURNS
 from botchat.pipeline.run import Meter, Step
@@ -95,6 +95,7 @@ class Room:
         self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: Session | None = None
+        self._language = workspace.language(seed_set)
         self._ledger: Ledger | None = None
 
     @property
@@ -145,7 +146,9 @@ class Room:
             step = Step(self.seed_set, "", asked.model)
             try:
                 with step.item():
-                    reply, dropped = await say(speaker, asked.utterances, 0, self._length)
+                    reply, dropped = await say(
+                        speaker, self._language.text(PROMPT), asked.utterances, 0, self._length
+                    )
             except FatalModelError:
                 session.drop(speaker.model)  # so that it can be tried when it answers again
                 raise
@@ -177,8 +180,11 @@ class Room:
             if found is None:
                 numbers = [n for one in there if (n := one.id.removeprefix(OWN)).isdecimal()]
                 seed = Seed(f"{OWN}{max(map(int, numbers), default=0) + 1}", asked.utterances)
-                with files.Appender[Seed](path) as file:
-                    file.append(seed)
+                if path.exists():
+                    with files.Appender[Seed](path) as file:
+                        file.append(seed)
+                else:
+                    self._workspace.write_seeds(asked.set, [seed], self._language.code)
             return {
                 "set": asked.set,
                 "id": found or seed.id,
@@ -223,7 +229,9 @@ class Room:
         if self._session is None:
             self._ledger = self._workspace.ledger()
             spending = Spending(self.limits)
-            self._session = Session(self._workspace, self.seeds, self._ledger, spending, Meter())
+            self._session = Session(
+                self._workspace, self.seeds, self._ledger, spending, Meter(), self._language
+            )
         return self._session
 
     def _spent(self, session: Session) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from botchat.errors import ConfigError
+from botchat.languages import ENGLISH, Language
 from botchat.protocols.kinds import LABELS, Protocol
 from botchat.protocols.scores import Scale
 from botchat.workspace.criteria import CriterionSettings
@@ -93,9 +94,12 @@ _AT_N = re.compile(r"(?P<base>.+)-n(?P<n>\d+)")
 class Catalogue:
     """Protocols by name, in the order in which boards and pages show them."""
 
-    def __init__(self, protocols: Iterable[Protocol] = BUILT_IN) -> None:
-        """By default the built-in ones."""
-        self._by_name = {protocol.name: protocol for protocol in protocols}
+    def __init__(
+        self, protocols: Iterable[Protocol] = BUILT_IN, language: Language = ENGLISH
+    ) -> None:
+        """By default the built-in ones, in English."""
+        self.language = language
+        self._by_name = {protocol.name: protocol.spoken(language) for protocol in protocols}
 
     def __iter__(self) -> Iterator[Protocol]:
         """Those that can be named on the command line."""
@@ -125,7 +129,7 @@ class Catalogue:
         )
 
 
-def catalogue(own: Mapping[str, CriterionSettings]) -> Catalogue:
+def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH) -> Catalogue:
     """The built-in protocols and somebody's own; raises `ConfigError` if both have one name."""
     for protocol in BUILT_IN:
         if protocol.name in own:
@@ -133,7 +137,8 @@ def catalogue(own: Mapping[str, CriterionSettings]) -> Catalogue:
                 f"botchat.toml: protocols.{protocol.name}: BotChat has a protocol of "
                 "that name; choose another"
             )
-    return Catalogue((*BUILT_IN, *(_own(name, settings) for name, settings in own.items())))
+    mine = (_own(name, settings) for name, settings in own.items())
+    return Catalogue((*BUILT_IN, *mine), language)
 
 
 def _own(name: str, settings: CriterionSettings) -> Protocol:

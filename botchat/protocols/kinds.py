@@ -15,14 +15,14 @@ from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 from botchat import prompts
-from botchat.errors import DataError
+from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Shown, settings_digest
-from botchat.protocols import reports, scores
+from botchat.languages import ENGLISH, Language
+from botchat.protocols import labels, reports, scores
 from botchat.protocols.scores import Scale, ScoreChoices
 from botchat.protocols.wording import (
+    Wording,
     choice_schema,
-    conversation,
-    normal,
     read_choice,
     read_index,
     verdict_words,
@@ -80,6 +80,8 @@ class Protocol:
     """Whether its numbers stand on a board without its name: the paper's Elo and success rates."""
     about_ai: bool = False
     """As of `botchat.interfaces.Case`."""
+    language: Language = ENGLISH
+    """Of the prompts, the frame around dialogues, and the answers."""
 
     def __post_init__(self) -> None:
         """Refuse what no kind can be asked about, and a scale without a score."""
@@ -92,17 +94,27 @@ class Protocol:
 
     @property
     def digest(self) -> str:
-        """8 hex digits that change with the wording, and with whatever else decides a verdict."""
+        """8 hex digits that change with the wording, and with whatever else decides a verdict.
+
+        Raises `ConfigError`: the language lacks the prompt, or reports, which are English only.
+        """
+        if self.kind == "report" and not self.language.english:
+            raise ConfigError(
+                f"{self.title} is asked in English only, and this set is {self.language.name} "
+                f"({self.language.code}); judge it with another protocol"
+            )
         if not self.template:
-            return prompts.digest(*self.prompts)
-        return settings_digest(
-            self.template, self.kind, self.shows, self.labels, self.chosen_wins, self.scale
-        )
+            found = self.language.prompts_digest(*self.prompts)
+        else:
+            found = settings_digest(
+                self.template, self.kind, self.shows, self.labels, self.chosen_wins, self.scale
+            )
+        return found if self.language.english else settings_digest(found, self.language.labels)
 
     @property
     def texts(self) -> list[str]:
         """The wording, in full."""
-        return [self.template] if self.template else [prompts.text(name) for name in self.prompts]
+        return [self.template] if self.template else [*map(self.language.text, self.prompts)]
 
     @property
     def label(self) -> str:
@@ -132,6 +144,15 @@ class Protocol:
     def at(self, n: int) -> Protocol:
         """The protocol with both dialogues cut to ``n`` utterances: ``arena-n16``."""
         return replace(self, name=f"{self.base}-n{n}", n=n)
+
+    def spoken(self, language: Language) -> Protocol:
+        """The protocol asked in another language."""
+        return self if language == self.language else replace(self, language=language)
+
+    @property
+    def wording(self) -> Wording:
+        """The frame and the labels of its language."""
+        return labels.wording(self.language)
 
     # ---------------------------------------------------------------------------------- cases
 
@@ -207,9 +228,9 @@ class Protocol:
     def reading(self, utterances: tuple[str, ...] = ()) -> Reading:
         """How a reply about a dialogue with these utterances, or about two, is understood."""
         if self.kind == "place":
-            return _place(len(utterances))
+            return _place(len(utterances), self.language)
         if self.kind == "choice":
-            return _choice(self.labels)
+            return _choice(self.labels, self.language)
         if self.kind == "report":
             return Reading(
                 reports.choices(len(utterances)),
@@ -217,7 +238,9 @@ class Protocol:
                 reports.SCHEMA,
             )
         scale = self.asked_scale
-        return Reading(ScoreChoices(scale), partial(scores.read, scale=scale))
+        return Reading(
+            ScoreChoices(scale), partial(scores.read, scale=scale, language=self.language)
+        )
 
     @property
     def asked_scale(self) -> Scale:
@@ -231,15 +254,16 @@ class Protocol:
     def _framed(self, utterances: Sequence[str]) -> str:
         if self.kind == "report":
             return reports.numbered(utterances)
-        said = conversation(utterances)
+        said = self.wording.conversation(utterances)
         return scores.harmless(said, self.asked_scale) if self.kind == "score" else said
 
     def _fill(self, **conversations: str) -> str:
         if self.template:
             return prompts.fill_text(self.template, self.name, **conversations)
         first, *examples = self.prompts
-        shown = {"examples": "\n\n".join(map(prompts.text, examples))} if examples else {}
-        return prompts.fill(first, **conversations, **shown)
+        text = self.language.text
+        shown = {"examples": "\n\n".join(map(text, examples))} if examples else {}
+        return self.language.fill(first, **conversations, **shown)
 
     # ------------------------------------------------------------------------------- verdicts
 
@@ -290,46 +314,52 @@ def comparable(
     return (a, b, shown) if 0 < shown <= min(len(a.utterances), len(b.utterances)) else None
 
 
-def read_place(text: str, n: int) -> tuple[Verdict | None, str]:
+def read_place(text: str, n: int, language: Language = ENGLISH) -> tuple[Verdict | None, str]:
     """(``"No"`` or a 1-based index, reason) of a judge's reply about ``n`` utterances."""
-    choice, why, rest = read_choice(text, {"yes": "yes", "no": "no"}.get)
+    w = labels.wording(language)
+    choice, why, rest = read_choice(text, _yes_or_no(language).get, w)
     if choice == "no":
         return "No", why
-    index = read_index(rest, n) if choice == "yes" else None
+    index = read_index(rest, n, w) if choice == "yes" else None
     return (None if index is None else str(index)), why
 
 
+@lru_cache(maxsize=16)
+def _yes_or_no(language: Language) -> Mapping[str, str]:
+    w = labels.wording(language)
+    return {w.normal(word): said for word, said in labels.places(language).items()}
+
+
 @lru_cache(maxsize=256)
-def _place(n: int) -> Reading:
+def _place(n: int, language: Language) -> Reading:
+    meaning = _yes_or_no(language).get
+    offered = ["No", "Yes"] if language.english else [language.labels.no[0], language.labels.yes[0]]
+    w = labels.wording(language)
     return Reading(
         frozenset({"No", *map(str, range(1, n + 1))}),
-        partial(read_place, n=n),
-        choice_schema(["No", "Yes"], index=True),
-        partial(verdict_words, meaning={"yes": "yes", "no": "no"}.get, index=True),
+        partial(read_place, n=n, language=language),
+        choice_schema(offered, w, index=True),
+        partial(verdict_words, meaning=meaning, w=w, index=True),
     )
 
 
 @lru_cache(maxsize=64)
-def _choice(labels: tuple[str, ...]) -> Reading:
-    offered = {normal(label): verdict for label, verdict in zip(labels, _CHOICE, strict=False)}
-    meaning = (_AS_JUDGES_WRITE if labels == LABELS else offered).get
+def _choice(asked: tuple[str, ...], language: Language) -> Reading:
+    w = labels.wording(language)
+    own = labels.choices(language)
+    if asked == LABELS:
+        asked = LABELS if language.english else labels.asked_choices(language)
+    else:  # somebody's own criterion
+        own = dict(zip(asked, _CHOICE, strict=False))
+    meaning = {w.normal(label): verdict for label, verdict in own.items()}.get
 
     def read(text: str) -> tuple[Verdict | None, str]:
-        verdict, why, _ = read_choice(text, meaning)
+        verdict, why, _ = read_choice(text, meaning, w)
         return verdict, why
 
     return Reading(
-        frozenset(_CHOICE[: len(labels)]),
+        frozenset(_CHOICE[: len(asked)]),
         read,
-        choice_schema(labels),
-        partial(verdict_words, meaning=meaning),
+        choice_schema(asked, w),
+        partial(verdict_words, meaning=meaning, w=w),
     )
-
-
-_AS_JUDGES_WRITE: Mapping[str, Verdict] = {
-    **dict.fromkeys(("conversation 1", "conversation1", "1", "conversation one"), "1"),
-    **dict.fromkeys(("conversation 2", "conversation2", "2", "conversation two"), "2"),
-    **dict.fromkeys(("both", "both conversations"), "both"),
-    **dict.fromkeys(("neither", "neither conversation"), "neither"),
-}
-"""`LABELS`, and what judges make of them."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from random import Random
 from statistics import fmean
@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from botchat.interfaces import Case, Row
+from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import accused_index
 from botchat.measures.intervals import Items, figures
 from botchat.measures.statistics import wilson
 from botchat.protocols import probe_faults
 from botchat.protocols.catalogue import UNIEVAL
+from botchat.protocols.pack_faults import PackFaults
 from botchat.records import HUMAN, N_SEED, Seed, Verdict
 
 PROBE = replace(UNIEVAL, name=f"probe/{UNIEVAL.name}", title="Probe")
@@ -52,21 +54,56 @@ class Probe:
     utterances: tuple[str, ...]
 
 
-def probes(seeds: Iterable[Seed], strangers: Strangers, rng_seed: int = 0) -> Iterator[Probe]:
+@dataclass(frozen=True)
+class Rules:
+    """How texts of a language are rewritten; as the functions of `botchat.protocols.probe_faults`.
+
+    What a rule does not apply to it makes ``None`` of.
+    """
+
+    n_words: Callable[[str], int]
+    ai: Callable[[str, Random], str]
+    near_repetition: Callable[[str, Random], str]
+    overlong: Callable[[str, Random], str]
+    formal: Callable[[str, Random], str]
+    contradiction: Callable[[str], str | None]
+    wrong_fact: Callable[[str, Sequence[str], Random], str | None]
+
+
+def _rules(source: object) -> Rules:
+    """The functions of a module or object as rules."""
+    return Rules(**{part.name: getattr(source, part.name) for part in fields(Rules)})
+
+
+_ENGLISH = _rules(probe_faults)
+
+
+def rules_of(language: Language) -> Rules:
+    """Those of a language; raises `ConfigError` if its pack has no sentences for faults."""
+    if language.english:
+        return _ENGLISH
+    return _rules(PackFaults(language))
+
+
+def probes(
+    seeds: Iterable[Seed], strangers: Strangers, rng_seed: int = 0, rules: Rules = _ENGLISH
+) -> Iterator[Probe]:
     """Every fault planted once in every dialogue in which it can be."""
     for seed in seeds:
         for fault in FAULTS:
-            probe = plant(seed, fault, strangers, rng_seed)
+            probe = plant(seed, fault, strangers, rng_seed, rules)
             if probe is not None:
                 yield probe
 
 
-def plant(seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0) -> Probe | None:
+def plant(
+    seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0, rules: Rules = _ENGLISH
+) -> Probe | None:
     """``seed`` with ``fault`` at a random utterance behind the ChatSEED that lends itself to it."""
     rng = Random(f"{rng_seed}|{fault}|{seed.id}")
     said = seed.utterances
     for index in rng.sample(range(N_SEED + 1, len(said) + 1), len(said) - N_SEED):
-        planted = FAULTS[fault](_Place(seed, index, strangers, rng))
+        planted = FAULTS[fault](_Place(seed, index, strangers, rng, rules))
         if planted and planted != said[index - 1 : index - 1 + len(planted)]:
             return Probe(
                 seed.id,
@@ -77,22 +114,25 @@ def plant(seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0) -> Pr
     return None
 
 
-def strangers_of(seeds: Iterable[Seed]) -> Strangers:
+def strangers_of(seeds: Iterable[Seed], rules: Rules = _ENGLISH) -> Strangers:
     """Utterances long enough to be out of place in another dialogue."""
     return [
         (seed.id, text)
         for seed in seeds
         for text in seed.utterances
-        if probe_faults.n_words(text) >= _FEWEST_WORDS
+        if rules.n_words(text) >= _FEWEST_WORDS
     ]
 
 
-def cases(seeds: Iterable[Seed], planted: Iterable[Probe]) -> Iterator[Callable[[], Case]]:
+def cases(
+    seeds: Iterable[Seed], planted: Iterable[Probe], language: Language = ENGLISH
+) -> Iterator[Callable[[], Case]]:
     """A maker of a UniEval case for dialogues as they are and, by name of the fault, for probes."""
+    asked = PROBE.spoken(language)
     for seed in seeds:
-        yield partial(PROBE.one, seed.id, HUMAN, seed.utterances)
+        yield partial(asked.one, seed.id, HUMAN, seed.utterances)
     for probe in planted:
-        yield partial(PROBE.one, probe.seed_id, probe.fault, probe.utterances)
+        yield partial(asked.one, probe.seed_id, probe.fault, probe.utterances)
 
 
 def detection(
@@ -160,6 +200,7 @@ class _Place:
     index: int
     strangers: Strangers
     rng: Random
+    rules: Rules
 
     @property
     def text(self) -> str:
@@ -173,7 +214,7 @@ class _Place:
     def own(self) -> list[str]:
         """What the speaker said before, of some length, in random order."""
         own = self.seed.utterances[(self.index - 1) % 2 : self.index - 1 : 2]
-        long = [text for text in own if probe_faults.n_words(text) >= _FEWEST_WORDS]
+        long = [text for text in own if self.rules.n_words(text) >= _FEWEST_WORDS]
         return self.rng.sample(long, len(long))
 
 
@@ -190,12 +231,12 @@ def _foreign(place: _Place) -> Planted:
 
 
 def _contradiction(place: _Place) -> Planted:
-    said = next(filter(None, map(probe_faults.contradiction, place.own)), None)
+    said = next(filter(None, map(place.rules.contradiction, place.own)), None)
     return () if said is None else (f"{place.text} {said}",)
 
 
 def _wrong_fact(place: _Place) -> Planted:
-    text = probe_faults.wrong_fact(place.text, place.earlier, place.rng)
+    text = place.rules.wrong_fact(place.text, place.earlier, place.rng)
     return () if text is None else (text,)
 
 
@@ -204,14 +245,14 @@ FAULTS: Mapping[str, Callable[[_Place], Planted]] = {
     "repetition": lambda place: tuple(place.own[:1]),
     # ... or with an opener and a tag added.
     "near_repetition": lambda place: tuple(
-        probe_faults.near_repetition(text, place.rng) for text in place.own[:1]
+        place.rules.near_repetition(text, place.rng) for text in place.own[:1]
     ),
     # A sentence that gives the speaker away as a program stands before the utterance.
-    "ai_phrase": lambda place: (f"{place.rng.choice(probe_faults.AI_PHRASES)} {place.text}",),
+    "ai_phrase": lambda place: (place.rules.ai(place.text, place.rng),),
     # The utterance goes on and on.
-    "overlong": lambda place: (probe_faults.overlong(place.text, place.rng),),
+    "overlong": lambda place: (place.rules.overlong(place.text, place.rng),),
     # The utterance reads like a letter.
-    "formal": lambda place: (probe_faults.formal(place.text, place.rng),),
+    "formal": lambda place: (place.rules.formal(place.text, place.rng),),
     # The utterance gives way to one of another dialogue of the set.
     "foreign": _foreign,
     # The utterance and the next one change places.

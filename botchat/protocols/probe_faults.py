@@ -50,6 +50,11 @@ def near_repetition(text: str, rng: Random) -> str:
     return f"{rng.choice(_OPENERS)} {_lowered(inner)}, {rng.choice(tags)}{end or '.'}"
 
 
+def ai(text: str, rng: Random) -> str:
+    """The text after a sentence that gives the speaker away as a program."""
+    return f"{rng.choice(AI_PHRASES)} {text}"
+
+
 def overlong(text: str, rng: Random) -> str:
     """The text, then rambling sentences until it has `LONG_WORDS` words."""
     said = [text.strip()]
@@ -174,6 +179,11 @@ def _others(fact: str) -> Iterator[str]:
         if fact in (word.lower() for word in kind):
             yield from (word for word in kind if word.lower() != fact)
             return
+    yield from other_numbers(fact)
+
+
+def other_numbers(fact: str) -> Iterator[str]:
+    """Numbers, or clock times, that can stand for one."""
     whole, mark, rest = fact.partition(":" if ":" in fact else ".")
     # An hour stays between 2 and 12; any other number keeps its order of magnitude.
     steps = (1, 2, 3, -1, -2) if ":" in fact else (1, 2, 3, 5, -1, -2)

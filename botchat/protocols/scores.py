@@ -13,7 +13,9 @@ from functools import lru_cache
 from itertools import product
 
 from botchat.errors import DataError
+from botchat.languages import ENGLISH, Language
 from botchat.measures.correlation import Rating
+from botchat.protocols import labels
 from botchat.records import Judgment, Verdict
 
 
@@ -59,18 +61,19 @@ class ScoreChoices(Set[Verdict]):
         return n
 
 
-def read(text: str, scale: Scale) -> tuple[Verdict | None, str]:
+def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict | None, str]:
     """(scores, reason) of a judge's reply; ``None`` unless all are there and on the scale.
 
     Of each number the last line that names it counts; where a number is not named at all, the last
     line that holds nothing but all the numbers (FairEval's form).
     """
-    named = {_plain(match["name"]): match for match in _pattern(scale).finditer(text)}
+    plain = labels.wording(language).folded(text)
+    named = {_plain(match["name"]): match for match in _pattern(scale, language).finditer(plain)}
     if len(named) == len(scale.names):
         found = [named[_plain(name)]["number"] for name in scale.names]
         start = min(match.start() for match in named.values())
         end = max(match.end() for match in named.values())
-    elif bare := list(_bare(len(scale.names)).finditer(text)):
+    elif bare := list(_bare(len(scale.names)).finditer(plain)):
         found, (start, end) = re.findall(_NUMBER, bare[-1][0]), bare[-1].span()
     else:
         return None, " ".join(text.split())
@@ -124,7 +127,21 @@ def _steps(scale: Scale) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def _pattern(scale: Scale) -> re.Pattern[str]:
+def _pattern(scale: Scale, language: Language = ENGLISH) -> re.Pattern[str]:
+    if not language.english:
+        own = language.labels
+        score, points = (
+            labels.any_of(("score", *own.score)),
+            labels.any_of(("points", *own.points)),
+        )
+        minus = f"(?:{labels.any_of(own.minus)})?" if own.minus and scale.points_off else ""
+        return re.compile(
+            rf"(?P<name>{_any_of(scale.names)})(?:[\s_-]*(?:{score}))?(?:\s*\([^()\n]*\))?"
+            rf"{_MARKS}[:=]{_MARKS}{minus}(?P<number>{_NUMBER})"
+            rf"(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{points}))?"
+            r"(?=[ \t\"'`*_~]*(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]))",
+            re.IGNORECASE | re.MULTILINE,
+        )
     return re.compile(
         rf"\b(?P<name>{_any_of(scale.names)})(?:['\u2019]s)?"
         rf"(?:[\s_-]*(?:overall\s*)?(?:score|rating))?(?:\s*\([^()\n]*\))?"
@@ -142,7 +159,9 @@ def _bare(n: int) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def _score_like(scale: Scale) -> re.Pattern[str]:
-    return re.compile(rf"\b({_any_of(scale.names)})\s*[:\uff1a=]", re.IGNORECASE)
+    # No boundary parts the letters of a language that writes without blanks.
+    start = r"\b" if "".join(scale.names).isascii() else ""
+    return re.compile(rf"{start}({_any_of(scale.names)})\s*[:\uff1a=]", re.IGNORECASE)
 
 
 def _any_of(names: Sequence[str]) -> str:

@@ -7,11 +7,11 @@ for each erroneous passage.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from botchat import prompts
 from botchat.interfaces import Case, Shown
+from botchat.languages import Language
 from botchat.measures.correlation import Rating
 from botchat.measures.mateval_records import ERROR_TYPES, people
 from botchat.protocols import scores
@@ -31,6 +31,16 @@ STORIES = Protocol(
         -5, 0, tuple(english for english, _ in ERROR_TYPES.values()), whole=True, points_off=True
     ),
 )
+
+
+def asked_in(language: Language) -> Protocol:
+    """The question in the language of the stories, English or Chinese."""
+    if language.english:
+        return STORIES
+    assert STORIES.scale is not None
+    names = tuple(chinese for _, chinese in ERROR_TYPES.values())
+    return replace(STORIES, scale=replace(STORIES.scale, names=names), language=language)
+
 
 _STORY = "story"
 """Name of the one contestant."""
@@ -55,11 +65,11 @@ def stories(files: Mapping[str, bytes]) -> list[Story]:
     ]
 
 
-def case(story: Story) -> Case:
+def case(story: Story, protocol: Protocol = STORIES) -> Case:
     """The question about one story."""
-    told = scores.harmless(story.text.replace("\0", ""), STORIES.asked_scale)
+    told = scores.harmless(story.text.replace("\0", ""), protocol.asked_scale)
     shown = Shown(_STORY, (story.text,))
-    return STORIES.asked(story.id, (shown,), prompts.fill("story", story=told))
+    return protocol.asked(story.id, (shown,), protocol.language.fill("story", story=told))
 
 
 def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:

@@ -20,10 +20,10 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from botchat import prompts
 from botchat.boards.board import Board
 from botchat.boards.judge_verdict import is_floor_bot
 from botchat.boards.tables import Column, Table, elided, labels, table
+from botchat.languages import ENGLISH
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION
 from botchat.report.first_screen import Facts as Facts
@@ -212,8 +212,10 @@ def _explained(*boards: Board) -> list[Protocol]:
 def _prompts(boards: Sequence[Board]) -> list[Prompt]:
     """The wording of what was asked, in full."""
     asked = sorted(_explained(*boards), key=lambda p: (p.kind != "place", p.shows != "pair"))
+    # All boards of a page are of one set; one without judgments has no language to show.
+    spoken = asked[0].language if asked else ENGLISH
     generation = Prompt(
-        "dialogue generation", prompts.digest("generation"), [prompts.text("generation")]
+        "dialogue generation", spoken.prompts_digest("generation"), [spoken.text("generation")]
     )
     generated = [generation] if any(board.human_lengths for board in boards) else []
     return [*generated, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked)]

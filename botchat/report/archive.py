@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from botchat.languages import Language
 from botchat.measures.flags import Thresholds, fit_thresholds, flags
 from botchat.measures.shares import by_seed
 from botchat.protocols.catalogue import Catalogue
@@ -69,14 +70,18 @@ def build(
     """
     ordered = sorted(seeds, key=lambda seed: natural_key(seed.id))
     contestants = sorted(dialogues)
-    filed = _Filed(ordered, contestants, dialogues, judged, catalogue or Catalogue())
-    limits = fit_thresholds(seed.utterances for seed in ordered)
+    catalogue = catalogue or Catalogue()
+    filed = _Filed(ordered, contestants, dialogues, judged, catalogue)
+    limits = fit_thresholds((seed.utterances for seed in ordered), catalogue.language)
     chunks: dict[str, Any] = {}
     marks: dict[str, list[int]] = {name: [] for name in contestants}
     for first in range(0, len(ordered), SEEDS):
         chunk = []
         for seed in ordered[first : first + SEEDS]:
-            told = [_dialogue(dialogues[name].get(seed.id), limits) for name in contestants]
+            told = [
+                _dialogue(dialogues[name].get(seed.id), limits, catalogue.language)
+                for name in contestants
+            ]
             for name, one in zip(contestants, told, strict=True):
                 marks[name].append(-1 if one is None else len(one["flags"]))
             chunk.append(
@@ -291,12 +296,14 @@ def _errors(report: Report) -> list[list[Any]]:
     ]
 
 
-def _dialogue(dialogue: Dialogue | None, limits: Thresholds) -> dict[str, Any] | None:
+def _dialogue(
+    dialogue: Dialogue | None, limits: Thresholds, language: Language
+) -> dict[str, Any] | None:
     """One dialogue as the page reads it; what is as usual is left out."""
     if dialogue is None:
         return None
     generated = dialogue.contestant != HUMAN
-    found = flags(dialogue.utterances, limits) if generated else []
+    found = flags(dialogue.utterances, limits, language) if generated else []
     told: dict[str, Any] = {
         "said": dialogue.utterances,
         "flags": [[flag.index, flag.criterion, round(flag.value, 2)] for flag in found],

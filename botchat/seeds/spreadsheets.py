@@ -4,7 +4,8 @@ A row has an id (a field of `_IDS`) and is either a whole dialogue (`_DIALOGUES`
 or of objects that are utterances; in CSV and xlsx as JSON) or one utterance (`_TEXTS`, perhaps with
 `_SPEAKERS`, and `_TURNS` to sort by). Only letters and digits in field names count (``conv-GT``,
 ``Turn_ID``); other fields are ignored. Where speakers are named, consecutive texts of one become
-one utterance, a ``system`` message is left out, and a third speaker is an error.
+one utterance, a ``system`` message is left out, and a third speaker is an error. KdConv's dialogues
+(Zhou et al. 2020), which have no id, get the number of their row.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _DIALOGUES = (
 _TEXTS = ("utterance", "text", "content", "value", "message")
 _SPEAKERS = ("role", "speaker", "from")
 _TURNS = ("turn", "turnid", "turnnumber", "position")
+
+_KDCONV = {"messages", "name"}
 
 _MAX_UNPACKED = 64 * 2**20
 """Bytes an xlsx may unpack to."""
@@ -68,7 +71,12 @@ def from_json(data: bytes, where: str) -> list[Seed]:
     if not text.lstrip().startswith("["):
         return from_jsonl(data, where)
     array = msgspec.convert(_json(text, where), list[object])
-    return _seeds((_Row(f"{where} row {n}", row) for n, row in enumerate(array, 1)), where)
+    # KdConv's are told by their names of fields.
+    numbered = all(isinstance(row, dict) and {*row} == _KDCONV for row in array)
+    rows = (
+        _Row(f"{where} row {n}", row, n if numbered else None) for n, row in enumerate(array, 1)
+    )
+    return _seeds(rows, where)
 
 
 def from_rows(rows: Iterable[Mapping[str, object]], where: str) -> list[Seed]:

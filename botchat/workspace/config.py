@@ -135,6 +135,13 @@ class ArenaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Utterances shown of each dialogue (BotChat §4.2: 8 and 16)."""
 
 
+class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One ``[languages.CODE]`` entry: where a language pack is; docs/languages.md."""
+
+    path: str
+    """Its folder, relative to ``botchat.toml``."""
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole ``botchat.toml``."""
 
@@ -145,6 +152,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     protocols: dict[str, CriterionSettings] = {}
     generation: GenerationSettings = GenerationSettings()
     arena: ArenaSettings = ArenaSettings()
+    languages: dict[str, LanguageSettings] = {}
 
 
 _TABLES = (Config, ModelSettings, EndpointSettings, JudgeSettings, GenerationSettings)

@@ -15,8 +15,11 @@ from importlib import resources
 from pathlib import Path
 
 import filelock
+import msgspec
 
+from botchat import languages
 from botchat.errors import BotChatError, ConfigError, DataError, LockedError, MissingError
+from botchat.languages import Language
 from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, natural_key, slug
 from botchat.workspace import config
 from botchat.workspace import files as store
@@ -27,6 +30,12 @@ log = logging.getLogger("botchat")
 
 SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
+
+
+class _AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``seeds/<set>.toml``: what is not in the lines of the set."""
+
+    language: str = languages.EN
 
 
 class Workspace:
@@ -89,11 +98,50 @@ class Workspace:
             raise DataError(f"{path}: seed id {twice!r} stands there {count} times; keep one")
         return seeds
 
-    def write_seeds(self, name: str, seeds: list[Seed]) -> Path:
-        """Store a set, in natural order of the ids."""
+    def write_seeds(self, name: str, seeds: list[Seed], language: str | None = None) -> Path:
+        """Store a set, in natural order of the ids.
+
+        ``language``: stored beside it, unless English; ``None``: the one it has remains.
+        """
         path = self.seeds_path(name)
+        beside = path.with_suffix(".toml")
+        if language not in (None, languages.EN):
+            store.write_atomic(beside, f'language = "{language}"\n'.encode())
         store.finish(path, seeds, lambda seed: natural_key(seed.id))
+        if language == languages.EN:
+            beside.unlink(missing_ok=True)
         return path
+
+    def language(self, seed_set: str) -> Language:
+        """The language of a set; raises `ConfigError` if there is no pack of it."""
+        path = self.seeds_path(seed_set).with_suffix(".toml")
+        try:
+            said = msgspec.toml.decode(path.read_bytes(), type=_AboutSet)
+        except FileNotFoundError:
+            return languages.ENGLISH
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(f'{path}: {error}; it has one line: language = "zh"') from None
+        return self.language_named(said.language)
+
+    def language_named(self, code: str) -> Language:
+        """The language pack of that code: the workspace's own, or one that comes with BotChat."""
+        own = self.config.languages.get(code)
+        folder = self.root / (own.path if own else f"languages/{code}")
+        if code == languages.EN:
+            return languages.ENGLISH
+        if own or (languages.CODE.fullmatch(code) and folder.is_dir()):
+            return languages.load(folder, code)
+        if (found := languages.built_in().get(code)) is not None:
+            return found
+        beside = (self.root / "languages").glob(f"*/{languages.FILE}")
+        here = {path.parent.name for path in beside}
+        known = sorted({*languages.built_in(), *self.config.languages, *here})
+        raise ConfigError(
+            f"unknown language {code!r}; languages: {', '.join(known)}; a pack of your own is a "
+            f"folder {self.root / 'languages' / 'CODE'}, see docs/languages.md"
+        )
 
     def dialogues_path(self, seed_set: str, contestant: str) -> Path:
         """File of a contestant's dialogues."""

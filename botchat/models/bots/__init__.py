@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel
+from botchat.languages import ENGLISH, Language
 
 __all__ = ["BASELINES", "baseline"]
 
@@ -23,11 +24,13 @@ BASELINES: Mapping[str, str] = {
 """Name after ``bot:`` (`Speaker.bot` of its class) and what it is, in one line."""
 
 
-def baseline(name: str, human_dialogues: Sequence[tuple[str, ...]]) -> ChatModel:
+def baseline(
+    name: str, human_dialogues: Sequence[tuple[str, ...]], language: Language = ENGLISH
+) -> ChatModel:
     """Make the offline speaker ``bot:<name>``.
 
     ``human_dialogues`` are those of the seed set (at least two); only ``retrieval`` uses them.
-    Raises `ConfigError` for an unknown name or too few dialogues.
+    Raises `ConfigError` for an unknown name, too few dialogues, or a ``language`` it cannot speak.
     """
     from botchat.models.bots import scripted
     from botchat.models.bots.retrieval import Retrieval
@@ -39,7 +42,12 @@ def baseline(name: str, human_dialogues: Sequence[tuple[str, ...]]) -> ChatModel
             f" {', '.join(f'bot:{known}' for known in BASELINES)}"
         )
     if name == Retrieval.bot:
-        return Retrieval(human_dialogues)
+        return Retrieval(human_dialogues, language)
+    if not language.english:
+        raise ConfigError(
+            f"bot:{name} speaks English only and this set is {language.name} ({language.code}); "
+            f"name a model, or bot:{Retrieval.bot}"
+        )
     classes = (one for one in vars(scripted).values() if isinstance(one, type))
     speakers = {one.bot: one for one in classes if issubclass(one, Speaker) and one is not Speaker}
     return speakers[name]()

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
+from botchat.languages import ENGLISH, Language
+from botchat.measures.pack_text import lists
 from botchat.models.bots.language import FUNCTION_WORDS, words
 from botchat.models.bots.speaker import Draw, Speaker, attend, one_line
 from botchat.records import N_SEED
@@ -44,8 +46,11 @@ class Retrieval(Speaker):
     version = 1
     silence = "every human dialogue of the set shares an utterance with the one being extended"
 
-    def __init__(self, human_dialogues: Sequence[tuple[str, ...]]) -> None:
+    def __init__(
+        self, human_dialogues: Sequence[tuple[str, ...]], language: Language = ENGLISH
+    ) -> None:
         """Index the contexts of every human utterance but the dialogues' first ones."""
+        self._language = language
         if len(human_dialogues) < _MIN_DIALOGUES:
             raise ConfigError(
                 f"bot:retrieval needs at least {_MIN_DIALOGUES} human dialogues to reply from, the"
@@ -54,7 +59,7 @@ class Retrieval(Speaker):
         corpus = json.dumps(human_dialogues).encode("ascii")
         self._digest = hashlib.sha256(corpus).hexdigest()[:16]
         dialogues = [tuple(map(attend, utterances)) for utterances in human_dialogues]
-        self._seeds = {tuple(map(_key, utterances[:N_SEED])) for utterances in dialogues}
+        self._seeds = {tuple(map(self._key, utterances[:N_SEED])) for utterances in dialogues}
         self._holders: dict[str, set[int]] = defaultdict(set)
         """Utterance key -> dialogues that hold it."""
         self._replies: list[str] = []
@@ -62,28 +67,29 @@ class Retrieval(Speaker):
         lasts, earliers = [], []
         for number, utterances in enumerate(dialogues):
             for utterance in utterances:
-                self._holders[_key(utterance)].add(number)
+                self._holders[self._key(utterance)].add(number)
             for at in range(1, len(utterances)):
                 if not utterances[at]:  # nothing but control characters
                     continue
                 self._replies.append(one_line(human_dialogues[number][at]))
-                self._keys.append(_key(utterances[at]))
-                lasts.append(_last_terms(utterances[at - 1]))
-                earliers.append(_earlier_terms(utterances[: at - 1]))
+                self._keys.append(self._key(utterances[at]))
+                lasts.append(self._last_terms(utterances[at - 1]))
+                earliers.append(self._earlier_terms(utterances[: at - 1]))
         self._last, self._earlier = _Index(lasts), _Index(earliers)
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Bot, version, and a digest of the human dialogues it replies from."""
-        return {**super().identity, "corpus": self._digest}
+        """Bot, version, a digest of the human dialogues it replies from, and their language."""
+        language = {} if self._language.english else {"language": self._language.digest}
+        return {**super().identity, "corpus": self._digest, **language}
 
     def say(self, heard: tuple[str, ...], draw: Draw) -> str:
         """Reply in the best context left, or nothing if none is left."""
-        said = [_key(utterance) for utterance in heard]
+        said = [self._key(utterance) for utterance in heard]
         known = tuple(said[:N_SEED]) in self._seeds
         own = self._sharing(said[:1] if known else said)  # may be the dialogue being extended
-        scores = self._last.scores(_last_terms(heard[-1]) if heard else ())
-        scores += _EARLIER_WEIGHT * self._earlier.scores(_earlier_terms(heard[:-1]))
+        scores = self._last.scores(self._last_terms(heard[-1]) if heard else ())
+        scores += _EARLIER_WEIGHT * self._earlier.scores(self._earlier_terms(heard[:-1]))
         # Among equal scores (nothing in common at all) not always the first dialogue.
         ties = np.roll(np.arange(len(scores)), Draw(0, heard).below(len(scores)))
         best: list[int] = np.lexsort((ties, -scores)).tolist()
@@ -100,6 +106,29 @@ class Retrieval(Speaker):
             if ranked:
                 return list(ranked.values())[draw.sample % len(ranked)]
         return ""
+
+    def _words(self, text: str) -> list[str]:
+        if self._language.english:
+            return words(text)
+        return lists(self._language).split(text.lower())
+
+    def _key(self, utterance: str) -> str:
+        """Same for the same utterance: its words, or the whole text if it has none."""
+        return " ".join(self._words(utterance)) or utterance
+
+    def _last_terms(self, utterance: str) -> list[str]:
+        """Words, pairs of words, and whether it is a question."""
+        spoken = self._words(utterance)
+        pairs = [f"{one} {two}" for one, two in pairwise(spoken)]
+        asked = bool(set(utterance[-2:]) & set("?" if self._language.english else "?\uff1f"))
+        return spoken + pairs + ["?"] * asked
+
+    def _earlier_terms(self, utterances: Sequence[str]) -> list[str]:
+        """Content words of the utterances just before the last."""
+        recent = " ".join(utterances[-_EARLIER_UTTERANCES:])
+        english = self._language.english
+        function = FUNCTION_WORDS if english else lists(self._language).function
+        return [word for word in self._words(recent) if word not in function]
 
     def _sharing(self, said: Iterable[str]) -> set[int]:
         """Dialogues that hold any of these utterances."""
@@ -134,21 +163,3 @@ class _Index:
                 where, weight = self._postings[term]
                 scores[where] += weight
         return scores
-
-
-def _key(utterance: str) -> str:
-    """Same for the same utterance: its words, or the whole text if it has none."""
-    return " ".join(words(utterance)) or utterance
-
-
-def _last_terms(utterance: str) -> list[str]:
-    """Words, pairs of words, and whether it is a question."""
-    spoken = words(utterance)
-    pairs = [f"{one} {two}" for one, two in pairwise(spoken)]
-    return spoken + pairs + ["?"] * ("?" in utterance[-2:])
-
-
-def _earlier_terms(utterances: Sequence[str]) -> list[str]:
-    """Content words of the utterances just before the last."""
-    recent = " ".join(utterances[-_EARLIER_UTTERANCES:])
-    return [word for word in words(recent) if word not in FUNCTION_WORDS]

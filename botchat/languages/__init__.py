@@ -1,0 +1,308 @@
+"""Languages: a pack is a folder of data, from which everything that knows a language takes it.
+
+``language.toml`` has the name, the unit (words or characters), labels that answers are read by,
+word lists, thresholds and sentences for planted faults; ``prompts/`` one text file a prompt, named
+as in `botchat.prompts`. A part may be left out: it is missed, in one line, where it is needed, and
+English never takes its place. English is the language of `botchat.prompts` and of the tables beside
+the modules that read them; its own folder here has only its name. docs/languages.md explains all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Literal, NoReturn
+
+import msgspec
+
+from botchat import prompts
+from botchat.errors import ConfigError
+
+EN = "en"
+"""The language of a set that names none."""
+
+FILE = "language.toml"
+_MOST_BYTES = 2**20
+"""Of one file of a pack."""
+
+CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
+"""A language's code, after BCP 47: ``zh``, ``pt-BR``."""
+
+Words = tuple[str, ...]
+
+
+class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[labels]``: what a judge writes; the first of each list is what the prompts ask for."""
+
+    end: str
+    """Ends each utterance in what a judge is shown, such as ``<end>``."""
+    choice: Words
+    """Stands before the colon of a verdict: "Choice" in English; so do the next two."""
+    index: Words
+    reason: Words
+    yes: Words
+    """UniEval: a machine takes part."""
+    no: Words
+    first: Words
+    """Arena and GTEval: only the first of the two conversations."""
+    second: Words
+    both: Words
+    neither: Words
+    numerals: Words = ()
+    """Numbers in words, from 1 up without a gap."""
+    ordinal: Words = ()
+    """What may stand before the number of an utterance."""
+    score: Words = ()
+    """What may stand between the name of a score and the colon."""
+    points: Words = ()
+    """What may stand behind a score."""
+    minus: Words = ()
+    """What may stand before points that are taken off."""
+
+
+class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[words]``: phrases that the rules look for, in lower case.
+
+    ``{name}`` in a phrase stands for any entry of the list of that name, ``{name?}`` for one or
+    nothing, and ``…`` for up to 12 characters of the same sentence.
+    """
+
+    function: Words
+    """Words that carry no content."""
+    closing: Words
+    """Thank, answer thanks, wish well or say goodbye."""
+    courtesy: Words
+    """Close a conversation or fill a courtesy, and carry no subject of their own."""
+    ai: Words
+    """Call a speaker a program."""
+    formal: Words
+    """Connectives and phrases of written language and of assistants."""
+    full: Words = ()
+    """Written forms of words that speech says otherwise."""
+    spoken: Words = ()
+    """Marks of speech: contractions, particles."""
+    endings: Words = ()
+    """Endings of inflected words, taken off so that related words are one; units = "words" only."""
+    long_word: int = 0
+    """Letters that make a word a long one; 0: none is."""
+    lists: dict[str, Words] = {}
+    """What ``{name}`` stands for."""
+
+
+class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[faults]``: with what `botchat.protocols.probe` plants faults."""
+
+    ai_phrases: Words
+    openers: Words
+    tags: Words
+    question_tags: Words
+    rambling: Words
+    formal_openers: Words
+    formal_closers: Words
+    stiff: dict[str, str] = {}
+    """Everyday word -> what a stiff letter says instead."""
+    negated: dict[str, str] = {}
+    """Words of a statement -> the same, denied."""
+    negations: Words = ()
+    """A sentence with one of these is not denied again."""
+    kinds: tuple[Words, ...] = ()
+    """Names and numbers of which one can stand for another in a wrong fact."""
+
+
+class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A whole ``language.toml``."""
+
+    name: str
+    """In English, for headings and messages."""
+    units: Literal["words", "characters"] = "words"
+    """Whether blanks part words, or each character counts as one (Chinese, Japanese, Thai)."""
+    labels: Labels | None = None
+    words: Lists | None = None
+    thresholds: dict[str, float] | None = None
+    """Criterion of the rules -> the most that an utterance may show of it, as a floor."""
+    faults: Faults | None = None
+
+
+@dataclass(frozen=True)
+class Language:
+    """One language; two are equal if their packs are."""
+
+    code: str
+    digest: str
+    """8 hex digits of everything in the pack's folder."""
+    where: str = field(compare=False)
+    """The folder, for messages."""
+    pack: Pack = field(compare=False, repr=False)
+    texts: Mapping[str, str] = field(compare=False, repr=False)
+    """Prompts by name."""
+
+    @property
+    def english(self) -> bool:
+        """Whether it is the built-in English."""
+        return self.code == EN
+
+    @property
+    def name(self) -> str:
+        """In English."""
+        return self.pack.name
+
+    @property
+    def signed(self) -> str:
+        """As a part of a signature; of English nothing, as before there were others."""
+        return "" if self.english else f"|lang:{self.code}"
+
+    @property
+    def joint(self) -> str:
+        """What stands between two sentences."""
+        return " " if self.pack.units == "words" else ""
+
+    @property
+    def labels(self) -> Labels:
+        """What answers are read by; raises `ConfigError` if the pack has none, as do the next."""
+        return self.pack.labels or self._lacks("[labels]", "to read what a judge answers")
+
+    @property
+    def words(self) -> Lists:
+        """Word lists of the rules."""
+        return self.pack.words or self._lacks("[words]", "for the rules judge and the flags")
+
+    @property
+    def thresholds(self) -> Mapping[str, float]:
+        """Floors of the rules."""
+        found = self.pack.thresholds
+        return found or self._lacks("[thresholds]", "for the rules judge and the flags")
+
+    @property
+    def faults(self) -> Faults:
+        """Sentences for planted faults."""
+        return self.pack.faults or self._lacks("[faults]", "to plant faults")
+
+    def text(self, name: str) -> str:
+        """The wording of a prompt; raises `ConfigError` if the pack has it not."""
+        if self.english:
+            return prompts.text(name)
+        found = self.texts.get(name)
+        return found or self._lacks(f"prompts/{name}.txt", "for what is asked here")
+
+    def fill(self, name: str, **values: str) -> str:
+        """As `botchat.prompts.fill`."""
+        return prompts.fill_text(self.text(name), name, **values)
+
+    def prompts_digest(self, *names: str) -> str:
+        """As `botchat.prompts.digest`."""
+        joined = "\0".join(map(self.text, names))
+        return hashlib.sha256(joined.encode()).hexdigest()[:8]
+
+    def _lacks(self, part: str, why: str) -> NoReturn:
+        raise ConfigError(
+            f"the language pack {self.code} ({self.where}) has no {part}, which is needed {why}; "
+            "add it as docs/languages.md says"
+        )
+
+
+def load(folder: Traversable, code: str) -> Language:
+    """Read a pack's folder; raises `ConfigError`, with file and key, for what is no pack."""
+    if not CODE.fullmatch(code):
+        raise ConfigError(
+            f"language {code!r}: a code is as zh or pt-BR; rename the folder {folder}"
+        )
+    said = {FILE: _read(folder / FILE)}
+    inside = folder / "prompts"
+    if inside.is_dir():
+        for name in sorted(every_prompt()):
+            if (file := inside / f"{name}.txt").is_file():
+                said[name] = _read(file)
+        there = sorted(file.name for file in inside.iterdir() if file.name.endswith(".txt"))
+        if unknown := [name for name in there if name.removesuffix(".txt") not in said]:
+            raise ConfigError(
+                f"{inside / unknown[0]}: no prompt has that name; prompts: "
+                f"{', '.join(sorted(every_prompt()))}"
+            )
+    texts = {name: text.strip("\n") for name, text in said.items() if name != FILE}
+    for name, text in texts.items():
+        wanted, found = prompts.places(prompts.text(name)), prompts.places(text)
+        if wanted != found:
+            odd = ", ".join(f"{{{{{place}}}}}" for place in sorted(wanted ^ found))
+            fault = "lacks" if wanted - found else "has the unknown place"
+            raise ConfigError(
+                f"{inside / f'{name}.txt'}: it {fault} {odd}; take the places of the English one"
+            )
+    try:
+        pack = msgspec.convert(tomllib.loads(said[FILE]), Pack)
+    except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
+        raise ConfigError(
+            f"{folder / FILE}: {error}; correct it as docs/languages.md says"
+        ) from None
+    _check(pack, folder)
+    whole = "\0".join(f"{name}\0{text}" for name, text in said.items())
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return Language(code, digest, str(folder), pack, texts)
+
+
+def _check(pack: Pack, folder: Traversable) -> None:
+    """Refuse labels that could not be told apart, and empty words."""
+    for part in (pack.labels, pack.words, pack.faults):
+        for key, value in msgspec.structs.asdict(part).items() if part else ():
+            if isinstance(value, tuple) and "" in value:
+                raise ConfigError(f"{folder / FILE}: {key}: an entry is empty; take it out")
+    if (labels := pack.labels) is None:
+        return
+    for keys in (
+        ("choice", "index", "reason"),
+        ("yes", "no"),
+        ("first", "second", "both", "neither"),
+    ):
+        owner: dict[str, str] = {}
+        for key in keys:
+            if not getattr(labels, key):
+                raise ConfigError(f"{folder / FILE}: labels.{key}: give at least one")
+            for word in getattr(labels, key):
+                plain = re.sub(r"[\W_]", "", word).casefold()
+                if owner.setdefault(plain, key) != key:
+                    raise ConfigError(
+                        f"{folder / FILE}: labels.{key}: {word!r} is in labels.{owner[plain]} too; "
+                        "keep one"
+                    )
+
+
+_ENGLISH_ONLY = re.compile("diagnosis|answers|aspect.*")
+"""Prompts whose data, or whose answers, are English."""
+
+
+@cache
+def every_prompt() -> frozenset[str]:
+    """Names of all prompts that a pack may have, roles among them."""
+    roles = (resources.files(prompts) / "roles").iterdir()
+    names = prompts.names() | {f"roles/{file.name.removesuffix('.txt')}" for file in roles}
+    return frozenset(name for name in names if not _ENGLISH_ONLY.fullmatch(name))
+
+
+def _read(file: Traversable) -> str:
+    try:
+        data = file.read_bytes()
+        if len(data) > _MOST_BYTES:
+            raise ConfigError(f"{file}: {len(data):,} bytes, more than the {_MOST_BYTES:,} allowed")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file}: not UTF-8; save the file as UTF-8") from None
+
+
+@cache
+def built_in() -> Mapping[str, Language]:
+    """The languages that come with BotChat, by code."""
+    here = resources.files(__name__)
+    folders = sorted(
+        (one for one in here.iterdir() if (one / FILE).is_file()), key=lambda f: f.name
+    )
+    return {folder.name: load(folder, folder.name) for folder in folders}
+
+
+ENGLISH = load(resources.files(__name__) / EN, EN)

@@ -1,0 +1,407 @@
+"""Sets in other languages, from import to board, with models that answer in them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.languages import built_in, load
+from botchat.protocols.catalogue import ARENA
+from botchat.records import Dialogue, Judgment, Seed
+from botchat.workspace import files
+from botchat.workspace.folder import Workspace
+from tests.openai_server import text
+
+ROOT = Path(__file__).resolve().parents[2]
+KDCONV = ROOT.parent / "shared" / "data" / "kdconv" / "travel_test.json"
+LOT = ROOT.parent / "shared" / "data" / "mateval" / "LOT"
+OWN = ROOT / "tests" / "data" / "zh.jsonl"
+DOCS = ROOT / "docs" / "languages.md"
+
+ENGLISH = re.compile("[A-Za-z]{2,}")
+
+SAYS = (
+    "嗯，我也这么想。",
+    "那咱们明天再说吧。",
+    "你吃饭了吗？",
+    "首先，此外，综上所述，请随时联系。",
+    "好啊，走。",
+)
+
+
+def kdconv():
+    """People's dialogues, which are not ours to keep."""
+    if not KDCONV.exists():
+        pytest.skip(f"no {KDCONV.name} beside the checkout")
+    return KDCONV
+
+
+def run(capsys, *command):
+    """Exit status, what ``--json`` printed, and what was said on stderr."""
+    status = main([*command, "--json"])
+    said = capsys.readouterr()
+    return status, json.loads(said.out) if said.out else None, said.err
+
+
+def entries(folder, server, *names):
+    """A ``botchat.toml`` with models of the server."""
+    lines = [f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n' for name in names]
+    folder.mkdir(exist_ok=True)
+    (folder / "botchat.toml").write_text("\n".join(lines))
+
+
+def answers(labels, say, *, colon="："):
+    """Speakers who say one of some sentences, and a judge who answers with a pack's labels."""
+
+    def script(call):
+        prompt = call.messages[-1]["content"]
+        seed = f"{call.model}{call.messages}".encode()
+        draw = int(hashlib.sha256(seed).hexdigest()[:8], 16)
+        if call.model != "umpire":
+            return text(say[draw % len(say)])
+        if labels.first[0] not in prompt:
+            verdict = (
+                f"{labels.yes[0]}\n{labels.index[0]}{colon}{3 + draw % 2}"
+                if draw % 3
+                else f"{labels.no[0]}\n{labels.index[0]}{colon}–"
+            )
+        else:
+            verdict = (labels.first, labels.second, labels.both, labels.neither)[draw % 4][0]
+        return text(f"{labels.choice[0]}{colon}{verdict}\n{labels.reason[0]}{colon}{say[0]}")
+
+    return script
+
+
+def judged(capsys, tmp_path, seed_set, models, turns="4"):
+    """Generate, judge with the three protocols, make the board; its rows."""
+    speak = [flag for model in models for flag in ("--model", model)]
+    assert run(capsys, "generate", "--seeds", seed_set, *speak, "--turns", turns)[0] == 0
+    for protocol in ("unieval", "arena", "gteval"):
+        n = ("--turns", turns) if protocol == "arena" else ()
+        status, made, said = run(
+            capsys, "judge", protocol, "--seeds", seed_set, "--judge", "umpire", *n
+        )
+        assert status == 0, said
+        assert [row["unreadable"] for row in made["rows"]] == [0]
+    board = ("leaderboard", "--seeds", seed_set, "--shuffles", "5", "--runs", "1")
+    status, made, said = run(capsys, *board)
+    assert status == 0, said
+    return made
+
+
+def signatures(folder, kind, record):
+    """Those of all records of a stage."""
+    return {
+        one.signature
+        for path in (folder / kind).rglob("*.jsonl")
+        for one in files.read(path, record)
+    }
+
+
+@pytest.mark.parametrize("whose", ["people's", "our own"])
+def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server, whose):
+    """No English word is sent to the judge, every reply in Chinese is read, the board is made."""
+    source = kdconv() if whose == "people's" else OWN
+    monkeypatch.chdir(tmp_path)
+    entries(tmp_path, server, "ada", "bob", "umpire")
+    status, made, _ = run(
+        capsys, "seeds", "import", str(source), "--name", "zh-set", "--language", "zh"
+    )
+    assert (status, made["language"]) == (0, "zh")
+    path = tmp_path / "seeds" / "zh-set.jsonl"
+    # A few, cut short, without what people wrote in Latin letters; the language stays beside.
+    seeds = [
+        Seed(seed.id, seed.utterances[:4])
+        for seed in files.read(path, Seed)
+        if not ENGLISH.search(" ".join(seed.utterances[:4]))
+    ][:4]
+    files.finish(path, seeds, lambda seed: seed.id)
+    server.play(answers(built_in()["zh"].labels, SAYS))
+    board = judged(capsys, tmp_path, "zh-set", ("ada", "bob"))
+    assert {row["model"] for row in board["rows"]} >= {"ada", "bob"}
+    assert "|lang:zh" in board["signature"]
+    asked = [call for call in server.calls if call.messages]
+    words = {
+        word
+        for call in asked
+        for said in call.messages
+        for word in ENGLISH.findall(said["content"])
+    }
+    assert words <= {"ada", "bob"}
+    assert len(asked) > 30
+    for kind, record in (("generations", Dialogue), ("judgments", Judgment)):
+        found = signatures(tmp_path, kind, record)
+        assert found
+        assert all("|set:zh-set|lang:zh|" in signature for signature in found)
+    page = (tmp_path / "leaderboards" / "zh-set" / "index.html").read_text("utf-8")
+    assert built_in()["zh"].text("generation")[:20] in page
+    assert "trying to pass the Turing test" not in page
+    (path.with_suffix(".toml")).unlink()  # as sets made before languages: English, so all anew
+    status, again, _ = run(capsys, "judge", "unieval", "--seeds", "zh-set", "--judge", "umpire")
+    assert again["rows"][0]["new"] == again["rows"][0]["cases"]
+
+
+def test_the_rules_judge_leaves_people_alone(tmp_path, monkeypatch, capsys):
+    """At most 10 % of 150 Chinese dialogues between people, with thresholds of their own or not."""
+    source = kdconv()
+    monkeypatch.chdir(tmp_path)
+    run(capsys, "seeds", "import", str(source), "--name", "kd", "--language", "zh")
+    status, found, _ = run(capsys, "probe", "--language", "zh", "--seeds", "kd")
+    assert (status, found["n_people"], found["lacks"]) == (0, 150, [])
+    print({key: round(value, 3) for key, value in found["false_alarms"].items()})
+    assert found["false_alarms"]["same"] <= 0.10
+    assert found["false_alarms"]["held_out"] <= 0.10
+    detected = {row["fault"]: row["found"] for row in found["rows"]}
+    assert min(detected[fault] for fault in ("ai_phrase", "overlong")) > 0.9
+    assert min(detected[fault] for fault in ("repetition", "near_repetition", "formal")) > 0.6
+    assert not any(one["not_read"] or one["not_asked"] for one in found["labels"])
+    # The command for judges plants the same.
+    assert main(["probe", "--seeds", "kd", "--judge", "rules", "--limit", "3"]) == 0
+    assert "|lang:zh" in capsys.readouterr().out
+
+
+MADE_UP = """
+name = "Made up"
+units = "words"
+
+[labels]
+end = "<zu>"
+choice = ["Wahlo"]
+index = ["Numo"]
+reason = ["Warumo"]
+yes = ["jo"]
+no = ["ne"]
+first = ["eins allein"]
+second = ["zwei allein"]
+both = ["beido"]
+neither = ["keino"]
+
+[words]
+function = ["la", "mi", "vi", "ka"]
+closing = ["danko", "{greet} {greet?}"]
+courtesy = ["danko", "tschuo"]
+ai = ["mi … maschino"]
+formal = ["folglicho"]
+endings = ["ojn", "oj", "o"]
+lists = { greet = ["tschuo", "wiedero"] }
+
+[thresholds]
+ai_phrases = 0
+exact_repeat = 3
+closing_chain = 4
+layout_marks = 1
+words = 60
+verbatim_run = 5
+overlap = 0.5
+drift = 20
+formality = 11
+
+[faults]
+ai_phrases = ["Mi ja nur maschino."]
+openers = ["Nuo,"]
+tags = [", weißto"]
+question_tags = [", odero"]
+rambling = ["La waldo estas grando ka la weto longo."]
+formal_openers = ["Folglicho schreibo mi."]
+formal_closers = ["Folglicho endo mi."]
+negated = { "mi gehas" = "mi ne gehas" }
+"""
+"""Of a language that nobody speaks."""
+
+
+def made_up(folder):
+    """A translator's pack; no code is written for it."""
+    (folder / "prompts").mkdir(parents=True)
+    (folder / "language.toml").write_text(MADE_UP, "utf-8")
+    form = "Wahlo: eins allein, Wahlo: zwei allein, Wahlo: beido, Wahlo: keino\nWarumo: blabo"
+    pair = "eins allein:\n{{conversation_1}}\nzwei allein:\n{{conversation_2}}"
+    said = {
+        "generation": "Sprechu kiel homo.",
+        "unieval": "Wahlo: jo, Wahlo: ne; Numo: n; Warumo: x\n{{examples}}\n{{conversation}}",
+        "unieval_examples": "Zum beispielo.",
+        "arena": f"{form}\n{pair}",
+        "gteval": f"Genau eino.\n{form}\n{pair}",
+    }
+    for name, prompt in said.items():
+        (folder / "prompts" / f"{name}.txt").write_text(prompt, "utf-8")
+
+
+def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server):
+    """A folder beside botchat.toml, or one that it names, is a language from seeds to board."""
+    monkeypatch.chdir(tmp_path)
+    entries(tmp_path, server, "ada", "bob", "umpire")
+    made_up(tmp_path / "languages" / "qaa")
+    files.finish(tmp_path / "talks.jsonl", TALKS, lambda seed: seed.id)
+    own = ("seeds", "import", "talks.jsonl", "--name", "own", "--language")
+    assert run(capsys, *own, "qaa")[0] == 0
+    status, found, said = run(capsys, "probe", "--language", "qaa", "--seeds", "own")
+    assert (status, found["lacks"], found["n_people"]) == (0, [], 4), said
+    assert [(one["not_read"], one["not_asked"]) for one in found["labels"]] == [([], [])] * 3
+    assert {row["fault"]: row["detected"] for row in found["rows"]}["ai_phrase"] == 1
+    labels = Workspace(tmp_path).language("own").labels
+    server.play(answers(labels, ("Jo, la katzo.", "Mi ne weißas."), colon=": "))
+    board = judged(capsys, tmp_path, "own", ("ada", "bob"))
+    assert "|lang:qaa" in board["signature"]
+    assert run(capsys, "judge", "unieval", "--seeds", "own", "--judge", "rules")[0] == 0
+    shown = [call.messages[-1]["content"] for call in server.calls if call.model == "umpire"]
+    assert all("<zu>" in prompt and "chat_end" not in prompt for prompt in shown)
+    # Elsewhere, under another code, it is found where botchat.toml says.
+    (tmp_path / "languages" / "qaa").rename(tmp_path / "pack")
+    assert "unknown language 'qab'; languages: en, zh;" in run(capsys, *own, "qab")[2]
+    (tmp_path / "botchat.toml").write_text('[languages.qab]\npath = "pack"\n')
+    assert run(capsys, *own, "qab")[1]["language"] == "qab"
+
+
+TALKS = [
+    Seed(
+        f"s{n}",
+        (f"Ka wo estas la {it}?", f"La {it} estas hiero.", "Mi gehas.", "Danko, tschuo."),
+    )
+    for n, it in enumerate(("hundo", "katzo", "busso", "schuo"))
+]
+
+
+def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
+    """An unknown language with those there are; a set of another one; bots, what a pack lacks."""
+    monkeypatch.chdir(tmp_path)
+    made_up(tmp_path / "languages" / "qaa")
+    source = str(OWN)
+    status, _, said = run(capsys, "seeds", "import", source, "--name", "a", "--language", "xx")
+    assert status == 1
+    assert "unknown language 'xx'; languages: en, qaa, zh; " in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "seeds").exists()
+    assert run(capsys, "seeds", "import", source, "--name", "a", "--language", "zh")[0] == 0
+    assert run(capsys, "seeds", "import", source, "--name", "b", "--language", "qaa")[0] == 0
+    for command, complaint in (
+        (
+            ("probe", "--language", "qaa", "--seeds", "a"),
+            "--seeds a: it is Chinese (zh), not Made up",
+        ),
+        (("probe", "--language", "zh", "--judge", "rules"), "leave --judge out"),
+        (("probe",), "name one with --judge"),
+        (("generate", "--seeds", "a", "--model", "bot:eliza"), "bot:eliza speaks English only"),
+        (("judge", "diagnosis", "--seeds", "b", "--judge", "rules"), "no dialogues in"),
+    ):
+        status, _, said = run(capsys, *command)
+        assert status == 1, command
+        assert complaint in said
+        assert said.count("\n") == 1
+    assert (
+        run(capsys, "generate", "--seeds", "b", "--model", "bot:retrieval", "--turns", "4")[0] == 0
+    )
+    status, _, said = run(capsys, "judge", "diagnosis", "--seeds", "b", "--judge", "rules")
+    assert status == 1
+    assert "Diagnosis is asked in English only, and this set is Made up (qaa)" in said
+    (tmp_path / "seeds" / "b.toml").write_text("language = 3\n")
+    status, _, said = run(capsys, "seeds", "list")
+    assert status == 1
+    assert "b.toml" in said
+    # Imported as English again, a set is English again.
+    assert run(capsys, "seeds", "import", source, "--name", "b")[1]["language"] == "en"
+    assert not (tmp_path / "seeds" / "b.toml").exists()
+    # What writes a set and says nothing of its language leaves it.
+    workspace = Workspace(tmp_path)
+    workspace.write_seeds("a", workspace.seeds("a")[:2])
+    assert workspace.language("a").code == "zh"
+
+
+def test_a_panel_speaks_the_language_of_the_set(tmp_path, monkeypatch, capsys, server):
+    """ChatEval's debate and MATEval's discussion, with all that agents are told, in Chinese."""
+    monkeypatch.chdir(tmp_path)
+    entries(tmp_path, server, "umpire")
+    labels = built_in()["zh"].labels
+    server.play(answers(labels, SAYS))
+    files.finish(tmp_path / "few.jsonl", files.read(OWN, Seed)[:3], lambda seed: seed.id)
+    assert (
+        run(capsys, "seeds", "import", "few.jsonl", "--name", "zh-set", "--language", "zh")[0] == 0
+    )
+    generate = (
+        "generate",
+        "--seeds",
+        "zh-set",
+        "--model",
+        "bot:retrieval",
+        "--turns",
+        "4",
+        "--limit",
+        "1",
+    )
+    assert run(capsys, *generate)[0] == 0
+    for panel in ("chateval-3-roles-summarizer", "mateval-sr-cot", "faireval-mec-bpc"):
+        judge = (
+            "judge",
+            "unieval",
+            "--seeds",
+            "zh-set",
+            "--judge",
+            panel,
+            "--judge-model",
+            "umpire",
+        )
+        status, made, said = run(capsys, *judge, "--model", "bot:retrieval")
+        assert (status, made["rows"][0]["unreadable"]) == (0, 0), said
+    prompts = " ".join(said["content"] for call in server.calls for said in call.messages)
+    names = {"General", "Public", "Critic", "News", "Author", "Evaluator", "Summarizer", "Feedback"}
+    assert set(ENGLISH.findall(prompts)) <= names
+
+
+def test_matevals_chinese_stories_are_asked_in_chinese(tmp_path, monkeypatch, capsys, server):
+    """LOT live: prompt and scores in the language of the stories; ROC stays as it was."""
+    if not LOT.exists():
+        pytest.skip("no mateval/LOT beside the checkout")
+    monkeypatch.chdir(tmp_path)
+    entries(tmp_path, server, "umpire")
+    kinds = ("重复问题", "逻辑问题", "连贯性问题", "用词不当", "事实性错误")
+    server.play(
+        lambda call: text(
+            "理由：略。\n" + "\n".join(f"{kind}：-{len(kind) % 2}分" for kind in kinds)
+        )
+    )
+    (tmp_path / "LOT").mkdir()
+    table = (LOT / "LOT_test_output_new.csv").read_bytes()
+    (tmp_path / "LOT" / "stories.csv").write_bytes(table)
+    status, _, said = run(
+        capsys, "bench", "mateval", "--data", "LOT", "--judge", "umpire", "--resamples", "5"
+    )
+    assert status == 0, said
+    (path,) = (tmp_path / "judgments" / "bench-mateval").rglob("*.jsonl")
+    made = files.read(path, Judgment)
+    assert {one.verdict for one in made} == {"0 0 -1 0 -1"}
+    assert all("|lang:zh" in one.signature for one in made)
+    asked = [call.messages[0]["content"] for call in server.calls]
+    frame = re.sub(r"故事：\n.*\n\n请先", "", asked[0], flags=re.DOTALL)
+    assert ENGLISH.findall(frame) == []
+
+
+def test_the_page_on_languages_runs_as_written(tmp_path, monkeypatch, capsys):
+    """Every file and command of docs/languages.md, in an empty folder, in order."""
+    monkeypatch.chdir(tmp_path)
+    page = DOCS.read_text("utf-8")
+    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, "utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    commands = [
+        line for block in blocks for line in block.splitlines() if line.startswith("botchat ")
+    ]
+    assert len(commands) >= 5
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, command
+        assert capsys.readouterr().out, command
+
+
+def test_protocol_digests_tell_packs_apart(tmp_path):
+    """The same prompts with other labels are read otherwise, so signed otherwise."""
+    made_up(tmp_path / "qaa")
+    one = load(tmp_path / "qaa", "qaa")
+    file = tmp_path / "qaa" / "language.toml"
+    file.write_text(MADE_UP.replace('both = ["beido"]', 'both = ["beido", "zwo"]'), "utf-8")
+    other = ARENA.spoken(load(tmp_path / "qaa", "qaa"))
+    assert other.digest != ARENA.spoken(one).digest
