@@ -88,6 +88,8 @@ class Screen:
     checks: Sequence[Checked]
     summary: str
     """Of the checks, a line."""
+    is_checked: bool
+    """Whether any check has a result."""
     table: MainTable
     people_curve: str
     rated: str
@@ -142,6 +144,7 @@ def screen(board: Board, facts: Facts, judge: str, view: str) -> Screen:
         facts.verdict,
         [_checked(check, judge, view, board) for check in facts.verdict.checks],
         "Checks: " + ", ".join(f"{n} {word}" for n, word in said if n),
+        any(counted[:3]),
         table,
         _people_curve(board),
         rated,

@@ -178,6 +178,9 @@ def _chosen(known: Sequence[Column], parts: Mapping[str, Part]) -> dict[str, int
             continue
         seen.append(part.protocol.base)
         found[column.key] = 2 if isinstance(part, BesideHuman) or len(found) > 1 else 0
+    for column in known:  # where there are few protocols there is room for more of each
+        if column.key in parts and column.role == "value" and len(found) < SHOWN - 3:
+            found.setdefault(column.key, 2)
     flagged = [column.key for column in known if column.key == "flagged"]
     kept = list(found)[: SHOWN - 3 - len(flagged)]
     return {key: found[key] for key in kept} | dict.fromkeys(flagged, 2)
