@@ -202,7 +202,7 @@ def _prompts(boards: Sequence[Board]) -> list[Prompt]:
         "dialogue generation", prompts.digest("generation"), [prompts.text("generation")]
     )
     generated = [generation] if any(board.human_lengths for board in boards) else []
-    return [*generated, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked)]
+    return [*generated, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked if p.texts)]
 
 
 @dataclass(frozen=True)
