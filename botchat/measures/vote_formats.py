@@ -26,7 +26,7 @@ from botchat.measures.vote_rows import (
     short,
 )
 from botchat.measures.vote_tables import Source, names_in, objects, opened, texts
-from botchat.measures.votes import Texts, Votes
+from botchat.measures.votes import MOST_STYLED, Texts, Votes
 
 MOST_MODELS = 1000
 MOST_NAME = 200
@@ -326,8 +326,15 @@ def _results(
 
 
 def _texts(cells: Mapping[str, Any], names: Sequence[str], row: Indices) -> tuple[Texts, Texts]:
-    one, two = ([_said(value) for value in objects(cells[name])] for name in names)
-    return [one[i] for i in row], [two[i] for i in row]
+    """What both said, of at most `MOST_STYLED` rows, evenly spread: texts are long."""
+    one, two = (cells[name] for name in names)
+    step = max(1, -(-len(one) // MOST_STYLED))
+    first, second = ([_said(value) for value in objects(side[::step])] for side in (one, two))
+    at = [None if i % step else i // step for i in row.tolist()]
+    return (
+        [None if i is None else first[i] for i in at],
+        [None if i is None else second[i] for i in at],
+    )
 
 
 def _said(value: Any) -> tuple[str, ...] | None:
@@ -336,12 +343,19 @@ def _said(value: Any) -> tuple[str, ...] | None:
         return (value,) if value.strip() else None
     if isinstance(value, list):
         found = [
-            one if isinstance(one, str) else one.get("content")
+            one.get("content") if isinstance(one, dict) else one
             for one in value
-            if isinstance(one, str) or (isinstance(one, dict) and one.get("role") == "assistant")
+            if not isinstance(one, dict) or one.get("role") == "assistant"
         ]
-        return tuple(text for text in found if isinstance(text, str)) or None
+        told = (" ".join(_parts(text)) if isinstance(text, list) else text for text in found)
+        return tuple(text for text in told if isinstance(text, str) and text.strip()) or None
     return None
+
+
+def _parts(content: list[Any]) -> list[str]:
+    """The texts of a message that has several parts, pictures among them."""
+    texts = (part.get("text") for part in content if isinstance(part, dict))
+    return [text for text in texts if isinstance(text, str)]
 
 
 _MORE = {"arena-hard": ("baseline",), "judgearena": ("parsed", "pref")}

@@ -240,35 +240,31 @@ def _rows(data: bytes, where: str, row: Any, array: bool) -> list[Any]:
 
 
 def _parquet(data: bytes, where: str) -> Source:
+    def wrong(error: Exception) -> DataError:
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return DataError(f"{where}: not readable as parquet: {told}")
+
     try:
         file = pa_parquet.ParquetFile(pa.BufferReader(data))
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"{where}: not readable as parquet: {' '.join(str(error).split())[:200]}"
-        ) from None
-    _counted(file.metadata.num_rows, where)
-    names = tuple(file.schema_arrow.names)
-
-    def load(wanted: Sequence[str]) -> Mapping[str, pa.ChunkedArray]:
+        names = tuple(file.schema_arrow.names)
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
         columns = [group.column(i) for group in groups for i in range(group.num_columns)]
-        unpacked = sum(
-            one.total_uncompressed_size
-            for one in columns
-            if one.path_in_schema.partition(".")[0] in wanted
-        )
-        if unpacked > _MOST_UNPACKED:
+        sizes = [(c.path_in_schema.partition(".")[0], c.total_uncompressed_size) for c in columns]
+        n_rows = file.metadata.num_rows
+    except Exception as error:  # whatever pyarrow raises on a damaged file
+        raise wrong(error) from None
+    _counted(n_rows, where)
+
+    def load(wanted: Sequence[str]) -> Mapping[str, pa.ChunkedArray]:
+        if (unpacked := sum(size for name, size in sizes if name in wanted)) > _MOST_UNPACKED:
             raise DataError(f"{where}: unpacks to {unpacked:,} bytes; split it")
         try:
-            flat = [
-                name for name in wanted if pa.types.is_string(file.schema_arrow.field(name).type)
-            ]
+            types = {name: file.schema_arrow.field(name).type for name in wanted}
+            flat = [name for name, kind in types.items() if pa.types.is_string(kind)]
             whole = pa_parquet.ParquetFile(pa.BufferReader(data), read_dictionary=flat)
             read = whole.read(columns=list(wanted))
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(
-                f"{where}: not readable as parquet: {' '.join(str(error).split())[:200]}"
-            ) from None
-        return {name: read[name] for name in wanted}
+            return {name: read[name] for name in wanted}
+        except Exception as error:  # as above
+            raise wrong(error) from None
 
     return Source(where, names, load, lambda row: f"row {row + 1}")

@@ -20,7 +20,7 @@ Texts: TypeAlias = Sequence[tuple[str, ...] | None]
 
 _MOST_CELLS = 2**21
 """Clusters times models: above this, clusters are put together at random (16 MB)."""
-_MOST_STYLED = 20_000
+MOST_STYLED = 20_000
 """Votes whose texts are measured, evenly spread over the file."""
 _BEFORE = ("", "")
 """`style` passes over the two utterances of a ChatSEED, which votes do not have."""
@@ -157,7 +157,7 @@ class Votes:
             return None
         found = np.full((len(self), len(STYLE)), np.nan)
         known = [i for i, (a, b) in enumerate(zip(*self.texts, strict=True)) if a and b]
-        for i in known[:: max(1, -(-len(known) // _MOST_STYLED))]:
+        for i in known[:: max(1, -(-len(known) // MOST_STYLED))]:
             one, two = (style((*_BEFORE, *side[i]), 1 << 30) for side in self.texts)  # type: ignore[misc]
             found[i] = np.subtract(one, two)
         return found if known else None

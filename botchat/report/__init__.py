@@ -218,7 +218,7 @@ def _prompts(boards: Sequence[Board]) -> list[Prompt]:
         "dialogue generation", spoken.prompts_digest("generation"), [spoken.text("generation")]
     )
     generated = [generation] if any(board.human_lengths for board in boards) else []
-    return [*generated, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked)]
+    return [*generated, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked if p.texts)]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import io
 import json
 import math
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -404,8 +405,9 @@ def test_style_is_measured_where_texts_are():
         words = rng.integers(1, 30, 2)
         a, b = rng.permutation(["x", "y", "z"])[:2].tolist()
         long = "model_a" if words[0] + rng.integers(-9, 9) > words[1] else "model_b"
-        said = [[{"role": "user", "content": "?"}, {"role": "assistant", "content": "word " * k}]
-                for k in words.tolist()]  # fmt: skip
+        told = ["word " * k if n % 2 else [{"type": "text", "text": "word " * k}] for k in words]
+        said = [[{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
+                for text in told]  # fmt: skip
         rows.append({"question_id": n, "model_a": a, "model_b": b, "winner": long,
                      "conversation_a": said[0], "conversation_b": said[1]})  # fmt: skip
     board = boards.build(read(as_lines(rows), "f").votes, "f", FAST)
@@ -520,3 +522,43 @@ def test_ratings_of_arena_hard_have_the_order_of_its_leaderboard():
         for model in fitted.models
     ]
     assert kendall(fitted.rating, score) == 1
+
+
+def test_few_of_many_texts_are_measured(monkeypatch):
+    """Texts are long: of many rows some, evenly spread, say what style is worth."""
+    monkeypatch.setattr(vote_formats, "MOST_STYLED", 10)
+    rows = [{"model_a": "a", "model_b": "b", "winner": "tie", "response_a": "one two",
+             "response_b": "one"} for _ in range(35)]  # fmt: skip
+    for write in WRITERS.values():
+        *_, style = read(write(rows), "f").votes.comparisons()
+        assert np.flatnonzero(np.isfinite(style).all(axis=1)).tolist() == list(range(0, 35, 4))
+        assert (style[0][0] > 0, style[0][1:].tolist()) == (True, [0, 0, 0])
+
+
+GOOD = [as_lines(rows) for rows, *_ in FORMATS.values()]
+GOOD += [as_csv(BATTLES), json.dumps(BATTLES).encode()]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_whatever_comes_is_read_or_refused(data):
+    """Files from strangers, damaged anywhere."""
+    good = bytearray(data.draw(st.sampled_from(GOOD) | st.binary(max_size=200)))
+    for _ in range(data.draw(st.integers(0, 4))):
+        if good:
+            good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(good)))
+    for damaged in (bytes(good), bytes(good[:cut])):
+        with suppress(DataError):
+            votes = read(damaged, "f").votes
+            assert len(votes) > 0
+            votes.comparisons()
+            votes.annotations()
+            boards.digest(votes)
+
+
+@pytest.mark.parametrize("kept", [5, 200, -20, -1])
+def test_a_parquet_that_was_cut_is_refused(kept):
+    """As a download that broke off leaves it."""
+    with pytest.raises(DataError, match="f: not readable as parquet"):
+        read(as_parquet(BATTLES)[:kept], "f")
