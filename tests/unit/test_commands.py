@@ -83,7 +83,9 @@ def reads(name):
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one["run"])
 def test_every_flag_is_read_and_what_is_read_is_a_flag(command):
     """One that is only declared would be accepted and ignored."""
-    declared = {flag["flag"].lstrip("-").replace("-", "_") for flag in flags_of(command)}
+    declared = {
+        flag.get("dest", flag["flag"].lstrip("-").replace("-", "_")) for flag in flags_of(command)
+    }
     assert reads(command["run"]) - {"dir", "json"} == declared
 
 
