@@ -53,22 +53,12 @@ def from_jsonl(data: bytes, where: str) -> list[Seed]:
 
     ``where`` is the file's name, for messages; `DataError`, as of any function here.
     """
-    lines = utf8(data, where).split("\n")
-    rows = (
-        TableRow(f"{where}:{n}", json_value(line, f"{where}:{n}"))
-        for n, line in enumerate(lines, 1)
-        if line.strip()
-    )
-    return _seeds(rows, where)
+    return _seeds(_json_lines(utf8(data, where), where), where)
 
 
 def from_json(data: bytes, where: str) -> list[Seed]:
     """Read a JSON array of such objects; content that does not begin with ``[`` is JSON lines."""
-    text = utf8(data, where)
-    if not text.lstrip().startswith("["):
-        return from_jsonl(data, where)
-    array = msgspec.convert(json_value(text, where), list[object])
-    return _seeds((TableRow(f"{where} row {n}", row) for n, row in enumerate(array, 1)), where)
+    return _seeds(json_rows(data, where), where)
 
 
 def from_rows(rows: Iterable[Mapping[str, object]], where: str) -> list[Seed]:
@@ -101,6 +91,28 @@ class TableRow(NamedTuple):
     fields: object
     number: int | None = None
     """Stands in for a missing id."""
+
+
+def table_rows(data: bytes, where: str) -> Iterator[TableRow]:
+    """The rows of a file by the ending of its name: ``.csv`` and ``.tsv``, else JSON."""
+    if where.lower().endswith((".csv", ".tsv")):
+        return csv_rows(utf8(data, where), where)
+    return json_rows(data, where)
+
+
+def json_rows(data: bytes, where: str) -> Iterator[TableRow]:
+    """The objects of a JSON array; content that does not begin with ``[`` is JSON lines."""
+    text = utf8(data, where)
+    if not text.lstrip().startswith("["):
+        return _json_lines(text, where)
+    array = msgspec.convert(json_value(text, where), list[object])
+    return (TableRow(f"{where} row {n}", row) for n, row in enumerate(array, 1))
+
+
+def _json_lines(text: str, where: str) -> Iterator[TableRow]:
+    for n, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield TableRow(f"{where}:{n}", json_value(line, f"{where}:{n}"))
 
 
 def csv_rows(text: str, where: str) -> Iterator[TableRow]:
@@ -198,7 +210,7 @@ def _seeds(rows: Iterable[TableRow], where: str) -> list[Seed]:
     places: dict[str, str] = {}
     whole: set[str] = set()
     for row in rows:
-        fields = _fields(row.fields, row.place)
+        fields = fields_of(row.fields, row.place)
         told = _first(fields, _DIALOGUES)
         seed_id = _id(row, fields, needed=told is None)
         if told is None and seed_id not in whole:
@@ -218,7 +230,8 @@ def _seeds(rows: Iterable[TableRow], where: str) -> list[Seed]:
     return [_seed(seed_id, parts, places[seed_id]) for seed_id, parts in dialogues.items()]
 
 
-def _fields(value: object, place: str) -> dict[str, object]:
+def fields_of(value: object, place: str) -> dict[str, object]:
+    """The cells of a row by the letters and digits of their column's name."""
     if not isinstance(value, Mapping):
         raise DataError(f"{place}: {quoted(value)} is not an object with named fields; make it one")
     return {re.sub(r"[^a-z0-9]", "", str(name).lower()): cell for name, cell in value.items()}
@@ -252,7 +265,7 @@ def _parts(told: object, place: str) -> list[_Part]:
     return [
         _Part(place, None, item, n)
         if isinstance(item, str)
-        else _part(_fields(item, f"{place}: utterance {n}"), f"{place}: utterance {n}", n)
+        else _part(fields_of(item, f"{place}: utterance {n}"), f"{place}: utterance {n}", n)
         for n, item in enumerate(told, 1)
     ]
 
