@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 
 from botchat import prompts
 from botchat.interfaces import Case, Shown
@@ -53,7 +54,7 @@ class Text:
     @property
     def sentences(self) -> list[str]:
         """What an error's place is counted in."""
-        return [part.strip() for part in _SENTENCE.findall(self.text) if part.strip()]
+        return [part.strip() for part in _BETWEEN.split(self.text) if part.strip()]
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -208,15 +209,15 @@ def place(passage: Passage) -> str:
 
 MATEVAL_SCALE = MATEVAL.asked_scale
 
-_SENTENCE = re.compile(
-    r"[^.!?\n\u3002\uff01\uff1f]+(?:[.!?\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*|\n|$)"
+_BETWEEN = re.compile(
+    r"\n|(?<=[.!?])(?=\s)|(?<=[.!?][\"'\u201d\u2019)\]])(?=\s{1,9}[^\sa-z])"
+    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
 )
+"""Where one sentence ends and the next begins."""
 _MARKS = r"[ \t>*_#`\u2022-]*"
-_ITEM = r"(?:\(?\d{1,2}[.)][ \t]*)?"
+_LEAD_IN = rf"{_MARKS}(?:\(?\d{{1,2}}[.)]{_MARKS})?"
 _KIND = "|".join(name.replace(" ", r"[\s_-]*") for name in KINDS)
-_HEAD = re.compile(
-    rf"^{_MARKS}{_ITEM}{_MARKS}(?:question\b|(?:{_KIND})[*_`\"' \t]*\?)", re.IGNORECASE
-)
+_HEAD = re.compile(rf"^{_LEAD_IN}(?:question\b|(?:{_KIND})[*_`\"' \t]*\?)", re.IGNORECASE)
 _KIND_NAME = re.compile(rf"\b(?:{_KIND})\b", re.IGNORECASE)
 _ANSWER = re.compile(
     rf"(?:^{_MARKS}answer[*_ \t]*[:\uff1a]|[?\uff1f])[*_\"' \t]*(?P<said>yes|no)\b", re.IGNORECASE
@@ -224,14 +225,14 @@ _ANSWER = re.compile(
 _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?[ \t]*\d+(?:\.\d+)?)"
 _SCORE = re.compile(rf"^{_MARKS}score\b[^:\uff1a\n]*[:\uff1a][*_ \t]*{_NUMBER}", re.IGNORECASE)
 _CLOSING = re.compile(
-    rf"^{_MARKS}{_ITEM}{_MARKS}(?P<kind>{_KIND})[*_` \t]*[:\uff1a=][*_` \t]*{_NUMBER}"
+    rf"^{_LEAD_IN}(?P<kind>{_KIND})[*_` \t]*[:\uff1a=][*_` \t]*{_NUMBER}"
     r"(?:[ \t]*(?:points?)?)[ \t.*_`]*$",
     re.IGNORECASE,
 )
 _FRAME_LIKE = re.compile(r"^([ \t>*_#-]*(?:question|answer|score))[ \t]*:", re.I | re.MULTILINE)
-_QUOTE = re.compile(r"[\"\u201c\u201e\u00ab](?P<quote>.+?)[\"\u201d\u00bb]")
-_LONGEST_QUOTE = re.compile(_QUOTE.pattern.replace("+?", "+"))
-_LEAD = re.compile(rf"^{_MARKS}{_ITEM}")
+_QUOTE = re.compile(r"[\"\u201c\u201e\u00ab](?P<quote>.{1,2000}?)[\"\u201d\u00bb]")
+_LONGEST_QUOTE = re.compile(_QUOTE.pattern.replace("}?", "}"))
+_LEAD = re.compile(rf"^{_LEAD_IN}")
 
 
 def _plain(name: str) -> str:
@@ -292,11 +293,16 @@ def _reason(said: str) -> str:
 
 
 def _sentence(quote: str, text: Text) -> int | None:
-    """The sentence in which a quote begins: the last one from which on the text has it."""
+    """The sentence in which a quote begins; of several the last, which is the one too many."""
     wanted = normal(quote).strip("' ").rstrip(".,;")
-    sentences = text.sentences if wanted else []
-    starts = range(len(sentences), 0, -1)
-    return next((n for n in starts if within(wanted, " ".join(sentences[n - 1 :]))), None)
+    if not wanted or not within(wanted, text.text):
+        return None
+    # White space aside, since sentences may stand without any between them.
+    each = [normal(sentence).replace(" ", "") for sentence in text.sentences]
+    begins = re.split(r"\.{3,}|\u2026|\[\.*\]", wanted)[0].replace(" ", "")
+    at = "".join(each).rfind(begins)
+    ends = accumulate(map(len, each))
+    return next((n for n, end in enumerate(ends, 1) if at < end), None)
 
 
 def _lines(one: Finding) -> Iterable[str]:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy import stats
 
+import botchat
 from botchat.cli.main import main
 from tests.openai_server import Server, text
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
+DOCS = (ROOT / "docs" / "own-texts.md").read_text("utf-8")
 
 KINDS = (
     "Repetition",
@@ -302,3 +307,39 @@ def test_a_limit_stops_and_the_same_command_goes_on(plain_file, tmp_path, capsys
         assert main(command) == 0
         assert server.n_received == 3
         assert server.n_repeated == 0
+
+
+def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
+    """Every file and command of it, in an empty folder, offline."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", DOCS, re.DOTALL):
+        Path(name).write_text(content)
+    blocks = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines()]
+    assert len(commands) == 5
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, command
+        assert capsys.readouterr().out, command
+    out = tmp_path / "leaderboards"
+    board = json.loads((out / "shop" / "leaderboard.json").read_text())
+    assert {row["model"]: row["complete"] for row in board["rows"]}["my-model"] == 2
+    stories = json.loads((out / "evaluate-stories" / "evaluation.json").read_text())["rows"]
+    assert stories[1]["scores"]["AI self-identification"] == -1
+    (pair,) = json.loads((out / "evaluate-answers" / "evaluation.json").read_text())["rows"]
+    assert (pair["better"], pair["people"]) == ("answer1", "answer1")
+
+
+def test_the_python_functions_of_the_docs(tmp_path, monkeypatch):
+    """As they stand there."""
+    monkeypatch.chdir(tmp_path)
+    Path("stories.txt").write_text("\n\n".join(TEXTS))
+    Path("shop.jsonl").write_text('{"utterances": ["a", "b", "c"]}')
+    names: dict[str, Any] = {
+        "Path": Path,
+        "botchat": botchat,
+        "workspace": botchat.Workspace(tmp_path),
+    }
+    calls = re.findall(r"`(botchat\.\w+\(.*?\))`", DOCS)
+    exec(f"imported, evaluated = {', '.join(calls)}", names)
+    imported, evaluated = names["imported"], names["evaluated"]
+    assert (imported.dialogues, len(evaluated.whole["rows"])) == (1, 3)

@@ -101,6 +101,24 @@ def test_a_canonical_report_is_read_back(made):
     assert texts.parse(texts.as_text(report), text).findings == made
 
 
+@pytest.mark.parametrize(
+    ("story", "quote", "sentence"),
+    [
+        ('He paid 3.50 in all. "Go." Then she went.', "Then she", 3),
+        ("One.\nTwo (really!) was here. Three", "three", 3),
+        ("\u4e00\u3002\u4e8c\uff01\u4e09\u56db\u3002", "\u4e8c\uff01\u4e09", 2),
+        ("A cat sat there. It saw a dog.", "A cat ... a dog", 1),
+        ("A cat sat there.", "a cow", None),
+        ("... odd. Yes.", "odd", 2),
+    ],
+)
+def test_the_sentence_of_a_quote(story, quote, sentence):
+    """Where it begins, of numbers, quotation marks, elisions and other scripts too."""
+    reply = f'Question: Repetition?\nAnswer: Yes\n- "{quote}" - odd\nScore: -1'
+    ((passage,),) = (one.passages for one in texts.parse(reply, Text("1", story)).findings)
+    assert passage.sentence == sentence
+
+
 def judgment(*transcript, reason="", verdict=None):
     """A judgment of the text by judge J."""
     what = ("mateval", "1", ("text",), "J", verdict, reason, 1, "", "")
