@@ -16,7 +16,7 @@ from botchat.measures.annotations import Annotation
 from botchat.measures.correlation import Rating
 from botchat.measures.shares import entries, mean, of_share
 from botchat.protocols import reports, texts
-from botchat.protocols.answers import AnswerPair
+from botchat.protocols.answers import ANSWERS, AnswerPair
 from botchat.protocols.items import plain
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import calibrated
@@ -39,6 +39,15 @@ class Criterion:
     """The items first, then what they come to, then beside people."""
     items: tuple[Row, ...]
     """One a text or pair, in the order of the file; see `text_row` and `pair_row`."""
+
+    @property
+    def title(self) -> str:
+        """What headings call it: FairEval's question is ChatEval's about anybody's answers."""
+        return _title(self.protocol)
+
+
+def _title(protocol: Protocol) -> str:
+    return "ChatEval" if protocol == ANSWERS else protocol.title
 
 
 # ------------------------------------------------------------------------------- texts
@@ -153,7 +162,7 @@ def of_texts(
         columns = [Column("verdict", "Accused", "name")]
     shown = table(
         f"{protocol.name}-texts",
-        f"{protocol.title}: every text",
+        f"{_title(protocol)}: every text",
         [
             Column("id", "Text", "name"),
             Column("begins", "Begins", "name"),
@@ -212,7 +221,7 @@ def _means(
         records.append(record | people.get(name, {}))
     yield table(
         f"{protocol.name}-numbers",
-        f"{protocol.title}: what the texts come to",
+        f"{_title(protocol)}: what the texts come to",
         [
             Column("number", "Number", "name"),
             *with_interval(Column("mean", "Mean", "decimal")),
@@ -325,7 +334,7 @@ def of_pairs(
     signature = signed(judgments, [row["better"] for row in rows])
     shown = table(
         f"{protocol.name}-pairs",
-        f"{protocol.title}: every pair",
+        f"{_title(protocol)}: every pair",
         [
             Column("id", "Pair", "name"),
             Column("begins", "Begins", "name"),
@@ -388,7 +397,7 @@ def _tally(
         records.append(record)
     yield table(
         f"{protocol.name}-answers",
-        f"{protocol.title}: who gave the better answers",
+        f"{_title(protocol)}: who gave the better answers",
         [
             Column("model", "Answers of", "name"),
             *with_interval(Column("rate", "Win + ½ tie", "rate")),
@@ -402,7 +411,7 @@ def _tally(
     if beside:
         yield table(
             f"{protocol.name}-people",
-            f"{protocol.title}: beside people",
+            f"{_title(protocol)}: beside people",
             [
                 Column("judge", "Judge", "name"),
                 *with_interval(Column("accuracy", "Accuracy", "rate")),
@@ -428,7 +437,7 @@ def signed(judgments: Iterable[Judgment], said: Sequence[Any]) -> str:
 def markdown(criterion: Criterion) -> str:
     """Every text's or pair's report, for people."""
     parts = [_text_section(row) if "text" in row else _pair_section(row) for row in criterion.items]
-    return "\n".join([f"## {marked(criterion.protocol.title)}: reports", "", *parts])
+    return "\n".join([f"## {marked(criterion.title)}: reports", "", *parts])
 
 
 def _text_section(row: Row) -> str:

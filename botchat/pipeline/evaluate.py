@@ -264,7 +264,7 @@ def _notes(judge: str, criteria: Sequence[Criterion]) -> Sequence[str]:
         gaps = [row for row in rows if _lacks(row)]
         if gaps:
             found.append(
-                f"{one.protocol.title}: of {len(gaps)} of {len(rows)} the judge's reply lacks "
+                f"{one.title}: of {len(gaps)} of {len(rows)} the judge's reply lacks "
                 "something; it is missing, and counts for nothing."
             )
     return found

@@ -10,6 +10,7 @@ from botchat.report import script_digest, template, text
 _OWN = (
     "\nblockquote, .said { white-space: pre-wrap; overflow-wrap: anywhere; max-width: 52rem; }"
     "\nblockquote { margin: .4rem 0; padding-left: .8rem; border-left: 3px solid var(--edge); }"
+    "\n.plain td.name { text-align: left; white-space: normal; overflow-wrap: anywhere; }"
     "\narticle { border-top: 1px solid var(--grid); padding-top: .8rem; max-width: 60rem; }\n"
 )
 

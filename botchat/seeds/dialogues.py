@@ -278,7 +278,7 @@ def _told(place: str, record: Mapping[str, object], texts: Iterable[str], outcom
 
 def _mt_bench(records: list[tuple[str, Mapping[str, object]]], found: Collection) -> None:
     """Questions and answers in turn; of several choices the first."""
-    asked = {str(one["question_id"]): _turns(one.get("turns"), place)
+    asked = {str(one.get("question_id")): _turns(one.get("turns"), place)
              for place, one in records if "turns" in one}  # fmt: skip
     for place, one in records:
         if "choices" not in one:

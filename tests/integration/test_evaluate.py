@@ -179,7 +179,7 @@ def test_pairs_get_verdicts_in_both_orders(tmp_path, capsys):
     assert (beside["accuracy"], beside["n"]) == (pytest.approx(2 / 3, abs=1e-4), 3)
     by_model = {row["model"]: row for row in found["tables"]["answers-answers"]}
     assert (by_model["m"]["win"], by_model["m"]["lose"]) == (2, 1)
-    assert "FairEval: beside people" in printed
+    assert "ChatEval: beside people" in printed
 
 
 def test_own_criteria_and_people_s_scores(tmp_path, capsys):
@@ -208,6 +208,31 @@ def test_own_criteria_and_people_s_scores(tmp_path, capsys):
     assert row["spearman"] == pytest.approx(stats.spearmanr(given, people)[0], abs=1e-4)
     assert row["kendall"] == pytest.approx(stats.kendalltau(given, people)[0], abs=1e-4)
     assert found["rows"][0]["reason"] == "Ha."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", "text,human\nOne.,-1\nTwo.,0\n"),
+        ("t.csv", "text,human\nOne.,-1\n"),
+        ("p.csv", "answer_1,answer_2,winner\nx,y,1\nz,w,tie\n"),
+    ],
+)
+def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, content, tmp_path, capsys):
+    """No number is made up, in tables, Markdown or page; people's labels change nothing in that."""
+    path = tmp_path / name
+    path.write_text(content)
+    with Server(lambda call: text("No idea <b>at all</b>.")) as server:
+        place = ["--judge", url(server), "--dir", tmp_path / "w"]
+        found = said(capsys, "evaluate", path, *place)
+    (note,) = found["notes"]
+    assert "the judge's reply lacks something" in note
+    for row in found["rows"]:
+        assert row.get("verdict") is None
+        assert row.get("better") is None
+    out = Path(found["out"])
+    assert "missing" in (out / "evaluation.md").read_text()
+    assert "<b>at all</b>" not in (out / "evaluation.html").read_text()
 
 
 def test_published_stories_and_answers_can_be_evaluated(tmp_path, capsys):
