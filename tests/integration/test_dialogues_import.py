@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
+from botchat.pipeline.read_set import read
 from botchat.records import Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
@@ -136,7 +137,9 @@ def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
 
 def test_dialogues_join_a_set_with_people_and_stand_on_its_board(tmp_path, capsys):
     """White space aside they begin with a seed; judged by rules, ranked, on the page."""
-    w, seeds = tmp_path / "w", Workspace(tmp_path).seeds("sample")[:12]
+    w, seeds = tmp_path / "w", Workspace(tmp_path).seeds("sample")[:4]
+    Workspace(w).write_seeds("people", seeds)
+    before = (w / "seeds" / "people.jsonl").read_bytes()
     said_on = [[f"Fine {seed.id} {n}." for n in range(14)] for seed in seeds]
     starts = [(f"  {seed.utterances[0]}\n", seed.utterances[1]) for seed in seeds]
     rows = [{"utterances": [*start, *on]} for start, on in zip(starts, said_on, strict=True)]
@@ -144,32 +147,20 @@ def test_dialogues_join_a_set_with_people_and_stand_on_its_board(tmp_path, capsy
     short = [{"utterances": list(seeds[0].utterances[:2])}]
     path = tmp_path / "mine.jsonl"
     path.write_text(lines(rows + other + short))
-    found = said(
-        capsys, "dialogues", "import", path, "--set", "sample", "--model", "mine", "--dir", w
-    )
-    assert found["dialogues"] == 12
-    assert sum(found["left_out"].values()) == found["read"] - 12 == 3
+    place = ["--set", "people", "--model", "mine", "--dir", w]
+    found = said(capsys, "dialogues", "import", path, *place)
+    assert found["dialogues"] == 4
+    assert sum(found["left_out"].values()) == found["read"] - 4 == 3
     assert len(found["left_out"]) == 3
-    assert not (w / "seeds").exists()
-    generate = [
-        "generate",
-        "--seeds",
-        "sample",
-        "--model",
-        "bot:parrot",
-        "--limit",
-        "12",
-        "--dir",
-        w,
-    ]
-    said(capsys, *generate)
+    assert (w / "seeds" / "people.jsonl").read_bytes() == before
+    said(capsys, "generate", "--seeds", "people", "--model", "bot:parrot", "--dir", w)
     for protocol in ("unieval", "arena", "gteval"):
-        said(capsys, "judge", protocol, "--seeds", "sample", "--judge", "rules", "--dir", w)
-    board = said(capsys, "leaderboard", "--seeds", "sample", "--dir", w)
+        said(capsys, "judge", protocol, "--seeds", "people", "--judge", "rules", "--dir", w)
+    board = said(capsys, "leaderboard", "--seeds", "people", "--dir", w)
     assert {"mine", "bot:parrot"} <= {row["model"] for row in board["rows"]}
     assert f"|{found['signature'].split('|')[1]}" in board["signature"]
     assert any("mine were not generated here but imported" in note for note in board["notes"])
-    assert main(["report", "--seeds", "sample", "--dir", str(w)]) == 0
+    assert "mine" in (w / "leaderboards" / "people" / "index.html").read_text()
 
 
 def test_a_set_of_chatseeds_alone_has_an_arena(tmp_path, capsys):
@@ -184,8 +175,9 @@ def test_a_set_of_chatseeds_alone_has_an_arena(tmp_path, capsys):
         assert found["new_seeds"] == (5 if name == "a" else 0)
     made = said(capsys, "judge", "arena", "--seeds", "shop", "--judge", "rules", "--dir", w)
     assert made["rows"][0]["cases"] == 10
-    board = said(capsys, "leaderboard", "--seeds", "shop", "--dir", w)
-    assert {row["model"] for row in board["rows"]} == {"a", "b"}
+    board = read(Workspace(w), "shop", for_boards=True).board("rules")
+    assert set(board.main.frame["model"]) == {"a", "b"}
+    assert board.main.signature.count("|imported:") == 2
     assert main(["judge", "gteval", "--seeds", "shop", "--judge", "rules", "--dir", str(w)]) == 1
     assert "GTEval has nothing to compare" in capsys.readouterr().err
 
