@@ -18,12 +18,15 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.adaptive import Adaptive as Adaptive
     from botchat.pipeline.agree import agree as agree
     from botchat.pipeline.api import bench as bench
+    from botchat.pipeline.api import evaluate as evaluate
     from botchat.pipeline.api import generate as generate
     from botchat.pipeline.api import judge as judge
     from botchat.pipeline.api import judge_adaptively as judge_adaptively
     from botchat.pipeline.api import probe as probe
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
+    from botchat.pipeline.dialogues import import_dialogues as import_dialogues
+    from botchat.pipeline.evaluate import Evaluating as Evaluating
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
@@ -53,6 +56,7 @@ _HOMES = {
     "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
     "Benching": "pipeline.bench:Benching",
     "Comparisons": "ratings.comparisons:Comparisons",
+    "Evaluating": "pipeline.evaluate:Evaluating",
     "Generating": "pipeline.generate:Generating",
     "JudgeName": "pipeline.session:JudgeName",
     "Judging": "pipeline.judge:Judging",
@@ -67,7 +71,9 @@ _HOMES = {
     "bradley_terry": "ratings.bradley_terry:fit",
     "bridge": "pipeline.bridge:bridge",
     "elo": "ratings.elo:bootstrap_elo",
+    "evaluate": "pipeline.api:evaluate",
     "generate": "pipeline.api:generate",
+    "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",
     "judge": "pipeline.api:judge",
     "judge_adaptively": "pipeline.api:judge_adaptively",

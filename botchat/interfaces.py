@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import UNANSWERED, Outcome, Remark, Verdict
+from botchat.records import N_SEED, UNANSWERED, Outcome, Remark, Verdict
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; ``None`` or absent: missing.
@@ -204,6 +204,8 @@ class Shown:
 
     contestant: str
     utterances: tuple[str, ...]
+    n_seed: int = N_SEED
+    """Its first utterances that are not the contestant's."""
 
 
 @dataclass(frozen=True)

@@ -189,5 +189,10 @@ def human_dialogue(seed: Seed) -> Dialogue:
 
 
 def eligible(seeds: Iterable[Seed]) -> list[Seed]:
-    """Seeds whose human dialogue has at least 4 utterances (BotChat §4.2: 222 of MuTual's 547)."""
-    return [seed for seed in seeds if len(seed.utterances) >= MIN_HUMAN]
+    """Seeds whose human dialogue has at least 4 utterances (BotChat §4.2: 222 of MuTual's 547).
+
+    All of a set of ChatSEEDs alone, which nobody went on with: there is no human dialogue to count.
+    """
+    listed = list(seeds)
+    bare = all(len(seed.utterances) == N_SEED for seed in listed)
+    return [seed for seed in listed if bare or len(seed.utterances) >= MIN_HUMAN]

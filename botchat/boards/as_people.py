@@ -399,7 +399,8 @@ def _told(name: str, by: Corrected) -> str:
 
 def _needed(one: Cases, seed_set: str, judge: str) -> str:
     """How many labels would bring the rates within `WITHIN`, a sentence."""
-    needed = [one.of(name).reach.needed(WITHIN) for name in one.rated if name != HUMAN]
+    readable = [one.of(name) for name in one.rated if name != HUMAN]
+    needed = [each.reach.needed(WITHIN) for each in readable if len(each.judged)]
     best, worst = zip(*needed, strict=True) if needed else ((), ())
     points = f"{one.what} as people judge, within ± {100 * WITHIN:.0f} points,"
     command = f"botchat label-plan --seeds {seed_set} --judge {judge}"

@@ -150,8 +150,10 @@ def build(
     }
     measured = measure(contestants)
     unit = ENCODING if measured.unit == "tokens" else measured.unit
+    elsewhere = imported(dialogues)
+    made_elsewhere = _signed(elsewhere)
     length_table = flags.utterance_lengths(
-        measured, f"botchat:{VERSION}|lengths|set:{seed_set}|unit:{unit}"
+        measured, f"botchat:{VERSION}|lengths|set:{seed_set}|unit:{unit}{made_elsewhere}"
     )
     turns = sorted({one.protocol.n for one in in_pairs if one.protocol.n}, reverse=True)
     found = surveyed or survey(seeds, everyone, turns, catalogue.language)
@@ -162,7 +164,8 @@ def build(
     covered = coverage(parts, judged, seeds, everyone, signatures)
     digest = settings_digest(found.thresholds._asdict())
     spoken = catalogue.language.signed
-    flags_signature = f"botchat:{VERSION}|flags|set:{seed_set}{spoken}|thresholds:{digest}"
+    named = f"set:{seed_set}{spoken}|thresholds:{digest}{made_elsewhere}"
+    flags_signature = f"botchat:{VERSION}|flags|{named}"
     flagged = flags.flags(found, len(seeds), flags_signature)
     said = {} if is_person(judge, HUMAN) else judged
     labels = {name: by for name, by in (labels or {}).items() if name in said}
@@ -188,6 +191,10 @@ def build(
         notes=(
             *_notes(judged, parts, seed_set, judge),
             *(
+                f"The dialogues of {name} were not generated here but imported ({digest})."
+                for name, digest in elsewhere.items()
+            ),
+            *(
                 f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
                 f"it is yours, describe it in [protocols.{name}] of botchat.toml."
                 for name in sorted(set(judgments) - set(known))
@@ -199,6 +206,24 @@ def build(
         ),
         evidence=judged,
     )
+
+
+def imported(dialogues: Dialogues) -> dict[str, str]:
+    """Contestant whose dialogues were made elsewhere -> ``imported:DIGEST``, of their signatures.
+
+    A contestant has one signature, except where a run was cut off or made with other settings.
+    """
+    found = {}
+    for name, by_seed in dialogues.items():
+        signatures = {one.signature for one in by_seed.values()}
+        parts = sorted({part for one in signatures for part in one.split("|")})
+        if told := [part for part in parts if part.startswith("imported:")]:
+            found[name] = "+".join(told)
+    return found
+
+
+def _signed(elsewhere: Mapping[str, str]) -> str:
+    return "".join(f"|{digest}" for digest in sorted(elsewhere.values()))
 
 
 def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part:
@@ -272,18 +297,20 @@ def evidence(
     dialogues: Dialogues,
 ) -> dict[str, Evidence]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
-    ids = {seed.id for seed in seeds}
+    ids, made_elsewhere = {seed.id for seed in seeds}, _signed(imported(dialogues))
     found = {}
     for name, protocol in known.items():
         made = judgments[name]
         # The other side of GTEval is the seeds' own dialogues.
         there = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
         if isinstance(made, Verdicts):
-            found[name] = Evidence(protocol, (), made.on(ids).between(there))
+            pairs_read = made.on(ids).between(there)
+            found[name] = Evidence(protocol, (), pairs_read, imported=made_elsewhere)
             continue
         kept = [j for j in made if j.seed_id in ids and there >= set(j.contestants)]
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
-        found[name] = Evidence(protocol, single, Verdicts.of(pairs, protocol), sureness(made))
+        verdicts = Verdicts.of(pairs, protocol)
+        found[name] = Evidence(protocol, single, verdicts, sureness(made), made_elsewhere)
     return {name: one for name, one in found.items() if one.judgments or len(one.verdicts)}
 
 

@@ -42,6 +42,8 @@ class Evidence:
     """On pairs; none where the protocol is about single dialogues."""
     sure: Row = field(default_factory=dict)
     """See `botchat.boards.judge_health.sureness`; empty where the judgments are not at hand."""
+    imported: str = ""
+    """End of the signature: which of the dialogues were made elsewhere."""
 
     @property
     def signatures(self) -> Counter[str]:
@@ -52,7 +54,8 @@ class Evidence:
     def signature(self) -> str:
         """The most frequent of the signatures; says so if there are others."""
         (first, _), *others = self.signatures.most_common()
-        return f"{first}|and-{len(others)}-other-settings" if others else first
+        many = f"|and-{len(others)}-other-settings" if others else ""
+        return f"{first}{many}{self.imported}"
 
 
 @dataclass(frozen=True)

@@ -339,9 +339,9 @@ def _csv(shown: Table) -> str:
 def _markdown(shown: Table) -> str:
     """A heading, a pipe table with aligned columns, the note and the signatures."""
     names = [column.kind == "name" for column in shown.headline]
-    rows = [[_marked(column.heading) for column in shown.headline]]
+    rows = [[marked(column.heading) for column in shown.headline]]
     for cells in shown.cells_with_ends:
-        rows.append([_marked(c) if name else c for c, name in zip(cells, names, strict=True)])
+        rows.append([marked(c) if name else c for c, name in zip(cells, names, strict=True)])
     widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
     sides = [str.ljust if name else str.rjust for name in names]
     rule = [("-" if name else ":").rjust(w, "-") for w, name in zip(widths, names, strict=True)]
@@ -351,7 +351,7 @@ def _markdown(shown: Table) -> str:
     ]
     notes = [shown.note, ""] if shown.note else []
     signatures = [f"`{_one_line(signature)}`  " for signature in shown.signatures]
-    return "\n".join([f"## {_marked(shown.title)}", "", *lines, "", *notes, *signatures, ""])
+    return "\n".join([f"## {marked(shown.title)}", "", *lines, "", *notes, *signatures, ""])
 
 
 def _json(shown: Table) -> str:
@@ -406,7 +406,7 @@ def inert(name: str) -> str:
     return f"'{name}" if _FORMULA.match(name) else name
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
     """Text that Markdown shows as it is."""
     text = _one_line(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*|\[\]])", r"\\\1", text)

@@ -1,4 +1,4 @@
-"""Commands that ask models: generate, judge (adaptively too), probe, bench."""
+"""Commands that ask models: generate, judge (adaptively too), probe, bench, evaluate."""
 
 from __future__ import annotations
 
@@ -183,6 +183,20 @@ def bench(arguments: argparse.Namespace) -> None:
     if (asked := _ask(arguments, request)) is not None:
         made, meter = asked
         say(arguments, made.whole, *made.shown, meter=meter)
+
+
+def evaluate(arguments: argparse.Namespace) -> None:
+    """Let a judge report on somebody's own texts or pairs."""
+    from botchat.pipeline.evaluate import Evaluating
+
+    request = Evaluating(
+        arguments.file, _judge_of(arguments), tuple(arguments.criteria), arguments.out
+    )
+    if (asked := _ask(arguments, request)) is None:
+        return
+    made, meter = asked
+    say(arguments, made.whole, *made.shown, meter=meter)
+    unanswered(made.unanswered, "verdicts", meter)
 
 
 def _judge_of(arguments: argparse.Namespace) -> JudgeName:

@@ -260,6 +260,22 @@ def seeds_show(arguments: argparse.Namespace) -> None:
     say(arguments, {"set": arguments.name, "id": found.id, "rows": rows})
 
 
+def dialogues_import(arguments: argparse.Namespace) -> None:
+    """Store dialogues made elsewhere."""
+    from botchat.pipeline.dialogues import import_dialogues
+
+    made = import_dialogues(
+        workspace_of(arguments),
+        arguments.files,
+        arguments.set,
+        arguments.model,
+        given=arguments.given,
+        new_seeds=arguments.new_seeds,
+        replace=arguments.replace,
+    )
+    say(arguments, made.whole, made.line, [made.shown])
+
+
 def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
     from botchat.records import MIN_HUMAN
 

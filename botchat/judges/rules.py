@@ -14,7 +14,7 @@ from collections.abc import Iterable, Set
 from functools import lru_cache
 from importlib import resources
 
-from botchat.interfaces import Answer, Case, settings_digest
+from botchat.interfaces import Answer, Case, Shown, settings_digest
 from botchat.languages import ENGLISH, Language
 from botchat.measures.flags import Flag, fit_thresholds, flags
 from botchat.records import Verdict
@@ -63,8 +63,8 @@ class RulesJudge:
         if case.kind is not None and not case.about_ai:
             return Answer(None, _NOT_MINE)
         if case.kind == "report":
-            return Answer(*case.read(self._report(case.dialogues[0].utterances)))
-        accused = [self._accuse(shown.utterances) for shown in case.dialogues]
+            return Answer(*case.read(self._report(case.dialogues[0])))
+        accused = [self._accuse(shown) for shown in case.dialogues]
         if len(accused) == 1 and "No" in case.choices:
             verdict: Verdict | None = str(accused[0].index) if accused[0] else "No"
             reason = _reason(accused[0])
@@ -79,18 +79,23 @@ class RulesJudge:
             return Answer(None, f"no offered choice says what the rules found: {reason}")
         return Answer(verdict, reason)
 
-    def _first_flag(self, utterances: tuple[str, ...]) -> Flag | None:
-        return next(iter(flags(utterances, self.thresholds, self.language)), None)
+    def _first_flag(self, shown: Shown) -> Flag | None:
+        return next(iter(self._flags(shown)), None)
 
-    def _report(self, utterances: tuple[str, ...]) -> str:
-        found = flags(utterances, self.thresholds, self.language)
+    def _flags(self, shown: Shown) -> list[Flag]:
+        return flags(shown.utterances, self.thresholds, self.language, shown.n_seed)
+
+    def _report(self, shown: Shown) -> str:
+        found = self._flags(shown)
         lines: list[str] = []
         for error_type, criteria in _DIAGNOSED.items():
             of_type = [flag for flag in found if flag.criterion in criteria]
             verdict = "Yes" if of_type else "No" if criteria else "Not judged"
             lines.append(f"{error_type}? {verdict}")
             for flag in of_type:
-                quote = json.dumps(_quoted(flag, utterances[flag.index - 1]), ensure_ascii=False)
+                quote = json.dumps(
+                    _quoted(flag, shown.utterances[flag.index - 1]), ensure_ascii=False
+                )
                 lines.append(f"- Utterance {flag.index}: {quote} - {_excess(flag)}")
         return "\n".join(lines)
 

@@ -169,13 +169,16 @@ def fit_thresholds(
 
 
 def flags(
-    utterances: tuple[str, ...], thresholds: Thresholds, language: Language = ENGLISH
+    utterances: tuple[str, ...],
+    thresholds: Thresholds,
+    language: Language = ENGLISH,
+    n_seed: int = N_SEED,
 ) -> list[Flag]:
-    """Every criterion that an utterance after the ChatSEED exceeds, by utterance."""
+    """Every criterion that an utterance after the first ``n_seed`` exceeds, by utterance."""
     reading = _read(utterances, language)
     return [
         Flag(criterion, at + 1, value, limit, _evidence(reading, criterion, at))
-        for criterion, at, value, limit in _exceeded(reading, thresholds)
+        for criterion, at, value, limit in _exceeded(reading, thresholds, n_seed)
     ]
 
 
@@ -184,9 +187,11 @@ def values(utterances: tuple[str, ...], language: Language = ENGLISH) -> tuple[V
     return _read(utterances, language).values
 
 
-def _exceeded(reading: _Reading, thresholds: Thresholds) -> Iterator[tuple[str, int, float, float]]:
+def _exceeded(
+    reading: _Reading, thresholds: Thresholds, n_seed: int = N_SEED
+) -> Iterator[tuple[str, int, float, float]]:
     """Criterion, 0-based utterance, value and limit of all that is too much after the ChatSEED."""
-    for at in range(N_SEED, len(reading.values)):
+    for at in range(n_seed, len(reading.values)):
         shown = reading.values[at]
         if any(map(gt, shown, thresholds)):  # seldom, so this test saves time
             for criterion, value, limit in zip(CRITERIA, shown, thresholds, strict=True):

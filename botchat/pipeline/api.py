@@ -9,6 +9,7 @@ from botchat.pipeline.adaptive import Adaptive
 from botchat.pipeline.adaptive_run import AdaptiveResult
 from botchat.pipeline.agree import Compared, Options
 from botchat.pipeline.bench import Benching
+from botchat.pipeline.evaluate import Evaluated, Evaluating
 from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging, StageResult
 from botchat.pipeline.probe import Probed, Probing
@@ -131,4 +132,23 @@ def bench(
     """Let a judge answer a benchmark and compare it with people; see `Benching`."""
     named = None if judge_name is None else JudgeName(judge_name, judge_model, samples)
     request = Benching(benchmark, data, named, from_recorded, control, out, options or Options())
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
+
+
+def evaluate(
+    workspace: Workspace,
+    file: Path,
+    judge_name: str,
+    *,
+    criteria: Sequence[str] = (),
+    judge_model: str | None = None,
+    samples: int = 1,
+    out: Path | None = None,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> Evaluated:
+    """Let a judge report on the texts, or decide on the pairs, of a file; see `Evaluating`."""
+    named = JudgeName(judge_name, judge_model, samples)
+    request = Evaluating(Path(file), named, tuple(criteria), out)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)

@@ -91,7 +91,7 @@ class Benching:
         if self.judge is not None:
             asked = Asked(self._set, (), self.judge, made.cases, self.control)
             asked.run(workspace, spending, meter)
-        judged = {c.protocol.name: _judged(workspace, self._set, c) for c in made.cases}
+        judged = {c.protocol.name: judgments_of(workspace, self._set, c) for c in made.cases}
         if not any(judged.values()):
             raise MissingError(f"nobody has judged {self._set} yet; name a judge with --judge")
         out = self.out or workspace.out(self._set)
@@ -269,7 +269,7 @@ def _files(data: Path) -> dict[str, bytes]:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
-def _judged(workspace: Workspace, name: str, cases: Cases) -> Judgments:
+def judgments_of(workspace: Workspace, name: str, cases: Cases) -> Judgments:
     """Judgments of what the files hold, with controls; those of other files are passed over."""
     wanted = {
         (case.seed_id, case.contestants): case.digest for case in (make() for make in cases.make)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ from botchat.errors import DataError, MissingError
 from botchat.interfaces import Case, Shown
 from botchat.measures.annotations import Annotation, decoded
 from botchat.measures.correlation import Rating
+from botchat.protocols import preferences
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.preferences import better
 from botchat.protocols.scores import Scale, harmless
 from botchat.protocols.wording import conversation, neutral
 from botchat.records import Judgment
@@ -126,20 +125,8 @@ def aspect_case(response: Response, aspect: str) -> Case:
 
 
 def calibrated(judgments: Iterable[Judgment]) -> list[Annotation]:
-    """Which answer is better after position calibration: by the sum of its scores in both orders.
-
-    One annotation a judge and pair (ChatEval §3.2; Wang et al. 2023, BPC). Where one of both orders
-    has no readable scores the result is unreadable (upstream: a tie). One order alone stands.
-    """
-    leads: dict[tuple[str, str, str, str], list[float]] = {}
-    for judgment in judgments:
-        first, second = judgment.contestants
-        one, two = ANSWERS.numbers(judgment.verdict) or (math.nan, math.nan)
-        if (swapped := (judgment.seed_id, second, first, judgment.judge)) in leads:
-            leads[swapped].append(two - one)
-        else:
-            leads[judgment.seed_id, first, second, judgment.judge] = [one - two]
-    return [Annotation(*key, better(sum(each))) for key, each in leads.items()]
+    """Which answer is better by the sum of its scores in both orders; see `preferences`."""
+    return preferences.calibrated(judgments, ANSWERS)
 
 
 def labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation]:

@@ -27,7 +27,7 @@ from botchat.protocols.wording import (
     read_index,
     verdict_words,
 )
-from botchat.records import HUMAN, Dialogue, Dialogues, Seed, Verdict, eligible
+from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, Verdict, eligible
 from botchat.workspace.criteria import KINDS
 
 Shows = Literal["one", "pair", "human"]
@@ -158,7 +158,9 @@ class Protocol:
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
         """The seeds that it has cases on; of a pair those of `botchat.records.eligible`."""
-        return list(seeds) if self.shows == "one" else eligible(seeds)
+        found = list(seeds) if self.shows == "one" else eligible(seeds)
+        # Beside a human dialogue that ends with the ChatSEED there is nothing to show.
+        return [s for s in found if self.shows != "human" or len(s.utterances) > N_SEED]
 
     def most_cases(self, seeds: Sequence[Seed], n_models: int, n_dialogues: int) -> int:
         """Cases of n contestants besides ``human`` if every dialogue were long enough."""

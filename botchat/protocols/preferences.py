@@ -45,6 +45,28 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annot
     ]
 
 
+def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
+    """Which of two is better after position calibration: by both orders together.
+
+    By the sum of its scores, or of its results where there are no scores. One annotation a judge
+    and pair (ChatEval §3.2; Wang et al. 2023, BPC). Where one of both orders is unreadable the
+    result is (upstream: a tie). One order alone stands.
+    """
+    leads: dict[tuple[str, str, str, str], list[float]] = {}
+    for judgment in judgments:
+        first, second = judgment.contestants
+        lead = _lead(judgment, protocol)
+        if protocol.kind == "score":
+            given = protocol.numbers(judgment.verdict) or (math.nan, math.nan)
+            half = len(given) // 2
+            lead = sum(given[:half]) - sum(given[half:])
+        if (swapped := (judgment.seed_id, second, first, judgment.judge)) in leads:
+            leads[swapped].append(-lead)
+        else:
+            leads[judgment.seed_id, first, second, judgment.judge] = [lead]
+    return [Annotation(*key, better(sum(each))) for key, each in leads.items()]
+
+
 def _by_score(judgments: Iterable[Judgment], protocol: Protocol) -> Iterator[Annotation]:
     totals: dict[tuple[str, str], dict[str, float]] = {}
     for made in judgments:

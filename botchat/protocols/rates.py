@@ -20,7 +20,7 @@ from botchat.measures.annotations import accused_index
 from botchat.measures.statistics import mean_interval, share
 from botchat.protocols.pairs import Flags, Indices, Verdicts
 from botchat.protocols.reports import ERRORS, Report, reports
-from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
+from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
 
 PASS_AT = (4, 8, 12, 16)
 """N of the success rates (BotChat §4.2, Figure 4)."""
@@ -129,6 +129,7 @@ def success(
         if seed.id in dialogues
         else None
         for seed in (seeds if turns else eligible(seeds))
+        if turns or len(seed.utterances) > N_SEED
     ]
     missing = results.count(None)
     return Rate(results.count(True), len(results) - missing, missing)

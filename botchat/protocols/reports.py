@@ -297,18 +297,18 @@ def _explanation(rest: str) -> str:
 
 
 def _evidence(quote: str, utterances: Sequence[str], at: int | None) -> Evidence:
-    wanted = _normal(quote).strip("' ").rstrip(".,;")
+    wanted = normal(quote).strip("' ").rstrip(".,;")
     if not _parts(wanted):
         return "none"
-    if at is not None and _within(wanted, utterances[at - 1]):
+    if at is not None and within(wanted, utterances[at - 1]):
         return "found"
-    return "elsewhere" if any(_within(wanted, text) for text in utterances) else "not found"
+    return "elsewhere" if any(within(wanted, text) for text in utterances) else "not found"
 
 
-def _within(quote: str, utterance: str) -> bool:
+def within(quote: str, utterance: str) -> bool:
     """Whether normalised words stand in an utterance, or their parts around an elision do."""
     # What the judge saw is not to the letter what was said.
-    texts = (_normal(utterance), _normal(_shown(utterance)))
+    texts = (normal(utterance), normal(_shown(utterance)))
     return any(quote in text or _in_order(_parts(quote), text) for text in texts)
 
 
@@ -327,7 +327,7 @@ def _in_order(parts: Iterable[str], text: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _normal(text: str) -> str:
+def normal(text: str) -> str:
     """Without differences of case, white space and kinds of quotation marks."""
     return " ".join(text.translate(_QUOTATION_MARKS).casefold().split())
 

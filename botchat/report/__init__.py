@@ -193,7 +193,7 @@ def by_contestant(board: Board, samples: Sequence[Sample]) -> dict[str, list[Sam
 
 
 def script_digest(script: str) -> str:
-    """What a Content-Security-Policy names one inline script by."""
+    """What a Content-Security-Policy names one inline script, or style, by."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return f"'sha256-{digest}'"
 

@@ -47,7 +47,7 @@ _MAX_CELLS = 1_000_000
 
 _A_ROW = 4
 
-_MAX_ID = 200
+MAX_ID = 200
 """Characters of an id."""
 
 
@@ -56,37 +56,22 @@ def from_jsonl(data: bytes, where: str) -> list[Seed]:
 
     ``where`` is the file's name, for messages; `DataError`, as of any function here.
     """
-    lines = _text(data, where).split("\n")
-    rows = (
-        _Row(f"{where}:{n}", _json(line, f"{where}:{n}"))
-        for n, line in enumerate(lines, 1)
-        if line.strip()
-    )
-    return _seeds(rows, where)
+    return _seeds(_json_lines(utf8(data, where), where), where)
 
 
 def from_json(data: bytes, where: str) -> list[Seed]:
     """Read a JSON array of such objects; content that does not begin with ``[`` is JSON lines."""
-    text = _text(data, where)
-    if not text.lstrip().startswith("["):
-        return from_jsonl(data, where)
-    array = msgspec.convert(_json(text, where), list[object])
-    # KdConv's are told by their names of fields.
-    numbered = all(isinstance(row, dict) and {*row} == _KDCONV for row in array)
-    rows = (
-        _Row(f"{where} row {n}", row, n if numbered else None) for n, row in enumerate(array, 1)
-    )
-    return _seeds(rows, where)
+    return _seeds(json_rows(data, where), where)
 
 
 def from_rows(rows: Iterable[Mapping[str, object]], where: str) -> list[Seed]:
     """Read rows of any origin; a dialogue without an id field gets the number of its row."""
-    return _seeds((_Row(f"{where} row {n}", row, n) for n, row in enumerate(rows, 1)), where)
+    return _seeds((TableRow(f"{where} row {n}", row, n) for n, row in enumerate(rows, 1)), where)
 
 
 def from_csv(data: bytes, where: str) -> list[Seed]:
     """Read columns under a header line, separated by comma, semicolon or tab, UTF-8."""
-    return _seeds(_csv_rows(_text(data, where), where), where)
+    return _seeds(csv_rows(utf8(data, where), where), where)
 
 
 def from_xlsx(data: bytes, where: str) -> list[Seed]:
@@ -94,14 +79,16 @@ def from_xlsx(data: bytes, where: str) -> list[Seed]:
     header, *rows = _sheet(data, where) or [()]
     names = ["" if name is None else str(name) for name in header]
     filled = (
-        _Row(f"{where} row {n}", dict(zip(names, cells, strict=False)))
+        TableRow(f"{where} row {n}", dict(zip(names, cells, strict=False)))
         for n, cells in enumerate(rows, 2)
         if any(cell not in (None, "") for cell in cells)
     )
     return _seeds(filled, where)
 
 
-class _Row(NamedTuple):
+class TableRow(NamedTuple):
+    """One row of a table, or one record."""
+
     place: str
     """``file:line`` or ``file row n``."""
     fields: object
@@ -109,7 +96,34 @@ class _Row(NamedTuple):
     """Stands in for a missing id."""
 
 
-def _csv_rows(text: str, where: str) -> Iterator[_Row]:
+def table_rows(data: bytes, where: str) -> Iterator[TableRow]:
+    """The rows of a file by the ending of its name: ``.csv`` and ``.tsv``, else JSON."""
+    if where.lower().endswith((".csv", ".tsv")):
+        return csv_rows(utf8(data, where), where)
+    return json_rows(data, where)
+
+
+def json_rows(data: bytes, where: str) -> Iterator[TableRow]:
+    """The objects of a JSON array; content that does not begin with ``[`` is JSON lines."""
+    text = utf8(data, where)
+    if not text.lstrip().startswith("["):
+        return _json_lines(text, where)
+    array = msgspec.convert(json_value(text, where), list[object])
+    # KdConv's are told by their names of fields.
+    numbered = all(isinstance(row, dict) and {*row} == _KDCONV for row in array)
+    return (
+        TableRow(f"{where} row {n}", row, n if numbered else None) for n, row in enumerate(array, 1)
+    )
+
+
+def _json_lines(text: str, where: str) -> Iterator[TableRow]:
+    for n, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield TableRow(f"{where}:{n}", json_value(line, f"{where}:{n}"))
+
+
+def csv_rows(text: str, where: str) -> Iterator[TableRow]:
+    """Every row under the header line, cells by column name; `DataError` where they do not fit."""
     header = text.partition("\n")[0]
     delimiter = max(",;\t", key=header.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -128,7 +142,7 @@ def _csv_rows(text: str, where: str) -> Iterator[_Row]:
                     "put cells that hold the separator in quotes"
                 )
             else:
-                yield _Row(place, dict(zip(names, cells, strict=True)))
+                yield TableRow(place, dict(zip(names, cells, strict=True)))
     except csv.Error as error:
         raise DataError(f"{where}:{line}: not CSV ({error}); write it as in RFC 4180") from None
 
@@ -170,7 +184,8 @@ def _counted(rows: Iterable[Sequence[object]], where: str) -> Iterator[Sequence[
         yield row
 
 
-def _text(data: bytes, where: str) -> str:
+def utf8(data: bytes, where: str) -> str:
+    """The text of a file; `DataError`, with the line, where it is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -180,11 +195,12 @@ def _text(data: bytes, where: str) -> str:
         ) from None
 
 
-def _json(text: str, place: str) -> object:
+def json_value(text: str, place: str) -> object:
+    """A value in JSON; `DataError` where it is none."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise DataError(f"{place}: {_shown(text)} is not JSON ({error}); correct it") from None
+        raise DataError(f"{place}: {quoted(text)} is not JSON ({error}); correct it") from None
 
 
 class _Part(NamedTuple):
@@ -196,12 +212,12 @@ class _Part(NamedTuple):
     turn: float
 
 
-def _seeds(rows: Iterable[_Row], where: str) -> list[Seed]:
+def _seeds(rows: Iterable[TableRow], where: str) -> list[Seed]:
     dialogues: dict[str, list[_Part]] = {}
     places: dict[str, str] = {}
     whole: set[str] = set()
     for row in rows:
-        fields = _fields(row.fields, row.place)
+        fields = fields_of(row.fields, row.place)
         told = _first(fields, _DIALOGUES)
         seed_id = _id(row, fields, needed=told is None)
         if told is None and seed_id not in whole:
@@ -221,9 +237,10 @@ def _seeds(rows: Iterable[_Row], where: str) -> list[Seed]:
     return [_seed(seed_id, parts, places[seed_id]) for seed_id, parts in dialogues.items()]
 
 
-def _fields(value: object, place: str) -> dict[str, object]:
+def fields_of(value: object, place: str) -> dict[str, object]:
+    """The cells of a row by the letters and digits of their column's name."""
     if not isinstance(value, Mapping):
-        raise DataError(f"{place}: {_shown(value)} is not an object with named fields; make it one")
+        raise DataError(f"{place}: {quoted(value)} is not an object with named fields; make it one")
     return {re.sub(r"[^a-z0-9]", "", str(name).lower()): cell for name, cell in value.items()}
 
 
@@ -231,31 +248,31 @@ def _first(fields: Mapping[str, object], names: Iterable[str]) -> object | None:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def _id(row: _Row, fields: Mapping[str, object], *, needed: bool) -> str:
+def _id(row: TableRow, fields: Mapping[str, object], *, needed: bool) -> str:
     value = _first(fields, _IDS)
     if value is None and row.number is not None and not needed:
         return str(row.number)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        fault = "no id" if value is None else f"the id {_shown(value)} is no text or whole number"
+        fault = "no id" if value is None else f"the id {quoted(value)} is no text or whole number"
         raise DataError(f"{row.place}: {fault}; give every dialogue one in a field named 'id'")
-    if len(str(value)) > _MAX_ID:
+    if len(str(value)) > MAX_ID:
         raise DataError(
-            f"{row.place}: the id {_shown(value)} is longer than {_MAX_ID} characters; shorten it"
+            f"{row.place}: the id {quoted(value)} is longer than {MAX_ID} characters; shorten it"
         )
     return str(value)
 
 
 def _parts(told: object, place: str) -> list[_Part]:
     if isinstance(told, str):
-        told = _json(told, place)
+        told = json_value(told, place)
     if not isinstance(told, list | tuple):
-        raise DataError(f"{place}: {_shown(told)} is not a list of utterances; make it one")
+        raise DataError(f"{place}: {quoted(told)} is not a list of utterances; make it one")
     return [
         _Part(place, None, item, n)
         if isinstance(item, str)
-        else _part(_fields(item, f"{place}: utterance {n}"), f"{place}: utterance {n}", n)
+        else _part(fields_of(item, f"{place}: utterance {n}"), f"{place}: utterance {n}", n)
         for n, item in enumerate(told, 1)
     ]
 
@@ -266,12 +283,12 @@ def _part(fields: Mapping[str, object], place: str, n: int) -> _Part:
         names = ", ".join(fields)[:200] or "none"
         raise DataError(f"{place}: no utterances (fields: {names}); name the field 'utterances'")
     if not isinstance(text, str):
-        raise DataError(f"{place}: the utterance {_shown(text)} is not text; write it as text")
+        raise DataError(f"{place}: the utterance {quoted(text)} is not text; write it as text")
     try:
         position = float(str(turn)) if turn is not None else n
     except ValueError:
         raise DataError(
-            f"{place}: the turn {_shown(turn)} is no number; number the turns"
+            f"{place}: the turn {quoted(turn)} is no number; number the turns"
         ) from None
     return _Part(place, None if speaker is None else str(speaker), text, position)
 
@@ -282,7 +299,7 @@ def _seed(seed_id: str, parts: Iterable[_Part], place: str) -> Seed:
     if len(speakers) > 2:
         raise DataError(
             f"{place}: dialogue {seed_id!r} has {len(speakers)} speakers "
-            f"({_shown(', '.join(speakers))}); leave only talks of two"
+            f"({quoted(', '.join(speakers))}); leave only talks of two"
         )
     spoken.sort(key=lambda part: part.turn)
     utterances: list[str] = []
@@ -303,6 +320,7 @@ def _seed(seed_id: str, parts: Iterable[_Part], place: str) -> Seed:
         raise DataError(f"{place}: {fault}; complete it or take it out") from None
 
 
-def _shown(value: object) -> str:
+def quoted(value: object) -> str:
+    """A value for a message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -340,7 +340,7 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     assert main(["report", *where[:-1], str(alone), "--judge", found["rows"][0]["judge"]]) == 0
     page = (alone / "index.html").read_text("utf-8")
     assert "judges beside each other" not in page
-    assert "How right one judge is, it cannot say itself." in page
+    assert "To compare it, judge the same dialogues with another" in page
 
 
 def test_unieval_gives_detection_index_and_false_alarms(judged, capsys):

@@ -10,6 +10,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.pipeline.adaptive import Adaptive
 from botchat.pipeline.bench import Benching
+from botchat.pipeline.evaluate import Evaluating
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.probe import Probing
@@ -89,7 +90,9 @@ def test_every_flag_is_read_and_what_is_read_is_a_flag(command):
     assert reads(command["run"]) - {"dir", "json"} == declared
 
 
-REQUESTS = {one.__name__: one for one in (Generating, Judging, Adaptive, Probing, Benching)}
+REQUESTS = {
+    one.__name__: one for one in (Generating, Judging, Adaptive, Probing, Benching, Evaluating)
+}
 
 
 @pytest.mark.parametrize("module", ["cli/ask.py", "pipeline/api.py"])

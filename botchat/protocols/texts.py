@@ -1,0 +1,316 @@
+"""Any text: MATEval's report on it (Li et al. 2024, §3.2), five questions with their answers.
+
+A judge answers one question for each of five error types: yes or no; after a yes every passage
+concerned, word for word, and what is wrong with it; a score, from 0, one point off for each
+passage. The verdict is the five scores (``"0 -1 0 0 -2"``), the canonical report the reason.
+What a reply does not say is missing, in the report as in the verdict: an answer of No is no score.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate
+
+from botchat import prompts
+from botchat.interfaces import Case, Shown
+from botchat.measures.mateval_records import ERROR_TYPES
+from botchat.protocols import scores
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.reports import normal, within
+from botchat.protocols.scores import Scale
+from botchat.records import Judgment, Verdict
+from botchat.workspace.panels import SUMMARIZER
+
+KINDS = tuple(english for english, _ in ERROR_TYPES.values())
+"""The five error types, in the order of the verdict."""
+
+MATEVAL = Protocol(
+    "mateval",
+    "MATEval",
+    kind="score",
+    shows="one",
+    question="one text: which errors of five kinds, where, why, points off",
+    prompts=("mateval",),
+    scale=Scale(-5, 0, KINDS, whole=True, points_off=True),
+)
+
+TEXT = "text"
+"""Name of the one contestant."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, and people's scores of it where they are known."""
+
+    id: str
+    text: str
+    labels: Mapping[str, float] = field(default_factory=dict)
+    """By plain name of the number; ``""``: of the whole text."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """What an error's place is counted in."""
+        return [part.strip() for part in _BETWEEN.split(self.text) if part.strip()]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The text as a talk: its lines, for questions about conversations."""
+        return tuple(line.strip() for line in self.text.splitlines() if line.strip())
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One error."""
+
+    quote: str
+    sentence: int | None
+    """1-based, where the quote begins; ``None``: it is not in the text."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a report says about one kind of error; a kind without one is missing from the report."""
+
+    kind: str
+    present: bool | None
+    """``None``: it has a score and no answer."""
+    score: float | None
+    """``None``: it has an answer and no score."""
+    passages: tuple[Passage, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """One judge's, or one panel member's, findings in the order of `KINDS`."""
+
+    findings: tuple[Finding, ...]
+    prose: str = ""
+    """The text report, where the panel wrote one."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Kinds that it says nothing, or no score, of."""
+        told = {one.kind for one in self.findings if one.score is not None}
+        return [kind for kind in KINDS if kind not in told]
+
+    @property
+    def text(self) -> str:
+        """The text report: the panel's own, or the findings as one paragraph."""
+        return self.prose or as_prose(self)
+
+
+def case(text: Text) -> Case:
+    """The question about one text."""
+    told = scores.harmless(text.text.replace("\0", ""), MATEVAL.asked_scale)
+    shown = Shown(TEXT, (text.text,))
+    prompt = prompts.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", told))
+    return replace(MATEVAL.asked(text.id, (shown,), prompt), read=partial(read, text=text))
+
+
+def read(reply: str, text: Text) -> tuple[Verdict | None, str]:
+    """(five scores, the report in canonical form); ``None`` where one of the five is missing."""
+    report = parse(reply, text)
+    given = [one.score for one in report.findings if one.score is not None]
+    whole = len(given) == len(KINDS) and all(MATEVAL_SCALE.lowest <= score for score in given)
+    verdict = " ".join(f"{score:g}" for score in given) if whole else None
+    return verdict, as_text(report) if report.findings else " ".join(reply.split())
+
+
+def parse(reply: str, text: Text) -> Report:
+    """The report on a text in a reply.
+
+    Of a kind the last block that begins with its question counts; its score is the closing line
+    ``Repetition: -1``, or else the last ``Score:`` of the block.
+    """
+    blocks: dict[str, list[str]] = {}
+    closing: dict[str, float] = {}
+    lines: list[str] = []
+    for line in reply.splitlines():
+        if kind := _asked(line):
+            lines = blocks[kind] = [line]
+        elif match := _CLOSING.match(line):
+            closing[_NAMED[_plain(match["kind"])]] = _points(match["number"])
+            lines = []
+        else:
+            lines.append(line)
+    found = []
+    for kind in KINDS:
+        block = blocks.get(kind, [])
+        said = next((m["said"].lower() for line in block if (m := _ANSWER.search(line))), None)
+        points = [_points(match["number"]) for line in block if (match := _SCORE.match(line))]
+        score = closing.get(kind, points[-1] if points else None)
+        if said is None and score is None:
+            continue
+        passages = tuple(_passages(block, text)) if said == "yes" else ()
+        found.append(Finding(kind, None if said is None else said == "yes", score, passages))
+    return Report(tuple(found))
+
+
+def reports(judgment: Judgment, text: Text) -> dict[str, Report]:
+    """Who reported on a text -> the report, read again from the judgment.
+
+    Of a discussion it is the summariser's with its running text, of any other panel each member's
+    last, of a single judge its own. Empty where nothing is readable.
+    """
+    spoken: dict[str, Report] = {}
+    remarks = judgment.transcript
+    for n, remark in enumerate(remarks):
+        report = parse(remark.text, text)
+        if report.findings:
+            after = remarks[n + 1] if n + 1 < len(remarks) else None
+            told = after is not None and after.speaker == SUMMARIZER and after.verdict is None
+            prose = after.text if told and after is not None else ""
+            if not parse(prose, text).findings:
+                report = replace(report, prose=" ".join(prose.split()))
+            spoken[remark.speaker] = report
+    if SUMMARIZER in spoken:
+        return {SUMMARIZER: spoken[SUMMARIZER]}
+    if not spoken and (own := parse(judgment.reason, text)).findings:
+        spoken[judgment.judge] = own
+    return spoken
+
+
+def as_text(report: Report) -> str:
+    """Questions and answers, which `parse` reads back as the same report."""
+    return "\n".join(line for one in report.findings for line in _lines(one))
+
+
+def as_prose(report: Report) -> str:
+    """One paragraph: what is wrong, where, how badly, and what the reply does not say."""
+    sentences = []
+    for one in report.findings:
+        for passage in one.passages:
+            why = f": {passage.reason.rstrip('. ')}" if passage.reason else ""
+            quote = f' "{passage.quote}"' if passage.quote else ""
+            sentences.append(f"{one.kind}{quote} ({place(passage)}){why}.")
+        if one.present and not one.passages:
+            sentences.append(f"{one.kind}: yes, without a passage.")
+    free = [one.kind for one in report.findings if one.present is False]
+    if free:
+        sentences.append(f"Free of: {', '.join(free).lower()}.")
+    if report.missing:
+        sentences.append(f"No score of: {', '.join(report.missing).lower()}.")
+    else:
+        sentences.append(f"Score: {sum(one.score or 0 for one in report.findings):g}.")
+    return " ".join(sentences)
+
+
+def place(passage: Passage) -> str:
+    """Where an error is, in words."""
+    if passage.sentence is not None:
+        return f"sentence {passage.sentence}"
+    return "not in the text" if passage.quote else "no passage named"
+
+
+MATEVAL_SCALE = MATEVAL.asked_scale
+
+_BETWEEN = re.compile(
+    r"\n|(?<=[.!?])(?=\s)|(?<=[.!?][\"'\u201d\u2019)\]])(?=\s{1,9}[^\sa-z])"
+    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
+)
+"""Where one sentence ends and the next begins."""
+_MARKS = r"[ \t>*_#`\u2022-]*"
+_LEAD_IN = rf"{_MARKS}(?:\(?\d{{1,2}}[.)]{_MARKS})?"
+_KIND = "|".join(name.replace(" ", r"[\s_-]*") for name in KINDS)
+_HEAD = re.compile(rf"^{_LEAD_IN}(?:question\b|(?:{_KIND})[*_`\"' \t]*\?)", re.IGNORECASE)
+_KIND_NAME = re.compile(rf"\b(?:{_KIND})\b", re.IGNORECASE)
+_ANSWER = re.compile(
+    rf"(?:^{_MARKS}answer[*_ \t]*[:\uff1a]|[?\uff1f])[*_\"' \t]*(?P<said>yes|no)\b", re.IGNORECASE
+)
+_NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?[ \t]*\d+(?:\.\d+)?)"
+_SCORE = re.compile(rf"^{_MARKS}score\b[^:\uff1a\n]*[:\uff1a][*_ \t]*{_NUMBER}", re.IGNORECASE)
+_CLOSING = re.compile(
+    rf"^{_LEAD_IN}(?P<kind>{_KIND})[*_` \t]*[:\uff1a=][*_` \t]*{_NUMBER}"
+    r"(?:[ \t]*(?:points?)?)[ \t.*_`]*$",
+    re.IGNORECASE,
+)
+_FRAME_LIKE = re.compile(r"^([ \t>*_#-]*(?:question|answer|score))[ \t]*:", re.I | re.MULTILINE)
+_QUOTE = re.compile(r"[\"\u201c\u201e\u00ab](?P<quote>.{1,2000}?)[\"\u201d\u00bb]")
+_LONGEST_QUOTE = re.compile(_QUOTE.pattern.replace("}?", "}"))
+_LEAD = re.compile(rf"^{_LEAD_IN}")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+_NAMED = {_plain(kind): kind for kind in KINDS}
+
+
+def _asked(line: str) -> str | None:
+    """The kind that a line asks about, if it asks about exactly one."""
+    named = {_NAMED[_plain(match[0])] for match in _KIND_NAME.finditer(line)}
+    return named.pop() if len(named) == 1 and _HEAD.match(line) else None
+
+
+def _points(number: str) -> float:
+    """Points off: a number without its minus is negative all the same."""
+    return 0.0 - float(re.sub(r"[^\d.]", "", number))
+
+
+def _passages(block: Sequence[str], text: Text) -> Iterator[Passage]:
+    """The passages below a Yes: the lines that quote, or else the words after it."""
+    for line in block:
+        match = _ANSWER.search(line)
+        said = line[match.end() :] if match else line
+        if (not match and _asked(line)) or _SCORE.match(line):
+            continue
+        said = _LEAD.sub("", said.lstrip(".,;: \t")).strip()
+        if not said:
+            continue
+        quote, reason = _quoted(said, text)
+        if quote or match:
+            yield Passage(quote, _sentence(quote, text), reason)
+
+
+def _quoted(said: str, text: Text) -> tuple[str, str]:
+    """(words quoted, the rest) of a line about one error."""
+    try:
+        # As `as_text` writes it; a quotation mark inside is then escaped.
+        quote, end = json.JSONDecoder().raw_decode(said)
+    except json.JSONDecodeError:
+        quote, end = None, 0
+    if isinstance(quote, str) and (not said[end:] or said.startswith(" - ", end)):
+        return quote.encode("utf-8", "replace").decode(), _reason(said[end:])
+    match = _QUOTE.search(said)
+    if match is None:
+        return "", _reason(said)
+    # The text may have quotation marks itself.
+    longer = _LONGEST_QUOTE.search(said)
+    if longer and _sentence(longer["quote"], text) is not None:
+        match = longer
+    rest = f"{said[: match.start()]} {said[match.end() :]}"
+    return match["quote"].strip(), _reason(rest)
+
+
+def _reason(said: str) -> str:
+    return " ".join(said.split()).strip(" *_-\u2013\u2014:;,")
+
+
+def _sentence(quote: str, text: Text) -> int | None:
+    """The sentence in which a quote begins; of several the last, which is the one too many."""
+    wanted = normal(quote).strip("' ").rstrip(".,;")
+    if not wanted or not within(wanted, text.text):
+        return None
+    # White space aside, since sentences may stand without any between them.
+    each = [normal(sentence).replace(" ", "") for sentence in text.sentences]
+    begins = re.split(r"\.{3,}|\u2026|\[\.*\]", wanted)[0].replace(" ", "")
+    at = "".join(each).rfind(begins)
+    ends = accumulate(map(len, each))
+    return next((n for n, end in enumerate(ends, 1) if at < end), None)
+
+
+def _lines(one: Finding) -> Iterable[str]:
+    yield f"Question: {one.kind}?"
+    if one.present is not None:
+        yield f"Answer: {'Yes' if one.present else 'No'}"
+    for passage in one.passages:
+        why = f" - {passage.reason}" if passage.reason else ""
+        yield f"- {json.dumps(passage.quote, ensure_ascii=False)}{why}"
+    if one.score is not None:
+        yield f"Score: {one.score:g}"

@@ -1,0 +1,306 @@
+"""Dialogues that were made elsewhere: six formats, told apart by the fields of their records.
+
+OpenAI's chat messages (``messages`` of role and content; LMSYS' ``conversation`` too), ShareGPT's
+(``conversations`` of from and value), ours (``utterances``), SDialog's (``turns`` of speaker and
+text), MT-Bench's model answers (``question_id``, ``choices[0].turns``) beside its questions
+(``question_id``, ``turns``), Inspect's logs (a zip of JSON samples, or one JSON). A file is JSON
+lines, a JSON array, or one JSON object.
+
+Speakers become alternating utterances: texts in a row of one speaker are joined, system messages
+and a model's thoughts are passed over, tools and a third speaker are an error.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from botchat.errors import DataError
+from botchat.records import Outcome
+from botchat.seeds.spreadsheets import MAX_ID, json_value, quoted, utf8
+
+FORMATS: Mapping[str, str] = {
+    "openai": "OpenAI chat messages",
+    "sharegpt": "ShareGPT conversations",
+    "utterances": "lists of utterances",
+    "sdialog": "SDialog dialogues",
+    "mt-bench": "MT-Bench answers",
+    "inspect": "an Inspect log",
+}
+"""Name (``--as``) -> what it is in words."""
+
+MAX_UNPACKED = 2**28
+"""Bytes of the samples of an Inspect log together."""
+
+_HOLDS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("messages", "conversation"),
+    "sharegpt": ("conversations",),
+    "utterances": ("utterances",),
+    "sdialog": ("turns",),
+    "mt-bench": ("choices", "turns"),
+    "inspect": ("messages",),
+}
+"""Fields that hold the dialogue, the first that is there."""
+
+_SPEAKERS = ("role", "from", "speaker")
+_TEXTS = ("content", "value", "text", "utterance")
+_IDS = ("id", "seed_id", "conversation_id", "dialogue_id", "question_id")
+_TOOLS = re.compile(r"(?i)tool|function|observation")
+_UNSPOKEN = ("system", "developer")
+_THOUGHTS = ("reasoning", "thinking")
+_FAILED = "$ERROR$"
+"""What FastChat writes for an answer that it did not get."""
+
+_ENDINGS: Mapping[str, Outcome] = {"max_tokens": "truncated", "content_filter": "filtered"}
+"""Inspect's stop reasons that are no ordinary end."""
+
+
+class Told(NamedTuple):
+    """One dialogue as it stands in a file."""
+
+    place: str
+    id: str
+    """Empty: it has none."""
+    utterances: tuple[str, ...]
+    """Up to the first empty one."""
+    outcome: Outcome
+    """``ok`` if it came to its end, ``truncated`` if its last utterance was cut; else why not."""
+
+
+@dataclass
+class Collection:
+    """What some files of one format hold."""
+
+    format: str
+    """A key of `FORMATS`."""
+    read: int = 0
+    """Records."""
+    told: list[Told] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Why -> how many records."""
+    system_messages: int = 0
+    """Messages to a speaker that are no utterance."""
+
+
+def read(files: Mapping[str, bytes], given: str | None = None) -> Collection:
+    """The dialogues of some files: name -> content; ``given``: the format, where it is known.
+
+    Raises `DataError`, with file and line or record: it is none of the formats, or not the first
+    record's; it cannot be read; it has tools or a third speaker.
+    """
+    records = [one for name, data in files.items() for one in _records(data, name)]
+    if not records:
+        raise DataError(f"{', '.join(files)}: no dialogue; expected one of: {_expected()}")
+    first_place, first = records[0]
+    found = Collection(given or _format_of(first, first_place))
+    for place, record in records:
+        kind = found.format if given else _format_of(record, place)
+        if kind != found.format:
+            raise DataError(
+                f"{place}: this is {FORMATS[kind]}, and {first_place} is {FORMATS[found.format]}; "
+                "import one format at a time"
+            )
+    if found.format == "mt-bench":
+        _mt_bench(records, found)
+        return found
+    for place, record in records:
+        found.read += 1
+        if found.format == "inspect" and record.get("error"):
+            found.left_out["samples that ended with an error"] += 1
+        else:
+            found.told.append(_dialogue(place, record, found))
+    return found
+
+
+def _expected() -> str:
+    return ", ".join(f"{' or '.join(_HOLDS[name])} ({FORMATS[name]})" for name in FORMATS)
+
+
+def _format_of(record: Mapping[str, object], place: str) -> str:
+    there = record.keys()
+    if "question_id" in there and there & {"choices", "turns"}:
+        return "mt-bench"
+    if {"messages", "epoch"} <= there:
+        return "inspect"
+    for name in ("openai", "sharegpt", "utterances", "sdialog"):
+        if there & set(_HOLDS[name]):
+            return name
+    fields = ", ".join(map(str, record))[:200] or "none"
+    raise DataError(f"{place}: no dialogue (fields: {fields}); expected one of: {_expected()}")
+
+
+# ------------------------------------------------------------------------------ files
+
+
+def _records(data: bytes, where: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Every record of a file with its place."""
+    for place, value in _samples(data, where) if data[:2] == b"PK" else _values(data, where):
+        if not isinstance(value, Mapping):
+            raise DataError(f"{place}: {quoted(value)} is not a record with named fields")
+        samples = value.get("samples")
+        if isinstance(samples, list) and "eval" in value:  # an Inspect log as JSON
+            for n, sample in enumerate(samples, 1):
+                if not isinstance(sample, Mapping):
+                    raise DataError(f"{place} sample {n}: {quoted(sample)} is not a record")
+                yield f"{place} sample {n}", {"epoch": 1, **sample}
+        else:
+            yield place, value
+
+
+def _values(data: bytes, where: str) -> Iterator[tuple[str, object]]:
+    text = utf8(data, where)
+    if text.lstrip().startswith("["):
+        array = json_value(text, where)
+        assert isinstance(array, list)
+        yield from ((f"{where} record {n}", value) for n, value in enumerate(array, 1))
+        return
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if lines and lines[0][1].strip() == "{":  # one object that was indented
+        yield where, json_value(text, where)
+        return
+    yield from ((f"{where}:{n}", json_value(line, f"{where}:{n}")) for n, line in lines)
+
+
+def _samples(data: bytes, where: str) -> Iterator[tuple[str, object]]:
+    """The samples of an Inspect log, which is a zip archive."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [
+                m for m in archive.infolist() if re.fullmatch(r"samples/[^/]+\.json", m.filename)
+            ]
+            if (size := sum(m.file_size for m in members)) > MAX_UNPACKED:
+                raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller logs")
+            for member in members:
+                place = f"{where} {member.filename}"
+                yield place, json_value(utf8(archive.read(member), place), place)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{where}: not a readable zip archive ({error}); of an Inspect log make JSON: "
+            "inspect log convert --to json"
+        ) from None
+
+
+# -------------------------------------------------------------------------- dialogues
+
+
+def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> Told:
+    holds = _HOLDS[found.format]
+    messages = next((record[name] for name in holds if name in record), None)
+    if not isinstance(messages, list):
+        fields = ", ".join(map(str, record))[:200]
+        raise DataError(
+            f"{place}: {' or '.join(holds)} is no list of messages (fields: {fields}); as "
+            f"{FORMATS[found.format]} it must be one"
+        )
+    attached = record.get("attachments")
+    spoken: list[tuple[str | None, str]] = []
+    for n, message in enumerate(messages, 1):
+        said = _message(message, f"{place}: message {n}")
+        if said is None:
+            found.system_messages += 1
+            continue
+        speaker, text = said
+        if isinstance(attached, Mapping) and text.startswith("attachment://"):
+            text = str(attached.get(text.removeprefix("attachment://"), text))
+        if spoken and speaker is not None and spoken[-1][0] == speaker:
+            spoken[-1] = speaker, f"{spoken[-1][1]} {text}".strip()
+        else:
+            spoken.append((speaker, text))
+    speakers = sorted({speaker for speaker, _ in spoken if speaker is not None})
+    if len(speakers) > 2:
+        raise DataError(
+            f"{place}: {len(speakers)} speakers ({quoted(', '.join(speakers))}); leave only talks "
+            "of two"
+        )
+    output = record.get("output")
+    reason = output.get("stop_reason") if isinstance(output, Mapping) else None
+    return _told(place, record, [text for _, text in spoken], _ENDINGS.get(str(reason), "ok"))
+
+
+def _message(message: object, place: str) -> tuple[str | None, str] | None:
+    """(speaker, text) of a message; ``None``: it is no utterance."""
+    if isinstance(message, str):
+        return None, message
+    if not isinstance(message, Mapping):
+        raise DataError(f"{place}: {quoted(message)} is neither text nor a record; make it one")
+    speaker = next((message[name] for name in _SPEAKERS if message.get(name) is not None), None)
+    tools = message.get("tool_calls") or message.get("function_call")
+    if tools or (speaker is not None and _TOOLS.search(str(speaker))):
+        raise DataError(f"{place} calls a tool; judges read talk only: take such dialogues out")
+    if speaker is not None and str(speaker).lower() in _UNSPOKEN:
+        return None
+    names = [name for name in _TEXTS if name in message]
+    if not names:
+        raise DataError(
+            f"{place} has no text (fields: {', '.join(map(str, message))[:200] or 'none'}); "
+            f"expected one of: {', '.join(_TEXTS)}"
+        )
+    return None if speaker is None else str(speaker), _text(message[names[0]], place)
+
+
+def _text(content: object, place: str) -> str:
+    """The words of a message, whose content may be a list of parts."""
+    if content is None or isinstance(content, str):
+        return (content or "").strip()
+    if not isinstance(content, list):
+        raise DataError(f"{place}: {quoted(content)} is not text; write it as text")
+    words = []
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if isinstance(part, str):
+            words.append(part)
+        elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
+            words.append(str(part["text"]))
+        elif kind not in _THOUGHTS:
+            raise DataError(f"{place}: a part of type {quoted(kind)} is no text; take it out")
+    return " ".join(words).strip()
+
+
+def _told(place: str, record: Mapping[str, object], texts: Iterable[str], outcome: Outcome) -> Told:
+    utterances: list[str] = []
+    for text in texts:
+        if not text.strip() or text.strip() == _FAILED:
+            outcome = "empty" if outcome in ("ok", "truncated") else outcome
+            break
+        utterances.append(text)
+    value = next((record[name] for name in _IDS if record.get(name) is not None), "")
+    id_ = str(value).strip() if isinstance(value, str | int) else ""
+    if len(id_) > MAX_ID:
+        raise DataError(f"{place}: the id {quoted(id_)} is longer than {MAX_ID} characters")
+    return Told(place, id_, tuple(utterances), outcome)
+
+
+def _mt_bench(records: list[tuple[str, Mapping[str, object]]], found: Collection) -> None:
+    """Questions and answers in turn; of several choices the first."""
+    asked = {str(one.get("question_id")): _turns(one.get("turns"), place)
+             for place, one in records if "turns" in one}  # fmt: skip
+    for place, one in records:
+        if "choices" not in one:
+            continue
+        found.read += 1
+        choices = one["choices"]
+        first = choices[0] if isinstance(choices, list) and choices else None
+        answers = _turns(first.get("turns") if isinstance(first, Mapping) else None, place)
+        questions = asked.get(str(one.get("question_id")))
+        if questions is None or len(questions) < len(answers):
+            raise DataError(
+                f"{place}: no question {one.get('question_id')} for its {len(answers)} answers; "
+                "name MT-Bench's question.jsonl beside this file"
+            )
+        pairs = zip(questions, answers, strict=False)
+        texts = [text for pair in pairs for text in pair]
+        found.told.append(_told(place, one, texts, "ok"))
+    if not found.read:
+        raise DataError(f"{records[0][0]}: only questions; name a file of model answers beside it")
+
+
+def _turns(value: object, place: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise DataError(f"{place}: turns is no list of texts; give MT-Bench's files as they are")
+    return [str(text) for text in value]

@@ -1,0 +1,295 @@
+"""`botchat dialogues import`: dialogues of six formats, judged and ranked like generated ones."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.pipeline.read_set import read
+from botchat.records import Dialogue, Seed
+from botchat.workspace import files
+from botchat.workspace.folder import Workspace
+
+TALKS = [
+    [f"Hello, is this shop number {n}?", "It is, what can I do for you?"]
+    + [f"I would like {n + k} red apples and a pear." for k in range(6)]
+    for n in range(5)
+]
+"""Five dialogues of 8 utterances."""
+
+
+def two(talk, first, second):
+    """A talk with the names of its speakers."""
+    return [((first, second)[n % 2], text) for n, text in enumerate(talk)]
+
+
+def openai(talk, n):
+    """A record of OpenAI's chat messages, one of them in parts."""
+    said = [{"role": role, "content": text} for role, text in two(talk, "user", "assistant")]
+    said[3]["content"] = [{"type": "text", "text": talk[3]}]
+    return {"messages": [{"role": "system", "content": "Be kind."}, *said]}
+
+
+def sharegpt(talk, n):
+    """A record of ShareGPT's."""
+    said = [{"from": who, "value": text} for who, text in two(talk, "human", "gpt")]
+    return {"id": f"s{n}", "conversations": said}
+
+
+def utterances(talk, n):
+    """A record of ours."""
+    return {"id": f"u{n}", "utterances": talk}
+
+
+def sdialog(talk, n):
+    """A file of SDialog's; a speaker goes on."""
+    turns = [{"speaker": who, "text": text} for who, text in two(talk, "Ann", "Bob")]
+    begin, _, end = turns[4]["text"].partition(" ")
+    turns[4:5] = [{"speaker": "Ann", "text": begin}, {"speaker": "Ann", "text": end}]
+    return {"version": "0.4", "id": f"d{n}", "personas": {}, "turns": turns, "events": []}
+
+
+def answers(talk, n):
+    """A record of MT-Bench's model answers."""
+    return {"question_id": n, "model_id": "m", "choices": [{"index": 0, "turns": talk[1::2]}]}
+
+
+def sample(talk, n):
+    """A sample of Inspect's, with a thought and an attachment."""
+    said = [{"role": who, "content": text} for who, text in two(talk, "user", "assistant")]
+    thought = {"type": "reasoning", "reasoning": "Hm."}
+    said[3]["content"] = [thought, {"type": "text", "text": talk[3]}]
+    said[5]["content"] = "attachment://abc"
+    ended = {"output": {"stop_reason": "stop"}, "attachments": {"abc": talk[5]}}
+    return {"id": n, "epoch": 1, "input": talk[0], "messages": said, **ended}
+
+
+def lines(records):
+    """JSON lines."""
+    return "".join(json.dumps(one) + "\n" for one in records)
+
+
+def write(folder: Path, name: str) -> list[Path]:
+    """The talks in one of the formats."""
+    path = folder / f"{name}.jsonl"
+    if name == "mt-bench":
+        questions = folder / "question.jsonl"
+        asked = [{"question_id": n, "turns": talk[::2]} for n, talk in enumerate(TALKS)]
+        questions.write_text(lines(asked))
+        path.write_text(lines(answers(talk, n) for n, talk in enumerate(TALKS)))
+        return [path, questions]
+    if name == "inspect":
+        path = folder / "log.eval"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("header.json", "{}")
+            for n, talk in enumerate(TALKS):
+                archive.writestr(f"samples/{n}_epoch_1.json", json.dumps(sample(talk, n)))
+        return [path]
+    make = {"openai": openai, "sharegpt": sharegpt, "utterances": utterances, "sdialog": sdialog}
+    records = [make[name](talk, n) for n, talk in enumerate(TALKS)]
+    if name == "sharegpt":
+        path.write_text(json.dumps(records))
+    elif name == "sdialog":  # one file a dialogue
+        paths = [folder / f"{n}.json" for n in range(len(TALKS))]
+        for one, record in zip(paths, records, strict=True):
+            one.write_text(json.dumps(record, indent=2))
+        return paths
+    else:
+        path.write_text(lines(records))
+    return [path]
+
+
+def said(capsys, *command) -> dict:
+    """What a command prints with --json."""
+    capsys.readouterr()
+    assert main([*map(str, command), "--json"]) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "name", ["openai", "sharegpt", "utterances", "sdialog", "mt-bench", "inspect"]
+)
+def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
+    """Told from the records, with the same utterances, and a seed of the first two."""
+    sources = write(tmp_path, name)
+    place = ["--set", "shop", "--model", "M", "--dir", tmp_path / "w"]
+    found = said(capsys, "dialogues", "import", *sources, *place)
+    assert (found["format"], found["read"], found["dialogues"]) == (name, 5, 5)
+    assert (found["new_seeds"], found["left_out"]) == (5, {})
+    assert found["system_messages"] == (5 if name == "openai" else 0)
+    workspace = Workspace(tmp_path / "w")
+    kept = workspace.dialogues("shop", "M").values()
+    assert sorted(one.utterances for one in kept) == sorted(map(tuple, TALKS))
+    assert {seed.utterances for seed in workspace.seeds("shop")} == {tuple(t[:2]) for t in TALKS}
+    for one in kept:
+        assert one.complete
+        assert one.contestant == "M"
+        assert "|imported:" in one.signature
+        assert [fact.call for fact in one.facts] == [""] * 6
+    with_format = ["--as", name, "--replace"]
+    again = said(capsys, "dialogues", "import", *sources, *place, *with_format)
+    assert again | {"new_seeds": 5} == found
+
+
+def test_dialogues_join_a_set_with_people_and_stand_on_its_board(tmp_path, capsys):
+    """White space aside they begin with a seed; judged by rules, ranked, on the page."""
+    w, seeds = tmp_path / "w", Workspace(tmp_path).seeds("sample")[:4]
+    Workspace(w).write_seeds("people", seeds)
+    before = (w / "seeds" / "people.jsonl").read_bytes()
+    said_on = [[f"Fine {seed.id} {n}." for n in range(14)] for seed in seeds]
+    starts = [(f"  {seed.utterances[0]}\n", seed.utterances[1]) for seed in seeds]
+    rows = [{"utterances": [*start, *on]} for start, on in zip(starts, said_on, strict=True)]
+    other = [{"utterances": ["Nobody", "said this", "to anybody"]}, rows[0]]
+    short = [{"utterances": list(seeds[0].utterances[:2])}]
+    path = tmp_path / "mine.jsonl"
+    path.write_text(lines(rows + other + short))
+    place = ["--set", "people", "--model", "mine", "--dir", w]
+    found = said(capsys, "dialogues", "import", path, *place)
+    assert found["dialogues"] == 4
+    assert sum(found["left_out"].values()) == found["read"] - 4 == 3
+    assert len(found["left_out"]) == 3
+    assert (w / "seeds" / "people.jsonl").read_bytes() == before
+    said(capsys, "generate", "--seeds", "people", "--model", "bot:parrot", "--dir", w)
+    for protocol in ("unieval", "arena", "gteval"):
+        said(capsys, "judge", protocol, "--seeds", "people", "--judge", "rules", "--dir", w)
+    board = said(capsys, "leaderboard", "--seeds", "people", "--dir", w)
+    assert {"mine", "bot:parrot"} <= {row["model"] for row in board["rows"]}
+    assert f"|{found['signature'].split('|')[1]}" in board["signature"]
+    assert any("mine were not generated here but imported" in note for note in board["notes"])
+    assert "mine" in (w / "leaderboards" / "people" / "index.html").read_text()
+
+
+def test_a_set_of_chatseeds_alone_has_an_arena(tmp_path, capsys):
+    """Where nobody went on, there are no human dialogues to be long enough; GTEval has none."""
+    w = tmp_path / "w"
+    for name, change in (("a", str), ("b", str.upper)):
+        path = tmp_path / f"{name}.jsonl"
+        talks = [[*talk[:2], *map(change, talk[2:])] for talk in TALKS]
+        path.write_text(lines(utterances(talk, n) for n, talk in enumerate(talks)))
+        place = ["--set", "shop", "--model", name, "--dir", w]
+        found = said(capsys, "dialogues", "import", path, *place)
+        assert found["new_seeds"] == (5 if name == "a" else 0)
+    made = said(capsys, "judge", "arena", "--seeds", "shop", "--judge", "rules", "--dir", w)
+    assert made["rows"][0]["cases"] == 10
+    board = read(Workspace(w), "shop", for_boards=True).board("rules")
+    assert set(board.main.frame["model"]) == {"a", "b"}
+    assert board.main.signature.count("|imported:") == 2
+    assert main(["judge", "gteval", "--seeds", "shop", "--judge", "rules", "--dir", str(w)]) == 1
+    assert "GTEval has nothing to compare" in capsys.readouterr().err
+
+
+def test_an_empty_message_stops_a_dialogue(tmp_path, capsys):
+    """As where a model said nothing; what came before is kept."""
+    path = tmp_path / "x.jsonl"
+    talk = [*TALKS[0][:5], " ", *TALKS[0][6:]]
+    cut = sample(TALKS[1], 1) | {"output": {"stop_reason": "max_tokens"}}
+    failed = sample(TALKS[2], 2) | {"error": {"message": "x"}}
+    path.write_text(lines([sample(talk, 0), cut, failed]).replace("attachment://abc", " "))
+    place = ["--set", "s", "--model", "M", "--dir", tmp_path / "w"]
+    found = said(capsys, "dialogues", "import", path, *place)
+    assert (found["dialogues"], found["stopped"], found["format"]) == (2, 2, "inspect")
+    assert found["left_out"] == {"samples that ended with an error": 1}
+    one = next(iter(Workspace(tmp_path / "w").dialogues("s", "M").values()))
+    assert (one.status, len(one.utterances)) == ("stopped:empty", 5)
+
+
+CHAT = openai(TALKS[0], 0)
+TOOL = {
+    "messages": [*CHAT["messages"][:3], {"role": "assistant", "content": "", "tool_calls": [1]}]
+}
+IMAGE = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}
+THREE = {"utterances": [{"speaker": name, "text": name} for name in "abc"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no dialogue; expected one of: messages"),
+        ("[]", "no dialogue; expected one of: messages"),
+        ("hello", ":1: 'hello' is not JSON"),
+        ("[1]", " record 1: 1 is not a record"),
+        (lines([CHAT, {"text": "x"}]), ":2: no dialogue (fields: text); expected one of"),
+        (lines([CHAT, sharegpt(TALKS[0], 0)]), ":2: this is ShareGPT conversations, and"),
+        (lines([CHAT]) + "{", ":2: '{' is not JSON"),
+        (lines([CHAT, TOOL]), ":2: message 4 calls a tool; judges read talk only"),
+        (lines([IMAGE]), ":1: message 1: a part of type 'image_url' is no text"),
+        (lines([THREE]), ":1: 3 speakers ('a, b, c'); leave only talks of two"),
+        (lines([{"messages": "no"}]), ":1: messages or conversation is no list of messages"),
+        (lines([{"messages": [{"role": "user"}]}]), ":1: message 1 has no text (fields: role)"),
+        (lines([{"messages": [{"role": "user", "content": 7}]}]), ":1: message 1: 7 is not text"),
+        (lines([{"utterances": ["a", "b", "c"], "id": "x" * 201}]), "is longer than 200"),
+        (lines([answers(TALKS[0], 3)]), ":1: no question 3 for its 4 answers"),
+        (lines([{"question_id": 1, "turns": ["q"]}]), "only questions"),
+        (lines([{"utterances": ["a", "b"]}]), "1 with nothing after the first 2 utterances"),
+        ("PK\x03\x04 no zip", "not a readable zip archive"),
+        ("\udce9", "is not UTF-8"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_one_line_and_nothing_is_written(text, message, tmp_path, capsys):
+    """Which line, which field, what was expected."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    place = ["--set", "s", "--model", "M", "--dir", str(tmp_path / "w")]
+    assert main(["dialogues", "import", str(path), *place]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list((tmp_path / "w").rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--model", "human"], "give a printable name"),
+        (["--model", "M", "--as", "chatml"], "--as chatml: no such format; formats: openai"),
+        (["--model", "M", "--as", "openai"], "is no list of messages (fields: id, utterances)"),
+        (["--model", "M", "--set", "sample"], "5 that begin with no ChatSEED of the set"),
+        (["--model", "M", "--set", "sample", "--new-seeds"], "is the built-in set"),
+        (["--model", "M", "--set", "../x"], "a name is letters, digits"),
+    ],
+)
+def test_a_wrong_flag_is_one_line(flags, message, tmp_path, capsys):
+    """What is wrong with it, and nothing is written."""
+    (path,) = write(tmp_path, "utterances")
+    command = ["dialogues", "import", str(path), "--set", "shop", *flags]
+    assert main([*command, "--dir", str(tmp_path / "w")]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list((tmp_path / "w").rglob("*.jsonl"))
+
+
+def test_a_model_that_has_dialogues_keeps_them(tmp_path, capsys):
+    """Refused without --replace; with it these stand in their place, and old verdicts are stale."""
+    (path,) = write(tmp_path, "utterances")
+    w = ["--dir", str(tmp_path / "w")]
+    said(capsys, "dialogues", "import", path, "--set", "shop", "--model", "M", *w)
+    (stored,) = (tmp_path / "w" / "generations" / "shop").glob("*.jsonl")
+    before = stored.read_bytes()
+    judging = ["judge", "unieval", "--seeds", "shop", "--judge", "rules", *w]
+    said(capsys, *judging)
+    path.write_text(path.read_text().replace("apples", "pears"))
+    again = ["dialogues", "import", str(path), "--set", "shop", "--model", "M", *w]
+    assert main(again) == 1
+    assert "has dialogues on the set shop already; --replace" in capsys.readouterr().err
+    assert stored.read_bytes() == before
+    assert main([*again, "--replace"]) == 0
+    assert "pears" in files.read(stored, Dialogue)[0].utterances[2]
+    assert said(capsys, *judging)["rows"][0]["new"] == 5
+
+
+def test_ids_of_new_seeds_are_kept_and_never_taken_twice(tmp_path, capsys):
+    """An id of the file, with a digest where the set has it already."""
+    w = Workspace(tmp_path / "w")
+    w.write_seeds("shop", [Seed("u0", ("Somebody", "else", "was", "here"))])
+    (path,) = write(tmp_path, "utterances")
+    place = ["--set", "shop", "--model", "M", "--new-seeds", "--dir", w.root]
+    assert said(capsys, "dialogues", "import", path, *place)["new_seeds"] == 5
+    ids = [seed.id for seed in w.seeds("shop")]
+    assert ids[0] == "u0"
+    assert ids[1].startswith("u0-")
+    assert ids[2:] == ["u1", "u2", "u3", "u4"]

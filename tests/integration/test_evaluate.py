@@ -1,0 +1,370 @@
+"""`botchat evaluate`: reports on anybody's texts, verdicts on pairs, over real HTTP and offline."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+import botchat
+from botchat.cli.main import main
+from tests.openai_server import Server, text
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
+DOCS = (ROOT / "docs" / "own-texts.md").read_text("utf-8")
+
+KINDS = (
+    "Repetition",
+    "Logical Inconsistency",
+    "Discontinuity",
+    "Inappropriate Lexical Choice",
+    "Factual Error",
+)
+TEXTS = [
+    "Kim had a cat. It slept. It slept.",
+    "Rob went home. He liked <script>alert(1)</script> a lot.",
+    "Ann swam up the tree | twice.\nThen she went down.",
+]
+
+
+def said(capsys, *command) -> dict:
+    """What a command prints with --json."""
+    capsys.readouterr()
+    assert main([*map(str, command), "--json"]) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def needs(*parts: str) -> Path:
+    """A file of the shared data."""
+    path = DATA.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"no {path}: the data is not part of this repository")
+    return path
+
+
+def url(server: Server) -> str:
+    """A judge of the server."""
+    return f"{server.url}#m"
+
+
+def report(story: str, *kinds: str) -> str:
+    """A reply in the form that is asked for: the first sentence shows an error of each kind."""
+    yes = f"Yes\n- {json.dumps(story.split('.')[0])} - I do not like it"
+    found = [
+        f"Question: {kind}?\nAnswer: {yes if kind in kinds else 'No'}\nScore: {-(kind in kinds)}"
+        for kind in KINDS
+    ]
+    return "\n".join([*found, "", *(f"{kind}: {-(kind in kinds)}" for kind in KINDS)])
+
+
+def story_of(call) -> str:
+    """The text that a prompt is about."""
+    prompt = call.messages[-1]["content"]
+    return prompt.split("Text:\n", 1)[1].split("\n\nAnswer five", 1)[0]
+
+
+def editor(call):
+    """Finds a repetition in the first text, nothing in the second, says too little of the third."""
+    prompt = call.messages[-1]["content"]
+    if prompt.startswith("Rewrite the following"):
+        return text("It is all said twice.")
+    if "Text:\n" not in prompt or "watch over its quality" in prompt:
+        return text("Go on.")
+    story = story_of(call)
+    if story.startswith("Kim"):
+        return text(report(story, "Repetition", "Discontinuity"))
+    if story.startswith("Rob"):
+        return text(report(story))
+    return text("Question: Repetition?\nAnswer: No\nScore: 0\nI am tired.")
+
+
+@pytest.fixture
+def plain_file(tmp_path) -> Path:
+    """Three texts without labels."""
+    path = tmp_path / "my texts.txt"
+    path.write_text("\n\n".join(TEXTS))
+    return path
+
+
+@pytest.mark.parametrize("judge", ["single", "mateval-sa", "mateval-cot", "chateval-same-role"])
+def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, capsys):
+    """Q&A and running text, in md, json and html; what a reply does not say is missing."""
+    w = tmp_path / "w"
+    with Server(editor) as server:
+        how = [url(server)] if judge == "single" else [judge, "--judge-model", url(server)]
+        command = ["evaluate", plain_file, "--judge", *how, "--dir", w]
+        planned = [row["calls"] for row in said(capsys, *command, "--plan")["rows"]]
+        assert server.n_received == 0
+        found = said(capsys, *command)
+        asked = server.n_received
+        assert min(planned) <= asked <= max(planned)
+        assert said(capsys, *command)["rows"] == found["rows"]
+        assert server.n_received == asked
+    one, two, three = found["rows"]
+    assert [one["scores"][kind] for kind in KINDS] == [-1, 0, -1, 0, 0]
+    assert one["scores"]["Score"] == -2
+    first = one["reports"][0]["findings"][0]
+    assert first["passages"] == [
+        {"place": "sentence 1", "quote": "Kim had a cat", "reason": "I do not like it"}
+    ]
+    assert two["scores"]["Score"] == 0
+    assert (three["verdict"], three["scores"]["Repetition"]) == (None, 0)
+    assert three["missing"] == list(KINDS[1:])
+    if judge.startswith("mateval"):
+        assert one["reports"][0]["text_report"] == "It is all said twice."
+    else:
+        assert 'Repetition "Kim had a cat" (sentence 1)' in one["reports"][0]["text_report"]
+    assert any("of 1 of 3 the judge's reply lacks something" in note for note in found["notes"])
+    out = w / "leaderboards" / "evaluate-my-texts"
+    assert json.loads((out / "evaluation.json").read_text())["rows"] == found["rows"]
+    listed = (out / "evaluation.md").read_text()
+    assert "- **Repetition?** Yes. Score: -1" in listed
+    assert "- **Factual Error?** missing" in listed
+    page = (out / "evaluation.html").read_text().replace("&#39;", "'")
+    assert "default-src 'none'; style-src 'sha256-" in page
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("<b>Factual Error?</b> missing") == listed.count("**Factual Error?** missing")
+
+
+def test_the_rules_judge_reports_and_decides_offline(tmp_path, capsys):
+    """What it knows: what tells machines from people; the rest it does not judge."""
+    w = tmp_path / "w"
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "As an AI language model, I cannot swim."}\n{"text": "I swim."}\n')
+    found = said(capsys, "evaluate", path, "--judge", "rules", "--dir", w)
+    machine, person = found["rows"]
+    assert machine["criterion"] == "diagnosis"
+    assert machine["scores"]["AI self-identification"] == -1
+    assert person["scores"]["Score"] == 0
+    (findings,) = (one["findings"] for one in person["reports"])
+    assert {one["answer"] for one in findings if one["kind"] == "Factual error"} == {"Not judged"}
+    pairs = tmp_path / "p.csv"
+    pairs.write_text('question,answer_1,answer_2\nWho?,Me.,"As an AI language model, nobody."\n')
+    (pair,) = said(capsys, "evaluate", pairs, "--judge", "rules", "--dir", w)["rows"]
+    assert (pair["criterion"], pair["better"], len(pair["orders"])) == ("arena", "answer1", 2)
+
+
+def scorer(call):
+    """The longer answer gets more, the one shown first half a point."""
+    shown = r"\[The Start of [^\n]*\n(.*?)\n\[The End"
+    one, two = re.findall(shown, call.messages[-1]["content"], re.DOTALL)
+    scores = (8.5, 6) if len(one) > len(two) else (6.5, 8)
+    return text(f"So.\nScore of Assistant 1: {scores[0]}\nScore of Assistant 2: {scores[1]}")
+
+
+def test_pairs_get_verdicts_in_both_orders(tmp_path, capsys):
+    """Scores and the better answer; with people's verdicts accuracy and kappa."""
+    path = tmp_path / "pairs.csv"
+    lines = ["question,answer_1,answer_2,model_1,model_2,winner", "Q?,long answer,no,m,n,m"]
+    path.write_text("\n".join([*lines, "P?,no,long answer,m,n,tie", "R?,a,longer,n,m,model_2"]))
+    with Server(scorer) as server:
+        command = ["evaluate", path, "--judge", url(server), "--dir", tmp_path / "w"]
+        found = said(capsys, *command)
+        assert server.n_received == 6
+        assert main([str(part) for part in command]) == 0
+        printed = capsys.readouterr().out
+        assert server.n_received == 6
+    assert [row["better"] for row in found["rows"]] == ["m", "n", "m"]
+    assert [answer["score"] for answer in found["rows"][0]["answers"]] == [8.25, 6.25]
+    assert [row["people"] for row in found["rows"]] == ["m", "tie", "m"]
+    (beside,) = found["tables"]["answers-people"]
+    assert (beside["accuracy"], beside["n"]) == (pytest.approx(2 / 3, abs=1e-4), 3)
+    by_model = {row["model"]: row for row in found["tables"]["answers-answers"]}
+    assert (by_model["m"]["win"], by_model["m"]["lose"]) == (2, 1)
+    assert "ChatEval: beside people" in printed
+
+
+def test_own_criteria_and_people_s_scores(tmp_path, capsys):
+    """A criterion of botchat.toml by its name; a column of human scores gives correlations."""
+    w = tmp_path / "w"
+    w.mkdir()
+    (w / "fun.txt").write_text("How funny?\n\n{{conversation}}\n\nFun: 1 to 10")
+    (w / "botchat.toml").write_text(
+        '[protocols.fun]\nkind = "score"\nprompt = "fun.txt"\nnumbers = ["Fun"]\n'
+        "lowest = 1\nhighest = 10\n"
+    )
+    people, given = [3, 9, 4, 7, 1], [2, 8, 5, 5, 1]
+    path = tmp_path / "jokes.tsv"
+    rows = [f"Joke {n} is here.\t{score}" for n, score in enumerate(people)]
+    path.write_text("\n".join(["text\thuman", *rows]))
+
+    def funny(call):
+        number = int(re.search(r"Joke (\d)", call.messages[-1]["content"])[1])
+        return text(f"Ha.\nFun: {given[number]}")
+
+    with Server(funny) as server:
+        command = ["evaluate", path, "--judge", url(server), "--criteria", "fun", "--dir", w]
+        found = said(capsys, *command)
+    (row,) = found["tables"]["fun-numbers"]
+    assert row["mean"] == pytest.approx(4.2)
+    assert row["spearman"] == pytest.approx(stats.spearmanr(given, people)[0], abs=1e-4)
+    assert row["kendall"] == pytest.approx(stats.kendalltau(given, people)[0], abs=1e-4)
+    assert found["rows"][0]["reason"] == "Ha."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", "text,human\nOne.,-1\nTwo.,0\n"),
+        ("t.csv", "text,human\nOne.,-1\n"),
+        ("p.csv", "answer_1,answer_2,winner\nx,y,1\nz,w,tie\n"),
+    ],
+)
+def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, content, tmp_path, capsys):
+    """No number is made up, in tables, Markdown or page; people's labels change nothing in that."""
+    path = tmp_path / name
+    path.write_text(content)
+    with Server(lambda call: text("No idea <b>at all</b>.")) as server:
+        place = ["--judge", url(server), "--dir", tmp_path / "w"]
+        found = said(capsys, "evaluate", path, *place)
+    (note,) = found["notes"]
+    assert "the judge's reply lacks something" in note
+    for row in found["rows"]:
+        assert row.get("verdict") is None
+        assert row.get("better") is None
+    out = Path(found["out"])
+    assert "missing" in (out / "evaluation.md").read_text()
+    assert "<b>at all</b>" not in (out / "evaluation.html").read_text()
+
+
+def test_published_stories_and_answers_can_be_evaluated(tmp_path, capsys):
+    """MATEval's table as it is, with people's scores; FairEval's first pairs."""
+    table = needs("mateval", "ROC", "ROC_test_change_new.csv")
+    questions, *answers = (
+        [json.loads(line)["text"] for line in path.read_text("utf-8").splitlines()[:4]]
+        for path in (needs("faireval", f"{name}.jsonl")
+                     for name in ("question", "answer_gpt35", "answer_vicuna-13b"))
+    )  # fmt: skip
+
+    def answer(call):
+        if "Assistant" in call.messages[-1]["content"]:
+            return scorer(call)
+        return text(report(story_of(call), *KINDS[: len(story_of(call)) % 3]))
+
+    with table.open(encoding="utf-8-sig", newline="") as file:
+        stories = [(row["Story"], row["Score_new"]) for row in csv.DictReader(file)][:12]
+    some = tmp_path / "roc.csv"
+    with some.open("w", newline="") as file:
+        csv.writer(file).writerows([("Story", "Score_new"), *stories])
+    pairs = tmp_path / "pairs.jsonl"
+    listed = zip(questions, *answers, strict=True)
+    keys = ("question", "answer_1", "answer_2")
+    pairs.write_text("\n".join(json.dumps(dict(zip(keys, one, strict=True))) for one in listed))
+    with Server(answer) as server:
+        place = ["--judge", url(server), "--dir", tmp_path / "w"]
+        rated = said(capsys, "evaluate", some, *place)
+        decided = said(capsys, "evaluate", pairs, *place)
+    assert [row["missing"] for row in rated["rows"]] == [[]] * 12
+    assert all(
+        passage["place"].startswith("sentence")
+        for row in rated["rows"] for one in row["reports"][0]["findings"]
+        for passage in one["passages"]
+    )  # fmt: skip
+    by_number = {row["number"]: row for row in rated["tables"]["mateval-numbers"]}
+    expected = stats.spearmanr(
+        [row["scores"]["Repetition"] for row in rated["rows"]],
+        [row["labels"]["repetition"] for row in rated["rows"]],
+    )[0]
+    assert by_number["Repetition"]["spearman"] == pytest.approx(expected, abs=1e-4)
+    assert by_number["Score"]["n"] == 12
+    longer = [len(one) > len(two) for one, two in zip(*answers, strict=True)]
+    found = [row["better"] for row in decided["rows"]]
+    assert found == ["answer1" if first else "answer2" for first in longer]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flags", "message"),
+    [
+        ("t.txt", " \n", (), "no texts; separate them by blank lines"),
+        ("t.doc", "x", (), "none of .csv, .tsv, .jsonl, .json, .txt"),
+        ("t.csv", "name\nx\n", (), "t.csv:2: no text (columns: name); expected one of"),
+        ("t.csv", 'text\n"x\n', (), "not CSV"),
+        ("t.csv", "text,score\nx,1\ny,bad\n", (), "t.csv:3: column score: 'bad' is no number"),
+        ("t.jsonl", '{"text": "x"}\n[1]', (), "t.jsonl:2: [1] is not an object"),
+        (
+            "t.jsonl",
+            '{"text": "x"}\n{"answer_1": "y"}',
+            (),
+            "t.jsonl:2: column text: it is missing",
+        ),
+        ("t.txt", "x", ("--criteria", "y"), "--criteria y: unknown; criteria: mateval, answers"),
+        ("t.txt", "x", ("--criteria", "answers"), "it is not about texts"),
+        ("t.txt", "x", ("--criteria", "mateval"), "the rules judge knows only what tells"),
+        ("t.txt", "x", ("--samples", "3"), "the rules judge says the same"),
+    ],
+)
+def test_a_wrong_file_is_one_line_and_nothing_is_written(
+    name, content, flags, message, tmp_path, capsys
+):
+    """Which row, which column, what was expected."""
+    path = tmp_path / name
+    path.write_text(content)
+    command = ["evaluate", str(path), "--judge", "rules", *flags, "--dir", str(tmp_path / "w")]
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list((tmp_path / "w").rglob("*.jsonl"))
+    assert not (tmp_path / "w" / "leaderboards").exists()
+
+
+def test_a_limit_stops_and_the_same_command_goes_on(plain_file, tmp_path, capsys):
+    """Exit 3, nothing asked twice."""
+    with Server(editor) as server:
+        command = [
+            "evaluate",
+            str(plain_file),
+            "--judge",
+            url(server),
+            "--dir",
+            str(tmp_path / "w"),
+        ]
+        assert main([*command, "--max-calls", "2"]) == 3
+        assert server.n_received == 2
+        assert main(command) == 0
+        assert server.n_received == 3
+        assert server.n_repeated == 0
+
+
+def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
+    """Every file and command of it, in an empty folder, offline."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", DOCS, re.DOTALL):
+        Path(name).write_text(content)
+    blocks = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines()]
+    assert len(commands) == 5
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, command
+        assert capsys.readouterr().out, command
+    out = tmp_path / "leaderboards"
+    board = json.loads((out / "shop" / "leaderboard.json").read_text())
+    assert {row["model"]: row["complete"] for row in board["rows"]}["my-model"] == 2
+    stories = json.loads((out / "evaluate-stories" / "evaluation.json").read_text())["rows"]
+    assert stories[1]["scores"]["AI self-identification"] == -1
+    (pair,) = json.loads((out / "evaluate-answers" / "evaluation.json").read_text())["rows"]
+    assert (pair["better"], pair["people"]) == ("answer1", "answer1")
+
+
+def test_the_python_functions_of_the_docs(tmp_path, monkeypatch):
+    """As they stand there."""
+    monkeypatch.chdir(tmp_path)
+    Path("stories.txt").write_text("\n\n".join(TEXTS))
+    Path("shop.jsonl").write_text('{"utterances": ["a", "b", "c"]}')
+    names: dict[str, Any] = {
+        "Path": Path,
+        "botchat": botchat,
+        "workspace": botchat.Workspace(tmp_path),
+    }
+    calls = re.findall(r"`(botchat\.\w+\(.*?\))`", DOCS)
+    exec(f"imported, evaluated = {', '.join(calls)}", names)
+    imported, evaluated = names["imported"], names["evaluated"]
+    assert (imported.dialogues, len(evaluated.whole["rows"])) == (1, 3)
