@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from botchat.cli.output import progress, say, unanswered, workspace_of
+from botchat.cli.output import formats_of, progress, say, unanswered, workspace_of
 
 if TYPE_CHECKING:
     from botchat.interfaces import Row
@@ -143,6 +143,7 @@ def probe(arguments: argparse.Namespace) -> None:
 
 def bench(arguments: argparse.Namespace) -> None:
     """Let a judge answer a benchmark of judges."""
+    from botchat.boards.tables import Formats
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bench import Benching
 
@@ -153,7 +154,7 @@ def bench(arguments: argparse.Namespace) -> None:
         arguments.recorded,
         arguments.control,
         arguments.out,
-        Options(arguments.resamples, arguments.seed),
+        Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats()),
     )
     if (asked := _ask(arguments, request)) is not None:
         made, meter = asked

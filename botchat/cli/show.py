@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.cli.output import progress, say, workspace_of
+from botchat.cli.output import formats_of, progress, say, workspace_of
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 
@@ -31,17 +31,24 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     from botchat.ratings.elo import EloSettings
 
     spend_memory()
+    formats = formats_of(arguments)
     elo = EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed)
     if arguments.pairwise_rates is not None:
         board = publishing.rank_rates(
-            arguments.pairwise_rates, arguments.per_pair, elo, arguments.out
+            arguments.pairwise_rates, arguments.per_pair, elo, arguments.out, formats
         )
     elif arguments.seeds is None:
         raise ConfigError("leaderboard needs --seeds SET, or --pairwise-rates FILE.csv")
     else:
         with progress(arguments, by_steps=True) as meter:
             board = publishing.leaderboard(
-                workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
+                workspace_of(arguments),
+                arguments.seeds,
+                arguments.judge,
+                arguments.out,
+                elo,
+                meter,
+                formats,
             )
     say(arguments, board.whole, board.rows, *board.lines)
 
@@ -171,6 +178,7 @@ def label(arguments: argparse.Namespace) -> None:
 
 def agree(arguments: argparse.Namespace) -> None:
     """Compare judges with people and with each other, or put one in the place of another."""
+    from botchat.boards.tables import Formats
     from botchat.pipeline import agree as agreeing
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bridge import bridge
@@ -184,6 +192,7 @@ def agree(arguments: argparse.Namespace) -> None:
             files=arguments.files,
             rng_seed=arguments.seed,
             out=arguments.out,
+            formats=formats_of(arguments),
         )
         say(arguments, found.whole, *found.shown)
         return
@@ -195,7 +204,7 @@ def agree(arguments: argparse.Namespace) -> None:
         judges=arguments.judge,
         truth=arguments.truth,
         out=arguments.out,
-        options=Options(arguments.resamples, arguments.seed),
+        options=Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats()),
     )
     say(arguments, found.whole, *found.shown)
 
