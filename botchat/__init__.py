@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import probe as probe
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
+    from botchat.pipeline.export import export as export
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
     from botchat.pipeline.probe import Probing as Probing
+    from botchat.pipeline.results import read as read
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
     from botchat.pipeline.session import Limits as Limits
@@ -42,6 +44,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.ratings.comparisons import Comparisons as Comparisons
     from botchat.ratings.elo import bootstrap_elo
     from botchat.records import VERSION
+    from botchat.seeds.dataset import features as features
     from botchat.workspace.folder import Workspace as Workspace
 
     __version__ = VERSION
@@ -66,6 +69,8 @@ _HOMES = {
     "bradley_terry": "ratings.bradley_terry:fit",
     "bridge": "pipeline.bridge:bridge",
     "elo": "ratings.elo:bootstrap_elo",
+    "export": "pipeline.export:export",
+    "features": "seeds.dataset:features",
     "generate": "pipeline.api:generate",
     "import_seeds": "pipeline.seeds:import_seeds",
     "judge": "pipeline.api:judge",
@@ -75,6 +80,7 @@ _HOMES = {
     "plot": "pipeline.plot:plot",
     "probe": "pipeline.api:probe",
     "rank_rates": "pipeline.leaderboard:rank_rates",
+    "read": "pipeline.results:read",
     "simulate": "pipeline.simulate:simulate",
 }
 

@@ -53,6 +53,19 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     say(arguments, board.whole, board.rows, *board.lines)
 
 
+def export(arguments: argparse.Namespace) -> None:
+    """Write a set's run as a dataset."""
+    from botchat.pipeline.export import JSONL, PARQUET
+    from botchat.pipeline.export import export as write
+
+    if (arguments.parquet is None) == (arguments.jsonl is None):
+        raise ConfigError("export needs --parquet DIR, or --jsonl DIR: the stage files as they are")
+    out, form = (arguments.parquet, PARQUET) if arguments.parquet else (arguments.jsonl, JSONL)
+    made = write(workspace_of(arguments), arguments.seeds, out, form)
+    said = f'written to: {out}; read it with: datasets.load_dataset("{out}")'
+    say(arguments, {"rows": made.rows, "out": out}, made.rows, said)
+
+
 def label_plan(arguments: argparse.Namespace) -> None:
     """Draw what people should label, and say what that buys."""
     from botchat.pipeline.label_plan import label_plan as draw
