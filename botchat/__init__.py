@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
     from botchat.pipeline.export import export as export
+    from botchat.pipeline.fetch import fetch as fetch
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
     from botchat.pipeline.probe import Probing as Probing
+    from botchat.pipeline.publish import publish as publish
     from botchat.pipeline.results import read as read
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
@@ -70,6 +72,7 @@ _HOMES = {
     "bridge": "pipeline.bridge:bridge",
     "elo": "ratings.elo:bootstrap_elo",
     "export": "pipeline.export:export",
+    "fetch": "pipeline.fetch:fetch",
     "features": "seeds.dataset:features",
     "generate": "pipeline.api:generate",
     "import_seeds": "pipeline.seeds:import_seeds",
@@ -79,6 +82,7 @@ _HOMES = {
     "leaderboard": "pipeline.leaderboard:leaderboard",
     "plot": "pipeline.plot:plot",
     "probe": "pipeline.api:probe",
+    "publish": "pipeline.publish:publish",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "read": "pipeline.results:read",
     "simulate": "pipeline.simulate:simulate",

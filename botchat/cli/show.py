@@ -66,6 +66,30 @@ def export(arguments: argparse.Namespace) -> None:
     say(arguments, {"rows": made.rows, "out": out}, made.rows, said)
 
 
+def publish(arguments: argparse.Namespace) -> None:
+    """Send a set's run to the hub."""
+    from botchat.pipeline.publish import publish as send
+
+    sent = send(
+        workspace_of(arguments),
+        arguments.seeds,
+        arguments.name,
+        dry_run=arguments.dry_run,
+        private=arguments.private,
+    )
+    files = {kind: [*contents] for kind, contents in sent.contents.items()}
+    listed = [f"{kind}: {path}" for kind in files for path in files[kind]]
+    said = listed if arguments.dry_run else []
+    say(arguments, {"rows": sent.rows, "files": files}, sent.rows, *said)
+
+
+def fetch(arguments: argparse.Namespace) -> None:
+    """Take a published run."""
+    from botchat.pipeline.fetch import fetch as take
+
+    say(arguments, asdict(take(workspace_of(arguments), arguments.source)))
+
+
 def label_plan(arguments: argparse.Namespace) -> None:
     """Draw what people should label, and say what that buys."""
     from botchat.pipeline.label_plan import label_plan as draw

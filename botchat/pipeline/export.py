@@ -74,6 +74,16 @@ def export(workspace: Workspace, seed_set: str, out: Path, form: Form = "parquet
         ConfigError: ``out`` holds what is not of this export, which would be read with it.
         MissingError, DataError: no such set, or a line that is no record.
     """
+    contents, rows = dataset_files(workspace, seed_set, form, out.name or ".")
+    _check(out, contents)
+    store.write_all(out, contents)
+    return Exported(out, rows)
+
+
+def dataset_files(
+    workspace: Workspace, seed_set: str, form: Form, called: str
+) -> tuple[dict[str, bytes], list[Row]]:
+    """Name -> content of every file, the card first; a row a stage. ``called``: how to load it."""
     found = stage_files(workspace, seed_set)
     contents: dict[str, bytes] = {}
     rows: list[Row] = []
@@ -86,14 +96,12 @@ def export(workspace: Workspace, seed_set: str, out: Path, form: Form = "parquet
                 dataset.parquet(stage, records.values()) if form == "parquet" else _lines(path)
             )
         rows.append({"stage": stage, "files": len(paths), "records": n_records})
-    _check(out, contents)
     listed = "\n".join(
         f"- `{row['stage']}`: {row['records']:,} records in {row['files']} files" for row in rows
     )
-    text = _TEXT.format(seed_set=seed_set, listed=listed, folder=out.name or ".")
+    text = _TEXT.format(seed_set=seed_set, listed=listed, folder=called)
     card = dataset.card(f"BotChat run on {seed_set}", text, form, found)
-    store.write_all(out, {**contents, CARD: card})
-    return Exported(out, rows)
+    return {CARD: card.encode(), **contents}, rows
 
 
 def stage_files(workspace: Workspace, seed_set: str) -> dict[str, dict[str, Path]]:
@@ -126,5 +134,5 @@ def _check(out: Path, contents: Mapping[str, Any]) -> None:
     ours = card.is_file() and dataset.is_ours(card.read_text("utf-8", errors="replace"))
     for path in there():
         name = path.relative_to(out).as_posix()
-        if path.is_file() and name not in contents and not (ours and path == card):
+        if path.is_file() and (name not in contents or (path == card and not ours)):
             raise ConfigError(f"{out} holds {name}, which is not of this export; name a new folder")
