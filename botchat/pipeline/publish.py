@@ -44,7 +44,7 @@ sdk: static
 app_file: index.html
 ---
 
-The page of a BotChat run; its data: [{name}](https://huggingface.co/datasets/{name})
+The page of a BotChat run; its data: [{name}](/datasets/{name})
 """
 
 
