@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.bridge import bridge as bridge
     from botchat.pipeline.dialogues import import_dialogues as import_dialogues
     from botchat.pipeline.evaluate import Evaluating as Evaluating
+    from botchat.pipeline.export import export as export
+    from botchat.pipeline.fetch import fetch as fetch
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
@@ -34,7 +36,9 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
     from botchat.pipeline.probe import Probing as Probing
+    from botchat.pipeline.publish import publish as publish
     from botchat.pipeline.rank import rank as rank
+    from botchat.pipeline.results import read as read
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
     from botchat.pipeline.session import Limits as Limits
@@ -46,6 +50,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.ratings.comparisons import Comparisons as Comparisons
     from botchat.ratings.elo import bootstrap_elo
     from botchat.records import VERSION
+    from botchat.seeds.dataset import features as features
     from botchat.workspace.folder import Workspace as Workspace
 
     __version__ = VERSION
@@ -72,6 +77,9 @@ _HOMES = {
     "bridge": "pipeline.bridge:bridge",
     "elo": "ratings.elo:bootstrap_elo",
     "evaluate": "pipeline.api:evaluate",
+    "export": "pipeline.export:export",
+    "fetch": "pipeline.fetch:fetch",
+    "features": "seeds.dataset:features",
     "generate": "pipeline.api:generate",
     "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",
@@ -82,7 +90,9 @@ _HOMES = {
     "plot": "pipeline.plot:plot",
     "probe": "pipeline.api:probe",
     "rank": "pipeline.rank:rank",
+    "publish": "pipeline.publish:publish",
     "rank_rates": "pipeline.leaderboard:rank_rates",
+    "read": "pipeline.results:read",
     "simulate": "pipeline.simulate:simulate",
 }
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import pandas as pd
+
 from botchat.boards import arena, as_people, flags, headline, judge_verdict, protocols, tables
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
@@ -19,7 +21,7 @@ from botchat.boards.headline import Headline
 from botchat.boards.judge_health import judge_health, sureness
 from botchat.boards.judge_verdict import JudgeVerdict
 from botchat.boards.protocols import Evidence, Part, Reported
-from botchat.boards.tables import Column, Table, rank_by, table, to_json
+from botchat.boards.tables import Column, Content, Formats, Table, rank_by, table, to_json
 from botchat.interfaces import settings_digest
 from botchat.measures.annotations import is_person
 from botchat.measures.flags import Survey, survey
@@ -64,6 +66,28 @@ class Board:
     """What is left out and why, a sentence each."""
     evidence: Mapping[str, Evidence]
     """Protocol -> what the judge said, as counted."""
+
+    def __repr__(self) -> str:
+        """What it is, in one line, and what its tables are called."""
+        names = ", ".join(self.frames)
+        return (
+            f"<Board of {self.seed_set} by {tables.elided(self.judge, 60)}: "
+            f"{len(self.frame)} contestants; tables {names}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the main table as people read it."""
+        return self.main._repr_html_()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The exact numbers of the main table."""
+        return self.main.frame
+
+    @property
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """The same of every table, by its name."""
+        return {one.name: one.frame for one in self.every_table}
 
     def of(self, kind: type[P]) -> list[P]:
         """The parts of one kind."""
@@ -238,11 +262,14 @@ def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part
 
 
 def files(
-    board: Board, said: Headline | None = None, verdict: JudgeVerdict | None = None
-) -> dict[str, str]:
-    """File name -> text of every table, for the folder of the set; see `as_json`."""
+    board: Board,
+    said: Headline | None = None,
+    verdict: JudgeVerdict | None = None,
+    formats: Formats | None = None,
+) -> dict[str, Content]:
+    """File name -> content of every table, for the folder of the set; see `as_json`."""
     said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
-    found = tables.table_files(board.every_table)
+    found = tables.table_files(board.every_table, formats)
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
     of_judge = f"Judge {board.judge}: {verdict.word}. {' '.join(verdict.reasons)}"
     notes = [said.sentence, of_judge, *board.notes]

@@ -1,8 +1,8 @@
 """Tables: headings and units for people, exact numbers for machines.
 
 A `Column` is declared once: what it means, where its value comes from, how it is written. Code asks
-a `Table` for a column by what it means, and never takes a key apart. `write` makes text of a table;
-csv and md end with the signatures of the numbers (DESIGN §4), json holds them.
+a `Table` for a column by what it means, and never takes a key apart. `WRITERS` make a file of a
+table; every file holds the signatures of the numbers (DESIGN §4), a csv has them in one beside it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any, Literal
 import msgspec
 import pandas as pd
 
+from botchat.boards import writers
+from botchat.errors import ConfigError
 from botchat.interfaces import Row
 from botchat.records import HUMAN
 
@@ -36,6 +38,9 @@ thing, only where some are; ``readable``, ``missing``, ``coverage``: cases with 
 one, share with one."""
 
 Getter = Callable[[Any], Any]
+
+Content = str | bytes
+"""Of a file; text is UTF-8."""
 
 DIGITS = 4
 """Decimals in csv and json."""
@@ -86,6 +91,15 @@ class Table:
     signatures: tuple[str, ...]
     note: str = ""
     """What a reader must know to read it."""
+
+    def __repr__(self) -> str:
+        """What it is, in one line; its numbers are in ``frame``."""
+        rows, columns = self.frame.shape
+        return f"<Table {self.name}: {elided(self.title, 60)}; {rows} rows, {columns} columns>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what people read."""
+        return writers.fragment(self)
 
     @property
     def signature(self) -> str:
@@ -272,9 +286,37 @@ def explained(columns: Iterable[Column]) -> str:
     return " ".join(f"{c.heading}: {c.meaning}." for c in columns if c.meaning)
 
 
-def table_files(tables: Iterable[Table], more: Sequence[str] = ()) -> dict[str, str]:
-    """File name -> text, one for each table and format: `FILED` and ``more``."""
-    return {f"{one.name}.{form}": WRITERS[form](one) for one in tables for form in (*FILED, *more)}
+@dataclass(frozen=True)
+class Formats:
+    """In which formats every table gets a file."""
+
+    names: tuple[str, ...] = ("csv",)
+    """Of `WRITERS`."""
+    comments: bool = False
+    """Signatures at the end of a csv, as comments, instead of in a file beside it."""
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody writes."""
+        for name in self.names:
+            if name not in WRITERS:
+                raise ConfigError(f"--format {name}: give one of {', '.join(WRITERS)}")
+        if self.comments and "csv" not in self.names:
+            raise ConfigError("--comments are of csv: add --format csv, or leave it out")
+
+
+def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict[str, Content]:
+    """File name -> content, one for each table and format; beside a csv ``<name>.meta.json``."""
+    formats = formats or Formats()
+    made: dict[str, Content] = {}
+    for one in tables:
+        for form in formats.names:
+            made[f"{one.name}.{form}"] = WRITERS[form](one)
+        if formats.comments:
+            signed = "".join(f"# {_one_line(signature)}\n" for signature in one.signatures)
+            made[f"{one.name}.csv"] = _csv(one) + signed
+        elif "csv" in formats.names:
+            made[f"{one.name}.meta.json"] = to_json(writers.described(one))
+    return made
 
 
 def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
@@ -322,7 +364,7 @@ def elided(text: str, columns: int) -> str:
 
 
 def _csv(shown: Table) -> str:
-    """CSV with a comment line for each signature, as ``pandas.read_csv(text, comment="#")`` reads.
+    """CSV of keys and exact numbers, as ``pandas.read_csv`` reads; nothing else is in it.
 
     A name that a spreadsheet would take for a formula gets a leading apostrophe.
     """
@@ -332,8 +374,7 @@ def _csv(shown: Table) -> str:
             frame[column.key] = frame[column.key].map(inert, na_action="ignore")
         elif column.kind != "count":
             frame[column.key] = frame[column.key].round(DIGITS)
-    text: str = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    return text + "".join(f"# {_one_line(signature)}\n" for signature in shown.signatures)
+    return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))
 
 
 def _markdown(shown: Table) -> str:
@@ -359,11 +400,15 @@ def _json(shown: Table) -> str:
     return to_json({"rows": shown.records, "signatures": list(shown.signatures)})
 
 
-WRITERS: Mapping[str, Callable[[Table], str]] = {"csv": _csv, "md": _markdown, "json": _json}
-"""Ending of a file -> what makes the text of a table."""
-
-FILED = ("csv",)
-"""Formats that every table has a file of; ``md`` and ``json`` are also written of a whole board."""
+WRITERS: Mapping[str, Callable[[Table], Content]] = {
+    "csv": _csv,
+    "md": _markdown,
+    "json": _json,
+    "tex": writers.tex,
+    "parquet": writers.parquet,
+    "html": writers.html,
+}
+"""Ending of a file -> what makes a file of a table; `Formats` says which are wanted."""
 
 _DTYPE = {"name": "object", "count": "Int64"}
 

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from botchat.cli.output import progress, say, unanswered, workspace_of
+from botchat.cli.output import formats_of, progress, say, unanswered, workspace_of
 from botchat.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def _probe_language(arguments: argparse.Namespace) -> None:
 
 def bench(arguments: argparse.Namespace) -> None:
     """Let a judge answer a benchmark of judges."""
+    from botchat.boards.tables import Formats
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bench import Benching
 
@@ -178,7 +179,7 @@ def bench(arguments: argparse.Namespace) -> None:
         arguments.recorded,
         arguments.control,
         arguments.out,
-        Options(arguments.resamples, arguments.seed),
+        Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats()),
     )
     if (asked := _ask(arguments, request)) is not None:
         made, meter = asked

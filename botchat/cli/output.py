@@ -22,6 +22,7 @@ from botchat.workspace.secrets import Redactor, public, secrets_in
 if TYPE_CHECKING:
     from rich.live import Live
 
+    from botchat.boards.tables import Formats
     from botchat.pipeline.run import Meter
     from botchat.workspace.folder import Workspace
 
@@ -68,6 +69,15 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     from botchat.workspace.folder import Workspace
 
     return Workspace(arguments.dir)
+
+
+def formats_of(arguments: argparse.Namespace) -> Formats | None:
+    """How tables are filed, where ``--format`` or ``--comments`` says; ``None``: as always."""
+    if not arguments.format and not arguments.comments:
+        return None
+    from botchat.boards.tables import Formats
+
+    return Formats(tuple(dict.fromkeys(arguments.format or ["csv"])), arguments.comments)
 
 
 @contextmanager

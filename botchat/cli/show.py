@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.cli.output import progress, say, workspace_of
+from botchat.cli.output import formats_of, progress, say, workspace_of
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 
@@ -31,17 +31,24 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     from botchat.ratings.elo import EloSettings
 
     spend_memory()
+    formats = formats_of(arguments)
     elo = EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed)
     if arguments.pairwise_rates is not None:
         board = publishing.rank_rates(
-            arguments.pairwise_rates, arguments.per_pair, elo, arguments.out
+            arguments.pairwise_rates, arguments.per_pair, elo, arguments.out, formats
         )
     elif arguments.seeds is None:
         raise ConfigError("leaderboard needs --seeds SET, or --pairwise-rates FILE.csv")
     else:
         with progress(arguments, by_steps=True) as meter:
             board = publishing.leaderboard(
-                workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
+                workspace_of(arguments),
+                arguments.seeds,
+                arguments.judge,
+                arguments.out,
+                elo,
+                meter,
+                formats,
             )
     say(arguments, board.whole, board.rows, *board.lines)
 
@@ -63,6 +70,43 @@ def rank(arguments: argparse.Namespace) -> None:
             meter=meter,
         )
     say(arguments, board.whole, board.rows, *board.lines)
+
+
+def export(arguments: argparse.Namespace) -> None:
+    """Write a set's run as a dataset."""
+    from botchat.pipeline.export import JSONL, PARQUET
+    from botchat.pipeline.export import export as write
+
+    if (arguments.parquet is None) == (arguments.jsonl is None):
+        raise ConfigError("export needs --parquet DIR, or --jsonl DIR: the stage files as they are")
+    out, form = (arguments.parquet, PARQUET) if arguments.parquet else (arguments.jsonl, JSONL)
+    made = write(workspace_of(arguments), arguments.seeds, out, form)
+    said = f'written to: {out}; read it with: datasets.load_dataset("{out}")'
+    say(arguments, {"rows": made.rows, "out": out}, made.rows, said)
+
+
+def publish(arguments: argparse.Namespace) -> None:
+    """Send a set's run to the hub."""
+    from botchat.pipeline.publish import publish as send
+
+    sent = send(
+        workspace_of(arguments),
+        arguments.seeds,
+        arguments.name,
+        dry_run=arguments.dry_run,
+        private=arguments.private,
+    )
+    files = {kind: [*contents] for kind, contents in sent.contents.items()}
+    listed = [f"{kind}: {path}" for kind in files for path in files[kind]]
+    said = listed if arguments.dry_run else []
+    say(arguments, {"rows": sent.rows, "files": files}, sent.rows, *said)
+
+
+def fetch(arguments: argparse.Namespace) -> None:
+    """Take a published run."""
+    from botchat.pipeline.fetch import fetch as take
+
+    say(arguments, asdict(take(workspace_of(arguments), arguments.source)))
 
 
 def label_plan(arguments: argparse.Namespace) -> None:
@@ -190,6 +234,7 @@ def label(arguments: argparse.Namespace) -> None:
 
 def agree(arguments: argparse.Namespace) -> None:
     """Compare judges with people and with each other, or put one in the place of another."""
+    from botchat.boards.tables import Formats
     from botchat.pipeline import agree as agreeing
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bridge import bridge
@@ -203,6 +248,7 @@ def agree(arguments: argparse.Namespace) -> None:
             files=arguments.files,
             rng_seed=arguments.seed,
             out=arguments.out,
+            formats=formats_of(arguments),
         )
         say(arguments, found.whole, *found.shown)
         return
@@ -214,7 +260,7 @@ def agree(arguments: argparse.Namespace) -> None:
         judges=arguments.judge,
         truth=arguments.truth,
         out=arguments.out,
-        options=Options(arguments.resamples, arguments.seed),
+        options=Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats()),
     )
     say(arguments, found.whole, *found.shown)
 

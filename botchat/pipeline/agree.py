@@ -12,22 +12,16 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
-from botchat.boards.tables import Table, document, table_files, to_json
+from botchat.boards.tables import Formats, Table, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.cascade import outside_slice
-from botchat.judges.controls import (
-    BEFORE_TALK,
-    CALL_MATCHED,
-    TOKEN_MATCHED,
-    before_talk,
-    talks,
-)
+from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, is_person
@@ -42,6 +36,9 @@ from botchat.workspace.accounts import Bill, bills
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings, TalkSettings
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def agree(
@@ -94,7 +91,8 @@ def agree(
     found = replace(found, notes=[*(line for _, said in read_files for line in said), *found.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
-    return publish(found, judge_agreement.tables(found), out)
+    formats = options.formats if options else None
+    return publish(found, judge_agreement.tables(found), out, formats=formats)
 
 
 def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
@@ -314,6 +312,11 @@ class Compared:
     """The folder written, if any."""
 
     @property
+    def frame(self) -> DataFrame:
+        """The exact numbers of the first table."""
+        return self.tables[0].frame
+
+    @property
     def shown(self) -> Iterator[str | list[dict[str, str]]]:
         """Lines, and rows of the tables, in the order in which people read them."""
         for part in self.tables:
@@ -325,10 +328,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class Options:
-    """How judges are compared: the bootstrap's resamples and seed."""
+    """How judges are compared, the bootstrap's resamples and seed, and how tables are filed."""
 
     resamples: int = 1000
     seed: int = 0
+    formats: Formats = field(default_factory=Formats)
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -339,20 +343,22 @@ class Options:
 
 
 def publish(
-    found: Findings, tables: Sequence[Table], out: Path | None, whole: Row | None = None
+    found: Findings,
+    tables: Sequence[Table],
+    out: Path | None,
+    whole: Row | None = None,
+    formats: Formats | None = None,
 ) -> Compared:
-    """Write csv, md, json (by default all of ``found``) and figures to ``out``, if there is one."""
+    """Write tables, md, json (default all of ``found``) and figures to ``out``, if there is one."""
     whole = {**(whole or judge_agreement.as_json(found)), "out": None if out is None else str(out)}
     said = [*found.talk, *found.notes]
     lines = [*said, found.signature]
     if out is not None:
         from botchat.report.figures import agreement as figures
 
-        for file, text in table_files(tables).items():
-            files.write_atomic(out / file, text.encode())
-        text = document(found.subject, said, tables)
-        files.write_atomic(out / "agreement.md", text.encode())
-        files.write_atomic(out / "agreement.json", to_json(whole).encode())
+        texts = {"agreement.md": document(found.subject, said, tables)}
+        texts["agreement.json"] = to_json(whole)
+        files.write_all(out, {**table_files(tables, formats), **texts})
         for chart in figures.draw(found):
             files.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
             files.write_atomic(out / f"{chart.name}.png", chart.png)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from botchat.boards.frames import Results
 from botchat.pipeline.adaptive import Adaptive
 from botchat.pipeline.adaptive_run import AdaptiveResult
 from botchat.pipeline.agree import Compared, Options
@@ -31,11 +33,12 @@ def generate(
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
-) -> list[Generated]:
+) -> Results[Generated]:
     """Extend every ChatSEED of a set by each model; see `Generating`."""
     names = tuple(dict.fromkeys([models] if isinstance(models, str) else models))
     request = Generating(seed_set, names, partner, turns, limit)
-    return request.run(workspace, Spending(limits or Limits(), batch), meter)
+    made = request.run(workspace, Spending(limits or Limits(), batch), meter)
+    return Results(made, map(asdict, made))
 
 
 def judge(
@@ -55,7 +58,7 @@ def judge(
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
-) -> list[StageResult]:
+) -> Results[StageResult]:
     """Judge the dialogues of a set in one protocol; see `Judging`."""
     named = JudgeName(judge_name, judge_model, samples)
     request = Judging(
@@ -69,7 +72,8 @@ def judge(
         budget,
         rng_seed,
     )
-    return request.run(workspace, Spending(limits or Limits(), batch), meter)
+    made = request.run(workspace, Spending(limits or Limits(), batch), meter)
+    return Results(made, (one.shown | one.account for one in made))
 
 
 def judge_adaptively(
@@ -87,11 +91,12 @@ def judge_adaptively(
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
-) -> list[AdaptiveResult]:
+) -> Results[AdaptiveResult]:
     """Judge as much of an Arena as its ranking takes; see `Adaptive`."""
     named = JudgeName(judge_name, judge_model, samples)
     request = Adaptive(seed_set, named, settings, add, tuple(models), tuple(turns), protocol)
-    return request.run(workspace, Spending(limits or Limits(), batch), meter)
+    made = request.run(workspace, Spending(limits or Limits(), batch), meter)
+    return Results(made, (one.json for one in made))
 
 
 def probe(

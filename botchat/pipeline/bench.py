@@ -167,7 +167,7 @@ def _faireval(files: Files) -> _Benchmark:
         )
         first = judge_agreement.chateval_1(rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
-        return publish(findings, [first, *others], answered.out)
+        return publish(findings, [first, *others], answered.out, formats=options.formats)
 
     cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
     return _Benchmark([cases], compared)
@@ -246,7 +246,8 @@ def _correlated(
     signed = signature("bench", {"benchmark": benchmark}, data, PEOPLE, options)
     shown = judge_agreement.scored(benchmark.removesuffix("-recorded"), rows, signed)
     findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
-    return publish(findings, [shown], out, {"rows": rows, **more, "signature": signed})
+    whole = {"rows": rows, **more, "signature": signed}
+    return publish(findings, [shown], out, whole, options.formats)
 
 
 def _made(benchmark: str, data: Path) -> _Benchmark:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from botchat.boards import bridge as boards
-from botchat.boards.tables import Table, document, table_files, to_json
+from botchat.boards.tables import Formats, Table, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.measures import bridge as measures
@@ -20,7 +20,7 @@ from botchat.pipeline.judge import judge_named
 from botchat.pipeline.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION, Judgment
-from botchat.workspace.files import write_atomic
+from botchat.workspace.files import write_all
 from botchat.workspace.folder import Workspace, judgment_key
 
 
@@ -45,6 +45,7 @@ def bridge(
     files: Sequence[Path] = (),
     rng_seed: int = 0,
     out: Path | None = None,
+    formats: Formats | None = None,
 ) -> Compared:
     """The board of ``old`` as ``new`` would judge it, from the cases that both have judged.
 
@@ -73,10 +74,8 @@ def bridge(
     out = out or workspace.out(seed_set) / f"bridge-{protocol}"
     whole = {**made.whole, "out": str(out)}
     title = made.tables[0].title
-    for file, text in table_files(made.tables).items():
-        write_atomic(out / file, text.encode())
-    write_atomic(out / "bridge.md", document(title, made.notes, made.tables).encode())
-    write_atomic(out / "bridge.json", to_json(whole).encode())
+    texts = {"bridge.md": document(title, made.notes, made.tables), "bridge.json": to_json(whole)}
+    write_all(out, {**table_files(made.tables, formats), **texts})
     lines = [*made.notes, made.whole["signature"], f"written to: {out}"]
     return Compared(made.tables, lines, whole, out)
 

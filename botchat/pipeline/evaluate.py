@@ -163,8 +163,14 @@ class Evaluating:
         written["evaluation.md"] = "\n".join([document(title, notes, tables), *sections])
         written["evaluation.json"] = to_json(whole)
         written["evaluation.html"] = render(title, notes, criteria)
-        for name, content in written.items():
-            files.write_atomic(out / name, content.encode("utf-8", "replace"))
+        # Half a character, which a file may hold, is written as a question mark.
+        files.write_all(
+            out,
+            {
+                name: content.encode("utf-8", "replace") if isinstance(content, str) else content
+                for name, content in written.items()
+            },
+        )
         lines = [*notes, f"page: {out / 'evaluation.html'}"]
         return Evaluated(criteria, lines, whole, unanswered)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from heapq import heapify, heappop, heappush
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,6 +26,9 @@ from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Judgment
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 FILE = "label-plan.jsonl"
 """In the folder of a set's leaderboards."""
@@ -52,6 +56,11 @@ class LabelPlan:
     """In the order to label them in: those who stop early have labelled as many of everybody."""
     table: Table
     """How near to the truth each contestant's rate gets."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """Its exact numbers."""
+        return self.table.frame
 
 
 def label_plan(

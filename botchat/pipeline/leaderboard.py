@@ -28,11 +28,14 @@ from botchat.workspace import files as store
 from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from botchat.boards.board import Board
     from botchat.boards.headline import Headline
     from botchat.boards.judge_agreement import Findings
     from botchat.boards.judge_verdict import JudgeVerdict
     from botchat.boards.people_line import PeopleLine
+    from botchat.boards.tables import Formats, Table
     from botchat.report import Beside, Prompt
     from botchat.report.figures import Chart
 
@@ -66,6 +69,17 @@ class Published:
     """``rows``, ``signature`` and every table, JSON-ready."""
     out: Path | None
     """The folder written."""
+    table: Table
+    """The main table."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """Its exact numbers."""
+        return self.table.frame
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the main table."""
+        return self.table._repr_html_()
 
 
 def leaderboard(
@@ -75,11 +89,13 @@ def leaderboard(
     out: Path | None = None,
     elo: EloSettings | None = None,
     meter: Meter | None = None,
+    formats: Formats | None = None,
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
     ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``. A
-    page that is there already keeps its other judges, after this one.
+    page that is there already keeps its other judges, after this one. ``formats``: of the file of
+    each table (csv).
     """
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
@@ -96,8 +112,7 @@ def leaderboard(
     shown = _shown(workspace, found, elo, meter, png=True)
     told = shown[0]
     board = told.board
-    for file, text in leaderboards.files(board, told.headline, told.verdict).items():
-        store.write_atomic(folder / file, text.encode())
+    store.write_all(folder, leaderboards.files(board, told.headline, told.verdict, formats))
     for chart in told.charts:
         write_chart(folder, chart)
     page = write_page(workspace, found, shown, folder, meter)
@@ -118,6 +133,7 @@ def leaderboard(
             "page": str(page),
         },
         out=folder,
+        table=board.main,
     )
 
 
@@ -136,6 +152,7 @@ def rank_rates(
     per_pair: int | None = None,
     elo: EloSettings | None = None,
     out: Path | None = None,
+    formats: Formats | None = None,
 ) -> Published:
     """Rank from a csv ``model_a,model_b,win_rate,win_or_tie_rate``, such as a published heatmap.
 
@@ -143,7 +160,7 @@ def rank_rates(
     and figures to; ``None`` writes nothing.
     """
     from botchat.boards import arena
-    from botchat.boards.tables import table_files, to_json
+    from botchat.boards.tables import Formats, table_files, to_json
 
     per_pair = PER_PAIR if per_pair is None else per_pair
     comparisons = read_rates(path, per_pair)
@@ -157,13 +174,13 @@ def rank_rates(
     if out is not None:
         from botchat.report import figures
 
-        texts = table_files([board.table, board.pairs], ["md"])
-        for file, text in {**texts, f"{board.table.name}.json": to_json(whole)}.items():
-            store.write_atomic(out / file, text.encode())
+        formats = formats or Formats(("csv", "md"))
+        texts = table_files([board.table, board.pairs], formats)
+        store.write_all(out, {**texts, f"{board.table.name}.json": to_json(whole)})
         for chart in figures.draw_arenas([board], path.stem):
             write_chart(out, chart)
         lines.append(f"written to: {out}")
-    return Published(board.table.rows_for_people, lines, whole, out)
+    return Published(board.table.rows_for_people, lines, whole, out, board.table)
 
 
 def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:

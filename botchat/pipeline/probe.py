@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline import plan
@@ -20,6 +20,9 @@ from botchat.protocols import probe
 from botchat.protocols.probe import Probe
 from botchat.records import HUMAN, N_SEED, Seed
 from botchat.workspace.folder import Workspace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,13 @@ class Probed:
     path: Path
     unanswered: int
     """Verdicts that another run may still get."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows as a data frame."""
+        from botchat.boards.frames import frame_of  # pandas, which no run needs
+
+        return frame_of(self.rows)
 
     @property
     def shown(self) -> list[dict[str, Any]]:

@@ -80,11 +80,9 @@ def rank(
     texts = leaderboards.files(board) | votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
-    for file, text in {**texts, "index.html": page}.items():
-        store.write_atomic(folder / file, text.encode())
+    store.write_all(folder, {**texts, "index.html": page, pages.PICTURE: picture})
     for chart in drawn:
         write_chart(folder, chart)
-    store.write_atomic(folder / pages.PICTURE, picture)
     said = [line for _, line in read]
     written = {"out": str(folder), "page": str(folder / "index.html"), "files": said}
     return Published(
@@ -98,6 +96,7 @@ def rank(
         ],
         whole={**leaderboards.as_json(board), **written},
         out=folder,
+        table=board.main,
     )
 
 

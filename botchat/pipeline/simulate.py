@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from botchat.ratings.elo import EloSettings, bootstrap_elo
 from botchat.ratings.simulation import Population
 from botchat.workspace.folder import Workspace
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 ALL = "all"
 """``--add all``: every model in turn."""
 
@@ -44,6 +47,13 @@ class Simulated:
     rows: Sequence[Row]
     """A design each, with the columns of ``docs/scale.md``."""
     note: str
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows as a data frame."""
+        from botchat.boards.frames import frame_of  # pandas, which no run needs
+
+        return frame_of(self.rows)
 
     @property
     def shown(self) -> list[Row]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
@@ -228,6 +228,13 @@ def write_atomic(path: Path, data: bytes | bytearray, *, mode: int = 0o644) -> N
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         raise BotChatError(f"cannot write {path}: {error.strerror}") from None
+
+
+def write_all(folder: Path, contents: Mapping[str, str | bytes]) -> None:
+    """Write files by name, each as `write_atomic`; text in UTF-8."""
+    for name, content in contents.items():
+        data = content.encode() if isinstance(content, str) else content
+        write_atomic(folder / name, data)
 
 
 def make_folder(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 import shutil
@@ -113,14 +112,15 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     found = said(capsys, "agree", small, "--out", out, *QUICK)
     assert {path.name for path in out.iterdir()} == {
         *(f"{name}.csv" for name in ("judges", "groups", "pairs", "rankings")),
+        *(f"{name}.meta.json" for name in ("judges", "groups", "pairs", "rankings")),
         *(f"agreement.{kind}" for kind in ("md", "json")),
         *(f"judges-against-each-other.{kind}" for kind in ("svg", "png")),
         *(f"judges-health.{kind}" for kind in ("svg", "png")),
         *(f"judges-rankings.{kind}" for kind in ("svg", "png")),
     }
-    lines = (out / "judges.csv").read_text().splitlines()
-    assert lines[-1] == f"# {found['signature']}"
-    rows = list(csv.DictReader(io.StringIO("\n".join(lines[:-1]))))
+    beside = json.loads((out / "judges.meta.json").read_text())
+    assert beside["signatures"] == [found["signature"]]
+    rows = list(csv.DictReader((out / "judges.csv").read_text().splitlines()))
     assert [(r["judge"], r["accuracy"]) for r in rows] == [("sharp", "1.0"), ("lazy", "0.5")]
     assert json.loads((out / "agreement.json").read_text()) == found
     capsys.readouterr()

@@ -127,13 +127,16 @@ def test_the_board_by_the_new_judge(judged, tmp_path, capsys):
     assert {path.name for path in out.iterdir()} == {
         "bridge.csv",
         "bridge-mapping.csv",
+        "bridge.meta.json",
+        "bridge-mapping.meta.json",
         "bridge.md",
         "bridge.json",
     }
     assert json.loads((out / "bridge.json").read_text()) == found
+    beside = json.loads((out / "bridge.meta.json").read_text())
+    assert beside["signatures"] == [found["signature"]]
     lines = (out / "bridge.csv").read_text().splitlines()
-    assert lines[-1] == f"# {found['signature']}"
-    assert {row["model"] for row in csv.DictReader(lines[:-1])} == set(rows)
+    assert {row["model"] for row in csv.DictReader(lines)} == set(rows)
     capsys.readouterr()
     assert main([*map(str, place), "--protocol", "unieval", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.boards.tables import WRITERS
+from botchat.boards.tables import WRITERS, table_files
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
 from botchat.report.figures import formats
@@ -143,7 +144,8 @@ def test_tables_hold_what_was_found_and_no_empty_columns():
     assert len(headings) == len(set(headings))
     assert [row[0] for row in shown["judges"].cells] == [row["judge"] for row in found.rows]
     for part in shown.values():
-        assert WRITERS["csv"](part).splitlines()[-1] == f"# {found.signature}"
+        made = table_files([part])
+        assert json.loads(made[f"{part.name}.meta.json"])["signatures"] == [found.signature]
         assert found.signature in WRITERS["md"](part)
     alone = judge_agreement.tables(findings(3, prefix=None))[0]
     assert "With truth" not in [column.heading for column in alone.headline]

@@ -250,6 +250,6 @@ def test_files_have_the_table(some: Made) -> None:
     """In csv, in Markdown and in json, with the signature of judge and labels."""
     found = files(board(some, {"unieval": by("amy", *some.judgments["unieval"][::3])}))
     assert '"people_low"' in found["as-people-judge.csv"]
-    assert "|as-people:ppi++|labels:" in found["as-people-judge.csv"]
+    assert "|as-people:ppi++|labels:" in found["as-people-judge.meta.json"]
     assert "## As people judge" in found["leaderboard.md"]
     assert "as-people-judge" in msgspec.json.decode(found["leaderboard.json"])["tables"]

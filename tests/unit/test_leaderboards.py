@@ -21,10 +21,12 @@ from botchat.boards.protocols import Place
 from botchat.boards.tables import (
     WRITERS,
     Column,
+    Formats,
     Table,
     elided,
     labels,
     table,
+    table_files,
     to_json,
 )
 from botchat.errors import DataError
@@ -226,6 +228,7 @@ def test_without_judgments_there_are_lengths(records_made: Made) -> None:
     assert found.main.signature.startswith("botchat:")
     assert set(files(found)) == {
         "leaderboard.csv", "leaderboard.md", "leaderboard.json", "flags.csv", "lengths.csv",
+        "leaderboard.meta.json", "flags.meta.json", "lengths.meta.json",
     }  # fmt: skip
 
 
@@ -313,18 +316,28 @@ def test_judgments_of_several_settings_are_marked(records_made: Made) -> None:
 
 
 def test_csv_reads_back(board: Board) -> None:
-    """Every csv is read back by pandas to the numbers of its table, signatures as comments."""
+    """By plain pandas, to the numbers of its table; beside it stands what made them."""
     texts = files(board)
     parts = board.every_table
     assert {f"{part.name}.csv" for part in parts} == {n for n in texts if n.endswith(".csv")}
     for part in parts:
-        read = pd.read_csv(io.StringIO(texts[f"{part.name}.csv"]), comment="#")
+        read = pd.read_csv(io.StringIO(texts[f"{part.name}.csv"]))
         assert list(read.columns) == list(part.frame.columns)
         for key in (c.key for c in part.columns if c.kind != "name"):
             expected = part.frame[key].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
             assert read[key].to_numpy(dtype=float) == pytest.approx(expected, abs=5e-5, nan_ok=True)
-        comments = [line for line in texts[f"{part.name}.csv"].splitlines() if line[0] == "#"]
-        assert comments == [f"# {signature}" for signature in part.signatures]
+        beside = json.loads(texts[f"{part.name}.meta.json"])
+        assert beside["signatures"] == list(part.signatures)
+        assert [column["key"] for column in beside["columns"]] == list(read.columns)
+
+
+def test_csv_with_comments_is_the_same_and_its_signatures(board: Board) -> None:
+    """As it was before they went to a file of their own."""
+    plain, texts = files(board), files(board, formats=Formats(comments=True))
+    assert not [name for name in texts if name.endswith(".meta.json")]
+    for part in board.every_table:
+        signed = "".join(f"# {signature}\n" for signature in part.signatures)
+        assert texts[f"{part.name}.csv"] == plain[f"{part.name}.csv"] + signed
 
 
 @pytest.mark.parametrize(
@@ -407,9 +420,10 @@ def test_published_rates_pass_through_unchanged() -> None:
     ours = found.pairs.frame.set_index(["model_a", "model_b"]).loc[published.index]
     for key in ("win_rate", "win_or_tie_rate"):
         assert ours[key].to_numpy() == pytest.approx(published[key].to_numpy(), abs=0.0101)
-    again = "\n".join(line for line in WRITERS["csv"](found.pairs).splitlines() if line[0] != "#")
-    back = from_comparisons(comparisons_from_rates(again, 444, "x"), "n8", 444, QUICK)
-    assert back.matrix("win_rate").equals(found.matrix("win_rate"))
+    for comments in (False, True):
+        again = table_files([found.pairs], Formats(comments=comments))[f"{found.pairs.name}.csv"]
+        back = from_comparisons(comparisons_from_rates(again, 444, "x"), "n8", 444, QUICK)
+        assert back.matrix("win_rate").equals(found.matrix("win_rate"))
 
 
 def test_labels_are_short_and_different() -> None:

@@ -11,6 +11,7 @@ import pytest
 from botchat.boards import tables
 from botchat.boards.tables import (
     Column,
+    Formats,
     Table,
     document,
     explained,
@@ -105,12 +106,11 @@ def test_a_table_can_be_sent_to_another_process() -> None:
 def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every table can be written in it then."""
 
-    def tex(shown: Table) -> str:
-        return "".join(" & ".join(row) + " \\\\\n" for row in shown.cells)
+    def tsv(shown: Table) -> str:
+        return "".join("\t".join(row) + "\n" for row in shown.cells)
 
-    monkeypatch.setattr(tables, "WRITERS", {**tables.WRITERS, "tex": tex})
-    assert tables.WRITERS["tex"](made()) == "a & 25.0 & 4 & 3 \\\\\nb & – & 0 & 0 \\\\\n"
-    assert list(table_files([made()], ["tex"])) == ["t.csv", "t.tex"]
+    monkeypatch.setattr(tables, "WRITERS", {**tables.WRITERS, "tsv": tsv})
+    assert table_files([made()], Formats(("tsv",))) == {"t.tsv": "a\t25.0\t4\t3\nb\t–\t0\t0\n"}
     assert json.loads(tables.WRITERS["json"](made())) == {
         "rows": made().records,
         "signatures": ["sig"],

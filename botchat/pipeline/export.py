@@ -1,0 +1,138 @@
+"""A set's run as a dataset that `datasets.load_dataset` reads in one call: a folder with a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from botchat.boards.frames import frame_of
+from botchat.errors import ConfigError
+from botchat.interfaces import Row
+from botchat.seeds import dataset
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace, judgment_key
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+CARD = "README.md"
+
+_ABOUT: Mapping[str, Callable[[Any], Hashable]] = {
+    "seeds": attrgetter("id"),
+    "generations": attrgetter("seed_id"),
+    "judgments": judgment_key,
+}
+"""Stage -> what a record is about; the newest counts."""
+
+Form = Literal["parquet", "jsonl"]
+PARQUET: Form = "parquet"
+JSONL: Form = "jsonl"
+
+_TEXT = """\
+Made with BotChat from the seed set `{seed_set}`.
+
+{listed}
+
+```python
+from datasets import load_dataset
+
+run = load_dataset("{folder}")                        # all of it, a stage a split
+judgments = load_dataset("{folder}", "judgments")     # one stage, its own columns
+```
+
+In `run` every split has the columns of all stages; those of the other stages are null.
+`verdict`: null is no readable verdict, never a tie. `signature` says what made a row; rows compare
+only where signatures agree.
+"""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    out: Path
+    rows: list[Row]
+    """A stage each: its files and records."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """The same as a data frame."""
+        return frame_of(self.rows)
+
+
+def export(workspace: Workspace, seed_set: str, out: Path, form: Form = "parquet") -> Exported:
+    """Write seeds, generations and judgments of a set to a folder, with a card; see `Exported`.
+
+    Files lie as in a workspace. ``form``: ``parquet``, with fixed features; ``jsonl``, the bytes of
+    the stage files, whose features are in the card. An export that is there is written again; any
+    other folder must be empty.
+
+    Raises:
+        ConfigError: ``out`` holds what is not of this export, which would be read with it.
+        MissingError, DataError: no such set, or a line that is no record.
+    """
+    contents, rows = dataset_files(workspace, seed_set, form, out.name or ".")
+    _check(out, contents)
+    store.write_all(out, contents)
+    return Exported(out, rows)
+
+
+def dataset_files(
+    workspace: Workspace, seed_set: str, form: Form, called: str
+) -> tuple[dict[str, bytes], list[Row]]:
+    """Name -> content of every file, the card first; a row a stage. ``called``: how to load it."""
+    found = stage_files(workspace, seed_set)
+    contents: dict[str, bytes] = {}
+    rows: list[Row] = []
+    for stage, paths in found.items():
+        n_records = 0
+        for name, path in paths.items():
+            records = store.latest(store.read(path, dataset.STAGES[stage]), _ABOUT[stage])
+            n_records += len(records)
+            contents[f"{stage}/{seed_set}{name}.{form}"] = (
+                dataset.parquet(stage, records.values()) if form == "parquet" else _lines(path)
+            )
+        rows.append({"stage": stage, "files": len(paths), "records": n_records})
+    listed = "\n".join(
+        f"- `{row['stage']}`: {row['records']:,} records in {row['files']} files" for row in rows
+    )
+    text = _TEXT.format(seed_set=seed_set, listed=listed, folder=called)
+    card = dataset.card(f"BotChat run on {seed_set}", text, form, found)
+    return {CARD: card.encode(), **contents}, rows
+
+
+def stage_files(workspace: Workspace, seed_set: str) -> dict[str, dict[str, Path]]:
+    """Stage -> what follows the set in the name of a file -> the file; without empty ones."""
+    workspace.seeds(seed_set)  # so that it is said if there is no such set
+    found: dict[str, dict[str, Path]] = {"seeds": {"": workspace.seed_sets()[seed_set]}}
+    for stage in ("generations", "judgments"):
+        folder = workspace.root / stage / seed_set
+        paths = sorted(path for path in folder.rglob("*.jsonl") if path.stat().st_size)
+        if paths:
+            found[stage] = {
+                f"/{path.relative_to(folder).with_suffix('').as_posix()}": path for path in paths
+            }
+    return found
+
+
+def _lines(path: Path) -> bytes:
+    """The bytes of a stage file, without a torn last line, which no run has finished."""
+    content = path.read_bytes()
+    return content[: content.rfind(b"\n") + 1]
+
+
+def _check(out: Path, contents: Mapping[str, Any]) -> None:
+    """Refuse a folder in which anything would be lost, or read beside what is written."""
+
+    def there() -> Iterator[Path]:
+        yield from sorted(out.rglob("*")) if out.is_dir() else ()
+
+    card = out / CARD
+    ours = card.is_file() and dataset.is_ours(card.read_text("utf-8", errors="replace"))
+    for path in there():
+        name = path.relative_to(out).as_posix()
+        if path.is_file() and (name not in contents or (path == card and not ours)):
+            raise ConfigError(f"{out} holds {name}, which is not of this export; name a new folder")

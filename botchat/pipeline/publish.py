@@ -1,0 +1,176 @@
+"""A run on the hub: a dataset with its stage files, calls and tables; its page a static Space."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from botchat.boards.frames import frame_of
+from botchat.boards.tables import to_json
+from botchat.errors import ConfigError, DataError
+from botchat.interfaces import Row
+from botchat.pipeline.export import JSONL, dataset_files
+from botchat.records import VERSION, Dialogue, Judgment
+from botchat.seeds import repositories
+from botchat.workspace import files as store
+from botchat.workspace.calls import Damaged
+from botchat.workspace.folder import Workspace
+from botchat.workspace.keys import api_key
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.secrets import Redactor, secrets_in
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MANIFEST = "botchat-run.json"
+
+DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
+"""Endings of what nobody's browser runs; only such files of a board are in the dataset."""
+
+_PAGE = (*DATA, ".html", ".js", ".svg")
+
+_SPACE = """\
+---
+title: {title}
+sdk: static
+app_file: index.html
+---
+
+The page of a BotChat run; its data: [{name}](/datasets/{name})
+"""
+
+
+class Manifest(msgspec.Struct, forbid_unknown_fields=True):
+    """What a published run is made of."""
+
+    botchat: str
+    """The version that published it."""
+    seed_set: str
+    files: dict[str, str]
+    """Path -> SHA-256 of its content."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What was published, or would be."""
+
+    rows: list[Row]
+    """A repository each: its files, bytes, and revision (``None``: nothing was sent)."""
+    contents: Mapping[repositories.Kind, Mapping[str, bytes]]
+    """Kind of repository -> path -> content."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows as a data frame."""
+        return frame_of(self.rows)
+
+
+def publish(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    *,
+    dry_run: bool = False,
+    private: bool = False,
+) -> Sent:
+    """Send the run on a set to the hub as ORG/NAME: a dataset, and its page, if there is one.
+
+    The dataset has the stage files to the byte, the calls of the ledger that they rest on, the
+    tables, and a manifest of digests. `botchat.toml` stays here. ``dry_run``: send nothing.
+
+    Raises:
+        ConfigError, MissingError, DataError: a file holds a key; and as `repositories.send`.
+    """
+    contents, _ = dataset_files(workspace, seed_set, JSONL, name)
+    if calls := _calls(workspace, seed_set):
+        contents[f"ledger/{seed_set}.jsonl.gz"] = calls
+    out = workspace.out(seed_set)
+    page = {p.relative_to(out).as_posix(): p for p in sorted(out.rglob("*")) if p.suffix in _PAGE}
+    contents |= {
+        f"leaderboards/{seed_set}/{file}": path.read_bytes()
+        for file, path in page.items()
+        if path.suffix in DATA
+    }
+    digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
+    manifest = Manifest(VERSION, seed_set, digests)
+    contents[MANIFEST] = to_json(manifest).encode()
+    sent: dict[repositories.Kind, dict[str, bytes]] = {"dataset": contents}
+    if "index.html" in page:
+        files = {file: path.read_bytes() for file, path in page.items()}
+        card = _SPACE.format(title=f"BotChat {seed_set}", name=name)
+        sent["space"] = {**files, "README.md": card.encode(), MANIFEST: contents[MANIFEST]}
+    for files in sent.values():
+        _refuse_secrets(workspace, files)
+    rows = []
+    for kind, files in sent.items():
+        message = f"BotChat {VERSION}: {seed_set}"
+        revision = (
+            None
+            if dry_run
+            else repositories.send(name, kind, files, message, ours=MANIFEST, private=private)
+        )
+        size = sum(map(len, files.values()))
+        rows.append(
+            {
+                "repository": f"{kind}s/{name}",
+                "files": len(files),
+                "bytes": size,
+                "revision": revision,
+            }
+        )
+    return Sent(rows, sent)
+
+
+def _calls(workspace: Workspace, seed_set: str) -> bytes:
+    """The calls that a set's records rest on, as an exported ledger; empty if there are none."""
+    if not workspace.ledger_path.exists():
+        return b""
+    keys = set(_keys(workspace, seed_set))
+    with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
+        known = [one for one in ledger.readable() if one.key in keys]
+    if damaged := [one.key for one in known if isinstance(one, Damaged)]:
+        raise DataError(
+            f"{len(damaged)} calls of the ledger {workspace.ledger_path} are damaged, such as "
+            f"{damaged[0][:12]}…; see: botchat ledger forget --damaged"
+        )
+    lines = b"".join(msgspec.json.encode(one) + b"\n" for one in known)
+    return gzip.compress(lines, mtime=0) if lines else b""
+
+
+def _keys(workspace: Workspace, seed_set: str) -> Iterator[str]:
+    for path in sorted((workspace.root / "generations" / seed_set).glob("*.jsonl")):
+        for dialogue in store.read(path, Dialogue):
+            yield from (fact.call for fact in dialogue.facts)
+    for path in sorted((workspace.root / "judgments" / seed_set).glob("*/*.jsonl")):
+        for judgment in store.read(path, Judgment):
+            yield from judgment.calls
+            yield from (remark.call for remark in judgment.transcript)
+
+
+def _keys_here(workspace: Workspace) -> Iterator[str]:
+    """Every key of the environment and of `botchat.toml`, but those that a command would print."""
+    yield from secrets_in(os.environ)
+    for settings in workspace.config.models.values():
+        if settings.api_key_command is None:
+            with suppress(ConfigError):  # it is not set, so it is nowhere
+                yield api_key(settings) or ""
+
+
+def _refuse_secrets(workspace: Workspace, files: Mapping[str, bytes]) -> None:
+    """`ConfigError` for a text with a key in it: of `_keys_here`, or what looks like one."""
+    redactor = Redactor(_keys_here(workspace))
+    for name, content in files.items():
+        data = gzip.decompress(content) if name.endswith(".gz") else content
+        if Path(name).suffix in (".png", ".parquet", ".js"):
+            continue  # packed, from what is in the other files
+        for n, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+            if redactor.clean(line) != line:
+                raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")

@@ -1,0 +1,80 @@
+"""A set as it is on disk, for notebooks: every stage as a data frame, every judge's board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from botchat.boards import frames
+from botchat.pipeline import read_set
+from botchat.ratings.elo import EloSettings
+from botchat.records import Dialogue, Judgment, Seed
+from botchat.workspace.folder import Workspace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from botchat.boards.board import Board
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything of one seed set in a workspace, read when it is first asked for.
+
+    Columns are the fields of `botchat.records`, those of the files.
+    """
+
+    workspace: Workspace
+    seed_set: str
+
+    @cached_property
+    def seeds(self) -> DataFrame:
+        """A human dialogue a row."""
+        return frames.records(self.workspace.seeds(self.seed_set), Seed)
+
+    @cached_property
+    def generations(self) -> DataFrame:
+        """A generated dialogue a row, those that begin with a ChatSEED of the set as it is now."""
+        made = self.workspace.all_dialogues(self.seed_set, unanswered=True)
+        return frames.records((one for by in made.values() for one in by.values()), Dialogue)
+
+    @cached_property
+    def judgments(self) -> DataFrame:
+        """A judgment a row, those on the dialogues as they are now."""
+        made = self._read.judged.values() if self.judges else ()
+        of_all = (one for by in made for judged in by.values() for one in judged)
+        return frames.records(of_all, Judgment)
+
+    @property
+    def frame(self) -> DataFrame:
+        """`judgments`, the numbers that all others are made of."""
+        return self.judgments
+
+    @cached_property
+    def judges(self) -> list[str]:
+        """Who has judged."""
+        return sorted(self.workspace.judgment_files(self.seed_set))
+
+    def board(self, judge: str | None = None, elo: EloSettings | None = None) -> Board:
+        """One judge's board; ``judge`` may be left out where only one has judged."""
+        judges = read_set.only_judge(self.workspace, self.seed_set, judge)
+        found = read_set.read(self.workspace, self.seed_set, judges, for_boards=True)
+        return found.board(next(iter(found.judged)), elo)
+
+    @cached_property
+    def _read(self) -> read_set.Read:
+        return read_set.read(self.workspace, self.seed_set)
+
+    def __repr__(self) -> str:
+        """What it is, in one line."""
+        return f"<Run on {self.seed_set} in {self.workspace.root}>"
+
+
+def read(workspace: Workspace, seed_set: str) -> Run:
+    """The run on a seed set: ``.seeds``, ``.generations``, ``.judgments``, ``.board(judge)``.
+
+    Raises `MissingError` if there is no such set.
+    """
+    workspace.seeds(seed_set)
+    return Run(workspace, seed_set)

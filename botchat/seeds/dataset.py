@@ -1,0 +1,143 @@
+"""A run as a Hugging Face dataset: features of the stage files, Parquet of their records, a card.
+
+`datasets` guesses a type for each column from a file's first rows, so that a file that begins with
+nulls or empty lists cannot stand before one that has values. Features say what is there.
+"""
+
+from __future__ import annotations
+
+import io
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from botchat.errors import ConfigError
+from botchat.records import VERSION, Dialogue, Judgment, Seed
+
+if TYPE_CHECKING:
+    from datasets import Features
+
+STAGES: Mapping[str, type[msgspec.Struct]] = {
+    "seeds": Seed,
+    "generations": Dialogue,
+    "judgments": Judgment,
+}
+"""Folder of a workspace, and configuration of the dataset -> what a line of it is."""
+
+WHOLE = "run"
+"""The configuration that has each of `STAGES` as a split."""
+
+TAG = "botchat"
+"""Of a card; a folder with a card that has it is ours to write again."""
+
+_ROWS = 1_000
+"""Records of a row group."""
+
+_DTYPES = {str: "string", int: "int64", float: "float64", bool: "bool"}
+
+
+def features(stage: str) -> Features:
+    """What `datasets` reads a stage's jsonl with: ``load_dataset("json", …, features=…)``.
+
+    ``stage``: of `STAGES`, or `WHOLE`, the columns of all of them.
+    """
+    from datasets import Features
+
+    if stage == WHOLE:
+        return Features({key: of for one in STAGES for key, of in features(one).items()})
+    if stage not in STAGES:
+        raise ConfigError(f"no stage {stage!r}; give one of {', '.join([*STAGES, WHOLE])}")
+    return Features(_fields(STAGES[stage]))
+
+
+def parquet(stage: str, records: Iterable[msgspec.Struct]) -> bytes:
+    """A Parquet file of a stage's records, with its features whatever the records have."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    schema = features(stage).arrow_schema
+    file = io.BytesIO()
+    rest = iter(records)
+    with ParquetWriter(file, schema) as writer:
+        while rows := [msgspec.to_builtins(one) for one in islice(rest, _ROWS)]:
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+    return file.getvalue()
+
+
+def card(title: str, text: str, suffix: str, stages: Iterable[str]) -> str:
+    """The ``README.md`` of a dataset whose files lie as in a workspace and end in ``suffix``.
+
+    ``text``: Markdown below its title. ``stages``: those that have files.
+    """
+    from huggingface_hub import DatasetCardData
+
+    paths = {stage: f"{stage}/**/*.{suffix}" for stage in stages}
+    configs: list[dict[str, Any]] = [
+        {
+            "config_name": WHOLE,
+            "default": True,
+            "data_files": [{"split": stage, "path": path} for stage, path in paths.items()],
+        },
+        *(
+            {"config_name": stage, "data_files": [{"split": "train", "path": path}]}
+            for stage, path in paths.items()
+        ),
+    ]
+    info = [{"config_name": name, "features": _listed(features(name))} for name in [WHOLE, *paths]]
+    data = DatasetCardData(
+        pretty_name=title,
+        tags=[TAG, "llm-as-a-judge", "dialogue"],
+        configs=configs,
+        dataset_info=info,
+        botchat={"version": VERSION},
+    )
+    return f"---\n{data.to_yaml()}\n---\n\n# {title}\n\n{text}"
+
+
+def is_ours(card_text: str) -> bool:
+    """Whether `card` has made it."""
+    head = card_text.split("\n---\n", 1)[0].splitlines()
+    return head[:1] == ["---"] and f"- {TAG}" in [line.strip() for line in head]
+
+
+def _fields(record: type[msgspec.Struct]) -> dict[str, Any]:
+    """Name -> feature, of a struct's fields in their order."""
+    hints = typing.get_type_hints(record)
+    return {name: _feature(hints[name]) for name in record.__struct_fields__}
+
+
+def _feature(hint: Any) -> Any:
+    """What `datasets` calls a type of `botchat.records`; whatever may be missing is nullable."""
+    from datasets import List, Value
+
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return _fields(hint)
+    kind, inner = typing.get_origin(hint), typing.get_args(hint)
+    if kind in (UnionType, typing.Union):
+        known = [one for one in inner if one not in (type(None), msgspec.UnsetType)]
+        return _feature(known[0])
+    if kind is Literal:
+        return Value("string")
+    if kind is tuple:
+        return List(_feature(inner[0]))
+    return Value(_DTYPES[hint])
+
+
+def _listed(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Features as a card has them."""
+
+    def told(feature: Any) -> Iterator[tuple[str, Any]]:
+        if hasattr(feature, "dtype") and not hasattr(feature, "feature"):
+            yield "dtype", feature.dtype
+        elif isinstance(feature, Mapping):
+            yield "struct", _listed(feature)
+        elif isinstance(feature.feature, Mapping):
+            yield "list", _listed(feature.feature)
+        else:
+            yield "list", feature.feature.dtype
+
+    return [{"name": name, **dict(told(feature))} for name, feature in fields.items()]

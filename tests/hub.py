@@ -1,0 +1,142 @@
+"""A small hub: repositories with commits over HTTP, as far as `huggingface_hub` uses them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import unquote, urlsplit
+
+TOKEN = "hf_tokenOfTheTests0123"
+
+
+class Hub(ThreadingHTTPServer):
+    """Serves repositories from a thread of its own; whoever has `TOKEN` may write."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.commits: dict[str, list[tuple[str, dict[str, bytes]]]] = {}
+        """``datasets/ORG/NAME`` -> its commits, oldest first: id and files."""
+        self.created: list[dict[str, object]] = []
+        self.asked: list[str] = []
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def commit(self, repository: str, files: dict[str, bytes]) -> str:
+        """Add a commit with these files; its id."""
+        made = self.commits.setdefault(repository, [])
+        told = sorted(
+            (path, hashlib.sha256(content).hexdigest()) for path, content in files.items()
+        )
+        name = hashlib.sha1(json.dumps([len(made), told]).encode()).hexdigest()
+        made.append((name, dict(files)))
+        return name
+
+    def files(self, repository: str, revision: str = "main") -> dict[str, bytes] | None:
+        """Those of a commit or of the newest; None: no such revision."""
+        known = self.commits[repository]
+        return known[-1][1] if revision == "main" else dict(known).get(revision)
+
+    def __enter__(self) -> Hub:
+        """Serve."""
+        Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Hub
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        path = self._begin()
+        data = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        if path == "/api/validate-yaml":
+            return self._json({"errors": [], "warnings": []})
+        if self.headers["Authorization"] != f"Bearer {TOKEN}":
+            return self._say(401, b"{}")
+        if path == "/api/repos/create":
+            told = json.loads(data)
+            name = f"{told['type']}s/{told['organization']}/{told['name']}"
+            self.server.created.append(told)
+            status = 409 if name in self.server.commits else 200
+            if status == 200:
+                self.server.commit(name, {".gitattributes": b""})
+            url = f"{self.server.url}/{name}"
+            return self._say(status, json.dumps({"url": url}).encode())
+        found = re.fullmatch(r"/api/(\w+/[^/]+/[^/]+)/(preupload|commit)/main", path)
+        assert found is not None, path
+        repository, what = found.groups()
+        if what == "preupload":
+            files = [one["path"] for one in json.loads(data)["files"]]
+            how = {"uploadMode": "regular", "shouldIgnore": False}
+            return self._json({"files": [{"path": file, **how} for file in files]})
+        now = dict(self.server.files(repository) or {})
+        for line in data.splitlines():
+            change = json.loads(line)
+            value = change["value"]
+            if change["key"] == "file":
+                now[value["path"]] = base64.b64decode(value["content"])
+            elif change["key"] == "deletedFile":
+                del now[value["path"]]
+        oid = self.server.commit(repository, now)
+        where = f"{self.server.url}/{repository}/commit/{oid}"
+        return self._json({"commitUrl": where, "commitOid": oid, "success": True})
+
+    def do_GET(self) -> None:
+        path = self._begin()
+        found = re.fullmatch(r"/api/(\w+/[^/]+/[^/]+)/tree/main", path)
+        if found:
+            files = self.server.files(found[1]) or {}
+            listed = [
+                {"type": "file", "path": name, "size": len(content), "oid": "0" * 40}
+                for name, content in files.items()
+            ]
+            return self._json(listed)
+        found = re.fullmatch(r"/(datasets/[^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
+        if not found or found[1] not in self.server.commits:
+            return self._say(404, b"", {"X-Error-Code": "RepoNotFound"})
+        there = self.server.files(found[1], found[2])
+        if there is None:
+            return self._say(404, b"", {"X-Error-Code": "RevisionNotFound"})
+        if found[3] not in there:
+            return self._say(404, b"", {"X-Error-Code": "EntryNotFound"})
+        commits = self.server.commits[found[1]]
+        commit = commits[-1][0] if found[2] == "main" else found[2]
+        content = there[found[3]]
+        etag = f'"{hashlib.sha1(content).hexdigest()}"'
+        return self._say(200, content, {"ETag": etag, "X-Repo-Commit": commit})
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _begin(self) -> str:
+        path = unquote(urlsplit(self.path).path)
+        self.server.asked.append(f"{self.command} {path}")
+        return path
+
+    def _json(self, value: object) -> None:
+        self._say(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def _say(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(content))} | (headers or {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the test's output clean."""

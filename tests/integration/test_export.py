@@ -1,0 +1,217 @@
+"""A run leaves: data frames, and datasets that `datasets.load_dataset` reads in one call."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pytest
+
+import botchat
+from botchat.cli.main import main
+from botchat.errors import ConfigError
+from botchat.ratings.elo import EloSettings
+from botchat.records import Dialogue, Judgment, Remark, Seed, Utterance
+from botchat.seeds.dataset import STAGES, WHOLE, features
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace, dialogue_order, judgment_order
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "out.md").read_text("utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is asked of a hub, nothing is cached beside others' data."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Workspace:
+    """Two models and two judges, whose first files have nulls and empty lists only."""
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.write_seeds("s", [Seed("1", ("Hi.", "Oh, hi.")), Seed("2", ("So?", "No!", "Why?"))])
+    fact = Utterance("ok", 0, 3, "k")
+    silent = Dialogue("1", "a", ("Hi.", "Oh, hi."), 2, (), "stopped:refused", "sig")
+    spoken = Dialogue("2", "b", ("So?", "No!", "x"), 2, (fact,), "complete", "sig", "c", "d")
+    for made in (silent, spoken):
+        path = workspace.dialogues_path("s", made.contestant)
+        store.finish(path, [made], dialogue_order)
+    said = Remark("critic", "no", "k", "ok", "No")
+    for made in (
+        Judgment("unieval", "1", ("a",), "a judge", None, "", 2, "00", "sig", "refused"),
+        Judgment(
+            "unieval", "2", ("b + c",), "panel", "No", "yes", 3, "00", "sig",
+            transcript=(said,), calls=("k",), confidence=0.5,
+        ),
+    ):  # fmt: skip
+        store.finish(workspace.judgments_path("s", "unieval", made.judge), [made], judgment_order)
+    return workspace
+
+
+def stage_paths(workspace: Workspace, stage: str) -> list[str]:
+    """The jsonl files of a stage, as they sort."""
+    return sorted(map(str, (workspace.root / stage).rglob("*.jsonl")))
+
+
+def expected(workspace: Workspace, stage: str) -> list[dict[str, object]]:
+    """What the stage's files say; what a line leaves out is None."""
+    files = [Path(path).read_bytes() for path in stage_paths(workspace, stage)]
+    lines = [line for file in files for line in file.splitlines()]
+    fields = STAGES[stage].__struct_fields__
+    return [{name: json.loads(line).get(name) for name in fields} for line in lines]
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_a_whole_run_in_one_call(run: Workspace, tmp_path: Path, form: str) -> None:
+    """Each stage is a split, and alone a configuration with its own columns and fixed types."""
+    from datasets import load_dataset
+
+    out = tmp_path / "out"
+    assert main(["export", f"--{form}", str(out), "--seeds", "s", "--dir", str(run.root)]) == 0
+    whole = load_dataset(str(out))
+    assert list(whole) == list(STAGES)
+    for stage in STAGES:
+        assert whole[stage].features == features(WHOLE)
+        wanted = expected(run, stage)
+        rows = [{name: row[name] for name in wanted[0]} for row in whole[stage]]
+        assert rows == wanted
+        alone = load_dataset(str(out), stage, split="train")
+        assert alone.features == features(stage)
+        assert alone.to_list() == wanted
+
+
+def test_jsonl_of_a_set_is_read_with_features(run: Workspace) -> None:
+    """Without, `datasets` takes the first file's nulls for the column's type."""
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetGenerationError
+
+    for stage in ("generations", "judgments"):
+        files = stage_paths(run, stage)
+        with pytest.raises(DatasetGenerationError):
+            load_dataset("json", data_files=files)
+        read = load_dataset("json", data_files=files, features=botchat.features(stage))
+        assert read["train"].to_list() == expected(run, stage)
+
+
+def test_files_are_the_stage_files(run: Workspace, tmp_path: Path) -> None:
+    """To the byte, but for a torn last line; written again they are the same."""
+    torn = Path(stage_paths(run, "judgments")[0])
+    whole = torn.read_bytes()
+    torn.write_bytes(whole + b'{"protocol": "uni')
+    made = botchat.export(run, "s", tmp_path / "out", "jsonl")
+    assert made.frame.to_dict("list") == {
+        "stage": list(STAGES), "files": [1, 2, 2], "records": [2, 2, 2],
+    }  # fmt: skip
+    there = {path: path.read_bytes() for path in made.out.rglob("*") if path.is_file()}
+    for stage in STAGES:
+        for path in map(Path, stage_paths(run, stage)):
+            content = whole if path == torn else path.read_bytes()
+            assert there[made.out / path.relative_to(run.root)] == content
+    botchat.export(run, "s", made.out, "jsonl")
+    assert {path: path.read_bytes() for path in there} == there
+
+
+def test_what_a_folder_holds_is_neither_lost_nor_mixed_in(run: Workspace, tmp_path: Path) -> None:
+    """Somebody's README, a model that was removed since, another set."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "README.md").write_text("# Mine\n")
+    with pytest.raises(ConfigError, match=r"holds README\.md, which is not of this export"):
+        botchat.export(run, "s", out)
+    (out / "README.md").unlink()
+    botchat.export(run, "s", out)
+    Path(stage_paths(run, "generations")[0]).unlink()
+    with pytest.raises(ConfigError, match=r"holds generations/s/a-\w+\.parquet, which is not"):
+        botchat.export(run, "s", out)
+
+
+def test_one_form_is_asked_for(run: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line."""
+    assert main(["export", "--seeds", "s", "--dir", str(run.root)]) == 1
+    assert "export needs --parquet DIR, or --jsonl DIR" in capsys.readouterr().err
+
+
+def test_every_type_of_a_record_is_a_feature() -> None:
+    """A field that is added to a record is in the dataset."""
+    for stage, record in STAGES.items():
+        assert list(features(stage)) == list(record.__struct_fields__)
+    shared = [(key, one) for stage in STAGES for key, one in features(stage).items()]
+    assert all(features(WHOLE)[key] == one for key, one in shared)
+    with pytest.raises(ConfigError, match="no stage 'x'; give one of seeds, generations"):
+        features("x")
+
+
+def test_a_run_is_data_frames(tmp_path: Path) -> None:
+    """Stages with the fields of their records; boards with the numbers of their csv."""
+    workspace = Workspace(tmp_path)
+    made = botchat.generate(workspace, "sample", ["bot:eliza", "bot:parrot"], limit=4)
+    assert made.frame["model"].tolist() == ["bot:eliza", "bot:parrot"]
+    judged = botchat.judge(workspace, "unieval", "sample", "rules")
+    assert judged.frame["protocol"].tolist() == ["unieval"]
+    run = botchat.read(workspace, "sample")
+    assert repr(run) == f"<Run on sample in {tmp_path}>"
+    assert list(run.generations) == list(Dialogue.__struct_fields__)
+    assert len(run.generations) == 8
+    assert list(run.judgments) == list(Judgment.__struct_fields__)
+    assert run.judgments["judge"].unique().tolist() == run.judges == ["rules"]
+    assert len(run.seeds) == len(workspace.seeds("sample"))
+    board = run.board()
+    assert set(board.frame["model"]) >= {"bot:eliza", "bot:parrot"}
+
+
+def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
+    """What `leaderboard --pairwise-rates` says and writes; its csv is such a table again."""
+    rates = tmp_path / "rates.csv"
+    rates.write_text(
+        "model_a,model_b,win_rate,win_or_tie_rate\na,b,0.5,0.7\na,c,0.6,0.9\nb,c,.4,.8\n"
+    )
+    out = tmp_path / "out"
+    asked = ["leaderboard", "--pairwise-rates", str(rates), "--shuffles", "5", "--out", str(out)]
+    assert main([*asked, "--format", "parquet", "--format", "csv", "--comments"]) == 0
+    made = botchat.rank_rates(rates, elo=EloSettings(shuffles=5))
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(out / f"{made.table.name}.parquet"), made.frame, check_dtype=False
+    )
+    assert made._repr_html_() == made.table._repr_html_()
+    again = botchat.rank_rates(next(out.glob("*-pairs.csv")), elo=EloSettings(shuffles=5))
+    assert again.frame["model"].tolist() == made.frame["model"].tolist()
+    assert not list(out.glob("*.meta.json"))
+
+
+def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command and every line of Python in docs/out.md, in its order."""
+    monkeypatch.chdir(tmp_path)
+    models = [flag for name in ("eliza", "parrot") for flag in ("--model", f"bot:{name}")]
+    assert main(["generate", "--seeds", "sample", *models, "--limit", "6"]) == 0
+    for protocol in ("unieval", "gteval"):
+        assert main(["judge", protocol, "--seeds", "sample", "--judge", "rules"]) == 0
+    known: dict[str, object] = {}
+    blocks = re.findall(r"^```(bash|python)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 5
+    for language, text in blocks:
+        if language == "python":
+            exec(text, known)
+        else:
+            for line in text.splitlines():
+                assert main(shlex.split(line)[1:]) == 0
+    assert list(known["whole"]) == list(STAGES)
+    assert known["judgments"]["train"].features == features("judgments")
+    assert known["run"].judgments["protocol"].nunique() == 2
+    folder = tmp_path / "leaderboards" / "sample"
+    csv = pd.read_csv(folder / "leaderboard.csv")
+    assert csv["model"].tolist() == known["board"].frame["model"].tolist()
+    assert (folder / "gteval.tex").exists()
+    assert pd.read_parquet(folder / "gteval.parquet").attrs["signatures"]
+
+
+def test_nothing_judged_is_an_empty_frame(tmp_path: Path) -> None:
+    """With the columns that there will be."""
+    run = botchat.read(Workspace(tmp_path), "sample")
+    assert run.frame.empty
+    assert list(run.frame) == list(Judgment.__struct_fields__)
+    assert msgspec.to_builtins(run.workspace.seeds("sample")[0])["id"] == run.seeds["id"][0]

@@ -1,0 +1,158 @@
+"""What tables look like elsewhere: LaTeX, HTML, Parquet, notebooks."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.boards.tables import WRITERS, Column, Formats, Table, table, table_files, with_interval
+from botchat.boards.writers import described, fragment
+from botchat.errors import ConfigError
+from tests.boards import made
+
+NAMES = [
+    "50% off_& more",
+    r"a\b^c~d",
+    "[x]",
+    "<script>alert(1)</script>",
+    "通义",
+    "x\n\\end{table}",
+]
+
+
+def shown(names: list[str] = NAMES) -> Table:
+    """A rate with its interval for each name; the last has none."""
+    rows = [{"model": name, "rate": 0.5, "rate_low": 0.25, "rate_high": 0.75} for name in names]
+    rows[-1] = {"model": names[-1]}
+    return table(
+        "t_1",
+        "Wins & losses",
+        [
+            Column("model", "Model", "name"),
+            *with_interval(Column("rate", "Won", "rate", meaning="of #all")),
+        ],
+        rows,
+        ["botchat:1|a_b\n\\input{x}"],
+        "Rates in percent.",
+    )
+
+
+def test_latex_has_a_row_a_model_with_its_interval() -> None:
+    """Booktabs' rules, numbers to the right, a dash for what is missing."""
+    text = WRITERS["tex"](shown(["a", "b"]))
+    assert text == (
+        "% botchat:1|a_b \\input{x}\n"
+        "\\begin{table}\n\\centering\n\\caption{Wins \\& losses}\n\\label{tab:t-1}\n"
+        "\\begin{tabular}{@{}lr@{}}\n\\toprule\nModel & Won \\\\\n\\midrule\n"
+        "a & 50.0 {\\scriptsize {[}25--75{]}} \\\\\nb & -- \\\\\n"
+        "\\bottomrule\n\\end{tabular}\n"
+        "\\par\\smallskip{\\footnotesize Rates in percent.\\par}\n\\end{table}\n"
+    )
+
+
+@given(st.text())
+def test_no_name_means_anything_to_latex(name: str) -> None:
+    """Neither a command of its own, nor a cell, a row, a comment or a brace that stays open."""
+    text = WRITERS["tex"](shown([name, "b"]))
+    assert len(text.splitlines()) == len(WRITERS["tex"](shown(["a", "b"])).splitlines())
+    row = text[text.index("\\midrule\n") + 9 :].split("\n", 1)[0]
+    cell, number = re.split(r"(?<!\\) & ", row)
+    assert number == "50.0 {\\scriptsize {[}25--75{]}} \\\\"
+    known = r"\\text[a-z]+\{\}|\\ldots\{\}|\\[&%$#_{}]|\{[][*]\}|\$-\$"
+    assert not re.search(r"[\\{}$&%#_^~[\]<>|\"]", re.sub(known, "", cell))
+
+
+class _Text(HTMLParser):
+    """Tags and texts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_html_shows_names_as_they_are() -> None:
+    """Escaped, with note and signature; a browser makes no other tags of it."""
+    read = _Text()
+    read.feed(str(WRITERS["html"](shown())))
+    assert set(read.tags) == {
+        "meta", "title", "table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "p", "code",
+    }  # fmt: skip
+    assert read.tags.count("tr") == len(NAMES) + 1
+    assert {*NAMES[:-1], "50.0 [25–75]", "Rates in percent."} <= set(read.texts)
+
+
+def test_parquet_has_exact_numbers_and_what_they_are() -> None:
+    """Types, missing values and signatures come back."""
+    read = pd.read_parquet(io.BytesIO(WRITERS["parquet"](shown())))
+    pd.testing.assert_frame_equal(read, shown().frame, check_dtype=False)
+    assert read["model"].tolist() == NAMES
+    assert read.attrs == described(shown())
+    assert read.attrs["columns"][1] == {
+        "key": "rate", "heading": "Won", "kind": "rate", "role": "value", "meaning": "of #all",
+    }  # fmt: skip
+
+
+def test_every_format_of_every_table_of_a_board() -> None:
+    """A file each; a description only beside a csv."""
+    tables = made({"a": 0.9, "b": 0.1}, 8).board().every_table
+    formats = Formats(("tex", "parquet", "html", "md", "json"))
+    assert set(table_files(tables, formats)) == {
+        f"{one.name}.{form}" for one in tables for form in formats.names
+    }
+    for one in tables:
+        rows = re.findall(r"^(.*) \\\\$", str(WRITERS["tex"](one)), re.MULTILINE)
+        columns = [len(re.split(r"(?<!\\) & ", row)) for row in rows]
+        assert columns == [len(one.headline)] * (len(one.frame) + 1)
+        read = pd.read_parquet(io.BytesIO(WRITERS["parquet"](one)))
+        pd.testing.assert_frame_equal(read, one.frame, check_dtype=False)
+
+
+def test_a_board_in_a_notebook_is_short() -> None:
+    """One line as text; as HTML the main table, no matter how much there is behind it."""
+    board = made({"a": 0.9, "b <i>": 0.1}, 8).board()
+    assert repr(board).startswith("<Board of made-up by rules: 3 contestants; tables leaderboard,")
+    assert len(repr(board)) < 500
+    assert (
+        repr(board.main)
+        == f"<Table leaderboard: Leaderboard; 3 rows, {board.frame.shape[1]} columns>"
+    )
+    assert board._repr_html_() == fragment(board.main)
+    assert "b &lt;i&gt;" in board._repr_html_()
+    assert len(board._repr_html_()) < 8_000
+    assert board.frames["leaderboard"] is board.frame is board.main.frame
+    assert set(board.frames) == {one.name for one in board.every_table}
+
+
+@pytest.mark.parametrize(
+    ("names", "comments", "said"),
+    [
+        (("docx",), False, "--format docx: give one of csv, md, json, tex, parquet, html"),
+        (("tex",), True, "--comments are of csv: add --format csv, or leave it out"),
+    ],
+)
+def test_a_format_that_is_none(names: tuple[str, ...], comments: bool, said: str) -> None:
+    """One line."""
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
+        Formats(names, comments)
+
+
+def test_what_is_beside_a_csv_says_what_columns_are() -> None:
+    """Heading, kind, role, meaning; JSON."""
+    beside = json.loads(table_files([shown()])["t_1.meta.json"])
+    assert beside == described(shown())
+    assert beside["columns"][2]["role"] == "low"
+    assert beside["columns"][2]["of"] == "rate"
