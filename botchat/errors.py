@@ -7,10 +7,19 @@ a `botchat.interfaces.Reply` and is recorded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from botchat.interfaces import Reply
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`` (did you mean 'NAME'?)`` for the known name that is closest; empty where none is close."""
+    by_fold = {one.casefold(): one for one in known}
+    close = get_close_matches(name.casefold(), by_fold, 1, 0.6)
+    return f" (did you mean {by_fold[close[0]]!r}?)" if close else ""
 
 
 class BotChatError(Exception):
@@ -51,3 +60,9 @@ class LimitReached(BotChatError):
     """--max-usd, --max-calls or --max-tokens is used up; everything so far is stored."""
 
     exit_code = 3
+
+
+class Fell(BotChatError):
+    """A gate: a model is worse than it was."""
+
+    exit_code = 4

@@ -6,15 +6,17 @@ import argparse
 import json
 import logging
 import os
-import re
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
+from botchat.cli import layout
+from botchat.cli.layout import UNPRINTABLE, printable
 from botchat.errors import BotChatError, LimitReached
 from botchat.interfaces import Row
 from botchat.workspace.secrets import Redactor, public, secrets_in
@@ -22,22 +24,9 @@ from botchat.workspace.secrets import Redactor, public, secrets_in
 if TYPE_CHECKING:
     from rich.live import Live
 
+    from botchat.boards.tables import Table
     from botchat.pipeline.run import Meter
     from botchat.workspace.folder import Workspace
-
-
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def printable(text: str) -> str:
-    r"""``text`` for a terminal: what would steer it is spelt out, as ``\x1b`` for escape.
-
-    Control characters but newline and tab, marks that turn the direction of writing, and lone
-    surrogates, which no stream can take.
-    """
-    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def public_line(text: str) -> str:
@@ -81,7 +70,7 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
     from botchat.pipeline.run import Meter
 
     meter = Meter()
-    with _display(meter, by_steps) if sys.stderr.isatty() else nullcontext():
+    with _display(meter, by_steps) if may_steer(sys.stderr) else nullcontext():
         try:
             yield meter
         except LimitReached as limit:
@@ -122,7 +111,7 @@ def unanswered(n: int, what: str, meter: Meter) -> None:
 def say(
     arguments: argparse.Namespace,
     whole: Mapping[str, Any],
-    *shown: str | Sequence[Mapping[str, Any]],
+    *shown: str | Table | list[Row],
     meter: Meter | None = None,
 ) -> None:
     """Print a result: one JSON object, or for people lines and tables, and what was spent.
@@ -132,13 +121,41 @@ def say(
     if arguments.json:
         print_json({**whole, **(spent(meter) if meter else {})})
         return
-    for part in shown or [whole.get("rows", [whole])]:
+    parts = [_grid(part) for part in shown or [whole.get("rows", [whole])]]
+    _print(parts, arguments)
+    if meter is not None and (line := spent_line(meter)):
+        show(line)
+
+
+def _grid(part: str | Table | list[Row]) -> str | layout.Grid:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, list):
+        return layout.of_rows(part) if part else "nothing yet"
+    return layout.of_table(part)
+
+
+def _print(parts: Sequence[str | layout.Grid], arguments: argparse.Namespace) -> None:
+    """Lines and tables; tables whole where stdout is no terminal, or with ``--wide``."""
+    tables = [part for part in parts if not isinstance(part, str)]
+    fitted = iter(layout.chosen(tables, arguments.columns))
+    width = layout.UNLIMITED if arguments.wide else terminal_columns()
+    for part in parts:
         if isinstance(part, str):
             show(part)
         else:
-            print_table(part)
-    if meter is not None and (line := spent_line(meter)):
-        show(line)
+            print(next(fitted).drawn(width, bold=may_steer(sys.stdout)))
+
+
+def terminal_columns() -> int:
+    """Width of the terminal; unlimited where stdout is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else layout.UNLIMITED
+
+
+def may_steer(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that takes escapes: see no-color.org."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
+    return stream.isatty() and not plain
 
 
 def _display(meter: Meter, by_steps: bool) -> Live:
@@ -214,48 +231,9 @@ def print_json(value: object) -> None:
     except UnicodeEncodeError:  # a lone surrogate, of a name on the command line
         text = json.dumps(value, default=os.fspath)
     # JSON spells out the first control characters itself; these are the others.
-    text = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    text = UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.flush()
-
-
-def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows with equal keys as a table; whole cells also where stdout is no terminal."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        show("nothing yet")
-        return
-    columns = list(rows[0])
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        number = all(_NUMBER.fullmatch(_cell(row.get(column))) for row in rows)
-        table.add_column(
-            Text(printable(column)), justify="right" if number else "left", overflow="fold"
-        )
-    for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
-    width = None if sys.stdout.isatty() else 400
-    # A pipe gets no padding to the full width.
-    console = Console(width=width, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-_NUMBER = re.compile(r"[-\u2013]|[-+]?[\d,]+(\.\d+)?(e[-+]?\d+)?")
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, dict):
-        return printable(", ".join(f"{n} {what}" for what, n in value.items())) or "-"
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
-    return printable(str(value))
 
 
 def _duration(seconds: float) -> str:

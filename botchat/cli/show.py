@@ -21,7 +21,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
     with progress(arguments) as meter:
         board = everything.demo(workspace_of(arguments), meter)
-    say(arguments, board.whole, board.rows, *board.lines)
+    say(arguments, board.whole, board.table, *board.lines)
 
 
 def leaderboard(arguments: argparse.Namespace) -> None:
@@ -43,7 +43,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
             board = publishing.leaderboard(
                 workspace_of(arguments), arguments.seeds, arguments.judge, arguments.out, elo, meter
             )
-    say(arguments, board.whole, board.rows, *board.lines)
+    say(arguments, board.whole, board.table, *board.lines)
 
 
 def label_plan(arguments: argparse.Namespace) -> None:
@@ -65,7 +65,7 @@ def label_plan(arguments: argparse.Namespace) -> None:
         "rows": plan.table.records,
     }
     said = f"{len(plan.planned):,} cases to label: {plan.path}"
-    say(arguments, whole, plan.table.rows_for_people, plan.table.note, said)
+    say(arguments, whole, plan.table, plan.table.note, said)
 
 
 def simulate(arguments: argparse.Namespace) -> None:

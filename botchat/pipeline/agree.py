@@ -320,11 +320,11 @@ class Compared:
     """The folder written, if any."""
 
     @property
-    def shown(self) -> Iterator[str | list[dict[str, str]]]:
-        """Lines, and rows of the tables, in the order in which people read them."""
+    def shown(self) -> Iterator[str | Table]:
+        """Lines and tables, in the order in which people read them."""
         for part in self.tables:
             yield f"{part.title}\n"
-            yield part.rows_for_people
+            yield part
             yield f"\n{part.note}\n" if part.note else ""
         yield from self.lines
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from botchat.boards.judge_agreement import Findings
     from botchat.boards.judge_verdict import JudgeVerdict
     from botchat.boards.people_line import PeopleLine
+    from botchat.boards.tables import Table
     from botchat.report import Beside, Prompt
     from botchat.report.figures import Chart
 
@@ -57,14 +58,19 @@ PER_PAIR = 444
 class Published:
     """A leaderboard as written."""
 
-    rows: Sequence[Mapping[str, Any]]
-    """The main table as people read it."""
+    table: Table
+    """The main table."""
     lines: Sequence[str]
     """What else a person should see: notes, signature, where things are."""
     whole: Mapping[str, Any]
     """``rows``, ``signature`` and every table, JSON-ready."""
     out: Path | None
     """The folder written."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Every row of the main table, JSON-ready."""
+        return self.table.records
 
 
 def leaderboard(
@@ -101,7 +107,7 @@ def leaderboard(
         _write_chart(folder, chart)
     page = write_page(workspace, found, shown, folder, meter)
     return Published(
-        rows=board.main.rows_for_people,
+        table=board.main,
         lines=[
             told.headline.sentence,
             *board.notes,
@@ -162,7 +168,7 @@ def rank_rates(
         for chart in figures.draw_arenas([board], path.stem):
             _write_chart(out, chart)
         lines.append(f"written to: {out}")
-    return Published(board.table.rows_for_people, lines, whole, out)
+    return Published(board.table, lines, whole, out)
 
 
 def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:

@@ -23,7 +23,8 @@ from markupsafe import Markup, escape
 from botchat import prompts
 from botchat.boards.board import Board
 from botchat.boards.judge_verdict import is_floor_bot
-from botchat.boards.tables import Column, Table, elided, labels, table
+from botchat.boards.names import elided, labels
+from botchat.boards.tables import Column, Table, table
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION
 from botchat.report.first_screen import Facts as Facts

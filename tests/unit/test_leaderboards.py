@@ -17,16 +17,9 @@ import pytest
 
 from botchat.boards.arena import from_comparisons
 from botchat.boards.board import Board, as_json, build, files
+from botchat.boards.names import elided, labels
 from botchat.boards.protocols import Place
-from botchat.boards.tables import (
-    WRITERS,
-    Column,
-    Table,
-    elided,
-    labels,
-    table,
-    to_json,
-)
+from botchat.boards.tables import WRITERS, Column, Table, table, to_json
 from botchat.errors import DataError
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
