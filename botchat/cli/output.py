@@ -8,9 +8,10 @@ import logging
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
@@ -22,9 +23,8 @@ from botchat.interfaces import Row
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
     from botchat.boards.tables import Table
+    from botchat.pipeline.progress import Window
     from botchat.pipeline.run import Meter
     from botchat.workspace.folder import Workspace
 
@@ -59,9 +59,13 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     return Workspace(arguments.dir)
 
 
+EVERY_S = 60.0
+"""Between two lines of progress where there is no terminal."""
+
+
 @contextmanager
 def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
-    """A meter for a long step, shown as a line on stderr while that is a terminal.
+    """A meter for a long step: a line on stderr while that is a terminal, else one a minute.
 
     Where a limit stops the run, print what it spent or found so far. ``by_steps``: draw the line
     only when the meter is told of a step, and not from a thread of its own, beside which no process
@@ -70,7 +74,7 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
     from botchat.pipeline.run import Meter
 
     meter = Meter()
-    with _display(meter, by_steps) if may_steer(sys.stderr) else nullcontext():
+    with nullcontext() if arguments.quiet else _shown(meter, by_steps):
         try:
             yield meter
         except LimitReached as limit:
@@ -158,14 +162,20 @@ def may_steer(stream: TextIO) -> bool:
     return stream.isatty() and not plain
 
 
-def _display(meter: Meter, by_steps: bool) -> Live:
+def _shown(meter: Meter, by_steps: bool) -> AbstractContextManager[Any]:
+    """Show how far a step is, while it is under way."""
+    if not may_steer(sys.stderr):
+        return _lines(meter, by_steps)
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
+    from botchat.pipeline.progress import Window
+
+    window = Window()
     live = Live(
         get_renderable=lambda: Text(
-            printable(progress_text(meter)), overflow="ellipsis", no_wrap=True
+            printable(progress_text(meter, window)), overflow="ellipsis", no_wrap=True
         ),
         console=Console(stderr=True),
         transient=True,
@@ -177,24 +187,74 @@ def _display(meter: Meter, by_steps: bool) -> Live:
     return live
 
 
-def progress_text(meter: Meter) -> str:
+@contextmanager
+def _lines(meter: Meter, by_steps: bool) -> Iterator[None]:
+    """Print a line every `EVERY_S`, of the rate since the one before."""
+    from botchat.pipeline.progress import Window
+
+    window, said, ended = Window(1.5 * EVERY_S), time.monotonic(), threading.Event()
+
+    def say_line() -> None:
+        print(public_line(progress_line(meter, window=window)), file=sys.stderr, flush=True)
+
+    def look() -> None:
+        nonlocal said
+        if (now := time.monotonic()) - said >= EVERY_S:
+            said = now
+            say_line()
+
+    def wait() -> None:
+        while not ended.wait(EVERY_S):
+            say_line()
+
+    if by_steps:
+        meter.watch = look
+        yield
+        return
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def progress_text(meter: Meter, window: Window | None = None) -> str:
     """`progress_line`, and below it what the step has found so far."""
-    return "\n".join([progress_line(meter), *meter.notes.values()])
+    return "\n".join([progress_line(meter, window=window), *meter.notes.values()])
 
 
-def progress_line(meter: Meter, now: float | None = None) -> str:
-    """Label, done/total, rate, calls, tokens, cost and time left, in one line."""
-    elapsed = (time.monotonic() if now is None else now) - meter.started
+def progress_line(meter: Meter, now: float | None = None, window: Window | None = None) -> str:
+    """Label, calls done and planned, rate, time left, in flight, failures, money, in one line.
+
+    The calls are those of the plan, as in the live view; where none are asked, dialogues, verdicts
+    or whatever the step goes through. ``window``: over which the rate is taken, default all.
+    """
+    from botchat.pipeline.progress import steps_of
+
+    now = time.monotonic() if now is None else now
+    steps = steps_of(meter)
+    done, unit = sum(step.counted for step in steps), " calls"
+    left = None if any(s.left is None for s in steps) else sum(s.left or 0 for s in steps)
+    by_calls = bool(steps) and (done > 0 or left != 0)
+    if not by_calls:
+        done, unit, left = meter.done, "", meter.total - meter.done if meter.total else None
+    elapsed = now - meter.started
+    rate = window.rate(done, now) if window else done / elapsed if elapsed > 0 else None
     parts = [meter.label]
-    if meter.total:
-        parts.append(f"{meter.done}/{meter.total} ({100 * meter.done // meter.total} %)")
-    elif meter.done:
-        parts.append(str(meter.done))
-    if meter.done and elapsed > 0:
-        rate = meter.done / elapsed
+    if left is not None and done + left:
+        parts.append(f"{done}/{done + left}{unit} ({100 * done // (done + left)} %)")
+    elif done:
+        parts.append(f"{done}{unit}")
+    if rate:
         parts.append(f"{rate:.1f}/s")
-        if meter.total:
-            parts.append(f"{_duration((meter.total - meter.done) / rate)} left")
+        if left is not None:
+            parts.append(f"{_duration(left / rate)} left")
+    if n := meter.in_flight():
+        parts.append(f"{n} in flight")
+    if n := sum(many for step in steps for many, _ in step.failures.values()):
+        parts.append(f"{n} failed")
     if spent := spent_line(meter):
         parts.append(spent)
     if meter.batches:

@@ -108,6 +108,7 @@ class Session:
         """Use `in_session`."""
         limits = spending.limits
         self.meter = meter
+        meter.in_flight = lambda: self.under_way
         self._batch = spending.batch
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
@@ -253,7 +254,7 @@ class Session:
         """Store every call in flight, not batches; then close every connection."""
         for batched in self._batched.values():
             await batched.stop()
-        await asyncio.gather(*(model.drain() for model in self._recorded.values()))
+        await asyncio.gather(*(model.drain() for model in tuple(self._recorded.values())))
         for connection, _ in self._servers.values():
             await connection.close()
 
@@ -264,7 +265,7 @@ class Session:
     @property
     def under_way(self) -> int:
         """Calls that are out."""
-        return sum(model.under_way for model in self._recorded.values())
+        return sum(model.under_way for model in tuple(self._recorded.values()))
 
     def _model(self, resolved: config.ModelName, stage: str, max_tokens: int | None) -> ChatModel:
         """The model, one for all who ask it; ``max_tokens``: of the replies to be asked for.
