@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import probe as probe
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
+    from botchat.pipeline.compare import compare as compare
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
@@ -65,6 +66,7 @@ _HOMES = {
     "bench": "pipeline.api:bench",
     "bradley_terry": "ratings.bradley_terry:fit",
     "bridge": "pipeline.bridge:bridge",
+    "compare": "pipeline.compare:compare",
     "elo": "ratings.elo:bootstrap_elo",
     "generate": "pipeline.api:generate",
     "import_seeds": "pipeline.seeds:import_seeds",

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'NAME'?)`` for the known name that is closest; empty where none is close."""
-    by_fold = {one.casefold(): one for one in known}
-    close = get_close_matches(name.casefold(), by_fold, 1, 0.6)
-    return f" (did you mean {by_fold[close[0]]!r}?)" if close else ""
+    """`` (did you mean 'NAME'?)`` for one or two known names that are close; else empty."""
+    by_fold, asked = {one.casefold(): one for one in known}, name.casefold()
+    close = get_close_matches(asked, by_fold, 2, 0.8) or get_close_matches(asked, by_fold, 1, 0.6)
+    meant = " or ".join(repr(by_fold[one]) for one in close)
+    return f" (did you mean {meant}?)" if close else ""
 
 
 class BotChatError(Exception):

@@ -166,7 +166,7 @@ class _Parser(argparse.ArgumentParser):
             for word in self.given:
                 name = word.partition("=")[0]
                 if name.startswith("--") and not any(flag.startswith(name) for flag in flags):
-                    lacking = [flag for flag in flags if f" {flag}" in message]
+                    lacking = [flag for flag in flags if flag in message.replace(",", "").split()]
                     hint = did_you_mean(name, lacking) or did_you_mean(name, flags)
                     message += f"; no flag {name}{hint}"
         super().error(public_line(message))
@@ -201,6 +201,10 @@ def _add_everywhere(parser: argparse.ArgumentParser) -> None:
     add("--quiet", "no progress", action="store_true")
     add("--wide", "tables with all columns, however narrow the terminal is", action="store_true")
     add("--columns", "only these, by heading or key: model,elo", type=_names, metavar="A,B")
+
+
+_FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
+"""As ``shtab.FILE``: what completes the name of a file."""
 
 
 class _Complete(argparse.Action):
@@ -260,7 +264,9 @@ def _add_commands(
                 if settings.get("action") != "store_true":
                     word = settings.get("type", "text")
                     settings["type"] = _type(word, settings.pop("most", _MOST))
-                one.add_argument(flag["flag"], **settings)
+                action = one.add_argument(flag["flag"], **settings)
+                if settings.get("type") is _path:
+                    vars(action)["complete"] = _FILES  # shtab reads it
         if name == "judge":
             _list_protocols(one)
 

@@ -46,6 +46,18 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     say(arguments, board.whole, board.table, *board.lines)
 
 
+def compare(arguments: argparse.Namespace) -> None:
+    """Show what changed between two boards; a gate if asked."""
+    from botchat.pipeline import compare as comparing
+
+    found = comparing.compare(
+        workspace_of(arguments), arguments.before, arguments.after, arguments.by, arguments.alpha
+    )
+    say(arguments, found.whole, found.table, found.table.note, *found.lines)
+    if arguments.gate:
+        found.gate()
+
+
 def label_plan(arguments: argparse.Namespace) -> None:
     """Draw what people should label, and say what that buys."""
     from botchat.pipeline.label_plan import label_plan as draw

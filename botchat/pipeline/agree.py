@@ -18,7 +18,7 @@ from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table, document, table_files, to_json
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.cascade import outside_slice
 from botchat.judges.controls import (
@@ -227,7 +227,10 @@ def _chosen(
             or name in (f"{n}{end}" for n in (asked, full) for end in (CALL_MATCHED, TOKEN_MATCHED))
         }
         if not found:
-            raise MissingError(f"no verdicts of the judge {asked!r}; there are: {', '.join(known)}")
+            hint = did_you_mean(asked, known)
+            raise MissingError(
+                f"no verdicts of the judge {asked!r}{hint}; there are: {', '.join(known)}"
+            )
         kept |= found
     return kept
 
