@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table as Drawn
-from rich.text import Text
 
 from botchat.boards.names import labels
 from botchat.errors import ConfigError, did_you_mean
@@ -114,6 +111,10 @@ class Grid:
         return max(width, min(halves, default=0))
 
     def _text(self, widths: Sequence[int], bold: bool) -> str:
+        from rich.console import Console
+        from rich.table import Table as Drawn
+        from rich.text import Text
+
         drawn = Drawn(box=None, pad_edge=False, header_style="bold")
         shown = []
         for width, (heading, cells) in zip(widths, self._columns, strict=True):
