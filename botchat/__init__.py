@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import probe as probe
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
+    from botchat.pipeline.compare import compare as compare
     from botchat.pipeline.dialogues import import_dialogues as import_dialogues
     from botchat.pipeline.evaluate import Evaluating as Evaluating
     from botchat.pipeline.export import export as export
@@ -75,6 +76,7 @@ _HOMES = {
     "bench": "pipeline.api:bench",
     "bradley_terry": "ratings.bradley_terry:fit",
     "bridge": "pipeline.bridge:bridge",
+    "compare": "pipeline.compare:compare",
     "elo": "ratings.elo:bootstrap_elo",
     "evaluate": "pipeline.api:evaluate",
     "export": "pipeline.export:export",

@@ -7,10 +7,20 @@ a `botchat.interfaces.Reply` and is recorded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from botchat.interfaces import Reply
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`` (did you mean 'NAME'?)`` for one or two known names that are close; else empty."""
+    by_fold, asked = {one.casefold(): one for one in known}, name.casefold()
+    close = get_close_matches(asked, by_fold, 2, 0.8) or get_close_matches(asked, by_fold, 1, 0.6)
+    meant = " or ".join(repr(by_fold[one]) for one in close)
+    return f" (did you mean {meant}?)" if close else ""
 
 
 class BotChatError(Exception):
@@ -51,3 +61,9 @@ class LimitReached(BotChatError):
     """--max-usd, --max-calls or --max-tokens is used up; everything so far is stored."""
 
     exit_code = 3
+
+
+class Fell(BotChatError):
+    """A gate: a model is worse than it was."""
+
+    exit_code = 4

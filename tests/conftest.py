@@ -27,6 +27,15 @@ if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Flags of the suite's own."""
+    parser.addoption(
+        "--update-tables",
+        action="store_true",
+        help="write tests/data/terminal anew: the tables of every command (test_tables_fit.py)",
+    )
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A local OpenAI-compatible endpoint in a thread of its own; see `tests.openai_server`."""

@@ -64,7 +64,7 @@ class Arena(Part):
     @property
     def quoted(self) -> list[Column]:
         """Elo, as in the paper."""
-        return [self.table.column("elo")]
+        return [replace(self.table.column("elo"), priority=1)]
 
     @property
     def ranking(self) -> list[Column]:

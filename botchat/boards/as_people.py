@@ -15,10 +15,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from botchat.boards.names import elided
 from botchat.boards.protocols import MODEL, Evidence, success_turns
 from botchat.boards.results import comparisons_of
 from botchat.boards.strengths import Design
-from botchat.boards.tables import Column, Kind, Table, elided, table, with_interval
+from botchat.boards.tables import Column, Kind, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.measures import shares
 from botchat.measures.prediction_powered import Corrected, Reach, mean

@@ -20,6 +20,7 @@ from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.headline import Headline
 from botchat.boards.judge_health import judge_health, sureness
 from botchat.boards.judge_verdict import JudgeVerdict
+from botchat.boards.names import elided
 from botchat.boards.protocols import Evidence, Part, Reported
 from botchat.boards.tables import Column, Content, Formats, Table, rank_by, table, to_json
 from botchat.interfaces import settings_digest
@@ -71,7 +72,7 @@ class Board:
         """What it is, in one line, and what its tables are called."""
         names = ", ".join(self.frames)
         return (
-            f"<Board of {self.seed_set} by {tables.elided(self.judge, 60)}: "
+            f"<Board of {self.seed_set} by {elided(self.judge, 60)}: "
             f"{len(self.frame)} contestants; tables {names}>"
         )
 
@@ -387,13 +388,13 @@ def _main(
             protocols.MODEL,
             *rated,
             *(column for part in quoted for column in part.quoted_with_ends()),
-            taken(length_table, mean, mean.heading),
+            replace(taken(length_table, mean, mean.heading), priority=1),
             taken(flagged, flagged.column("flagged"), "Flagged"),
             *(taken_end(flagged, end) for end in flagged.ends("flagged") or ()),
-            taken(flagged, flagged.column("why"), "By"),
-            Column("complete", "Complete dialogues", "count", getter=complete),
+            replace(taken(flagged, flagged.column("why"), "By"), priority=2),
+            Column("complete", "Complete dialogues", "count", getter=complete, priority=2),
             Column("dialogues", "Dialogues", "count", True, getter=lambda _: len(seeds)),
-            *(part.coverage for part in quoted),
+            *(replace(part.coverage, priority=2) for part in quoted),
         ],
         contestants,
         [signature for part in shown for signature in part.signatures],

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from botchat.boards.arena import Arena
+from botchat.boards.names import LABEL_COLUMNS, elided
 from botchat.boards.protocols import Evidence
 from botchat.boards.second_opinion import is_copy, order_agreement
-from botchat.boards.tables import DIGITS, LABEL_COLUMNS, elided
+from botchat.boards.tables import DIGITS
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
 from botchat.measures.annotations import is_person

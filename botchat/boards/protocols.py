@@ -100,10 +100,10 @@ class Part:
         )
 
     def quoted_with_ends(self) -> list[Column]:
-        """`quoted` for the main table, each with the ends of its interval."""
+        """`quoted` for the main table, each with the ends of its interval; the first is kept."""
         return [
-            self.quote(one)
-            for column in self.quoted
+            replace(self.quote(one), priority=max(column.priority, min(i, 1)))
+            for i, column in enumerate(self.quoted)
             for one in (column, *(self.table.ends(column.key) or ()))
         ]
 

@@ -313,8 +313,8 @@ class Strengths:
 
 COLUMNS = (
     *with_ends(Column("bt", "Bradley–Terry", "rating"), "95 %"),
-    Column("bt_tie_shift", "Moved by ties", "count"),
-    *with_ends(Column("bt_style", "At equal style", "rating"), "95 %"),
+    Column("bt_tie_shift", "Moved by ties", "count", priority=1),
+    *with_ends(Column("bt_style", "At equal style", "rating", priority=1), "95 %"),
     Column("bt_place", "Place", "count", detail=True),
     Column("bt_place_ties_dropped", "Place, ties dropped", "count", detail=True),
     Column("bt_place_ties_won", "Place, ties won", "count", detail=True),

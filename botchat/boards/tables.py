@@ -10,18 +10,15 @@ from __future__ import annotations
 import csv
 import math
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from itertools import accumulate
 from typing import Any, Literal
 
 import msgspec
 import pandas as pd
 
 from botchat.boards import writers
+from botchat.boards.names import elided
 from botchat.errors import ConfigError
 from botchat.interfaces import Row
 from botchat.records import HUMAN
@@ -45,9 +42,6 @@ Content = str | bytes
 DIGITS = 4
 """Decimals in csv and json."""
 
-LABEL_COLUMNS = 34
-"""Width of the longest label of a model, in columns of a terminal."""
-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _FORMULA = re.compile(r"^[\s]*[=+\-@]")
 
@@ -70,6 +64,8 @@ class Column:
     """Key of the column that it belongs to; empty: the whole row."""
     n: int | None = None
     """The number of utterances N that it is at."""
+    priority: int = 0
+    """Where a terminal is narrow, lower ones are kept longer."""
 
     def value(self, row: Any) -> Any:
         """The value in a row, any object; what a mapping has under the key is taken as it is."""
@@ -194,10 +190,14 @@ class Table:
         ]
 
     @property
-    def rows_for_people(self) -> list[dict[str, str]]:
-        """The `cells` of every row by heading, for a terminal."""
-        headings = [column.heading for column in self.headline]
-        return [dict(zip(headings, row, strict=True)) for row in self.cells_with_ends]
+    def compact(self) -> Table:
+        """The same with every interval beside its number: its ends are for machines."""
+        keys = {column.key for column in self.columns}
+        ends = [c.role in ("low", "high") and c.of in keys for c in self.columns]
+        columns = zip(self.columns, ends, strict=True)
+        return replace(
+            self, columns=tuple(replace(c, detail=True) if end else c for c, end in columns)
+        )
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -330,39 +330,6 @@ def to_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
 
 
-def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
-    """Names as figures and pages show them: one line, elided in the middle, none like another's."""
-    short = {name: elided(name, columns) for name in names}
-    count = Counter(short.values())
-    for name, label in short.items():
-        if count[label] > 1:
-            digest = sha256(name.encode("utf-8", "replace")).hexdigest()
-            short[name] = f"{elided(name, columns - 5)}~{digest[:4]}"
-    return [short[name] for name in names]
-
-
-# Contestants were once named by the whole path of their weights; ORG/NAME is none.
-_FOLDERS = re.compile(
-    r"hf:(?=[/\\.~]|[A-Za-z]:\\|(?:[^/+]+/){2})(?:(?:(?! \+ )[^/\\])*[/\\])+(?=[^/\\])"
-)
-
-
-def elided(text: str, columns: int) -> str:
-    """Text without control characters, its middle left out if it is wider than ``columns``.
-
-    Weights in a folder are called by its last part, as `botchat.workspace.entries.weights` does.
-    """
-    # Cf: marks that turn the writing direction of everything after them.
-    clean = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
-    clean = _FOLDERS.sub("hf:", " ".join(clean.split()))
-    if sum(map(_columns, clean)) <= columns:
-        return clean
-    room = (columns - 1) // 2
-    head = sum(total <= columns - 1 - room for total in accumulate(map(_columns, clean)))
-    tail = sum(total <= room for total in accumulate(map(_columns, reversed(clean))))
-    return f"{clean[:head]}…{clean[len(clean) - tail :]}"
-
-
 def _csv(shown: Table) -> str:
     """CSV of keys and exact numbers, as ``pandas.read_csv`` reads; nothing else is in it.
 
@@ -455,10 +422,3 @@ def marked(text: str) -> str:
     """Text that Markdown shows as it is."""
     text = _one_line(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*|\[\]])", r"\\\1", text)
-
-
-def _columns(char: str) -> int:
-    """Width of a character on a terminal."""
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

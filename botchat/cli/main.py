@@ -2,7 +2,7 @@
 
 The commands and their flags are in ``commands.toml``. stdout has the results (tables, or one JSON
 object with ``--json``), stderr has progress and errors. Exit codes: 0 done, 1 expected error,
-2 usage, 3 stopped by a limit (the same command goes on), 130 interrupted.
+2 usage, 3 stopped by a limit (the same command goes on), 4 a gate, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import io
 import logging
 import math
 import os
+import re
 import signal
 import sys
 import time
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from botchat.cli.output import LogFormatter, complain, public_line
-from botchat.errors import BotChatError
+from botchat.errors import BotChatError, did_you_mean
 from botchat.records import VERSION
 
 
@@ -45,7 +46,7 @@ def entry() -> NoReturn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = _read(argv)
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     handler = logging.StreamHandler(sys.stderr)
@@ -146,11 +147,79 @@ def _lasting_stderr() -> io.TextIOWrapper:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Its errors repeat the command line, which may hold anything."""
+    """Its errors repeat the command line, which may hold anything, and say what may be meant."""
+
+    given: Sequence[str] = ()
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As it does, keeping the words for `error`."""
+        self.given = sys.argv[1:] if args is None else list(args)
+        return super().parse_known_args(self.given, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, in one line, and exit."""
+        if wrong := _CHOICE.search(message):
+            choices = [choice.strip("' ") for choice in wrong[2].split(",")]
+            message += did_you_mean(wrong[1], choices)
+        else:
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            for word in self.given:
+                name = word.partition("=")[0]
+                if name.startswith("--") and not any(flag.startswith(name) for flag in flags):
+                    lacking = [flag for flag in flags if flag in message.replace(",", "").split()]
+                    hint = did_you_mean(name, lacking) or did_you_mean(name, flags)
+                    message += f"; no flag {name}{hint}"
         super().error(public_line(message))
+
+
+_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)", re.DOTALL)
+
+
+def _read(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line; what every command takes may stand anywhere in it."""
+    arguments, unknown = _parser().parse_known_args(argv)
+    if unknown:
+        of_command: argparse.ArgumentParser = arguments.parser
+        of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
+    everywhere = {
+        "dir": arguments.usual_dir, "json": False, "quiet": False, "wide": False, "columns": []
+    }  # fmt: skip
+    for name, usual in everywhere.items():
+        if not hasattr(arguments, name):
+            setattr(arguments, name, usual)
+    return arguments
+
+
+def _add_everywhere(parser: argparse.ArgumentParser) -> None:
+    """Flags that every command takes; what is not given is not set, so that no parser undoes it."""
+
+    def add(flag: str, what: str, **settings: Any) -> None:
+        parser.add_argument(flag, help=what, default=argparse.SUPPRESS, **settings)
+
+    add("--dir", "the workspace (this folder)", type=_path)
+    add("--json", "print one JSON object", action="store_true")
+    add("--quiet", "no progress", action="store_true")
+    add("--wide", "tables with all columns, however narrow the terminal is", action="store_true")
+    add("--columns", "only these, by heading or key: model,elo", type=_names, metavar="A,B")
+
+
+_FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
+"""As ``shtab.FILE``: what completes the name of a file."""
+
+
+class _Complete(argparse.Action):
+    """Print the completion of a shell, made by shtab of the parser itself."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> NoReturn:
+        """Print it and exit."""
+        try:
+            import shtab
+        except ImportError:
+            parser.error("--print-completion needs shtab; install botchat with [completion]")
+        print(shtab.complete(parser, shell=given[1]))
+        parser.exit()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -160,6 +229,13 @@ def _parser() -> argparse.ArgumentParser:
         "and can the judge be trusted?",
     )
     parser.add_argument("--version", action="version", version=f"botchat {VERSION}")
+    parser.add_argument(
+        "--print-completion",
+        action=_Complete,
+        choices=("bash", "zsh"),
+        help="print what makes the shell complete commands and flags, and exit",
+    )
+    _add_everywhere(parser)
     text = resources.files(__package__).joinpath("commands.toml").read_text("utf-8")
     declared = tomllib.loads(text)
     _add_commands(parser, declared["commands"], declared["groups"])
@@ -174,22 +250,25 @@ def _add_commands(
     for command in commands:
         name, what = command["name"], command["help"]
         if "commands" in command:
-            _add_commands(added.add_parser(name, help=what), command["commands"], groups)
+            group = added.add_parser(name, help=what)
+            _add_everywhere(group)
+            _add_commands(group, command["commands"], groups)
             continue
         one = added.add_parser(name, help=what, description=what)
-        one.add_argument("--dir", type=_path, default=Path(), help="the workspace (this folder)")
-        one.add_argument("--json", action="store_true", help="print one JSON object")
+        _add_everywhere(one)
         module, function = command["run"].split(".")
-        one.set_defaults(command=getattr(import_module(f"botchat.cli.{module}"), function))
-        if "dir" in command:
-            one.set_defaults(dir=Path(command["dir"]))
+        function_of = getattr(import_module(f"botchat.cli.{module}"), function)
+        usual_dir = Path(command.get("dir", ""))
+        one.set_defaults(command=function_of, parser=one, usual_dir=usual_dir)
         for entry in command.get("flags", ()):
             for flag in groups[entry] if isinstance(entry, str) else [entry]:
                 settings = {key: value for key, value in flag.items() if key != "flag"}
                 if settings.get("action") != "store_true":
                     word = settings.get("type", "text")
                     settings["type"] = _type(word, settings.pop("most", _MOST))
-                one.add_argument(flag["flag"], **settings)
+                action = one.add_argument(flag["flag"], **settings)
+                if settings.get("type") is _path:
+                    vars(action)["complete"] = _FILES  # shtab reads it
         if name == "judge":
             _list_protocols(one)
 
@@ -230,6 +309,10 @@ def _text(text: str) -> str:
         except UnicodeEncodeError:
             raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from None
     return text
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in _text(text).split(",") if name.strip()]
 
 
 _WORDS: dict[str, Callable[[str], Any]] = {"path": _path, "text": _text, "source": str}

@@ -6,39 +6,27 @@ import argparse
 import json
 import logging
 import os
-import re
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
+from botchat.cli import layout
+from botchat.cli.layout import UNPRINTABLE, printable
 from botchat.errors import BotChatError, LimitReached
 from botchat.interfaces import Row
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
-    from botchat.boards.tables import Formats
+    from botchat.boards.tables import Formats, Table
+    from botchat.pipeline.progress import Window
     from botchat.pipeline.run import Meter
     from botchat.workspace.folder import Workspace
-
-
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def printable(text: str) -> str:
-    r"""``text`` for a terminal: what would steer it is spelt out, as ``\x1b`` for escape.
-
-    Control characters but newline and tab, marks that turn the direction of writing, and lone
-    surrogates, which no stream can take.
-    """
-    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def public_line(text: str) -> str:
@@ -71,6 +59,10 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     return Workspace(arguments.dir)
 
 
+EVERY_S = 60.0
+"""Between two lines of progress where there is no terminal."""
+
+
 def formats_of(arguments: argparse.Namespace) -> Formats | None:
     """How tables are filed, where ``--format`` or ``--comments`` says; ``None``: as always."""
     if not arguments.format and not arguments.comments:
@@ -82,7 +74,7 @@ def formats_of(arguments: argparse.Namespace) -> Formats | None:
 
 @contextmanager
 def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
-    """A meter for a long step, shown as a line on stderr while that is a terminal.
+    """A meter for a long step: a line on stderr while that is a terminal, else one a minute.
 
     Where a limit stops the run, print what it spent or found so far. ``by_steps``: draw the line
     only when the meter is told of a step, and not from a thread of its own, beside which no process
@@ -91,7 +83,7 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
     from botchat.pipeline.run import Meter
 
     meter = Meter()
-    with _display(meter, by_steps) if sys.stderr.isatty() else nullcontext():
+    with nullcontext() if arguments.quiet else _shown(meter, by_steps):
         try:
             yield meter
         except LimitReached as limit:
@@ -132,7 +124,7 @@ def unanswered(n: int, what: str, meter: Meter) -> None:
 def say(
     arguments: argparse.Namespace,
     whole: Mapping[str, Any],
-    *shown: str | Sequence[Mapping[str, Any]],
+    *shown: str | Table | list[Row],
     meter: Meter | None = None,
 ) -> None:
     """Print a result: one JSON object, or for people lines and tables, and what was spent.
@@ -142,23 +134,57 @@ def say(
     if arguments.json:
         print_json({**whole, **(spent(meter) if meter else {})})
         return
-    for part in shown or [whole.get("rows", [whole])]:
-        if isinstance(part, str):
-            show(part)
-        else:
-            print_table(part)
+    parts = [_grid(part) for part in shown or [whole.get("rows", [whole])]]
+    _print(parts, arguments)
     if meter is not None and (line := spent_line(meter)):
         show(line)
 
 
-def _display(meter: Meter, by_steps: bool) -> Live:
+def _grid(part: str | Table | list[Row]) -> str | layout.Grid:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, list):
+        return layout.of_rows(part) if part else "nothing yet"
+    return layout.of_table(part)
+
+
+def _print(parts: Sequence[str | layout.Grid], arguments: argparse.Namespace) -> None:
+    """Lines and tables; tables whole where stdout is no terminal, or with ``--wide``."""
+    tables = [part for part in parts if not isinstance(part, str)]
+    fitted = iter(layout.chosen(tables, arguments.columns))
+    width = layout.UNLIMITED if arguments.wide else terminal_columns()
+    for part in parts:
+        if isinstance(part, str):
+            show(part)
+        else:
+            print(next(fitted).drawn(width, bold=may_steer(sys.stdout)))
+
+
+def terminal_columns() -> int:
+    """Width of the terminal; unlimited where stdout is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else layout.UNLIMITED
+
+
+def may_steer(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that takes escapes: see no-color.org."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
+    return stream.isatty() and not plain
+
+
+def _shown(meter: Meter, by_steps: bool) -> AbstractContextManager[Any]:
+    """Show how far a step is, while it is under way."""
+    if not may_steer(sys.stderr):
+        return _lines(meter, by_steps)
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
+    from botchat.pipeline.progress import Window
+
+    window = Window()
     live = Live(
         get_renderable=lambda: Text(
-            printable(progress_text(meter)), overflow="ellipsis", no_wrap=True
+            printable(progress_text(meter, window)), overflow="ellipsis", no_wrap=True
         ),
         console=Console(stderr=True),
         transient=True,
@@ -170,24 +196,74 @@ def _display(meter: Meter, by_steps: bool) -> Live:
     return live
 
 
-def progress_text(meter: Meter) -> str:
+@contextmanager
+def _lines(meter: Meter, by_steps: bool) -> Iterator[None]:
+    """Print a line every `EVERY_S`, of the rate since the one before."""
+    from botchat.pipeline.progress import Window
+
+    window, said, ended = Window(1.5 * EVERY_S), time.monotonic(), threading.Event()
+
+    def say_line() -> None:
+        print(public_line(progress_line(meter, window=window)), file=sys.stderr, flush=True)
+
+    def look() -> None:
+        nonlocal said
+        if (now := time.monotonic()) - said >= EVERY_S:
+            said = now
+            say_line()
+
+    def wait() -> None:
+        while not ended.wait(EVERY_S):
+            say_line()
+
+    if by_steps:
+        meter.watch = look
+        yield
+        return
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def progress_text(meter: Meter, window: Window | None = None) -> str:
     """`progress_line`, and below it what the step has found so far."""
-    return "\n".join([progress_line(meter), *meter.notes.values()])
+    return "\n".join([progress_line(meter, window=window), *meter.notes.values()])
 
 
-def progress_line(meter: Meter, now: float | None = None) -> str:
-    """Label, done/total, rate, calls, tokens, cost and time left, in one line."""
-    elapsed = (time.monotonic() if now is None else now) - meter.started
+def progress_line(meter: Meter, now: float | None = None, window: Window | None = None) -> str:
+    """Label, calls done and planned, rate, time left, in flight, failures, money, in one line.
+
+    The calls are those of the plan, as in the live view; where none are asked, dialogues, verdicts
+    or whatever the step goes through. ``window``: over which the rate is taken, default all.
+    """
+    from botchat.pipeline.progress import steps_of
+
+    now = time.monotonic() if now is None else now
+    steps = steps_of(meter)
+    done, unit = sum(step.counted for step in steps), " calls"
+    left = None if any(s.left is None for s in steps) else sum(s.left or 0 for s in steps)
+    by_calls = bool(steps) and (done > 0 or left != 0)
+    if not by_calls:
+        done, unit, left = meter.done, "", meter.total - meter.done if meter.total else None
+    elapsed = now - meter.started
+    rate = window.rate(done, now) if window else done / elapsed if elapsed > 0 else None
     parts = [meter.label]
-    if meter.total:
-        parts.append(f"{meter.done}/{meter.total} ({100 * meter.done // meter.total} %)")
-    elif meter.done:
-        parts.append(str(meter.done))
-    if meter.done and elapsed > 0:
-        rate = meter.done / elapsed
+    if left is not None and done + left:
+        parts.append(f"{done}/{done + left}{unit} ({100 * done // (done + left)} %)")
+    elif done:
+        parts.append(f"{done}{unit}")
+    if rate:
         parts.append(f"{rate:.1f}/s")
-        if meter.total:
-            parts.append(f"{_duration((meter.total - meter.done) / rate)} left")
+        if left is not None:
+            parts.append(f"{_duration(left / rate)} left")
+    if n := meter.in_flight():
+        parts.append(f"{n} in flight")
+    if n := sum(many for step in steps for many, _ in step.failures.values()):
+        parts.append(f"{n} failed")
     if spent := spent_line(meter):
         parts.append(spent)
     if meter.batches:
@@ -224,48 +300,9 @@ def print_json(value: object) -> None:
     except UnicodeEncodeError:  # a lone surrogate, of a name on the command line
         text = json.dumps(value, default=os.fspath)
     # JSON spells out the first control characters itself; these are the others.
-    text = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    text = UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.flush()
-
-
-def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows with equal keys as a table; whole cells also where stdout is no terminal."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        show("nothing yet")
-        return
-    columns = list(rows[0])
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        number = all(_NUMBER.fullmatch(_cell(row.get(column))) for row in rows)
-        table.add_column(
-            Text(printable(column)), justify="right" if number else "left", overflow="fold"
-        )
-    for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
-    width = None if sys.stdout.isatty() else 400
-    # A pipe gets no padding to the full width.
-    console = Console(width=width, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-_NUMBER = re.compile(r"[-\u2013]|[-+]?[\d,]+(\.\d+)?(e[-+]?\d+)?")
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, dict):
-        return printable(", ".join(f"{n} {what}" for what, n in value.items())) or "-"
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
-    return printable(str(value))
 
 
 def _duration(seconds: float) -> str:

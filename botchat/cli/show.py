@@ -21,7 +21,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
     with progress(arguments) as meter:
         board = everything.demo(workspace_of(arguments), meter)
-    say(arguments, board.whole, board.rows, *board.lines)
+    say(arguments, board.whole, board.table, *board.lines)
 
 
 def leaderboard(arguments: argparse.Namespace) -> None:
@@ -50,7 +50,19 @@ def leaderboard(arguments: argparse.Namespace) -> None:
                 meter,
                 formats,
             )
-    say(arguments, board.whole, board.rows, *board.lines)
+    say(arguments, board.whole, board.table, *board.lines)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Show what changed between two boards; a gate if asked."""
+    from botchat.pipeline import compare as comparing
+
+    found = comparing.compare(
+        workspace_of(arguments), arguments.before, arguments.after, arguments.by, arguments.alpha
+    )
+    say(arguments, found.whole, found.table, found.table.note, *found.lines)
+    if arguments.gate:
+        found.gate()
 
 
 def rank(arguments: argparse.Namespace) -> None:
@@ -69,7 +81,7 @@ def rank(arguments: argparse.Namespace) -> None:
             elo=EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed),
             meter=meter,
         )
-    say(arguments, board.whole, board.rows, *board.lines)
+    say(arguments, board.whole, board.table, *board.lines)
 
 
 def export(arguments: argparse.Namespace) -> None:
@@ -128,7 +140,7 @@ def label_plan(arguments: argparse.Namespace) -> None:
         "rows": plan.table.records,
     }
     said = f"{len(plan.planned):,} cases to label: {plan.path}"
-    say(arguments, whole, plan.table.rows_for_people, plan.table.note, said)
+    say(arguments, whole, plan.table, plan.table.note, said)
 
 
 def simulate(arguments: argparse.Namespace) -> None:

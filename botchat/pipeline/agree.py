@@ -18,7 +18,7 @@ from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Formats, Table, document, table_files, to_json
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.cascade import outside_slice
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
@@ -219,7 +219,10 @@ def _chosen(
             or name in (f"{n}{end}" for n in (asked, full) for end in (CALL_MATCHED, TOKEN_MATCHED))
         }
         if not found:
-            raise MissingError(f"no verdicts of the judge {asked!r}; there are: {', '.join(known)}")
+            hint = did_you_mean(asked, known)
+            raise MissingError(
+                f"no verdicts of the judge {asked!r}{hint}; there are: {', '.join(known)}"
+            )
         kept |= found
     return kept
 
@@ -317,11 +320,11 @@ class Compared:
         return self.tables[0].frame
 
     @property
-    def shown(self) -> Iterator[str | list[dict[str, str]]]:
-        """Lines, and rows of the tables, in the order in which people read them."""
+    def shown(self) -> Iterator[str | Table]:
+        """Lines and tables, in the order in which people read them."""
         for part in self.tables:
             yield f"{part.title}\n"
-            yield part.rows_for_people
+            yield part
             yield f"\n{part.note}\n" if part.note else ""
         yield from self.lines
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
 from botchat.languages import built_in
@@ -252,7 +252,9 @@ def _correlated(
 
 def _made(benchmark: str, data: Path) -> _Benchmark:
     if benchmark not in BENCHMARKS:
-        raise ConfigError(f"unknown benchmark {benchmark!r}; benchmarks: {', '.join(BENCHMARKS)}")
+        hint = did_you_mean(benchmark, BENCHMARKS)
+        known = ", ".join(BENCHMARKS)
+        raise ConfigError(f"unknown benchmark {benchmark!r}{hint}; benchmarks: {known}")
     return BENCHMARKS[benchmark](_files(data))
 
 

@@ -52,11 +52,11 @@ class Evaluated:
     """Cases that another run may still get an answer for."""
 
     @property
-    def shown(self) -> Sequence[str | list[dict[str, str]]]:
-        """Lines, and rows of the tables, in the order in which people read them."""
-        parts: list[str | list[dict[str, str]]] = []
+    def shown(self) -> Sequence[str | Table]:
+        """Lines and tables, in the order in which people read them."""
+        parts: list[str | Table] = []
         for one in self.tables:
-            parts += [f"{one.title}\n", one.rows_for_people, f"\n{one.note}\n"]
+            parts += [f"{one.title}\n", one, f"\n{one.note}\n"]
         return [*parts, *self.lines]
 
     @property

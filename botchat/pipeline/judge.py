@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Case, Judge, Row, adapted
 from botchat.judges.calibration import Calibrated
 from botchat.judges.cascade import Cascade, Escalations, escalations
@@ -253,7 +253,8 @@ def pick(
             found[HUMAN] = human
         elif known is None:
             raise MissingError(
-                f"no dialogues of {name!r} on the set {seed_set!r} (there are: "
+                f"no dialogues of {name!r} on the set {seed_set!r}"
+                f"{did_you_mean(name, generated)} (there are: "
                 f"{', '.join(generated)}); make them with: botchat generate --seeds {seed_set} "
                 f"--model {name}"
             )

@@ -61,16 +61,14 @@ PER_PAIR = 444
 class Published:
     """A leaderboard as written."""
 
-    rows: Sequence[Mapping[str, Any]]
-    """The main table as people read it."""
+    table: Table
+    """The main table."""
     lines: Sequence[str]
     """What else a person should see: notes, signature, where things are."""
     whole: Mapping[str, Any]
     """``rows``, ``signature`` and every table, JSON-ready."""
     out: Path | None
     """The folder written."""
-    table: Table
-    """The main table."""
 
     @property
     def frame(self) -> DataFrame:
@@ -80,6 +78,11 @@ class Published:
     def _repr_html_(self) -> str:
         """For notebooks: the main table."""
         return self.table._repr_html_()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Every row of the main table, JSON-ready."""
+        return self.table.records
 
 
 def leaderboard(
@@ -117,7 +120,7 @@ def leaderboard(
         write_chart(folder, chart)
     page = write_page(workspace, found, shown, folder, meter)
     return Published(
-        rows=board.main.rows_for_people,
+        table=board.main,
         lines=[
             told.headline.sentence,
             *board.notes,
@@ -133,7 +136,6 @@ def leaderboard(
             "page": str(page),
         },
         out=folder,
-        table=board.main,
     )
 
 
@@ -180,7 +182,7 @@ def rank_rates(
         for chart in figures.draw_arenas([board], path.stem):
             write_chart(out, chart)
         lines.append(f"written to: {out}")
-    return Published(board.table.rows_for_people, lines, whole, out, board.table)
+    return Published(board.table, lines, whole, out)
 
 
 def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.models.recorded import spoken
 from botchat.pipeline.judge import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
@@ -77,7 +77,8 @@ def forget(
         for name in models:
             if known.isdisjoint((name, full_name(name, workspace))):
                 raise MissingError(
-                    f"the ledger has no call of {name!r} (there are: {', '.join(sorted(known))})"
+                    f"the ledger has no call of {name!r}{did_you_mean(name, known)} "
+                    f"(there are: {', '.join(sorted(known))})"
                 )
         chosen = {
             # A reply that was nothing but thoughts is empty, and stored as it was said.

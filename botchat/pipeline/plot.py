@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.pipeline.ledger import conversation_costs
 from botchat.pipeline.read_set import only_judge, read
 from botchat.ratings.elo import EloSettings
@@ -150,10 +150,12 @@ def _chosen(
     charts = {chart.name: chart for chart in drawn}
     if name not in charts:
         there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
-        raise MissingError(f"no figure {name!r} of {seed_set}; there are: {there}")
+        hint = did_you_mean(name, charts)
+        raise MissingError(f"no figure {name!r} of {seed_set}{hint}; there are: {there}")
     if unknown := [one for one in highlight if one not in known]:
         raise MissingError(
-            f"--highlight {unknown[0]}: {seed_set} has no such contestant; there are: "
+            f"--highlight {unknown[0]}: {seed_set} has no such contestant"
+            f"{did_you_mean(unknown[0], known)}; there are: "
             f"{', '.join(sorted(known))}"
         )
     width, height = size or (WIDE, None)

@@ -124,6 +124,44 @@ def told(workspace: Workspace, meter: Meter, budget: Budget) -> Iterator[None]:
         teller.end(state, why)
 
 
+def steps_of(meter: Meter) -> list[StepProgress]:
+    """The steps of a run as they are now."""
+    return [
+        StepProgress(
+            step.seed_set,
+            step.protocol,
+            step.by,
+            step.items,
+            step.done,
+            step.calls,
+            step.replayed,
+            step.left,
+            step.tokens,
+            step.cost_usd,
+            step.unpriced,
+            {kind: (n, said[:LONGEST]) for kind, (n, said) in dict(step.failures).items()},
+        )
+        for step in list(meter.steps)
+    ]
+
+
+class Window:
+    """How many calls a second were done lately."""
+
+    def __init__(self, seconds: float = WINDOW_S) -> None:
+        """``seconds``: what is lately. Nothing is done yet."""
+        self.seconds = seconds
+        self._counts = deque([(time.monotonic(), 0)])
+
+    def rate(self, counted: int, now: float) -> float | None:
+        """The rate, at a reading of the clock; ``None``: too early. ``counted``: calls so far."""
+        self._counts.append((now, counted))
+        while self._counts[0][0] < now - self.seconds:
+            self._counts.popleft()
+        began, before = self._counts[0]
+        return (counted - before) / (now - began) if now - began >= EVERY_S else None
+
+
 class _Teller:
     """Writes the file of one run; in a thread, since bots and rules leave the loop no pause."""
 
@@ -132,7 +170,7 @@ class _Teller:
         self._thread = threading.Thread(target=self._keep_telling, daemon=True)
         self._path, self._meter, self._budget = path, meter, budget
         self._started = self._heard = time.time()
-        self._counts = deque([(time.monotonic(), 0)])
+        self._window, self._counted = Window(), 0
 
     def start(self) -> None:
         """Write again and again."""
@@ -153,30 +191,11 @@ class _Teller:
         if not self._meter.steps:
             return
         now, monotonic = time.time(), time.monotonic()
-        steps = [
-            StepProgress(
-                step.seed_set,
-                step.protocol,
-                step.by,
-                step.items,
-                step.done,
-                step.calls,
-                step.replayed,
-                step.left,
-                step.tokens,
-                step.cost_usd,
-                step.unpriced,
-                {kind: (n, said[:LONGEST]) for kind, (n, said) in dict(step.failures).items()},
-            )
-            for step in list(self._meter.steps)
-        ]
+        steps = steps_of(self._meter)
         counted = sum(step.counted for step in steps)
-        if counted > self._counts[-1][1]:
-            self._heard = now
-        self._counts.append((monotonic, counted))
-        while self._counts[0][0] < monotonic - WINDOW_S:
-            self._counts.popleft()
-        seconds, more = monotonic - self._counts[0][0], counted - self._counts[0][1]
+        if counted > self._counted:
+            self._counted, self._heard = counted, now
+        rate = self._window.rate(counted, monotonic)
         budget = self._budget
         made = RunProgress(
             process=os.getpid(),
@@ -187,7 +206,7 @@ class _Teller:
             heard=self._heard,
             state=state,
             why=why[:LONGEST],
-            rate=more / seconds if seconds >= EVERY_S else None,
+            rate=rate,
             steps=steps,
             spent_usd=budget.usd,
             spent_calls=budget.calls,

@@ -86,7 +86,7 @@ def rank(
     said = [line for _, line in read]
     written = {"out": str(folder), "page": str(folder / "index.html"), "files": said}
     return Published(
-        rows=board.main.rows_for_people,
+        table=board.main,
         lines=[
             *said,
             *board.notes,
@@ -96,7 +96,6 @@ def rank(
         ],
         whole={**leaderboards.as_json(board), **written},
         out=folder,
-        table=board.main,
     )
 
 

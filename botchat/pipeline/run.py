@@ -156,6 +156,8 @@ class Meter:
     """What a step has found so far, a line each: protocol -> line."""
     steps: list[Step] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
+    in_flight: Callable[[], int] = lambda: 0
+    """Calls that are out now."""
     watch: Callable[[], None] = lambda: None
     """Called when a step begins, and at each `advance`."""
 

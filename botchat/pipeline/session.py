@@ -112,6 +112,7 @@ class Session:
         self._language = language
         limits = spending.limits
         self.meter = meter
+        meter.in_flight = lambda: self.under_way
         self._batch = spending.batch
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
@@ -255,7 +256,8 @@ class Session:
         return self._config.panels.get(name) or PRESETS.get(name)
 
     def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
-        resolved = config.model_name(name, self._config)
+        judges = (RULES, *self._config.judges, *self._config.panels, *PRESETS)
+        resolved = config.model_name(name, self._config, others=judges)
         if resolved.kind == "human":
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
         return self._model(resolved, "judge", max_tokens)
@@ -264,7 +266,7 @@ class Session:
         """Store every call in flight, not batches; then close every connection."""
         for batched in self._batched.values():
             await batched.stop()
-        await asyncio.gather(*(model.drain() for model in self._recorded.values()))
+        await asyncio.gather(*(model.drain() for model in tuple(self._recorded.values())))
         for connection, _ in self._servers.values():
             await connection.close()
 
@@ -275,7 +277,7 @@ class Session:
     @property
     def under_way(self) -> int:
         """Calls that are out."""
-        return sum(model.under_way for model in self._recorded.values())
+        return sum(model.under_way for model in tuple(self._recorded.values()))
 
     def _model(self, resolved: config.ModelName, stage: str, max_tokens: int | None) -> ChatModel:
         """The model, one for all who ask it; ``max_tokens``: of the replies to be asked for.

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from botchat.errors import BotChatError, ConfigError, MissingError
+from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
 from botchat.pipeline import door, label
 from botchat.pipeline.door import HOST, Refused
 from botchat.pipeline.live import Live
@@ -50,8 +50,11 @@ class Server(http.server.ThreadingHTTPServer):
     ) -> None:
         """Listen on loopback; port 0 takes a free one. ``room``: to talk in."""
         if seed_set not in workspace.seed_sets():
-            known = ", ".join(workspace.seed_sets()) or "none"
-            raise MissingError(f"no seed set {seed_set!r} in {workspace.root} (there are: {known})")
+            sets = workspace.seed_sets()
+            raise MissingError(
+                f"no seed set {seed_set!r} in {workspace.root}{did_you_mean(seed_set, sets)} "
+                f"(there are: {', '.join(sets) or 'none'})"
+            )
         self.workspace = workspace
         self.seed_set = seed_set
         self.live = Live(workspace, seed_set, talk=room is not None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.kinds import LABELS, Protocol
 from botchat.protocols.scores import Scale
@@ -108,7 +108,9 @@ class Catalogue:
     def named(self, name: str) -> Protocol:
         """The protocol of that name on the command line; raises `ConfigError` if there is none."""
         if name not in self._by_name:
-            raise ConfigError(f"unknown protocol {name!r}; protocols: {', '.join(self._by_name)}")
+            hint = did_you_mean(name, self._by_name)
+            known = ", ".join(self._by_name)
+            raise ConfigError(f"unknown protocol {name!r}{hint}; protocols: {known}")
         return self._by_name[name]
 
     def find(self, filed: str) -> Protocol | None:

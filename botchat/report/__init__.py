@@ -22,7 +22,8 @@ from markupsafe import Markup, escape
 
 from botchat.boards.board import Board
 from botchat.boards.judge_verdict import is_floor_bot
-from botchat.boards.tables import Column, Table, elided, labels, table
+from botchat.boards.names import elided, labels
+from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION

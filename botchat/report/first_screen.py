@@ -12,9 +12,9 @@ from botchat.boards import headline, judge_verdict, people_line
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_verdict import Check, JudgeVerdict, is_floor_bot
+from botchat.boards.names import elided
 from botchat.boards.protocols import Place
 from botchat.boards.survival import Curve
-from botchat.boards.tables import elided
 from botchat.interfaces import Row
 from botchat.measures.shares import LEAST
 from botchat.records import HUMAN

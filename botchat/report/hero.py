@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from botchat.boards.judge_verdict import is_floor_bot
-from botchat.boards.tables import elided
+from botchat.boards.names import elided
 
 HEIGHT = 300
 """Of the plot, in pixels, axis and all."""

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN, N_SEED
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import LOCAL, beside, model_faults, url_fault, weights
@@ -335,12 +335,18 @@ def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) ->
     return (first, rest) if not inside and first in types else (inside, said)
 
 
-def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -> ModelName:
+def model_name(
+    name: str,
+    config: Config,
+    env: Mapping[str, str] = os.environ,
+    others: Iterable[str] = (),
+) -> ModelName:
     """What a model name stands for (DESIGN §7).
 
     ``NAME`` from botchat.toml · ``openai:MODEL`` · ``http(s)://host/v1#MODEL`` · ``hf:ORG/MODEL``
     · ``bot:NAME`` · ``human``.
-    Raises `ConfigError` for any other; lists what can be named.
+    Raises `ConfigError` for any other; lists what can be named, and one of these or of ``others``
+    that may be meant.
     """
     if (entry := config.models.get(name)) is not None:
         local = entry.model.startswith(LOCAL)
@@ -378,7 +384,8 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     known = ", ".join(
         [*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
     )
-    raise ConfigError(f"unknown model {public(name)!r}; models that can be named: {known}")
+    hint = did_you_mean(name, [*config.models, *others, HUMAN])
+    raise ConfigError(f"unknown model {public(name)!r}{hint}; models that can be named: {known}")
 
 
 def described(named: ModelName) -> str:

@@ -18,7 +18,14 @@ import filelock
 import msgspec
 
 from botchat import languages
-from botchat.errors import BotChatError, ConfigError, DataError, LockedError, MissingError
+from botchat.errors import (
+    BotChatError,
+    ConfigError,
+    DataError,
+    LockedError,
+    MissingError,
+    did_you_mean,
+)
 from botchat.languages import Language
 from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, natural_key, slug
 from botchat.workspace import config
@@ -86,7 +93,8 @@ class Workspace:
         sets = self.seed_sets()
         if name not in sets:
             raise MissingError(
-                f"no seed set {name!r} in {folder} (there are: {', '.join(sorted(sets))}); "
+                f"no seed set {name!r} in {folder}{did_you_mean(name, sets)} "
+                f"(there are: {', '.join(sorted(sets))}); "
                 f"make it with: botchat seeds import SOURCE --name {name}"
             )
         path = sets[name]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from botchat.boards.tables import labels
+from botchat.boards.names import labels
 from botchat.cli.main import main
 from botchat.errors import ConfigError
 from botchat.pipeline.run import Meter

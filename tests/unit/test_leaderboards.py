@@ -17,18 +17,9 @@ import pytest
 
 from botchat.boards.arena import from_comparisons
 from botchat.boards.board import Board, as_json, build, files
+from botchat.boards.names import elided, labels
 from botchat.boards.protocols import Place
-from botchat.boards.tables import (
-    WRITERS,
-    Column,
-    Formats,
-    Table,
-    elided,
-    labels,
-    table,
-    table_files,
-    to_json,
-)
+from botchat.boards.tables import WRITERS, Column, Formats, Table, table, table_files, to_json
 from botchat.errors import DataError
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
@@ -390,7 +381,8 @@ def test_json_is_json(board: Board) -> None:
 
 def test_people_read_headings_and_percent(board: Board) -> None:
     """The terminal's rows: no machine-only columns, a dash for what is missing."""
-    rows = board.main.rows_for_people
+    headings = [column.heading for column in board.main.headline]
+    rows = [dict(zip(headings, row, strict=True)) for row in board.main.cells_with_ends]
     assert len(rows) == len(board.main.cells) == 4
     assert rows[0]["Model"] == "best"
     assert re.fullmatch(r"\d+\.\d \[\d+–\d+\]", rows[0]["Success @16"])

@@ -271,7 +271,7 @@ def test_the_progress_of_a_leaderboard_takes_no_thread(monkeypatch: pytest.Monke
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     before = threading.active_count()
-    with progress(Namespace(json=False), by_steps=True) as meter:
+    with progress(Namespace(json=False, quiet=False), by_steps=True) as meter:
         meter.begin("draw figures", 3)
         meter.advance()
         assert threading.active_count() == before

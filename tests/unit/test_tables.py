@@ -61,7 +61,7 @@ def test_values_come_from_attributes_and_getters() -> None:
         "name": "a", "rate": 0.25, "rate_low": 0.0, "rate_high": 1.0, "games": 4, "lost": 3,
     }  # fmt: skip
     assert second["rate"] is None
-    assert made().rows_for_people[1] == {"Model": "b", "Won": "–", "Games": "0", "Lost": "0"}
+    assert made().cells_with_ends[1] == ["b", "–", "0", "0"]
 
 
 def test_a_record_is_a_row_of_the_same_columns() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel
 from botchat.languages import ENGLISH, Language
 
@@ -38,7 +38,8 @@ def baseline(
 
     if name not in BASELINES:
         raise ConfigError(
-            f"unknown offline bot bot:{name}: name one of"
+            f"unknown offline bot bot:{name}"
+            f"{did_you_mean(f'bot:{name}', [f'bot:{one}' for one in BASELINES])}: name one of"
             f" {', '.join(f'bot:{known}' for known in BASELINES)}"
         )
     if name == Retrieval.bot:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.flags import NAMES, USUAL
+from botchat.boards.names import LABEL_COLUMNS, elided
 from botchat.boards.protocols import BesideHuman, Part, Place, Scored
-from botchat.boards.tables import LABEL_COLUMNS, Column, Table, elided
+from botchat.boards.tables import Column, Table
 from botchat.measures.shares import mean
 from botchat.records import HUMAN, MIN_HUMAN
 from botchat.report.figures import cells, charts, curves, formats, points, style

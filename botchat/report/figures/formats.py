@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.text import Text
 
-from botchat.boards.tables import elided
+from botchat.boards.names import elided
 from botchat.report.figures.style import EDGE, TITLED, inches, people, styled, tint
 
 _FALLBACKS = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from botchat.boards.tables import elided
+from botchat.boards.names import elided
 from botchat.report.figures import formats, style
 
 WIDTH, HEIGHT = 7.5, 3.9375

@@ -28,7 +28,7 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation, Transform
 from numpy.typing import ArrayLike
 
-from botchat.boards.tables import LABEL_COLUMNS, elided, labels
+from botchat.boards.names import LABEL_COLUMNS, elided, labels
 from botchat.errors import ConfigError
 from botchat.records import HUMAN
 

@@ -1,0 +1,159 @@
+"""The tables of every command at four widths, as files: tests/data/terminal.
+
+A change that is meant is written with ``pytest tests/integration/test_tables_fit.py
+--update-tables``; look at the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from botchat.cli import layout, output
+from botchat.cli.main import main
+from botchat.records import Seed
+from botchat.workspace import files
+from tests.openai_server import Server, text
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "data" / "terminal"
+RATES = ROOT / "leaderboards" / "botchat-2023" / "arena_n16.csv"
+WIDTHS = (60, 80, 120, 200)
+
+BOTS = ("bot:eliza", "bot:parrot", "bot:retrieval", "bot:verbose")
+MODELS = [word for bot in BOTS for word in ("--model", bot)]
+SET = ["--seeds", "small"]
+LONG = "a-judge-with-a-name-that-is-far-too-long-for-a-narrow-terminal"
+
+COMMANDS = {
+    "seeds-import": ["seeds", "import", "more.jsonl", "--name", "more"],
+    "seeds-list": ["seeds", "list"],
+    "seeds-show": ["seeds", "show", "small"],
+    "seeds-show-one": ["seeds", "show", "small", "s1"],
+    "models": ["models"],
+    "generate-plan": ["generate", *SET, *MODELS, "--plan"],
+    "generate": ["generate", *SET, *MODELS, "--turns", "8"],
+    "judge-plan": ["judge", "arena", *SET, "--judge", LONG, "--turns", "8", "--plan"],
+    "judge-arena": ["judge", "arena", *SET, "--judge", "rules", "--turns", "8"],
+    "judge-unieval": ["judge", "unieval", *SET, "--judge", LONG],
+    "judge-gteval": ["judge", "gteval", *SET, "--judge", "rules"],
+    "judge-bridge": [
+        "judge", "unieval", *SET, "--judge", "rules", "--bridge-from", LONG, "--budget", "25",
+    ],
+    "judge-adaptive": [
+        "judge", "arena", *SET, "--judge", "rules", "--turns", "6", "--adaptive", "--budget", "40",
+    ],
+    "probe": ["probe", *SET, "--judge", "rules", "--limit", "3"],
+    "leaderboard": ["leaderboard", *SET, "--judge", "rules"],
+    "leaderboard-rates": ["leaderboard", "--pairwise-rates", str(RATES), "--shuffles", "20"],
+    "compare": ["compare", "small", "leaderboards/small/leaderboard.json"],
+    "label-plan": ["label-plan", *SET, "--judge", "rules", "--budget", "20"],
+    "simulate": ["simulate", "--rates", str(RATES), "--runs", "2"],
+    "agree": ["agree", *SET, "--protocol", "unieval", "--resamples", "20"],
+    "agree-bridge": ["agree", *SET, "--bridge", LONG, "rules"],
+    "bench": [
+        "bench", "faireval", "--data", "faireval", "--judge", LONG, "--resamples", "20",
+    ],
+    "remove": ["remove", *SET, "--model", "bot:parrot"],
+    "ledger-stats": ["ledger", "stats"],
+    "ledger-export": ["ledger", "export", "calls.jsonl"],
+    "ledger-import": ["ledger", "import", "calls.jsonl"],
+    "ledger-forget": ["ledger", "forget", "--outcome", "ok"],
+}  # fmt: skip
+"""In an order in which each finds what it needs."""
+
+
+def answers(call):
+    """Scores for FairEval; else everybody passes."""
+    if "Score" in call.messages[-1]["content"]:
+        return text("Score of Assistant 1: 7\nScore of Assistant 2: 5")
+    return text("Choice: No\nReason: fine")
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory) -> Iterator[dict[str, list[layout.Grid]]]:
+    """Command -> the tables that it prints."""
+    folder = tmp_path_factory.mktemp("everything")
+    seeds = [
+        Seed(f"s{n}", tuple(f"This is line {i} of the long talk number {n}." for i in range(8)))
+        for n in range(8)
+    ]
+    files.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    (folder / "more.jsonl").write_bytes((folder / "seeds" / "small.jsonl").read_bytes())
+    faireval = folder / "faireval"
+    for name in ("question", "answer/answer_gpt35", "answer/answer_vicuna-13b"):
+        path = faireval / f"{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [{"question_id": n, "text": f"{name[-3:]} says {n}"} for n in range(4)]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (faireval / "review").mkdir()
+    labels = "CHATGPT\nVICUNA13B\nTIE\nTIE"
+    (faireval / "review" / "review_gpt35_vicuna-13b_human.txt").write_text(labels)
+    found: dict[str, list[layout.Grid]] = {}
+
+    def same(table: layout.Grid) -> layout.Grid:
+        """The table as on any machine: addresses and times are not."""
+
+        def told(key: str, cell: str) -> str:
+            if key in ("latency_s", "seconds"):
+                return "0"
+            return cell.replace(server.url, "http://server/v1").replace(str(ROOT), "/botchat")
+
+        rows = (tuple(map(told, table.keys, row)) for row in table.cells)
+        return replace(table, cells=tuple(rows))
+
+    def keep(parts: Sequence[str | layout.Grid], _: object) -> None:
+        found[command] = [same(part) for part in parts if isinstance(part, layout.Grid)]
+
+    with Server(answers) as server, pytest.MonkeyPatch.context() as patched:
+        (folder / "botchat.toml").write_text(
+            f'[models.{LONG}]\nmodel = "m"\nbase_url = "{server.url}"\n'
+            "price_input = 1.0\nprice_output = 2.0\n"
+        )
+        patched.chdir(folder)
+        patched.setattr(output, "_print", keep)
+        for command, words in COMMANDS.items():
+            assert main(words) == 0, command
+        yield found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_tables_are_as_they_were_and_fit(printed, command, pytestconfig):
+    """At each width exactly what the file has; no line is wider than the terminal."""
+    shown = []
+    for width in WIDTHS:
+        for table in printed[command]:
+            drawn = table.drawn(width)
+            if not table.is_record:  # a path stays whole
+                assert max(map(cell_len, drawn.splitlines())) <= width
+            shown.append(f"--- {width} columns\n{drawn}\n")
+    path = GOLDEN / f"{command}.txt"
+    if pytestconfig.getoption("update_tables"):
+        path.write_text("".join(shown), "utf-8")
+    assert path.read_text("utf-8") == "".join(shown)
+
+
+def test_a_board_of_five_contestants_is_a_screen_at_80_columns(printed):
+    """It was 90 lines. Rank, name, and the first number of each protocol are there."""
+    (board,) = printed["leaderboard"]
+    lines = board.drawn(80).splitlines()
+    assert len(board.cells) == 5
+    assert len(lines) <= 15
+    head = " ".join(lines[:2])
+    assert all(word in head for word in ("Rank", "Model", "Bradley–Terry", "Success", "GTEval"))
+
+
+def test_every_command_with_a_table_is_there():
+    """Those that print none: demo is leaderboard's; report, plot print a path; two serve pages."""
+    from tests.unit import test_commands
+
+    called = {
+        tuple(words[: 2 if words[0] in ("seeds", "ledger") else 1]) for words in COMMANDS.values()
+    }
+    others = {("demo",), ("report",), ("plot",), ("view",), ("label",)}
+    assert {one["words"] for one in test_commands.COMMANDS} == called | others

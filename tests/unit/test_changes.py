@@ -1,0 +1,193 @@
+"""Differences of independent estimates, and how often a gate cries wolf."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.cli.main import main
+from botchat.errors import ConfigError, DataError, Fell, MissingError
+from botchat.measures.changes import Change, Estimate, holm
+from botchat.measures.statistics import wilson
+from botchat.pipeline.compare import compare
+from botchat.ratings.bradley_terry import fit
+from botchat.ratings.comparisons import Comparisons
+from botchat.workspace.folder import Workspace
+
+
+def share(k: int, n: int) -> Estimate:
+    """A share with Wilson's interval."""
+    return Estimate(k / n, *wilson(k, n))
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 20), 0.6791, 1.0),
+    ],
+)
+def test_two_shares_have_newcombes_interval(after, before, low, high):
+    """Method 10 of Newcombe 1998, Statistics in Medicine 17, table II: a, b and f."""
+    change = Change(share(*before), share(*after))
+    assert (change.low, change.high) == pytest.approx((low, high), abs=6e-5)
+
+
+def test_holms_p_by_hand():
+    """Four tests; an adjusted p never falls below that of a smaller one, nor above 1."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+ESTIMATES = st.tuples(*[st.floats(0, 1)] * 3).map(lambda x: Estimate(sorted(x)[1], min(x), max(x)))
+
+
+@given(ESTIMATES, ESTIMATES)
+def test_turned_round_a_change_is_the_other_way(one, other):
+    """Its ends change places, and nothing is certain of both directions."""
+    change, back = Change(one, other), Change(other, one)
+    assert (back.value, back.low, back.high) == pytest.approx(
+        (-change.value, -change.high, -change.low)
+    )
+    assert change.low <= change.value <= change.high
+    assert 0 <= change.fell <= 1
+    assert max(change.fell, back.fell) >= 0.5
+
+
+@given(ESTIMATES)
+def test_what_is_the_same_did_not_fall(one):
+    """P is ½, or 1 where nothing varies."""
+    assert Change(one, one).fell >= 0.5
+
+
+def rejected(changes: list[Change]) -> list[bool]:
+    """Which of them fell at 5 % over all."""
+    return [p <= 0.05 for p in holm([change.fell for change in changes])]
+
+
+def test_five_models_that_did_not_change_are_blamed_at_most_as_often_as_is_said():
+    """Shares of 100 dialogues: false alarms in 2,000 comparisons, against 5 % and their noise."""
+    rng, rates, n = np.random.default_rng(0), (0.15, 0.3, 0.5, 0.7, 0.9), 100
+    alarms, found = 0, 0
+    for _ in range(2000):
+        before, after = (rng.binomial(n, rates) for _ in range(2))
+        changes = [Change(share(b, n), share(a, n)) for b, a in zip(before, after, strict=True)]
+        alarms += any(rejected(changes))
+        # The same with one that did fall: it is found, and Holm still holds for the others.
+        worse = Change(share(before[3], n), share(rng.binomial(n, 0.4), n))
+        found += rejected([*changes[:3], worse, changes[4]])[3]
+    noise = 3 * math.sqrt(0.05 * 0.95 / 2000)
+    assert 0.02 < alarms / 2000 < 0.05 + noise
+    assert found / 2000 > 0.9
+
+
+def test_ratings_of_the_same_models_likewise():
+    """Bradley-Terry of five models on 30 ChatSEEDs of each board, in both orders."""
+    rng, skill = np.random.default_rng(1), np.array([-0.8, -0.3, 0.0, 0.4, 0.7])
+    pairs = [pair for a, b in combinations(range(5), 2) for pair in ((a, b), (b, a))]
+    first, second = (np.tile(side, 30) for side in np.array(pairs).T)
+    cluster = np.repeat(np.arange(30), len(pairs))
+
+    def estimates() -> list[Estimate]:
+        won = rng.random(len(first)) < 1 / (1 + np.exp(skill[second] - skill[first]))
+        made = fit(Comparisons(tuple("abcde"), first, second, won.astype(float), cluster))
+        return [Estimate(*each) for each in zip(made.rating, made.low, made.high, strict=True)]
+
+    alarms = sum(
+        any(rejected([Change(b, a) for b, a in zip(estimates(), estimates(), strict=True)]))
+        for _ in range(400)
+    )
+    assert alarms / 400 < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+
+
+def board(folder: Path, rates: dict[str, int], signature: str = "v|unieval|n:16|judge:a") -> str:
+    """A board of models that pass so many of 100 dialogues; ratings go with it."""
+    rows = [
+        {
+            "rank": 1, "model": name, "bt_n16": 1000.0 + k, "bt_n16_low": 980.0 + k,
+            "bt_n16_high": 1020.0 + k, "success_n16": k / 100,
+            "success_n16_low": share(k, 100).low, "success_n16_high": share(k, 100).high,
+            "flagged": 1 - k / 100, "flagged_low": 1 - share(k, 100).high,
+            "flagged_high": 1 - share(k, 100).low, "why": "x", "success_n8": None,
+        }
+        for name, k in rates.items()
+    ]  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    told = {"rows": rows, "signature": signature, "signatures": [signature]}
+    (folder / "leaderboard.json").write_text(json.dumps(told))
+    return str(folder)
+
+
+def test_a_gate_ends_with_4_where_a_model_fell(tmp_path, capsys):
+    """And with 0 where none did; both tell what changed."""
+    old = board(tmp_path / "leaderboards" / "small", {"a": 80, "b": 50, "human": 99})
+    new = board(tmp_path / "new", {"a": 55, "b": 52, "human": 50})
+    place = ["--dir", str(tmp_path)]
+    assert main(["compare", "small", new, "--gate", *place]) == 4
+    printed = capsys.readouterr()
+    assert "fell in success_n16: a (false alarms at most 5 % over 2 models" in printed.err
+    assert "-25.0 [-37–-12]" in printed.out
+    assert main(["compare", "small", new, *place]) == 0
+    assert main(["compare", new, "small", "--gate", *place]) == 0
+    assert main(["compare", old, old, "--gate", *place]) == 0
+    capsys.readouterr()
+    assert main(["compare", "small", new, "--json", *place]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["fell"] == ["a"]
+    assert {row["model"] for row in told["rows"]} == {"a", "b"}
+
+
+def test_more_flags_are_worse(tmp_path):
+    """The other way round than all other numbers."""
+    old, new = board(tmp_path / "1", {"a": 80}), board(tmp_path / "2", {"a": 40})
+    assert compare(Workspace(tmp_path), old, new, "flagged").fell == ["a"]
+    assert compare(Workspace(tmp_path), new, old, "flagged").fell == []
+    with pytest.raises(Fell, match="fell in flagged: a"):
+        compare(Workspace(tmp_path), old, new, "flagged").gate()
+
+
+def test_what_does_not_agree_is_told(tmp_path):
+    """Other judges, other contestants; ratings are moved to the mean of those on both."""
+    old = board(tmp_path / "1", {"a": 80, "b": 60, "gone": 10})
+    new = board(tmp_path / "2", {"a": 50, "b": 30, "come": 90}, "v|unieval|n:16|judge:b")
+    found = compare(Workspace(tmp_path), old, new, "bt_n16")
+    said = "\n".join(found.lines)
+    assert found.fell == []
+    for part in (
+        "gone: gone",
+        "new: come",
+        "ratings are moved to the same mean",
+        "judge:a before, judge:b after",
+        "bt_n16 is relative",
+    ):
+        assert part in said
+    assert [row["bt_n16_change"] for row in found.table.records] == [0, 0]
+    alike = "\n".join(compare(Workspace(tmp_path), old, old).lines)
+    assert not any(part in alike for part in ("gone", "moved", "differently", "relative"))
+
+
+def test_what_cannot_be_compared_is_said(tmp_path):
+    """Which value, and what there is."""
+    workspace = Workspace(tmp_path)
+    old, new = board(tmp_path / "1", {"a": 80}), board(tmp_path / "2", {"b": 50})
+    board(tmp_path / "leaderboards" / "small", {"a": 80})
+    with pytest.raises(MissingError, match=r"no board 'smal' \(did you mean 'small'\?\)"):
+        compare(workspace, "smal", old)
+    with pytest.raises(DataError, match="no model is on both"):
+        compare(workspace, old, new)
+    with pytest.raises(ConfigError, match=r"--by sucess_n16.*did you mean 'success_n16'"):
+        compare(workspace, old, old, "sucess_n16")
+    with pytest.raises(ConfigError, match="--alpha 5: give a rate between 0 and 1"):
+        compare(workspace, old, old, alpha=5)
+    (tmp_path / "3.json").write_text("[]")
+    with pytest.raises(DataError, match="is no board"):
+        compare(workspace, str(tmp_path / "3.json"), old)
