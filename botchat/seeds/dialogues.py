@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import zipfile
 import zlib
 from collections import Counter
@@ -56,6 +57,9 @@ _UNSPOKEN = ("system", "developer")
 _THOUGHTS = ("reasoning", "thinking")
 _FAILED = "$ERROR$"
 """What FastChat writes for an answer that it did not get."""
+
+_ZSTANDARD = 93
+"""A zip archive's number of that compression."""
 
 _ENDINGS: Mapping[str, Outcome] = {"max_tokens": "truncated", "content_filter": "filtered"}
 """Inspect's stop reasons that are no ordinary end."""
@@ -178,12 +182,36 @@ def _samples(data: bytes, where: str) -> Iterator[tuple[str, object]]:
                 raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller logs")
             for member in members:
                 place = f"{where} {member.filename}"
-                yield place, json_value(utf8(archive.read(member), place), place)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+                packed = member.compress_type == _ZSTANDARD
+                sample = _unpacked(data, member) if packed else archive.read(member)
+                yield place, json_value(utf8(sample, place), place)
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        OSError,
+        zlib.error,
+        struct.error,
+    ) as error:
         raise DataError(
             f"{where}: not a readable zip archive ({error}); of an Inspect log make JSON: "
             "inspect log convert --to json"
         ) from None
+
+
+def _unpacked(data: bytes, member: zipfile.ZipInfo) -> bytes:
+    """A member that is packed as Inspect packs now, which Python reads from 3.14 on."""
+    import pyarrow
+
+    at = member.header_offset
+    name, extra = struct.unpack_from("<HH", data, at + 26)
+    start = at + 30 + name + extra
+    packed = data[start : start + member.compress_size]
+    said = pyarrow.decompress(packed, member.file_size, codec="zstd", asbytes=True)
+    if zlib.crc32(said) != member.CRC:
+        raise zipfile.BadZipFile(f"{member.filename} is damaged")
+    return bytes(said)
 
 
 # -------------------------------------------------------------------------- dialogues
