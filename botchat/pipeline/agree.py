@@ -31,7 +31,7 @@ from botchat.judges.controls import (
 from botchat.judges.samples import asked_once
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, decoded, is_person, read_csv
-from botchat.pipeline.judge import full_name
+from botchat.pipeline.contestants import full_name
 from botchat.pipeline.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences

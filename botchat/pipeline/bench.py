@@ -14,7 +14,7 @@ from typing import Any
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, DataError, LimitReached, MissingError
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
 from botchat.measures import lengths, mateval_records
@@ -66,18 +66,23 @@ class Benching:
     out: Path | None = None
     """Folder to write to; default ``leaderboards/bench-<benchmark>``, none for recorded ones."""
     options: Options = field(default_factory=Options)
+    limit: int | None = None
+    """Only the first so many items, for everybody who has judged."""
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
         if self.judge is None:
             raise ConfigError("--plan needs a judge; name one with --judge")
-        cases = _made(self.benchmark, self.data).cases
+        cases = self._first(_made(self.benchmark, self.data).cases)
         return Asked(self._set, (), self.judge, cases, self.control).plan(workspace)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
     ) -> Compared:
-        """Ask what is not judged yet, and compare everybody who has judged with people."""
+        """Ask what is not judged yet, and compare everybody who has judged with people.
+
+        Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
+        """
         if self.from_recorded:
             if self.benchmark != "mateval" or self.judge is not None:
                 raise ConfigError(
@@ -87,14 +92,36 @@ class Benching:
             rows = mateval_records.mateval(_files(self.data))
             return _correlated("mateval-recorded", rows, rows, self.options, self.out)
         made = _made(self.benchmark, self.data)
+        cases, stopped = self._first(made.cases), None
         if self.judge is not None:
-            asked = Asked(self._set, (), self.judge, made.cases, self.control)
-            asked.run(workspace, spending, meter)
-        judged = {c.protocol.name: _judged(workspace, self._set, c) for c in made.cases}
-        if not any(judged.values()):
-            raise MissingError(f"nobody has judged {self._set} yet; name a judge with --judge")
-        out = self.out or workspace.out(self._set)
-        return made.compared(_Answered(workspace, judged, self.options, out))
+            try:
+                asked = Asked(self._set, (), self.judge, cases, self.control)
+                asked.run(workspace, spending, meter)
+            except LimitReached as limit:
+                stopped = limit
+        judged = {c.protocol.name: _judged(workspace, self._set, c) for c in cases}
+        if any(judged.values()):
+            out = self.out or workspace.out(self._set)
+            compared = made.compared(_Answered(workspace, judged, self.options, out))
+            if stopped is None:
+                return compared
+            stopped.so_far = compared
+        raise stopped or MissingError(
+            f"nobody has judged {self._set} yet; name a judge with --judge"
+        )
+
+    def _first(self, cases: Sequence[Cases]) -> Sequence[Cases]:
+        """The cases of the first items that ``limit`` allows."""
+        if self.limit is None:
+            return cases
+        if self.limit < 1:
+            raise ConfigError(f"--limit {self.limit}: at least one item is needed")
+        items = {make().seed_id: None for one in cases for make in one.make}
+        among = {*[*items][: self.limit]}
+        return [
+            Cases(protocol, [make for make in makes if make().seed_id in among])
+            for protocol, makes in cases
+        ]
 
     @property
     def _set(self) -> str:

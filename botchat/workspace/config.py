@@ -135,6 +135,18 @@ class ArenaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Utterances shown of each dialogue (BotChat §4.2: 8 and 16)."""
 
 
+class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[run]``: what ``botchat run`` does where its flags do not say otherwise."""
+
+    seeds: str | None = None
+    models: tuple[str, ...] = ()
+    judge: str | None = None
+    judge_model: str | None = None
+    protocols: tuple[str, ...] = ()
+    limit: Positive | None = None
+    max_usd: Rate | None = None
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole ``botchat.toml``."""
 
@@ -145,6 +157,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     protocols: dict[str, CriterionSettings] = {}
     generation: GenerationSettings = GenerationSettings()
     arena: ArenaSettings = ArenaSettings()
+    run: RunSettings = RunSettings()
 
 
 _TABLES = (Config, ModelSettings, EndpointSettings, JudgeSettings, GenerationSettings)
