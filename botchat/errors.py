@@ -7,10 +7,18 @@ a `botchat.interfaces.Reply` and is recorded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from botchat.interfaces import Reply
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`` (did you mean …?)`` where a known name is much like this one, else nothing."""
+    near = get_close_matches(name.lower(), known, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 class BotChatError(Exception):

@@ -214,7 +214,7 @@ def seeds_import(arguments: argparse.Namespace) -> None:
     from botchat.pipeline.seeds import import_seeds
 
     workspace = workspace_of(arguments)
-    path = import_seeds(workspace, arguments.source, arguments.name)
+    path = import_seeds(workspace, arguments.source, arguments.name, replace=arguments.replace)
     say(arguments, _set_row(workspace, arguments.name, path))
 
 

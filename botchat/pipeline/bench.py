@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.errors import ConfigError, DataError, LimitReached, MissingError
+from botchat.errors import (
+    BotChatError,
+    ConfigError,
+    DataError,
+    LimitReached,
+    MissingError,
+    did_you_mean,
+)
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
 from botchat.measures import lengths, mateval_records
@@ -89,7 +96,8 @@ class Benching:
                     "--recorded reads MATEval's recorded discussions and asks nobody: "
                     "botchat bench mateval --data DIR --recorded"
                 )
-            rows = mateval_records.mateval(_files(self.data))
+            files = _one_set(self.data, _files(self.data), mateval_records.mateval)
+            rows = mateval_records.mateval(files)
             return _correlated("mateval-recorded", rows, rows, self.options, self.out)
         made = _made(self.benchmark, self.data)
         cases, stopped = self._first(made.cases), None
@@ -276,8 +284,41 @@ def _correlated(
 
 def _made(benchmark: str, data: Path) -> _Benchmark:
     if benchmark not in BENCHMARKS:
-        raise ConfigError(f"unknown benchmark {benchmark!r}; benchmarks: {', '.join(BENCHMARKS)}")
-    return BENCHMARKS[benchmark](_files(data))
+        raise ConfigError(
+            f"unknown benchmark {benchmark!r}{did_you_mean(benchmark, BENCHMARKS)}; "
+            f"benchmarks: {', '.join(BENCHMARKS)}"
+        )
+    read = BENCHMARKS[benchmark]
+    return read(_one_set(data, _files(data), read))
+
+
+def _one_set(data: Path, files: Files, read: Callable[[Files], object]) -> Files:
+    """The files; `ConfigError` where several folders or files are each a data set of its own."""
+
+    def complete(part: Files) -> bool:
+        try:
+            read(part)
+        except BotChatError:
+            return False
+        return True
+
+    within = {name: PurePosixPath(name).parents for name in files}
+    folders = {
+        folder: {name: files[name] for name in files if folder in within[name]}
+        for folder in dict.fromkeys(folder for parents in within.values() for folder in parents)
+    }
+    whole = [folder for folder, part in folders.items() if complete(part)]
+    sets = [one for one in whole if not any(one in other.parents for other in whole)]
+    if len(sets) > 1:
+        places = ", ".join(str(data / one) for one in sets)
+        raise ConfigError(f"--data {data} holds {len(sets)} data sets; give one of {places}")
+    alone = [name for name in files if complete({name: files[name]})]
+    if len(alone) > 1:
+        raise ConfigError(
+            f"--data {data} holds {len(alone)} data sets, {', '.join(alone)}: put each into a "
+            "folder of its own and give one"
+        )
+    return files
 
 
 def _files(data: Path) -> dict[str, bytes]:

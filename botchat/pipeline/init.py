@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 
-from botchat.errors import BotChatError, ConfigError
+from botchat.errors import BotChatError, ConfigError, did_you_mean
 from botchat.workspace.folder import SAMPLE, Workspace
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
@@ -46,9 +45,8 @@ def init(workspace: Workspace, provider: str | None = None) -> Path:
     """
     known = providers()
     if provider is not None and provider not in known:
-        near = get_close_matches(provider.lower(), known, 1)
         raise ConfigError(
-            f"unknown provider {provider!r}{f'; did you mean {near[0]}?' if near else ';'} "
+            f"unknown provider {provider!r}{did_you_mean(provider, known)}; "
             f"providers: {', '.join(known)}"
         )
     path = workspace.root / "botchat.toml"

@@ -250,7 +250,8 @@ def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: boo
     if len(found) < 2:
         title = "Arena" if protocol.about_ai else protocol.title
         raise ConfigError(
-            f"the {title} needs at least two contestants; there is {', '.join(found) or 'none'}"
+            f"the {title} needs at least two contestants; there is {', '.join(found) or 'none'}: "
+            "make another with generate --model MODEL, or name one more with --model"
         )
     return found
 

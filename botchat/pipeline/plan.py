@@ -84,6 +84,9 @@ class PlannedModel:
     count: Callable[[str], int]
     """Tokens of a text."""
     quirks: Mapping[str, Any]
+    begins: str
+    """First word of a made-up reply: that of no other model, or two would say the same, and what
+    is asked about pairs of them would be asked once."""
     about: Callable[[], Place]
     """What a call that is made now is about."""
     asked: dict[str, int] = field(default_factory=dict)
@@ -116,7 +119,7 @@ class PlannedModel:
         if key not in self.asked:
             self.asked[key] = prompt_tokens(messages, self.count)
             self.places[key] = self.about()
-        return Reply("ok", text=" ".join(["word"] * self.said), key=key)
+        return Reply("ok", text=" ".join([self.begins, *["word"] * (self.said - 1)]), key=key)
 
 
 class PlanningSession(Session):
@@ -151,6 +154,7 @@ class PlanningSession(Session):
                 *self._expected(model.name, stage),
                 self._count,
                 self._ledger.quirks(model.identity),
+                str(len(self.planned)) if stage == "generate" else "word",
                 lambda: self.about,
             )
         return self.planned[place]

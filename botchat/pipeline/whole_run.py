@@ -181,13 +181,13 @@ def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:
     tokens = sum(one.prompt_tokens + one.completion_tokens for one in expected if one.cost_usd != 0)
     calls = sum(one.calls for one in expected if one.cost_usd != 0)
     usd = sum(one.cost_usd or 0.0 for one in expected)
-    for flag, most, much in (
-        ("--max-usd", limits.max_usd, usd),
-        ("--max-calls", limits.max_calls, calls),
-        ("--max-tokens", limits.max_tokens, tokens),
+    for flag, most, much, shown in (
+        ("--max-usd", limits.max_usd, usd, "${:,.4f}"),
+        ("--max-calls", limits.max_calls, calls, "{:,} calls"),
+        ("--max-tokens", limits.max_tokens, tokens, "{:,} tokens"),
     ):
         if most is not None and much > most:
             raise LimitReached(
-                f"nothing was sent: the plan comes to {much:,.4g}, over {flag} {most:,.10g}; "
+                f"nothing was sent: the plan comes to {shown.format(much)}, over {flag} {most}; "
                 "raise it, or take fewer seeds with --limit"
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.protocols.kinds import LABELS, Protocol
 from botchat.protocols.scores import Scale
 from botchat.workspace.criteria import CriterionSettings
@@ -91,7 +91,10 @@ class Catalogue:
     def named(self, name: str) -> Protocol:
         """The protocol of that name on the command line; raises `ConfigError` if there is none."""
         if name not in self._by_name:
-            raise ConfigError(f"unknown protocol {name!r}; protocols: {', '.join(self._by_name)}")
+            raise ConfigError(
+                f"unknown protocol {name!r}{did_you_mean(name, self._by_name)}; "
+                f"protocols: {', '.join(self._by_name)}"
+            )
         return self._by_name[name]
 
     def find(self, filed: str) -> Protocol | None:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN, N_SEED
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import LOCAL, beside, model_faults, url_fault, weights
@@ -197,7 +197,8 @@ def load(path: Path) -> Config:
     if unknown := sorted(set(data) - set(known)):
         line = file.line_of(unknown[0])
         raise ConfigError(
-            f"{path}:{line}: unknown table or key `{unknown[0]}`; known: {', '.join(known)}"
+            f"{path}:{line}: unknown table or key `{unknown[0]}`"
+            f"{did_you_mean(unknown[0], known)}; known: {', '.join(known)}"
         )
     sections: dict[str, Any] = {}
     for field in msgspec.structs.fields(Config):
@@ -312,6 +313,21 @@ class TomlFile:
         return found
 
 
+_KINDS = {
+    "str": 'text in quotes ("…")',
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list in brackets ([…])",
+    "object": "a table of keys and values",
+    "null": "nothing",
+    "datetime": "a date",
+    "date": "a date",
+    "time": "a time",
+}
+"""Words of msgspec for kinds of values, and what people write."""
+
+
 def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) -> tuple[str, str]:
     """(key of the table, what is wrong and what is allowed) of a message of msgspec."""
     place = re.search(r" - at `\$\.?([^`\[]*)[^`]*`$", message)
@@ -320,7 +336,8 @@ def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) ->
     if field := re.search(r"(unknown|required) field `([^`]+)`", message):
         owner = AgentSettings if inside == "agents" else kind
         known = ", ".join(owner.__struct_encode_fields__)
-        said = f"{field[1]} key `{field[2]}`; keys of this table: {known}"
+        near = did_you_mean(field[2], owner.__struct_encode_fields__) if "un" in field[1] else ""
+        said = f"{field[1]} key `{field[2]}`{near}; keys of this table: {known}"
         if field[1] == "unknown" and "api_key_env" in known and names_secret(field[2]):
             said = (
                 f"unknown key `{field[2]}`; put the key into the environment and the variable's "
@@ -335,6 +352,10 @@ def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) ->
     types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     if said.startswith("Invalid enum value") and inside in types:
         return inside, f"{said}; known: {', '.join(map(str, get_args(types[inside])))}"
+    if kinds_meant := re.match(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`", said):
+        wanted, given = (_KINDS.get(word, word) for word in kinds_meant.groups())
+        none = ', or "none",' if inside in ("temperature", "max_tokens") else ""
+        said = f"{said}: write {wanted}{none} here, not {given}"
     # A table's own checks begin with the key they are about.
     first, _, rest = said.partition(": ")
     return (first, rest) if not inside and first in types else (inside, said)
@@ -380,10 +401,21 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
         return ModelName(
             "endpoint", f"{public_url(url)}#{model}", ModelSettings(model=model, base_url=url)
         )
-    known = ", ".join(
-        [*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
-    )
-    raise ConfigError(f"unknown model {public(name)!r}; models that can be named: {known}")
+    raise ConfigError(f"unknown model {public(name)!r}{_hint(name, config)}")
+
+
+def _hint(name: str, config: Config) -> str:
+    """What may have been meant by a name that is of no model, and what can be named."""
+    judges = (*config.judges, *config.panels, *PRESETS, "rules")
+    if name in judges:
+        return ": it is a judge; a contestant is a model"
+    forms = [*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
+    known = f"; models that can be named: {', '.join(forms)}"
+    if "#" in name or re.match(r"[\w.-]+:\d+(/|$)", name):
+        return f": an endpoint begins with http:// or https://{known}"
+    if re.match(r"(gpt|chatgpt|o\d)\b", name):
+        return f" (did you mean openai:{public(name)}?){known}"
+    return f"{did_you_mean(name, [*config.models, *judges, HUMAN])}{known}"
 
 
 def described(named: ModelName) -> str:

@@ -8,7 +8,7 @@ import re
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib import resources
@@ -16,7 +16,14 @@ from pathlib import Path
 
 import filelock
 
-from botchat.errors import BotChatError, ConfigError, DataError, LockedError, MissingError
+from botchat.errors import (
+    BotChatError,
+    ConfigError,
+    DataError,
+    LockedError,
+    MissingError,
+    did_you_mean,
+)
 from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, natural_key, slug
 from botchat.workspace import config
 from botchat.workspace import files as store
@@ -32,8 +39,8 @@ SAMPLE = "sample"
 class Workspace:
     """Paths and records of one workspace. ``root`` is made when something is first written."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
 
     @cached_property
     def config(self) -> config.Config:
@@ -77,7 +84,8 @@ class Workspace:
         sets = self.seed_sets()
         if name not in sets:
             raise MissingError(
-                f"no seed set {name!r} in {folder} (there are: {', '.join(sorted(sets))}); "
+                f"no seed set {name!r} in {folder}{did_you_mean(name, sets)} "
+                f"(there are: {', '.join(sorted(sets))}); "
                 f"make it with: botchat seeds import SOURCE --name {name}"
             )
         path = sets[name]
@@ -92,7 +100,7 @@ class Workspace:
     def write_seeds(self, name: str, seeds: list[Seed]) -> Path:
         """Store a set, in natural order of the ids."""
         path = self.seeds_path(name)
-        store.finish(path, seeds, lambda seed: natural_key(seed.id))
+        store.finish(path, seeds, _seed_order)
         return path
 
     def dialogues_path(self, seed_set: str, contestant: str) -> Path:
@@ -205,6 +213,15 @@ class Workspace:
 def read_dialogues(path: Path) -> dict[str, Dialogue]:
     """A stage file's dialogues by seed id."""
     return store.latest(store.read(path, Dialogue), lambda dialogue: dialogue.seed_id)
+
+
+def in_order(seeds: Iterable[Seed]) -> list[Seed]:
+    """Seeds in the order of a set's file."""
+    return sorted(seeds, key=_seed_order)
+
+
+def _seed_order(seed: Seed) -> tuple[object, ...]:
+    return natural_key(seed.id)
 
 
 def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
