@@ -156,6 +156,6 @@ def bench(
 ) -> Compared:
     """Let a judge answer a benchmark and compare it with people; see `Benching`."""
     named = None if judge_name is None else JudgeName(judge_name, judge_model, samples)
-    settings = (from_recorded, control, out, options or Options(), limit)
-    request = Benching(benchmark, data, named, *settings)
+    options = options or Options()
+    request = Benching(benchmark, data, named, from_recorded, control, out, options, limit)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)

@@ -137,11 +137,11 @@ def test_a_plan_over_the_limit_sends_nothing(place, server, capsys):
 
 def test_one_budget_over_all_steps(place, server, capsys):
     """A limit that the plan keeps but the run does not stops in a later step, resumably."""
-    words = "word " * 300
+    words = "word " * 400
     server.play(lambda call: text(words) if call.model != "judge" else judge_or_speak(call))
-    run(place, "--max-tokens", "30000", "--json", code=3)
+    run(place, "--max-tokens", "60000", "--json", code=3)
     stopped = json.loads(capsys.readouterr().out)
-    assert stopped["tokens"] <= 30000
+    assert stopped["tokens"] <= 60000
     assert "stopped at" in stopped["stopped"]
     sent, generated = server.n_received, 24
     assert sent > generated
