@@ -131,8 +131,6 @@ def test_a_plan_over_the_limit_sends_nothing(place, server, capsys):
     with pytest.raises(LimitReached, match="over --max-calls 3"):
         botchat.run(place, limits=botchat.Limits(max_usd=9, max_calls=3))
     assert server.n_received == 0
-    run(place, "--max-usd", "9")
-    assert server.n_received
 
 
 def test_one_budget_over_all_steps(place, server, capsys):
@@ -162,7 +160,6 @@ def test_protocols_that_have_nothing_to_ask_are_left_out_aloud(place, server, ca
     run(place, "--model", "one")
     assert "arena is left out: the Arena needs at least two" in capsys.readouterr().err
     run(place, "--model", "one", "--protocol", "arena", code=1)
-    run(place, "--model", "one", "--model", "two", "--protocol", "arena")
 
 
 def test_run_from_python(place, server):
