@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import judge as judge
     from botchat.pipeline.api import judge_adaptively as judge_adaptively
     from botchat.pipeline.api import probe as probe
+    from botchat.pipeline.api import run as run
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
     from botchat.pipeline.compare import compare as compare
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.session import Limits as Limits
     from botchat.pipeline.session import Spending as Spending
     from botchat.pipeline.simulate import simulate as simulate
+    from botchat.pipeline.whole_run import Running as Running
     from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
     from botchat.ratings.adaptive import Target as Target
     from botchat.ratings.bradley_terry import fit
@@ -68,6 +70,7 @@ _HOMES = {
     "Judging": "pipeline.judge:Judging",
     "Limits": "pipeline.session:Limits",
     "Probing": "pipeline.probe:Probing",
+    "Running": "pipeline.whole_run:Running",
     "Spending": "pipeline.session:Spending",
     "Target": "ratings.adaptive:Target",
     "Workspace": "workspace.folder:Workspace",
@@ -95,6 +98,7 @@ _HOMES = {
     "publish": "pipeline.publish:publish",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "read": "pipeline.results:read",
+    "run": "pipeline.api:run",
     "simulate": "pipeline.simulate:simulate",
 }
 

@@ -58,9 +58,13 @@ class FatalModelError(BotChatError):
 
 
 class LimitReached(BotChatError):
-    """--max-usd, --max-calls or --max-tokens is used up; everything so far is stored."""
+    """--max-usd, --max-calls or --max-tokens is used up; everything so far is stored.
+
+    ``so_far``: what can be shown of it, if anything (of a benchmark its tables).
+    """
 
     exit_code = 3
+    so_far: object = None
 
 
 class Fell(BotChatError):

@@ -1,12 +1,12 @@
-"""Commands that ask models: generate, judge (adaptively too), probe, bench, evaluate."""
+"""Commands that ask models: run, generate, judge (adaptively too), probe, bench, evaluate."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from botchat.cli.output import formats_of, progress, say, unanswered, workspace_of
+from botchat.cli.output import formats_of, note, progress, say, unanswered, workspace_of
 from botchat.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,15 +36,69 @@ def _ask(
 
     workspace = workspace_of(arguments)
     if arguments.plan:
-        rows = [asdict(one) for one in request.plan(workspace)]
-        dollars = [row["cost_usd"] for row in rows]
-        costs = ["unknown price" if cost is None else f"${cost:,.4f}" for cost in dollars]
-        shown = [row | {"cost_usd": cost} for row, cost in zip(rows, costs, strict=True)]
-        say(arguments, {"rows": rows}, shown)
+        from botchat.pipeline.plan import by_contestant
+
+        planned = request.plan(workspace)
+        rows, about = [one.shown for one in planned], by_contestant(planned)
+        shown: list[str | list[Row]] = [_priced(rows)]
+        if len(about) > 1:
+            shown += ["", _priced(about)]
+        say(arguments, {"rows": rows, "contestants": about}, *shown)
         return None
     limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     with progress(arguments) as meter:
         return request.run(workspace, Spending(limits, arguments.batch), meter), meter
+
+
+def _priced(rows: list[Row]) -> list[Row]:
+    """Rows with their dollars as people read them."""
+
+    def cell(key: str, value: Any) -> Any:
+        if not key.startswith("cost_usd"):
+            return value
+        return "unknown price" if value is None else f"${value:,.4f}"
+
+    return [{key: cell(key, value) for key, value in row.items()} for row in rows]
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Plan, generate, judge and rank."""
+    from botchat.pipeline.plan import by_contestant, by_step
+    from botchat.pipeline.session import Limits, Spending
+    from botchat.pipeline.whole_run import Running
+
+    workspace = workspace_of(arguments)
+    request = Running.of(
+        workspace,
+        arguments.seeds,
+        arguments.model,
+        arguments.judge,
+        arguments.judge_model,
+        arguments.protocol,
+        arguments.limit,
+        arguments.samples,
+    )
+    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
+    planned = request.plan(workspace)
+    steps, about = by_step(planned), by_contestant(planned)
+    if arguments.plan:
+        say(arguments, {"rows": steps, "contestants": about}, _priced(steps), "", _priced(about))
+        return
+    for row in _priced(steps):
+        note(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
+    with progress(arguments) as meter:
+        ran = request.run(workspace, Spending(limits, arguments.batch), meter, planned)
+    for line in ran.left_out:
+        note(line)
+    whole = {
+        **ran.board.whole,
+        "plan": steps,
+        "generated": [asdict(one) for one in ran.generated],
+        "judged": [one.shown | one.account for one in ran.judged],
+        "left_out": ran.left_out,
+    }
+    say(arguments, whole, ran.board.rows, *ran.board.lines, meter=meter)
+    unanswered(ran.unanswered, "dialogues and verdicts", meter)
 
 
 def generate(arguments: argparse.Namespace) -> None:
@@ -71,6 +125,11 @@ def judge(arguments: argparse.Namespace) -> None:
     from botchat.pipeline.judge import Judging
     from botchat.pipeline.session import catalogue_of
 
+    if arguments.limit is not None and (arguments.adaptive or arguments.add):
+        raise ConfigError(
+            "--limit is for asking everything about the first seeds; an adaptive Arena chooses "
+            "what to ask: give --budget K in its place"
+        )
     settings = adaptive_settings(
         catalogue_of(workspace_of(arguments)).named(arguments.protocol),
         adaptive=arguments.adaptive,
@@ -94,6 +153,7 @@ def judge(arguments: argparse.Namespace) -> None:
         arguments.bridge_from,
         arguments.budget,
         arguments.seed or 0,
+        arguments.limit,
     )
     if (asked := _ask(arguments, request)) is None:
         return
@@ -180,6 +240,7 @@ def bench(arguments: argparse.Namespace) -> None:
         arguments.control,
         arguments.out,
         Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats()),
+        arguments.limit,
     )
     if (asked := _ask(arguments, request)) is not None:
         made, meter = asked

@@ -44,6 +44,11 @@ def complain(text: str) -> None:
     print(f"botchat: {public_line(text)}", file=sys.stderr)
 
 
+def note(text: str) -> None:
+    """Print one line beside the result, on stderr."""
+    print(public_line(text), file=sys.stderr, flush=True)
+
+
 class LogFormatter(logging.Formatter):
     """Log lines as the other messages."""
 
@@ -87,9 +92,13 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
         try:
             yield meter
         except LimitReached as limit:
+            so_far = limit.so_far
             if arguments.json:
-                print_json({**spent(meter), "stopped": str(limit)})
+                found = getattr(so_far, "whole", {})
+                print_json({**found, **spent(meter), "stopped": str(limit)})
             else:
+                if so_far is not None:
+                    say(arguments, {}, *getattr(so_far, "shown", ()))
                 for line in meter.notes.values():
                     show(line)
             raise

@@ -24,6 +24,15 @@ def demo(arguments: argparse.Namespace) -> None:
     say(arguments, board.whole, board.table, *board.lines)
 
 
+def init(arguments: argparse.Namespace) -> None:
+    """Write a botchat.toml to begin with."""
+    from botchat.pipeline import init as beginning
+
+    path = beginning.init(workspace_of(arguments), arguments.provider)
+    then = "next: look through it, then: botchat run --plan (the price), botchat run"
+    say(arguments, {"path": path}, f"wrote {path}", then)
+
+
 def leaderboard(arguments: argparse.Namespace) -> None:
     """Rank, from judgments or from a published rate table."""
     from botchat.parallel import spend_memory
@@ -282,7 +291,13 @@ def seeds_import(arguments: argparse.Namespace) -> None:
     from botchat.pipeline.seeds import import_seeds
 
     workspace = workspace_of(arguments)
-    path = import_seeds(workspace, arguments.source, arguments.name, arguments.language)
+    path = import_seeds(
+        workspace,
+        arguments.source,
+        arguments.name,
+        arguments.language,
+        replace=arguments.replace,
+    )
     say(arguments, _set_row(workspace, arguments.name, path))
 
 

@@ -358,6 +358,7 @@ class RecordedModel:
         if self._door.given_up(reply.reached or self.endpoint is None):
             raise FatalModelError(
                 f"{self.name} has not answered once: {reply.detail}; run again when it does"
+                + ("" if reply.reached else " (is the server running? check host and port)")
             )
         return reply
 

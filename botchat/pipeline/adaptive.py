@@ -17,13 +17,8 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
-from botchat.pipeline.judge import (
-    at_each_n,
-    filing_of,
-    pairwise_contestants,
-    pick,
-    too_short,
-)
+from botchat.pipeline.contestants import pick
+from botchat.pipeline.judge import at_each_n, filing_of, pairwise_contestants, too_short
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.pipeline.slices import refuse_guarantee

@@ -25,7 +25,7 @@ from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, be
 from botchat.judges.samples import asked_once
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, is_person
-from botchat.pipeline.judge import full_name
+from botchat.pipeline.contestants import full_name
 from botchat.pipeline.read_set import Read, read
 from botchat.pipeline.read_votes import annotations_of
 from botchat.protocols.kinds import Protocol

@@ -17,9 +17,32 @@ from botchat.pipeline.judge import Judging, StageResult
 from botchat.pipeline.probe import Probed, Probing
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Limits, Spending
+from botchat.pipeline.whole_run import Ran, Running
 from botchat.protocols.catalogue import ARENA
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.workspace.folder import Workspace
+
+
+def run(
+    workspace: Workspace,
+    seed_set: str | None = None,
+    models: Sequence[str] = (),
+    judge_name: str | None = None,
+    *,
+    judge_model: str | None = None,
+    protocols: Sequence[str] = (),
+    limit: int | None = None,
+    samples: int = 1,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> Ran:
+    """Generate, judge and rank in one go; see `Running`. What is left out, botchat.toml says."""
+    names = tuple(dict.fromkeys([models] if isinstance(models, str) else models))
+    request = Running.of(
+        workspace, seed_set, names, judge_name, judge_model, protocols, limit, samples
+    )
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 
 def generate(
@@ -55,6 +78,7 @@ def judge(
     bridge_from: str | None = None,
     budget: int | None = None,
     rng_seed: int = 0,
+    limit: int | None = None,
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
@@ -71,6 +95,7 @@ def judge(
         bridge_from,
         budget,
         rng_seed,
+        limit,
     )
     made = request.run(workspace, Spending(limits or Limits(), batch), meter)
     return Results(made, (one.shown | one.account for one in made))
@@ -130,13 +155,15 @@ def bench(
     control: bool = False,
     out: Path | None = None,
     options: Options | None = None,
+    limit: int | None = None,
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
 ) -> Compared:
     """Let a judge answer a benchmark and compare it with people; see `Benching`."""
     named = None if judge_name is None else JudgeName(judge_name, judge_model, samples)
-    request = Benching(benchmark, data, named, from_recorded, control, out, options or Options())
+    options = options or Options()
+    request = Benching(benchmark, data, named, from_recorded, control, out, options, limit)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 

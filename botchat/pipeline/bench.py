@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
+from botchat.errors import (
+    BotChatError,
+    ConfigError,
+    DataError,
+    LimitReached,
+    MissingError,
+    did_you_mean,
+)
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
 from botchat.languages import built_in
@@ -67,35 +74,63 @@ class Benching:
     out: Path | None = None
     """Folder to write to; default ``leaderboards/bench-<benchmark>``, none for recorded ones."""
     options: Options = field(default_factory=Options)
+    limit: int | None = None
+    """Only the first so many items, for everybody who has judged."""
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
         if self.judge is None:
             raise ConfigError("--plan needs a judge; name one with --judge")
-        cases = _made(self.benchmark, self.data).cases
+        cases = self._first(_made(self.benchmark, self.data).cases)
         return Asked(self._set, (), self.judge, cases, self.control).plan(workspace)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
     ) -> Compared:
-        """Ask what is not judged yet, and compare everybody who has judged with people."""
+        """Ask what is not judged yet, and compare everybody who has judged with people.
+
+        Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
+        """
         if self.from_recorded:
             if self.benchmark != "mateval" or self.judge is not None:
                 raise ConfigError(
                     "--recorded reads MATEval's recorded discussions and asks nobody: "
                     "botchat bench mateval --data DIR --recorded"
                 )
-            rows = mateval_records.mateval(_files(self.data))
+            files = _one_set(self.data, _files(self.data), mateval_records.mateval)
+            rows = mateval_records.mateval(files)
             return _correlated("mateval-recorded", rows, rows, self.options, self.out)
         made = _made(self.benchmark, self.data)
+        cases, stopped = self._first(made.cases), None
         if self.judge is not None:
-            asked = Asked(self._set, (), self.judge, made.cases, self.control)
-            asked.run(workspace, spending, meter)
-        judged = {c.protocol.name: judgments_of(workspace, self._set, c) for c in made.cases}
-        if not any(judged.values()):
-            raise MissingError(f"nobody has judged {self._set} yet; name a judge with --judge")
-        out = self.out or workspace.out(self._set)
-        return made.compared(_Answered(workspace, judged, self.options, out))
+            try:
+                asked = Asked(self._set, (), self.judge, cases, self.control)
+                asked.run(workspace, spending, meter)
+            except LimitReached as limit:
+                stopped = limit
+        judged = {c.protocol.name: judgments_of(workspace, self._set, c) for c in cases}
+        if any(judged.values()):
+            out = self.out or workspace.out(self._set)
+            compared = made.compared(_Answered(workspace, judged, self.options, out))
+            if stopped is None:
+                return compared
+            stopped.so_far = compared
+        raise stopped or MissingError(
+            f"nobody has judged {self._set} yet; name a judge with --judge"
+        )
+
+    def _first(self, cases: Sequence[Cases]) -> Sequence[Cases]:
+        """The cases of the first items that ``limit`` allows."""
+        if self.limit is None:
+            return cases
+        if self.limit < 1:
+            raise ConfigError(f"--limit {self.limit}: at least one item is needed")
+        items = {make().seed_id: None for one in cases for make in one.make}
+        among = {*[*items][: self.limit]}
+        return [
+            Cases(protocol, [make for make in makes if make().seed_id in among])
+            for protocol, makes in cases
+        ]
 
     @property
     def _set(self) -> str:
@@ -252,10 +287,41 @@ def _correlated(
 
 def _made(benchmark: str, data: Path) -> _Benchmark:
     if benchmark not in BENCHMARKS:
-        hint = did_you_mean(benchmark, BENCHMARKS)
-        known = ", ".join(BENCHMARKS)
-        raise ConfigError(f"unknown benchmark {benchmark!r}{hint}; benchmarks: {known}")
-    return BENCHMARKS[benchmark](_files(data))
+        raise ConfigError(
+            f"unknown benchmark {benchmark!r}{did_you_mean(benchmark, BENCHMARKS)}; "
+            f"benchmarks: {', '.join(BENCHMARKS)}"
+        )
+    read = BENCHMARKS[benchmark]
+    return read(_one_set(data, _files(data), read))
+
+
+def _one_set(data: Path, files: Files, read: Callable[[Files], object]) -> Files:
+    """The files; `ConfigError` where several folders or files are each a data set of its own."""
+
+    def complete(part: Files) -> bool:
+        try:
+            read(part)
+        except BotChatError:
+            return False
+        return True
+
+    within = {name: PurePosixPath(name).parents for name in files}
+    folders = {
+        folder: {name: files[name] for name in files if folder in within[name]}
+        for folder in dict.fromkeys(folder for parents in within.values() for folder in parents)
+    }
+    whole = [folder for folder, part in folders.items() if complete(part)]
+    sets = [one for one in whole if not any(one in other.parents for other in whole)]
+    if len(sets) > 1:
+        places = ", ".join(str(data / one) for one in sets)
+        raise ConfigError(f"--data {data} holds {len(sets)} data sets; give one of {places}")
+    alone = [name for name in files if complete({name: files[name]})]
+    if len(alone) > 1:
+        raise ConfigError(
+            f"--data {data} holds {len(alone)} data sets, {', '.join(alone)}: put each into a "
+            "folder of its own and give one"
+        )
+    return files
 
 
 def _files(data: Path) -> dict[str, bytes]:

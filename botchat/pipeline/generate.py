@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from botchat.errors import ConfigError
@@ -14,6 +14,7 @@ from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline import plan
+from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import Meter, Step, Stops, work_through
 from botchat.pipeline.session import Session, Spending, in_session
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
@@ -58,14 +59,24 @@ class Generating:
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
-        turns, seeds = self._checked(workspace)
+        _, seeds = self.checked(workspace)
 
-        async def walk(session: Session, length: Length) -> None:
-            for job in self._jobs(workspace, session, turns, seeds):
-                for seed in job.pending:
-                    await job.make(seed, length)
+        async def walk(session: PlanningSession, length: Length) -> None:
+            await self.walk(workspace, session, length)
 
         return plan.plan(workspace, seeds, walk, workspace.language(self.seed_set))
+
+    async def walk(
+        self, workspace: Workspace, session: PlanningSession, length: Length
+    ) -> dict[str, dict[str, Dialogue]]:
+        """The contestants' dialogues, as they are or as a plan makes them up; nothing is stored."""
+        turns, seeds = self.checked(workspace)
+        jobs = self._jobs(workspace, session, turns, seeds)
+        for job in jobs:
+            session.about = ("generate", (job.contestant,))
+            for seed in job.pending:
+                job.have[seed.id] = await job.make(seed, length)
+        return {job.contestant: job.have for job in jobs}
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -77,21 +88,22 @@ class Generating:
             FatalModelError: a model could not answer at all; the others are done.
             LimitReached: a limit was reached; the same request goes on where this one stopped.
         """
-        turns, seeds = self._checked(workspace)
-
-        async def ask(session: Session, stops: Stops) -> list[Generated]:
-            jobs, length = self._jobs(workspace, session, turns, seeds), plan.text_length()
-            for job in jobs:
-                if job.pending:
-                    files.Appender[Dialogue](job.path).ready()
-            session.meter.begin("generate", sum(len(job.pending) for job in jobs))
-            session.meter.steps += [job.step for job in jobs]
-            return await together(job.run(length, stops, session.meter) for job in jobs)
-
+        _, seeds = self.checked(workspace)
         language = workspace.language(self.seed_set)
-        return in_session(workspace, seeds, spending, meter, ask, language)
+        return in_session(workspace, seeds, spending, meter, partial(self.ask, workspace), language)
 
-    def _checked(self, workspace: Workspace) -> tuple[int, list[Seed]]:
+    async def ask(self, workspace: Workspace, session: Session, stops: Stops) -> list[Generated]:
+        """`run` in a session that is there."""
+        turns, seeds = self.checked(workspace)
+        jobs, length = self._jobs(workspace, session, turns, seeds), plan.text_length()
+        for job in jobs:
+            if job.pending:
+                files.Appender[Dialogue](job.path).ready()
+        session.meter.begin("generate", sum(len(job.pending) for job in jobs))
+        session.meter.steps += [job.step for job in jobs]
+        return await together(job.run(length, stops, session.meter) for job in jobs)
+
+    def checked(self, workspace: Workspace) -> tuple[int, list[Seed]]:
         """Utterances of a finished dialogue, and the whole set, after a check of the settings."""
         turns = workspace.config.generation.turns if self.turns is None else self.turns
         if turns <= N_SEED:
@@ -101,9 +113,9 @@ class Generating:
             )
         if turns > MOST_TURNS:
             raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
-        if self.limit is not None and self.limit < 1:
-            raise ConfigError(f"--limit {self.limit}: at least one seed is needed")
-        return turns, workspace.seeds(self.seed_set)
+        seeds = workspace.seeds(self.seed_set)
+        first_seeds(seeds, self.limit)
+        return turns, seeds
 
     def _jobs(
         self, workspace: Workspace, session: Session, turns: int, seeds: Sequence[Seed]
@@ -126,10 +138,17 @@ class Generating:
                 f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}",
                 workspace.dialogues_path(self.seed_set, contestant),
                 workspace.dialogues(self.seed_set, contestant),
-                seeds[: self.limit],
+                first_seeds(seeds, self.limit),
                 language,
             )
         return list(jobs.values())
+
+
+def first_seeds(seeds: Sequence[Seed], limit: int | None) -> Sequence[Seed]:
+    """The first ``limit`` seeds, or all; `ConfigError` for a limit below 1."""
+    if limit is not None and limit < 1:
+        raise ConfigError(f"--limit {limit}: at least one seed is needed")
+    return seeds[:limit]
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from botchat.errors import ConfigError, MissingError, did_you_mean
+from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge, Row, adapted
 from botchat.judges.calibration import Calibrated
 from botchat.judges.cascade import Cascade, Escalations, escalations
@@ -21,6 +22,9 @@ from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan, slices
+from botchat.pipeline.contestants import full_name, of_people, pick
+from botchat.pipeline.generate import first_seeds
+from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.protocols.kinds import Protocol
@@ -29,13 +33,11 @@ from botchat.records import (
     N_SEED,
     UNANSWERED,
     VERSION,
-    Dialogue,
     Dialogues,
     Judgment,
     Seed,
-    human_dialogue,
 )
-from botchat.workspace import config, files
+from botchat.workspace import files
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
 
 T = TypeVar("T")
@@ -61,10 +63,12 @@ class Judging:
     """How many of them."""
     rng_seed: int = 0
     """Decides which."""
+    limit: int | None = None
+    """Only the first so many seeds of the set: those that `Generating` takes with this limit."""
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
-        return self._asked(workspace).plan(workspace)
+        return self.asked(workspace).plan(workspace)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -73,16 +77,23 @@ class Judging:
 
         Raises as `botchat.pipeline.generate.Generating.run`.
         """
-        return self._asked(workspace).run(workspace, spending, meter)
+        return self.asked(workspace).run(workspace, spending, meter)
 
-    def _asked(self, workspace: Workspace) -> Asked:
-        """Everything that the protocol asks about the dialogues there are.
+    def asked(self, workspace: Workspace, generated: Dialogues | None = None) -> Asked:
+        """Everything that the protocol asks about the dialogues there are, or about ``generated``.
 
         Raises `ConfigError`: N too small, too few contestants; `MissingError`: nothing to ask.
         """
         protocol = catalogue_of(workspace, self.seed_set).named(self.protocol)
-        seeds = workspace.seeds(self.seed_set)
-        contestants: Dialogues = pick(workspace, self.seed_set, seeds, self.models)
+        whole = workspace.seeds(self.seed_set)
+        seeds = whole if self.limit is None else first_seeds(whole, self.limit)
+        contestants: Dialogues = pick(workspace, self.seed_set, whole, self.models, generated)
+        if self.limit is not None:
+            among = {seed.id for seed in seeds}
+            contestants = {
+                name: {id_: one for id_, one in by_seed.items() if id_ in among}
+                for name, by_seed in contestants.items()
+            }
         if protocol.shows == "pair":
             compared = pairwise_contestants(protocol, contestants, bool(self.models))
 
@@ -93,7 +104,7 @@ class Judging:
 
             asked = at_each_n(workspace, self.turns, at)
             asked = self._drawn(workspace, asked)
-            return Asked(self.seed_set, seeds, self.judge, asked, self.control)
+            return Asked(self.seed_set, whole, self.judge, asked, self.control)
         if self.turns:
             raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
         if protocol.shows == "human":
@@ -101,7 +112,7 @@ class Judging:
                 raise ConfigError(
                     f"{protocol.title} compares models with human: name a model besides human"
                 )
-            contestants = {**contestants, HUMAN: _human(seeds)}
+            contestants = {**contestants, HUMAN: of_people(seeds)}
         makers = list(protocol.cases(seeds, contestants))
         if not makers and protocol.shows == "human":
             raise MissingError(
@@ -109,7 +120,7 @@ class Judging:
                 "human one; generate with more --turns, or import seeds with 4 and more utterances"
             )
         cases = self._drawn(workspace, [Cases(protocol, makers)])
-        return Asked(self.seed_set, seeds, self.judge, cases, self.control)
+        return Asked(self.seed_set, whole, self.judge, cases, self.control)
 
     def _drawn(self, workspace: Workspace, cases: list[Cases]) -> list[Cases]:
         """All of them, or of those that ``bridge_from`` has judged as many as the budget says."""
@@ -158,113 +169,85 @@ class Asked:
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send."""
 
-        async def walk(session: Session, _length: Length) -> None:
-            async def calls_of(answering: Judge) -> list[str]:
-                calls: list[str] = []
-                for cases in self.cases:
-                    ready = await slices.calibrated(answering, cases.make, Meter(), Stops())
-                    filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
-                    for make in cases.make:
-                        case = make()
-                        calls += (filing.stored(case) or await ready.answer(case)).calls
-                return calls
-
-            calls = [await calls_of(one) for one in session.judges(self.judge, self.control)]
-            if self.control and (third := session.token_matched(self.judge, *calls)):
-                await calls_of(third)
+        async def walk(session: PlanningSession, _length: Length) -> None:
+            await self.walk(workspace, session)
 
         return plan.plan(workspace, self.seeds, walk, self._language)
+
+    async def walk(self, workspace: Workspace, session: PlanningSession) -> None:
+        """Answer every case as a plan does; nothing is stored."""
+
+        async def calls_of(answering: Judge) -> list[str]:
+            calls: list[str] = []
+            for cases in self.cases:
+                step = cases.protocol.name
+                session.about = (step, ())
+                ready = await slices.calibrated(answering, cases.make, Meter(), Stops())
+                filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+                for make in cases.make:
+                    case = make()
+                    session.about = (step, case.contestants)
+                    calls += (filing.stored(case) or await ready.answer(case)).calls
+            return calls
+
+        calls = [await calls_of(one) for one in session.judges(self.judge, self.control)]
+        if self.control and (third := session.token_matched(self.judge, *calls)):
+            await calls_of(third)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
     ) -> list[StageResult]:
         """One result for each judge and protocol."""
-
-        async def ask(session: Session, stops: Stops) -> list[StageResult]:
-            answerers = session.judges(self.judge, self.control)
-            n_cases = sum(len(cases.make) for cases in self.cases)
-            asked = []
-            for answering, cases in product(answerers, self.cases):
-                ready = await slices.calibrated(answering, cases.make, session.meter, stops)
-                filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
-                asked.append((filing, cases))
-            for filing, cases in asked:
-                if len(filing.have) < len(cases.make):
-                    filing.ready()
-            session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
-            calls: dict[str, list[str]] = {answering.name: [] for answering in answerers}
-
-            async def settle(filing: Filing, cases: Cases) -> StageResult:
-                filing.step.items = len(cases.make)
-                session.meter.steps.append(filing.step)
-                with filing:
-
-                    async def do(make: Callable[[], Case]) -> None:
-                        await filing.settle(make())
-                        session.meter.done += 1
-
-                    answering = filing.answering
-                    await work_through(cases.make, do, answering.parallel, stops, answering.name)
-                    if len(filing.asked) == len(cases.make):
-                        filing.whole()
-                    for key in filing.asked:
-                        calls.setdefault(answering.name, []).extend(filing.have[key].calls)
-                return filing.result()
-
-            made = await together(settle(*each) for each in asked)
-            whole = sum(one.cases - one.unanswered for one in made) == len(answerers) * n_cases
-            if self.control and whole:
-                # How many tokens a panel uses is known when it is done.
-                third = session.token_matched(self.judge, *calls.values())
-                if third is not None:
-                    made += await together(
-                        settle(filing_of(workspace, self.seed_set, cases.protocol, third), cases)
-                        for cases in self.cases
-                    )
-            return made
-
+        ask = partial(self.ask, workspace)
         return in_session(workspace, self.seeds, spending, meter, ask, self._language)
+
+    async def ask(self, workspace: Workspace, session: Session, stops: Stops) -> list[StageResult]:
+        """`run` in a session that is there."""
+        answerers = session.judges(self.judge, self.control)
+        n_cases = sum(len(cases.make) for cases in self.cases)
+        asked = []
+        for answering, cases in product(answerers, self.cases):
+            ready = await slices.calibrated(answering, cases.make, session.meter, stops)
+            filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+            asked.append((filing, cases))
+        for filing, cases in asked:
+            if len(filing.have) < len(cases.make):
+                filing.ready()
+        session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
+        calls: dict[str, list[str]] = {answering.name: [] for answering in answerers}
+
+        async def settle(filing: Filing, cases: Cases) -> StageResult:
+            filing.step.items = len(cases.make)
+            session.meter.steps.append(filing.step)
+            with filing:
+
+                async def do(make: Callable[[], Case]) -> None:
+                    await filing.settle(make())
+                    session.meter.done += 1
+
+                answering = filing.answering
+                await work_through(cases.make, do, answering.parallel, stops, answering.name)
+                if len(filing.asked) == len(cases.make):
+                    filing.whole()
+                for key in filing.asked:
+                    calls.setdefault(answering.name, []).extend(filing.have[key].calls)
+            return filing.result()
+
+        made = await together(settle(*each) for each in asked)
+        whole = sum(one.cases - one.unanswered for one in made) == len(answerers) * n_cases
+        if self.control and whole:
+            # How many tokens a panel uses is known when it is done.
+            third = session.token_matched(self.judge, *calls.values())
+            if third is not None:
+                made += await together(
+                    settle(filing_of(workspace, self.seed_set, cases.protocol, third), cases)
+                    for cases in self.cases
+                )
+        return made
 
     @property
     def _language(self) -> Language:
         return next((cases.protocol.language for cases in self.cases), ENGLISH)
-
-
-def pick(
-    workspace: Workspace, seed_set: str, seeds: Sequence[Seed], models: Sequence[str]
-) -> dict[str, dict[str, Dialogue]]:
-    """Dialogues of the contestants asked for; empty ``models``: of all, ``human`` among them.
-
-    `MissingError` for a model without dialogues, or no dialogues at all.
-    """
-    generated = workspace.all_dialogues(seed_set)
-    human = _human(seeds)
-    if not generated:
-        raise MissingError(
-            f"no dialogues in {workspace.root / 'generations' / seed_set}; "
-            f"make some with: botchat generate --seeds {seed_set} --model MODEL"
-        )
-    if not models:
-        return {HUMAN: human, **generated}
-    found = {}
-    for name in models:
-        known = generated.get(name) or generated.get(full_name(name, workspace))
-        if name == HUMAN:
-            found[HUMAN] = human
-        elif known is None:
-            raise MissingError(
-                f"no dialogues of {name!r} on the set {seed_set!r}"
-                f"{did_you_mean(name, generated)} (there are: "
-                f"{', '.join(generated)}); make them with: botchat generate --seeds {seed_set} "
-                f"--model {name}"
-            )
-        else:
-            found[next(iter(known.values())).contestant] = known
-    return found
-
-
-def _human(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
-    return {seed.id: human_dialogue(seed) for seed in seeds}
 
 
 def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: bool) -> Dialogues:
@@ -273,7 +256,8 @@ def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: boo
     if len(found) < 2:
         title = "Arena" if protocol.about_ai else protocol.title
         raise ConfigError(
-            f"the {title} needs at least two contestants; there is {', '.join(found) or 'none'}"
+            f"the {title} needs at least two contestants; there is {', '.join(found) or 'none'}: "
+            "make another with generate --model MODEL, or name one more with --model"
         )
     return found
 
@@ -318,14 +302,6 @@ def judge_named(workspace: Workspace, seed_set: str, name: str) -> str:
         who = ", ".join(sorted(known)) or "nobody"
         raise MissingError(f"{name!r} has not judged {seed_set}; judges who have: {who}")
     return found
-
-
-def full_name(name: str, workspace: Workspace) -> str:
-    """A model's name as it is filed (an endpoint's without credentials)."""
-    try:
-        return config.model_name(name, workspace.config).name
-    except ConfigError:
-        return name
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.models.recorded import spoken
-from botchat.pipeline.judge import full_name
+from botchat.pipeline.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
 from botchat.workspace import accounts, files
 from botchat.workspace import export as moving

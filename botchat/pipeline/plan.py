@@ -7,12 +7,12 @@ already paid for are all in the plan, whatever the settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
 
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row, Usage
 from botchat.languages import ENGLISH, Language
 from botchat.measures import lengths
 from botchat.models.limits import Prices
@@ -43,6 +43,10 @@ RECENT_CALLS = 300
 """Replies that are looked at for that."""
 
 
+Place: TypeAlias = tuple[str, tuple[str, ...]]
+"""What a call is about: the step (``generate``, or a protocol) and the contestants."""
+
+
 @dataclass(frozen=True)
 class Planned:
     """What one model would be asked, at one of `LEVELS`."""
@@ -54,6 +58,13 @@ class Planned:
     completion_tokens: int
     cost_usd: float | None
     """``None``: the price is unknown."""
+    parts: Mapping[Place, tuple[int, float | None]] = field(default_factory=dict)
+    """Calls and USD by what they are about; together those above."""
+
+    @property
+    def shown(self) -> Row:
+        """As a row, without the parts."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parts"}
 
 
 @dataclass
@@ -74,16 +85,28 @@ class PlannedModel:
     count: Callable[[str], int]
     """Tokens of a text."""
     quirks: Mapping[str, Any]
+    about: Callable[[], Place]
+    """What a call that is made now is about."""
     asked: dict[str, int] = field(default_factory=dict)
     """Key of a call -> tokens of its prompt, as we count."""
+    places: dict[str, Place] = field(default_factory=dict)
+    """Key of a call -> what it is about."""
     parallel = 1
 
     def planned(self, level: str) -> Planned:
         """What was counted, as it would be billed."""
-        prompt = round(sum(self.asked.values()) * self.prompt_factor)
-        completion = round(len(self.asked) * self.completion)
-        cost = self.prices.cost(Usage(prompt, completion))
-        return Planned(self.name, level, len(self.asked), prompt, completion, cost)
+        by_place: dict[Place, list[int]] = {}
+        for key, place in self.places.items():
+            by_place.setdefault(place, []).append(self.asked[key])
+        parts = {place: (len(n), self._billed(n)[2]) for place, n in by_place.items()}
+        billed = self._billed(self.asked.values())
+        return Planned(self.name, level, len(self.asked), *billed, parts)
+
+    def _billed(self, prompts: Collection[int]) -> tuple[int, int, float | None]:
+        """Tokens of prompts and replies, and USD, of calls with prompts of so many tokens."""
+        prompt = round(sum(prompts) * self.prompt_factor)
+        completion = round(len(prompts) * self.completion)
+        return prompt, completion, self.prices.cost(Usage(prompt, completion))
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """The stored reply, or a made-up one that is counted."""
@@ -93,6 +116,7 @@ class PlannedModel:
             return spoken(stored)
         if key not in self.asked:
             self.asked[key] = prompt_tokens(messages, self.count)
+            self.places[key] = self.about()
         # Not all the same, since a call about another reply is another call; no verdict either.
         first = f"word{int(key[:8], 16) % 1000}"
         return Reply("ok", text=" ".join([first, *["word"] * (self.said - 2)]), key=key)
@@ -114,6 +138,8 @@ class PlanningSession(Session):
         super().__init__(workspace, seeds, ledger, Spending(), Meter(), language)
         self.planned: dict[tuple[str, str], PlannedModel] = {}
         self.level = level
+        self.about: Place = ("", ())
+        """Set by who walks through a stage, before what it asks."""
         self._count = count
 
     def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
@@ -129,6 +155,7 @@ class PlanningSession(Session):
                 *self._expected(model.name, stage),
                 self._count,
                 self._ledger.quirks(model.identity),
+                lambda: self.about,
             )
         return self.planned[place]
 
@@ -180,6 +207,46 @@ def plan(
         for models in by_model
         for model, level in zip(models, LEVELS, strict=True)
     ]
+
+
+def by_contestant(planned: Sequence[Planned]) -> list[Row]:
+    """Calls and USD about each contestant, expected; of a call about two, each has a half."""
+    found: dict[str, tuple[float, float | None]] = {}
+    for one in planned:
+        for (_, contestants), (calls, usd) in one.parts.items():
+            if one.level == "expected":
+                for name in contestants:
+                    before, paid = found.get(name, (0.0, 0.0))
+                    share = len(contestants)
+                    spent = None if paid is None or usd is None else paid + usd / share
+                    found[name] = (before + calls / share, spent)
+    return [{"contestant": c, "calls": n, "cost_usd": usd} for c, (n, usd) in found.items()]
+
+
+def by_step(planned: Sequence[Planned]) -> list[Row]:
+    """Calls and USD of each step, then of all: expected, and the least and most to be expected."""
+    steps = dict.fromkeys(step for one in planned for step, _ in one.parts)
+    generated = sorted(steps, key=lambda step: step != "generate")
+    return [_step_row(planned, step) for step in (*generated, None)]
+
+
+def _step_row(planned: Sequence[Planned], step: str | None) -> Row:
+    """``step``: ``None`` for all of them."""
+    calls: dict[str, int] = dict.fromkeys(LEVELS, 0)
+    dollars: dict[str, float | None] = dict.fromkeys(LEVELS, 0.0)
+    for one in planned:
+        for (of, _), (n, usd) in one.parts.items():
+            if step in (None, of):
+                before = dollars[one.level]
+                calls[one.level] += n
+                dollars[one.level] = None if before is None or usd is None else before + usd
+    return {
+        "step": step or "all",
+        "calls": calls["expected"],
+        "cost_usd": dollars["expected"],
+        "cost_usd_low": dollars["low"],
+        "cost_usd_high": dollars["high"],
+    }
 
 
 def text_length() -> Length:

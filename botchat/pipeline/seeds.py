@@ -14,7 +14,7 @@ from botchat.seeds import hub
 from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.seeds.spreadsheets import from_csv, from_json, from_jsonl, from_rows, from_xlsx
 from botchat.workspace.files import content
-from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.folder import SAMPLE, Workspace, in_order
 
 MAX_TABLE_BYTES = 2**28
 """Of a table; of a zip archive's or a folder's items together, a quarter."""
@@ -37,10 +37,19 @@ ACCEPTED = (
 """What `read_source` understands, in words."""
 
 
-def import_seeds(workspace: Workspace, source: str, name: str, language: str = EN) -> Path:
+def import_seeds(
+    workspace: Workspace,
+    source: str,
+    name: str,
+    language: str = EN,
+    *,
+    replace: bool = False,
+) -> Path:
     """Store what ``source`` holds as the seed set ``name``; return the file. See `read_source`.
 
-    ``language``: code of the language pack, which is kept with the set.
+    ``language``: code of the language pack, which is kept with the set. ``replace``: also where the
+    set is there with other dialogues; else that is a `ConfigError`, since dialogues and judgments
+    of the seeds that are there would no longer count.
     """
     if name == SAMPLE:
         raise ConfigError(
@@ -49,6 +58,11 @@ def import_seeds(workspace: Workspace, source: str, name: str, language: str = E
     path = workspace.seeds_path(name)
     workspace.language_named(language)
     found = read_source(source, workspace.hidden)
+    if not replace and path.exists() and (there := workspace.seeds(name)) != in_order(found):
+        raise ConfigError(
+            f"the set {name} is there already, with {len(there)} seeds, and {source!r} holds other "
+            f"ones ({len(found)}); choose another --name, or take the new ones with --replace"
+        )
     with workspace.locked():
         workspace.write_seeds(name, found, language)
     return path

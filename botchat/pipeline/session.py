@@ -256,8 +256,7 @@ class Session:
         return self._config.panels.get(name) or PRESETS.get(name)
 
     def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
-        judges = (RULES, *self._config.judges, *self._config.panels, *PRESETS)
-        resolved = config.model_name(name, self._config, others=judges)
+        resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
         return self._model(resolved, "judge", max_tokens)

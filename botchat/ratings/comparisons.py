@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,11 @@ class Comparisons:
     cluster: Indices | None = None
 
     def __post_init__(self) -> None:
-        """Check shapes and ranges."""
+        """Check shapes and ranges; other sequences of numbers (a pandas Series) become arrays."""
+        for name, kind in (("first", np.intp), ("second", np.intp), ("result", np.float64)):
+            object.__setattr__(self, name, _column(name, getattr(self, name), kind))
+        if self.cluster is not None:
+            object.__setattr__(self, "cluster", _column("cluster", self.cluster, np.intp))
         n, m = len(self.first), len(self.models)
         columns = [self.first, self.second, self.result]
         columns += [] if self.cluster is None else [self.cluster]
@@ -109,3 +113,17 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
         return found, place
     there = np.bincount(labels) > 0
     return np.flatnonzero(there), (np.cumsum(there) - 1)[labels]
+
+
+def _column(name: str, values: object, kind: type[np.intp] | type[np.float64]) -> npt.NDArray[Any]:
+    """A column as an array; `ValueError` for what is not numbers of that kind."""
+    column = np.asarray(values)
+    if column.dtype == kind:
+        return column
+    whole = kind is np.float64 or (column.dtype.kind in "iub" or not column.size)
+    if column.dtype.kind not in "iufb" or not whole:
+        raise ValueError(
+            f"{name} holds {column.dtype} and not {'numbers' if kind is np.float64 else 'indices'}"
+            "; of rows (model, model, result) make comparisons with Comparisons.of"
+        )
+    return column.astype(kind)

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -142,6 +142,18 @@ class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """Its folder, relative to ``botchat.toml``."""
 
 
+class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[run]``: what ``botchat run`` does where its flags do not say otherwise."""
+
+    seeds: str | None = None
+    models: tuple[str, ...] = ()
+    judge: str | None = None
+    judge_model: str | None = None
+    protocols: tuple[str, ...] = ()
+    limit: Positive | None = None
+    max_usd: Rate | None = None
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole ``botchat.toml``."""
 
@@ -153,6 +165,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     generation: GenerationSettings = GenerationSettings()
     arena: ArenaSettings = ArenaSettings()
     languages: dict[str, LanguageSettings] = {}
+    run: RunSettings = RunSettings()
 
 
 _TABLES = (Config, ModelSettings, EndpointSettings, JudgeSettings, GenerationSettings)
@@ -192,7 +205,8 @@ def load(path: Path) -> Config:
     if unknown := sorted(set(data) - set(known)):
         line = file.line_of(unknown[0])
         raise ConfigError(
-            f"{path}:{line}: unknown table or key `{unknown[0]}`; known: {', '.join(known)}"
+            f"{path}:{line}: unknown table or key `{unknown[0]}`"
+            f"{did_you_mean(unknown[0], known)}; known: {', '.join(known)}"
         )
     sections: dict[str, Any] = {}
     for field in msgspec.structs.fields(Config):
@@ -307,6 +321,21 @@ class TomlFile:
         return found
 
 
+_KINDS = {
+    "str": 'text in quotes ("…")',
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list in brackets ([…])",
+    "object": "a table of keys and values",
+    "null": "nothing",
+    "datetime": "a date",
+    "date": "a date",
+    "time": "a time",
+}
+"""Words of msgspec for kinds of values, and what people write."""
+
+
 def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) -> tuple[str, str]:
     """(key of the table, what is wrong and what is allowed) of a message of msgspec."""
     place = re.search(r" - at `\$\.?([^`\[]*)[^`]*`$", message)
@@ -315,7 +344,8 @@ def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) ->
     if field := re.search(r"(unknown|required) field `([^`]+)`", message):
         owner = AgentSettings if inside == "agents" else kind
         known = ", ".join(owner.__struct_encode_fields__)
-        said = f"{field[1]} key `{field[2]}`; keys of this table: {known}"
+        near = did_you_mean(field[2], owner.__struct_encode_fields__) if "un" in field[1] else ""
+        said = f"{field[1]} key `{field[2]}`{near}; keys of this table: {known}"
         if field[1] == "unknown" and "api_key_env" in known and names_secret(field[2]):
             said = (
                 f"unknown key `{field[2]}`; put the key into the environment and the variable's "
@@ -330,6 +360,10 @@ def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) ->
     types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     if said.startswith("Invalid enum value") and inside in types:
         return inside, f"{said}; known: {', '.join(map(str, get_args(types[inside])))}"
+    if kinds_meant := re.match(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`", said):
+        wanted, given = (_KINDS.get(word, word) for word in kinds_meant.groups())
+        none = ', or "none",' if inside in ("temperature", "max_tokens") else ""
+        said = f"{said}: write {wanted}{none} here, not {given}"
     # A table's own checks begin with the key they are about.
     first, _, rest = said.partition(": ")
     return (first, rest) if not inside and first in types else (inside, said)
@@ -339,14 +373,12 @@ def model_name(
     name: str,
     config: Config,
     env: Mapping[str, str] = os.environ,
-    others: Iterable[str] = (),
 ) -> ModelName:
     """What a model name stands for (DESIGN §7).
 
     ``NAME`` from botchat.toml · ``openai:MODEL`` · ``http(s)://host/v1#MODEL`` · ``hf:ORG/MODEL``
     · ``bot:NAME`` · ``human``.
-    Raises `ConfigError` for any other; lists what can be named, and one of these or of ``others``
-    that may be meant.
+    Raises `ConfigError` for any other; lists what can be named, and what may be meant.
     """
     if (entry := config.models.get(name)) is not None:
         local = entry.model.startswith(LOCAL)
@@ -381,11 +413,21 @@ def model_name(
         return ModelName(
             "endpoint", f"{public_url(url)}#{model}", ModelSettings(model=model, base_url=url)
         )
-    known = ", ".join(
-        [*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
-    )
-    hint = did_you_mean(name, [*config.models, *others, HUMAN])
-    raise ConfigError(f"unknown model {public(name)!r}{hint}; models that can be named: {known}")
+    raise ConfigError(f"unknown model {public(name)!r}{_hint(name, config)}")
+
+
+def _hint(name: str, config: Config) -> str:
+    """What may have been meant by a name that is of no model, and what can be named."""
+    judges = (*config.judges, *config.panels, *PRESETS, "rules")
+    if name in judges:
+        return ": it is a judge; a contestant is a model"
+    forms = [*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
+    known = f"; models that can be named: {', '.join(forms)}"
+    if "#" in name or re.match(r"[\w.-]+:\d+(/|$)", name):
+        return f": an endpoint begins with http:// or https://{known}"
+    if re.match(r"(gpt|chatgpt|o\d)\b", name):
+        return f" (did you mean openai:{public(name)}?){known}"
+    return f"{did_you_mean(name, [*config.models, *judges, HUMAN])}{known}"
 
 
 def described(named: ModelName) -> str:

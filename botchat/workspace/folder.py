@@ -8,7 +8,7 @@ import re
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib import resources
@@ -48,8 +48,8 @@ class _AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Workspace:
     """Paths and records of one workspace. ``root`` is made when something is first written."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
 
     @cached_property
     def config(self) -> config.Config:
@@ -115,7 +115,7 @@ class Workspace:
         beside = path.with_suffix(".toml")
         if language not in (None, languages.EN):
             store.write_atomic(beside, f'language = "{language}"\n'.encode())
-        store.finish(path, seeds, lambda seed: natural_key(seed.id))
+        store.finish(path, seeds, _seed_order)
         if language == languages.EN:
             beside.unlink(missing_ok=True)
         return path
@@ -261,6 +261,15 @@ class Workspace:
 def read_dialogues(path: Path) -> dict[str, Dialogue]:
     """A stage file's dialogues by seed id."""
     return store.latest(store.read(path, Dialogue), lambda dialogue: dialogue.seed_id)
+
+
+def in_order(seeds: Iterable[Seed]) -> list[Seed]:
+    """Seeds in the order of a set's file."""
+    return sorted(seeds, key=_seed_order)
+
+
+def _seed_order(seed: Seed) -> tuple[object, ...]:
+    return natural_key(seed.id)
 
 
 def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:

@@ -106,7 +106,12 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
         assert {r["calls"] for r in planned} == {12}
         assert server.n_received == 0
         assert main([*bench, "--max-calls", "5", *place]) == 3
-        assert server.n_received == 5
+        assert "Which answer is better" in capsys.readouterr().out  # the table so far
+        assert main([*bench, "--max-calls", "1", "--json", *place]) == 3
+        stopped = json.loads(capsys.readouterr().out)
+        assert stopped["rows"]
+        assert "--max-calls" in stopped["stopped"]
+        assert server.n_received == 6
         assert main([*bench, *place]) == 0
         assert server.n_received == 12
         again = said(capsys, *bench, *place)
@@ -114,6 +119,17 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
         assert server.n_received == 12
         assert server.n_repeated == 0
     assert shown["rows"] == again["rows"]
+
+
+def test_a_pilot_asks_about_the_first_items_only(faireval, tmp_path, capsys):
+    """`--limit K`: K questions in both orders, in the plan, the run and the table."""
+    with Server(scorer) as server:
+        bench = ["bench", "faireval", "--data", str(faireval), "--judge", url(server), *QUICK]
+        pilot = [*bench, "--limit", "2", "--dir", str(tmp_path / "w")]
+        assert {row["calls"] for row in said(capsys, *pilot, "--plan")["rows"]} == {4}
+        assert said(capsys, *pilot)["rows"]
+        assert server.n_received == 4
+        assert main([*bench, "--limit", "0", "--dir", str(tmp_path / "w")]) == 1
 
 
 def test_a_judge_asked_several_times_is_a_row_of_its_own(faireval, tmp_path, capsys):

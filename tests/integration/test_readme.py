@@ -111,6 +111,18 @@ def test_the_walk_runs_as_written(tmp_path, monkeypatch, capsys):
         assert capsys.readouterr().out, command
 
 
+def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
+    """The first commands of "Rank real models" as written; a plan needs no network."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+    block = between("<!-- rank:begin", "<!-- rank:end")
+    *commands, last = [line for line in block.splitlines() if line.startswith("botchat ")]
+    assert (len(commands), shlex.split(last, comments=True)) == (2, ["botchat", "run"])
+    for command in commands:
+        assert main(shlex.split(command, comments=True)[1:]) == 0, command
+    assert re.search(r"all +\d+ +\$0\.\d+", capsys.readouterr().out)
+
+
 def test_the_published_heatmap_is_ranked_again(capsys, monkeypatch):
     """The command on the published rates runs in the checkout and puts GPT-4 first."""
     monkeypatch.chdir(ROOT)

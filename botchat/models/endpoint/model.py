@@ -190,16 +190,27 @@ class EndpointModel:
         if self._adapts(status, told, parameter, sent, wording, ours):
             return failed("transport", retry_after_s=0.0, adapted=True)
         if ours and wording["model"]:
-            raise self._fatal(failed("transport"), f"cannot be used: {said}; check its model")
+            raise self._fatal(
+                failed("transport"), f"cannot be used: {said}; check its model; {self._listing}"
+            )
         quota = wording["quota"] and not (passing and wording["rate"])
         blocked = status in (400, 403) and wording["account"] and not passing
         if status in (401, 402, 404) or (status == 403 and not passing) or quota or blocked:
-            reason = {401: "check its key", 402: "check its account", 404: "check model and URL"}
+            reason = {
+                401: "check its key",
+                402: "check its account",
+                404: f"check model and URL; {self._listing}",
+            }
             hint = reason.get(status, "check its key and account")
             raise self._fatal(failed("transport"), f"cannot be used: {said}; {hint}")
         if passing or status >= 500:
             return failed("transport", retry_after_s=retry_after_s(response.headers))
         return failed("transport")
+
+    @property
+    def _listing(self) -> str:
+        """Where the server says which models it has."""
+        return f"{public_url(self.settings.base_url).rstrip('/')}/models lists what is there"
 
     def _fatal(self, reply: Reply, why: str) -> FatalModelError:
         return FatalModelError(

@@ -1,0 +1,254 @@
+"""What beginners get wrong, and the one line that each gets: what, where, and what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from botchat import Comparisons, Workspace, bradley_terry
+from botchat.cli.main import main
+from botchat.errors import ConfigError
+from botchat.models import recorded
+from botchat.models.limits import Retry
+from botchat.records import Seed
+from botchat.workspace.config import load
+from tests.openai_server import Server
+
+GENERATE = "generate --seeds sample --turns 3 --limit 1 --model"
+JUDGE = "--seeds sample --judge rules"
+RUN = "run --seeds sample --model bot:eliza --limit 2"
+
+COMMANDS = [
+    # names of models
+    (f"{GENERATE} URL#bad", "model `bad` does not exist", "URL/models lists what is there"),
+    (f"{GENERATE} http://127.0.0.1:1/v1#m", "ConnectionRefused", "check host and port"),
+    (f"{GENERATE} 127.0.0.1:8000/v1#m", "an endpoint begins with http:// or https://"),
+    (f"{GENERATE} localhost:8000", "an endpoint begins with http:// or https://"),
+    (f"{GENERATE} URL", "no model is named", "http://localhost:8000/v1#my-model"),
+    (f"{GENERATE} gpt-4o", "unknown model 'gpt-4o'", "did you mean openai:gpt-4o?"),
+    (f"{GENERATE} openai:gpt-4o", "OPENAI_API_KEY is not set"),
+    (f"{GENERATE} bot:elisa", "unknown offline bot", "bot:eliza"),
+    (f"{GENERATE} mne", "unknown model 'mne'", "did you mean mine?"),
+    (f"{GENERATE} rules", "it is a judge"),
+    (f"{GENERATE} human", "human is not generated"),
+    (f"{GENERATE} hf:/no/such/folder", "/no/such/folder"),
+    # seeds
+    ("generate --seeds sampel --model bot:eliza", "did you mean sample?"),
+    ("generate --seeds a/b --model bot:eliza", "a name is letters"),
+    ("seeds show sample sample-999", "botchat seeds show sample"),
+    ("seeds import nope.csv --name a", "does not exist", ".csv"),
+    ("seeds import botchat.toml --name a", "is none of these", ".jsonl"),
+    ("seeds import empty.jsonl --name a", "empty.jsonl"),
+    ("seeds import broken.csv --name a", "broken.csv"),
+    ("seeds import other.jsonl --name mine", "the set mine is there already", "--replace"),
+    ("seeds import other.jsonl --name sample", "the built-in set", "choose another"),
+    # numbers
+    ("generate --seeds sample --model bot:eliza --limit 0", "at least one seed"),
+    ("generate --seeds sample --model bot:eliza --turns 2", "at least 3"),
+    (f"judge unieval {JUDGE} --limit 0", "at least one seed"),
+    (f"judge unieval {JUDGE} --max-usd 0", "a number above 0"),
+    ("judge unieval --seeds sample --judge URL#good --max-usd 1", "price_input and price_output"),
+    # judging
+    (f"judge areno {JUDGE}", "unknown protocol 'areno'", "did you mean arena?"),
+    (f"judge arena {JUDGE} --model bot:eliza", "at least two contestants", "--model"),
+    (f"judge arena {JUDGE} --adaptive --limit 3", "give --budget K"),
+    (f"judge arena {JUDGE} --turns 2", "at least 3 are needed"),
+    (f"judge unieval {JUDGE} --turns 8", "--turns belongs to the arena"),
+    (f"judge gteval {JUDGE} --model human", "name a model besides human"),
+    (f"judge unieval {JUDGE} --model bot:verbose", "botchat generate --seeds sample"),
+    (f"judge unieval {JUDGE} --samples 3", "says the same however often"),
+    (f"judge unieval {JUDGE} --control", "--control is for panels"),
+    (f"judge unieval {JUDGE} --budget 3", "give --adaptive or --add too"),
+    ("judge unieval --seeds sample --judge rule", "did you mean rules?"),
+    ("judge unieval --seeds sample --judge human", "name a model, or rules"),
+    ("judge unieval --seeds sample --judge rules --judge-model m", "--judge-model is for panels"),
+    (f"judge unieval {JUDGE} --batch", "leave --batch out"),
+    ("judge unieval --seeds mine --judge rules", "botchat generate --seeds mine"),
+    # boards
+    ("leaderboard", "--seeds SET"),
+    ("leaderboard --seeds mine", "botchat judge arena --seeds mine"),
+    ("leaderboard --seeds sample --judge gpt", "gpt", "rules"),
+    ("leaderboard --pairwise-rates nope.csv", "nope.csv"),
+    ("plot elos --seeds sample --out a.svg", "elo"),
+    ("plot elo-n16 --seeds sample --out a.gif", "a.gif"),
+    ("agree", "--seeds"),
+    ("agree nope.csv", "nope.csv"),
+    ("remove --seeds sample --model bot:verbose", "bot:verbose"),
+    ("view --seeds nope", "there are: sample, mine"),
+    # benchmarks
+    ("bench fareval --data two --judge rules", "did you mean faireval?"),
+    ("bench faireval --data nope --judge rules", "no folder nope"),
+    ("bench faireval --data seeds --judge rules", "needs question.jsonl", "found mine.jsonl"),
+    ("bench faireval --data two --judge rules", "give one of two/a, two/b"),
+    # the whole run
+    ("run", "run needs --seeds SET", "botchat init"),
+    ("run --seeds sample", "run needs --model MODEL"),
+    ("run --seeds sample --model bot:eliza", "run needs --judge JUDGE"),
+    ("run --seeds sample --model human --judge rules", "besides human"),
+    (f"{RUN} --judge rules --protocol areno", "did you mean arena?"),
+    (f"{RUN} --judge rules --protocol arena", "at least two contestants"),
+    (f"{RUN} --judge rul", "did you mean rules?"),
+    ("init opnai", "did you mean openai?"),
+    ("init openai", "botchat.toml is there already"),
+    # the ledger
+    ("ledger import nope.jsonl", "nope.jsonl"),
+    ("ledger forget", "--outcome"),
+    ("models --forget-quirks bot:eliza", "on no endpoint"),
+]
+"""A command, and what its one line has; URL stands for a server that knows the model ``good``."""
+
+USAGE = [
+    ("judge --seeds sample --judge rules", "required: protocol"),
+    ("generate --seeds sample", "required: --model"),
+    ("generate --seeds sample --model bot:eliza --limit ten", "'ten' is not a whole number"),
+    ("judge unieval --seeds sample --judge rules --max-usd five", "'five' is not a number"),
+    ("judge unieval --seeds sample --judge rules --limits 3", "unrecognized arguments: --limits"),
+]
+
+SETTINGS = [
+    ('[models.a]\nmodel = "x"\ntemperature = "hot"', ":3: ", 'write a number, or "none", here'),
+    ('[models.a]\nmodel = "x"\nmax_tokens = "many"', ":3: ", 'a whole number, or "none",'),
+    ('[models.a]\nmodel = "x"\nmax_tokens = 0', ":3: ", ">= 1"),
+    ('[models.a]\nmodel = "x"\ncontext_window = 8.5', ":3: ", "write a whole number here"),
+    ('[models.a]\nmodel = "x"\nstream = "yes"', ":3: ", "write true or false here"),
+    ('[models.a]\nmodel = "x"\nextra = "top_p"', ":3: ", "a table of keys and values"),
+    ('[models.a]\nmodel = "x"\nprice_input = "$3"', ":3: ", "write a number here, not text"),
+    ('[models.a]\nmodel = "x"\nlayout = "natual"', ":3: ", "known: auto, natural"),
+    ('[models.a]\nmodel = "x"\nbase_url = "localhost:8000/v1"', ":3: ", "http://localhost:8000/v1"),
+    ('[models.a]\nmodel = "x"\napi_key = "sk-abcdefghijklmnopqrst"', ":3: ", "api_key_env"),
+    ("[models.a]\nmodel = x", ":2: ", "not valid TOML at `model`"),
+    ("[models.a]\nmodel = 1", ":2: ", 'write text in quotes ("…") here'),
+    ('[models.a]\nmodle = "x"', ":2: ", "did you mean model?"),
+    ('[models.a]\nbase_url = "http://h/v1"', ":1: ", "required key `model`"),
+    ('[models]\na = "x"', ":2: ", "a table of keys and values"),
+    ('[model.a]\nmodel = "x"', ":1: ", "did you mean models?"),
+    ('[models.a\nmodel = "x"', ":1: ", "not valid TOML"),
+    ('[models.human]\nmodel = "x"', ":1: ", "choose another"),
+    ("[generation]\nturns = 2", ":2: ", ">= 3"),
+    ("[arena]\nturns = 16", ":2: ", "write a list in brackets ([…]) here"),
+    ("[judges.a]\ntemperature = 0.0", ":1: ", "required key `model`"),
+    ('[panels.a]\nstrategy = "debat"', ":2: ", "'debat' is unknown"),
+    ('[run]\nmodel = ["x"]', ":2: ", "did you mean models?"),
+    ('[run]\nmodels = "x"', ":2: ", "write a list in brackets ([…]) here"),
+    ('[run]\nmax_usd = "5"', ":2: ", "write a number here, not text"),
+    (
+        '[protocols.p]\nkind = "score"\nprompt = "nope.txt"\n'
+        'numbers = ["N"]\nlowest = 1\nhighest = 5',
+        ":1: ",
+        "cannot read the prompt",
+    ),
+]
+
+
+def jsonl(path: Path, rows: list[dict]) -> None:
+    """Write rows as lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder in which a beginner has begun, and a server that knows one model."""
+    folder = tmp_path_factory.mktemp("beginner")
+    seeds = [Seed(f"s{n}", ("a", "b", "c", f"d{n}")) for n in range(2)]
+    Workspace(folder).write_seeds("mine", seeds)
+    jsonl(folder / "other.jsonl", [{"id": "s9", "utterances": ["a", "b", "c", "d"]}])
+    (folder / "empty.jsonl").write_text("")
+    (folder / "broken.csv").write_text("one column\nand nothing else\n")
+    for name in ("a", "b"):
+        jsonl(folder / f"two/{name}/question.jsonl", [{"question_id": 1, "text": "?"}])
+        for who in ("m1", "m2"):
+            said = {"question_id": 1, "text": f"{who} of {name}"}
+            jsonl(folder / f"two/{name}/answer/answer_{who}.jsonl", [said])
+        (folder / f"two/{name}/review_m1_m2_human.txt").write_text("m1\n")
+    with Server(models=["good"]) as server:
+        (folder / "botchat.toml").write_text(
+            f'[models.mine]\nmodel = "good"\nbase_url = "{server.url}"\n'
+        )
+        for bot in ("bot:eliza", "bot:parrot"):
+            command = ["generate", "--seeds", "sample", "--limit", "2", "--model", bot]
+            assert main([*command, "--dir", str(folder)]) == 0
+        for protocol in ("unieval", "arena"):
+            assert main(["judge", protocol, *JUDGE.split(), "--dir", str(folder)]) == 0
+        yield folder, server
+
+
+@pytest.mark.parametrize(("command", "told"), [(c, told) for c, *told in COMMANDS])
+def test_a_mistaken_command_gets_one_line_that_helps(command, told, place, monkeypatch, capsys):
+    """Exit 1, one line on stderr, nothing on stdout, and the server is not asked to chat."""
+    folder, server = place
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=1))
+    capsys.readouterr()
+    words = [word.replace("URL", server.url) for word in command.split()]
+    assert main(words) == 1
+    said = capsys.readouterr()
+    lines = [line for line in said.err.splitlines() if not line.startswith("plan: ")]
+    assert (len(lines), said.out) == (1, "")
+    assert lines[0].startswith("botchat: ")
+    for part in told:
+        assert part.replace("URL", server.url) in lines[0]
+
+
+@pytest.mark.parametrize(("command", "told"), USAGE)
+def test_a_mistaken_flag_is_named(command, told, capsys):
+    """Exit 2, and the last line of the usage says what is wrong."""
+    with pytest.raises(SystemExit) as ended:
+        main(command.split())
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("settings", "told"), [(s, told) for s, *told in SETTINGS])
+def test_a_mistaken_setting_is_named_with_its_line(settings, told, tmp_path):
+    """File, line, key, and what to write in its place."""
+    path = tmp_path / "botchat.toml"
+    path.write_text(f"{settings}\n")
+    with pytest.raises(ConfigError) as error:
+        load(path)
+    assert "\n" not in str(error.value)
+    for part in (str(path), *told):
+        assert part in str(error.value)
+
+
+def test_a_set_is_replaced_only_where_that_is_asked_for(tmp_path, monkeypatch, capsys):
+    """The same content is no other content; a refused import changes nothing."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": f"s{n}", "utterances": ["a", "b", "c", f"{n}"]} for n in range(12)]
+    jsonl(Path("one.jsonl"), rows)
+    jsonl(Path("two.jsonl"), rows[:3])
+    assert main(["seeds", "import", "one.jsonl", "--name", "set"]) == 0
+    stored = Path("seeds/set.jsonl").read_bytes()
+    assert main(["seeds", "import", "one.jsonl", "--name", "set"]) == 0
+    assert main(["seeds", "import", "two.jsonl", "--name", "set"]) == 1
+    assert "with 12 seeds, and 'two.jsonl' holds other ones (3)" in capsys.readouterr().err
+    assert Path("seeds/set.jsonl").read_bytes() == stored
+    assert main(["seeds", "import", "two.jsonl", "--name", "set", "--replace"]) == 0
+    assert len(Workspace(Path()).seeds("set")) == 3
+
+
+def test_a_workspace_may_be_named_by_a_str(tmp_path):
+    """As anybody would."""
+    assert Workspace(str(tmp_path)).seeds("sample") == Workspace(tmp_path).seeds("sample")
+
+
+def test_comparisons_take_series_and_lists():
+    """Columns of a data frame, with an index of its own, rate as arrays do."""
+    frame = pd.DataFrame(
+        {"a": [0, 1, 0, 2], "b": [1, 2, 2, 0], "r": [1, 0.5, 1, 0]}, index=[7, 5, 3, 1]
+    )
+    models = ("x", "y", "z")
+    plain = Comparisons(models, np.array([0, 1, 0, 2]), np.array([1, 2, 2, 0]), frame["r"].values)
+    of_series = Comparisons(models, frame["a"], frame["b"], frame["r"], frame["a"])
+    of_lists = Comparisons(models, [0, 1, 0, 2], [1, 2, 2, 0], [1, 0.5, 1, 0])
+    expected = bradley_terry(plain).rating.tolist()
+    assert bradley_terry(of_series).rating.tolist() == expected
+    assert bradley_terry(of_lists).rating.tolist() == expected
+    for column in (pd.Series(["x", "y", "x", "z"]), pd.Series([0.5, 1, 0, 2])):
+        with pytest.raises(ValueError, match=r"first holds .* Comparisons.of"):
+            Comparisons(models, column, frame["b"], frame["r"])

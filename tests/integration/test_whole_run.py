@@ -1,0 +1,251 @@
+"""`botchat run` and `init`: a plan, a board, and nothing that is asked twice, under one budget."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import botchat
+from botchat.cli.main import main
+from botchat.errors import LimitReached
+from botchat.pipeline.generate import Generating
+from botchat.pipeline.init import providers, settings_text
+from botchat.pipeline.judge import Judging
+from botchat.pipeline.plan import by_contestant, by_step
+from botchat.records import Seed
+from botchat.workspace.config import load
+from tests.openai_server import text
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SEEDS = [
+    Seed(f"s{n}", (f"hello from {n}", f"hi, here is {n}", "fine", *"abcd"[: 1 + n % 3]))
+    for n in range(6)
+]
+
+
+def judge_or_speak(call):
+    """Speak when asked to go on, accuse the second conversation or nobody when asked to judge."""
+    asked = call.messages[-1]["content"]
+    if call.model != "judge":
+        return text(f"to {asked} {call.model} says {len(call.messages)}")
+    return text("Choice: Conversation 2" if "Conversation 2" in asked else "Choice: No")
+
+
+@pytest.fixture
+def place(tmp_path, server):
+    """A workspace with a set of six, two models and a judge at a server, at a price."""
+    server.play(judge_or_speak)
+    workspace = botchat.Workspace(tmp_path)
+    workspace.write_seeds("small", SEEDS)
+    entry = '[models.{0}]\nmodel = "{0}"\nbase_url = "{1}"\nprice_input = 1\nprice_output = 2\n'
+    models = "".join(entry.format(name, server.url) for name in ("one", "two", "three", "judge"))
+    (tmp_path / "botchat.toml").write_text(
+        f'{models}[generation]\nturns = 6\n[arena]\nturns = [4, 6]\n[run]\nseeds = "small"\n'
+        'models = ["one", "two"]\njudge = "judge"\nlimit = 3\n'
+    )
+    return botchat.Workspace(tmp_path)
+
+
+def run(place, *flags, code=0):
+    """Exit code checked."""
+    assert main(["run", *flags, "--dir", str(place.root)]) == code
+
+
+def stage_files(place):
+    """What the two paid stages wrote."""
+    return {p: p.read_bytes() for p in place.root.rglob("*.jsonl") if ".botchat" not in p.parts}
+
+
+def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
+    """The plan is what is sent; of three seeds only, people's too; the page is there."""
+    run(place, "--json")
+    said = capsys.readouterr()
+    whole = json.loads(said.out)
+    steps = {row["step"]: row for row in whole["plan"]}
+    assert [*steps] == ["generate", "unieval", "arena-n4", "arena-n6", "gteval", "all"]
+    assert {step: row["calls"] for step, row in steps.items()} == {
+        "generate": 2 * 3 * 4,
+        "unieval": 3 * 3,
+        "arena-n4": 6,
+        "arena-n6": 6,
+        "gteval": 2 * 6,
+        "all": server.n_received,
+    }
+    assert sum(row["cost_usd"] for row in [*steps.values()][:-1]) == pytest.approx(
+        steps["all"]["cost_usd"]
+    )
+    assert said.err.splitlines()[0].startswith("plan: generate: 24 calls, $0.00")
+    assert {row["model"] for row in whole["rows"]} == {"one", "two", "human"}
+    assert Path(whole["page"]).is_file()
+    assert whole["calls"] == server.n_received
+    assert {s.id for s in SEEDS[:3]} == {
+        json.loads(line)["seed_id"]
+        for path, text in stage_files(place).items()
+        if "judgments" in path.parts or "generations" in path.parts
+        for line in text.decode().splitlines()
+    }
+
+
+def test_again_sends_nothing_and_one_more_model_only_what_it_needs(place, server, capsys):
+    """Nor does it change a byte."""
+    run(place)
+    sent, files = server.n_received, stage_files(place)
+    capsys.readouterr()
+    run(place)
+    assert "plan: all: 0 calls, $0.0000" in capsys.readouterr().err
+    assert (server.n_received, stage_files(place)) == (sent, files)
+    run(place, "--model", "one", "--model", "two", "--model", "three")
+    # Its dialogues, UniEval, GTEval, and the Arenas with the two others.
+    assert server.n_received - sent == 3 * 4 + 3 + 6 + 2 * 2 * 6
+    assert server.n_by_model["one"] == server.n_by_model["three"] == 12
+
+
+def test_the_steps_one_by_one_write_the_same_bytes(place, server, tmp_path):
+    """`run` is generate and judge with the same limit, and no more."""
+    run(place)
+    files = {path.relative_to(place.root): text for path, text in stage_files(place).items()}
+    other = botchat.Workspace(tmp_path / "other")
+    other.root.mkdir()
+    (other.root / "botchat.toml").write_bytes((place.root / "botchat.toml").read_bytes())
+    other.write_seeds("small", SEEDS)
+    Generating("small", ("one", "two"), limit=3).run(other)
+    for protocol in ("unieval", "arena", "gteval"):
+        Judging("small", protocol, botchat.JudgeName("judge"), limit=3).run(other)
+    made = {path.relative_to(other.root): text for path, text in stage_files(other).items()}
+    assert made == {path: text for path, text in files.items() if path.parts[0] != "other"}
+
+
+def test_a_plan_over_the_limit_sends_nothing(place, server, capsys):
+    """Exit 3 with both numbers; `[run]` may hold the limit, a flag comes before it."""
+    run(place, "--max-usd", "0.0001", code=3)
+    said = capsys.readouterr().err
+    assert re.search(r"nothing was sent: the plan comes to \$0\.0\d+, over --max-usd 0\.0001", said)
+    with (place.root / "botchat.toml").open("a") as file:
+        file.write("max_usd = 0.0001\n")
+    run(place, code=3)
+    with pytest.raises(LimitReached, match="over --max-calls 3"):
+        botchat.run(place, limits=botchat.Limits(max_usd=9, max_calls=3))
+    assert server.n_received == 0
+
+
+def test_one_budget_over_all_steps(place, server, capsys):
+    """A limit that the plan keeps but the run does not stops in a later step, resumably."""
+    words = "word " * 400
+    server.play(lambda call: text(words) if call.model != "judge" else judge_or_speak(call))
+    run(place, "--max-tokens", "60000", "--json", code=3)
+    stopped = json.loads(capsys.readouterr().out)
+    assert stopped["tokens"] <= 60000
+    assert "stopped at" in stopped["stopped"]
+    sent, generated = server.n_received, 24
+    assert sent > generated
+    run(place)
+    assert server.n_received > sent
+    assert server.n_repeated == 0
+
+
+def test_a_judge_that_cannot_be_asked_costs_nothing(place, server, capsys):
+    """Its name is read before a dialogue is generated."""
+    run(place, "--judge", "nobody", code=1)
+    run(place, "--judge", "judge", "--protocol", "unknown", code=1)
+    assert server.n_received == 0
+
+
+def test_protocols_that_have_nothing_to_ask_are_left_out_aloud(place, server, capsys):
+    """One model has no Arena; a protocol asked for by name is an error instead."""
+    run(place, "--model", "one")
+    assert "arena is left out: the Arena needs at least two" in capsys.readouterr().err
+    run(place, "--model", "one", "--protocol", "arena", code=1)
+
+
+def test_run_from_python(place, server):
+    """The same request as a function, and the request itself."""
+    ran = botchat.run(place, models=["one", "two"], protocols=["unieval"])
+    assert [one.protocol for one in ran.judged] == ["unieval"]
+    assert ran.unanswered == 0
+    assert ran.board.rows
+    request = botchat.Running("small", ("one", "two"), botchat.JudgeName("judge"), limit=3)
+    assert {row["calls"] for row in by_step(request.plan(place)) if row["step"] == "unieval"} == (
+        set()
+    )
+
+
+def test_a_plan_says_what_each_contestant_costs(place, server, capsys):
+    """Calls about two are shared; the sum is the whole."""
+    Generating("small", ("one", "two"), limit=2).run(place)
+    planned = Judging("small", "unieval", botchat.JudgeName("judge")).plan(place)
+    assert {row["contestant"]: row["calls"] for row in by_contestant(planned)} == {
+        "human": 6,
+        "one": 2,
+        "two": 2,
+    }
+    limited = Judging("small", "unieval", botchat.JudgeName("judge"), limit=2).plan(place)
+    assert {row["calls"] for row in by_contestant(limited)} == {2}
+    command = ["judge", "gteval", "--seeds", "small", "--judge", "judge", "--plan", "--json"]
+    assert main([*command, "--dir", str(place.root)]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    (expected,) = [row for row in whole["rows"] if row["level"] == "expected"]
+    assert sum(row["calls"] for row in whole["contestants"]) == expected["calls"]
+    assert sum(row["cost_usd"] for row in whole["contestants"]) == pytest.approx(
+        expected["cost_usd"]
+    )
+
+
+# ------------------------------------------------------------------------------------- init
+
+
+@pytest.mark.parametrize("provider", [None, *providers()])
+def test_init_writes_settings_that_load(provider, tmp_path, monkeypatch, capsys):
+    """With comments, for every provider; a second time the file stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    command = ["init", *([provider] if provider else [])]
+    assert main(command) == 0
+    written = Path("botchat.toml").read_text("utf-8")
+    assert written == settings_text(provider)
+    settings = load(Path("botchat.toml"))
+    assert settings.run.seeds == "sample"
+    named = {*settings.run.models, settings.run.judge} - {"rules"}
+    assert {name for name in named if not name.startswith("bot:")} == {*settings.models}
+    priced = all(model.price_input is not None for model in settings.models.values())
+    assert (settings.run.max_usd is not None) == priced
+    assert main(command) == 1
+    assert Path("botchat.toml").read_text("utf-8") == written
+
+
+def test_the_providers_are_those_of_the_docs():
+    """Every line of a provider's entry that is no price stands in docs/providers.md."""
+    page = (ROOT / "docs" / "providers.md").read_text("utf-8")
+    blocks = tomllib.loads("\n".join(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)))["models"]
+    assert len(providers()) > 10
+    for name, lines in providers().values():
+        prices = ("price_input", "price_output")
+        entry = {k: v for k, v in tomllib.loads(lines).items() if k not in prices}
+        assert entry == blocks[name]
+
+
+def test_a_key_and_a_priced_plan_in_two_commands(tmp_path, monkeypatch, capsys):
+    """Without a network: a plan sends nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+    assert main(["init", "openai"]) == 0
+    capsys.readouterr()
+    assert main(["run", "--plan", "--json"]) == 0
+    *steps, together = json.loads(capsys.readouterr().out)["rows"]
+    assert together["step"] == "all"
+    assert 0 < together["cost_usd_low"] < together["cost_usd"] < together["cost_usd_high"]
+    assert sum(row["calls"] for row in steps) == together["calls"]
+
+
+def test_from_nothing_to_a_page_in_two_commands(tmp_path, monkeypatch, capsys):
+    """Bots and the rules judge, offline."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    assert main(["run", "--limit", "3"]) == 0
+    said = capsys.readouterr()
+    assert "bot:retrieval" in said.out
+    (page,) = re.findall(r"page: (.*)", said.out)
+    assert Path(page).is_file()
