@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
+from botchat.pipeline.live import Live
 from botchat.pipeline.read_set import read
 from botchat.pipeline.session import catalogue_of
-from botchat.pipeline.view import state
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.report import archive
 from botchat.workspace import files as store
@@ -160,8 +160,10 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
     n_verdicts = sum(len(made) for made in found.judged["x"].values())
     chunks = archive.build(found.seeds, found.dialogues, found.judged, found.catalogue)
     assert chunks.about["verdicts"] == n_verdicts
-    live = {one.name: one for one in state(here, "small").verdicts}
-    assert {f"{name} by {who}" for name in names for who in ("x", "y")} == set(live)
+    steps = Live(here, "small").state().steps
+    live = {(one.name, one.by): one for one in steps if one.name != "Dialogues"}
+    assert len(live) == 2 * len(names)
+    assert {who for _, who in live} == {"x", "y"}
     assert all(one.done == one.total for one in live.values())
     for name in names:
         compared = said(capsys, "agree", *place, "--protocol", name)

@@ -47,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def workspace(made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A copy of it, whose figures are not drawn: they take most of the time."""
     for module in (figures, agreement):
-        monkeypatch.setattr(module, "draw", lambda _: [])
+        monkeypatch.setattr(module, "draw", lambda *_: [])
     return Workspace(Path(shutil.copytree(made.root, tmp_path / "copy")))
 
 

@@ -59,6 +59,12 @@ COMMANDS = {
     "bench": [
         "bench", "faireval", "--data", "faireval", "--judge", LONG, "--resamples", "20",
     ],
+    "rank": ["rank", "votes.csv", "--shuffles", "20", "--runs", "1"],
+    "evaluate": ["evaluate", "texts.txt", "--judge", "rules"],
+    "dialogues-import": [
+        "dialogues", "import", "told.jsonl", "--set", "told", "--model", "m", "--new-seeds",
+    ],
+    "export": ["export", *SET, "--jsonl", "dataset"],
     "remove": ["remove", *SET, "--model", "bot:parrot"],
     "ledger-stats": ["ledger", "stats"],
     "ledger-export": ["ledger", "export", "calls.jsonl"],
@@ -85,6 +91,10 @@ def printed(tmp_path_factory) -> Iterator[dict[str, list[layout.Grid]]]:
     ]
     files.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     (folder / "more.jsonl").write_bytes((folder / "seeds" / "small.jsonl").read_bytes())
+    votes = [f"{'abc'[n % 3]},{'bca'[n % 3]},model_{'ab'[n % 2]}\n" for n in range(30)]
+    (folder / "votes.csv").write_text("".join(["model_a,model_b,winner\n", *votes]))
+    (folder / "texts.txt").write_text("A first text. It ends.\n\nAnother one.\n")
+    (folder / "told.jsonl").write_text('{"utterances": ["one", "two", "three", "four"]}\n')
     faireval = folder / "faireval"
     for name in ("question", "answer/answer_gpt35", "answer/answer_vicuna-13b"):
         path = faireval / f"{name}.jsonl"
@@ -149,11 +159,15 @@ def test_a_board_of_five_contestants_is_a_screen_at_80_columns(printed):
 
 
 def test_every_command_with_a_table_is_there():
-    """Those that print none: demo is leaderboard's; report, plot print a path; two serve pages."""
+    """Those of the others: none, or leaderboard's (demo, run), or they need a hub."""
     from tests.unit import test_commands
 
     called = {
-        tuple(words[: 2 if words[0] in ("seeds", "ledger") else 1]) for words in COMMANDS.values()
+        tuple(words[: 2 if words[0] in ("seeds", "ledger", "dialogues") else 1])
+        for words in COMMANDS.values()
     }
-    others = {("demo",), ("report",), ("plot",), ("view",), ("label",)}
+    others = {
+        (word,)
+        for word in "demo run report plot init view label publish fetch".split()  # noqa: SIM905
+    }
     assert {one["words"] for one in test_commands.COMMANDS} == called | others

@@ -58,7 +58,7 @@ def test_a_whole_file_is_read(tmp_path):
         ('[models.a]\nbase_url = "http://x"\n', r"toml:1: models\.a: required key `model`"),
         (
             '[modles.a]\nmodel = "x"\n',
-            r"toml:1: .* key `modles` \(did you mean models\?\); known: m",
+            r"toml:1: .* key `modles` \(did you mean 'models'\?\); known: m",
         ),
         ("[generation]\nturns = 2\n", r"toml:2: generation\.turns: Expected `int` >= 3"),
         ('[models.a]\nmodel = "x"\nbase_url = "ftp://x"\n', r"toml:3: .*not an http"),
