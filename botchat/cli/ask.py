@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
         "judged": [one.shown | one.account for one in ran.judged],
         "left_out": ran.left_out,
     }
-    say(arguments, whole, ran.board.rows, *ran.board.lines, meter=meter)
+    say(arguments, whole, ran.board.table, *ran.board.lines, meter=meter)
     unanswered(ran.unanswered, "dialogues and verdicts", meter)
 
 

@@ -368,7 +368,7 @@ def remove(arguments: argparse.Namespace) -> None:
 
 def models(arguments: argparse.Namespace) -> None:
     """List what can be named, or forget what one model's endpoint refused."""
-    from botchat.pipeline.session import forget_quirks, model_rows
+    from botchat.pipeline.models import forget_quirks, model_rows
 
     if arguments.forget_quirks is not None:
         forgotten = forget_quirks(workspace_of(arguments), arguments.forget_quirks)

@@ -5,30 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from botchat.errors import BotChatError, ConfigError
-from botchat.interfaces import ChatModel, Decoding, Judge, Message, Row, changes
+from botchat.errors import ConfigError
+from botchat.interfaces import ChatModel, Decoding, Judge
 from botchat.languages import ENGLISH, Language
-from botchat.models.bots import BASELINES, baseline
-from botchat.models.endpoint import BatchedModel, identity, wire_format
+from botchat.models.bots import baseline
+from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
 from botchat.pipeline.progress import told
 from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
-from botchat.records import HUMAN, Seed
+from botchat.records import Seed
 from botchat.workspace import config, keys
 from botchat.workspace.accounts import bills
-from botchat.workspace.config import ModelSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -424,82 +421,3 @@ def in_session(
 
     with workspace.locked():
         return run_now(run())
-
-
-def forget_quirks(workspace: Workspace, name: str) -> list[str]:
-    """Ask an endpoint's model as it was asked for again: what was changed until now.
-
-    Raises `ConfigError`: the name is of no model of an endpoint.
-    """
-    named = config.model_name(name, workspace.config)
-    if (settings := named.settings) is None or named.kind != "endpoint":
-        raise ConfigError(f"--forget-quirks {name}: it is on no endpoint; nothing is left out")
-    with workspace.locked(), closing(workspace.ledger()) as ledger:
-        known = ledger.quirks(identity(settings))
-        ledger.set_quirks(identity(settings), {})
-    return changes(known)
-
-
-def _adapted(workspace: Workspace, models: Mapping[str, ModelSettings]) -> dict[str, str]:
-    """How each model's requests differ from what is asked for, since its endpoint refuses it."""
-    if not workspace.ledger_path.exists():
-        return {}
-    with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
-        return {
-            name: ", ".join(changes(ledger.quirks(identity(of))))
-            for name, of in models.items()
-            if config.model_name(name, workspace.config).kind == "endpoint"
-        }
-
-
-def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
-    """Configured models with window, prices, limits and quirks; bots; forms of names; judges.
-
-    With ``check`` each configured model is asked for one word, at most 16 tokens.
-    """
-    facts = ("context_window", "price_input", "price_output", "max_concurrency", "adapted")
-    known = _adapted(workspace, workspace.config.models)
-    rows: list[Row] = [
-        {
-            "name": name,
-            "kind": (named := config.model_name(name, workspace.config)).kind,
-            "what": config.described(named),
-            **{f: getattr(settings, f) if named.kind == "endpoint" else None for f in facts[:-1]},
-            "adapted": known.get(name) or None,
-        }
-        for name, settings in sorted(workspace.config.models.items())
-    ]
-    if check:
-
-        async def ask(session: Session, _stops: Stops) -> list[Row]:
-            return [row | {"check": await _check(session, row["name"])} for row in rows]
-
-        rows = in_session(workspace, (), None, None, ask)
-    panels = (*sorted(workspace.config.panels.items()), *PRESETS.items())
-    others = [
-        *((f"bot:{name}", "bot", what) for name, what in BASELINES.items()),
-        ("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
-        ("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
-        ("hf:ORG/NAME, hf:FOLDER", "form", "local weights, with the extra botchat-bench[hf]"),
-        (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
-        (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
-        *(
-            (name, "judge", f"single judge, asks {entry.model}")
-            for name, entry in sorted(workspace.config.judges.items())
-        ),
-        *((name, "panel", f"{p.strategy}, {len(p.members) or 2} judges") for name, p in panels),
-    ]
-    empty = dict.fromkeys(facts)
-    return rows + [{"name": n, "kind": kind, "what": what, **empty} for n, kind, what in others]
-
-
-async def _check(session: Session, name: str) -> str:
-    ask = [Message(role="user", content="Say hello in one word.")]
-    try:
-        # A sample number of its own: a check that the ledger answers checks nothing.
-        once = Decoding(None, 16, sample=secrets.randbelow(2**31))
-        reply = await session.speaker(name).model.chat(ask, once)
-    except BotChatError as error:
-        return str(error)
-    said = f": {reply.detail}" if reply.detail else ""
-    return f"{reply.outcome} in {reply.latency_s:.1f} s{said}"

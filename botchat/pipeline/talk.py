@@ -24,6 +24,7 @@ from botchat.models.bots import BASELINES
 from botchat.models.self_chat import PROMPT, Length, say
 from botchat.pipeline import plan
 from botchat.pipeline.generate import MOST_TURNS
+from botchat.pipeline.models import described
 from botchat.pipeline.run import Meter, Step
 from botchat.pipeline.session import Limits, Session, Spending
 from botchat.records import N_SEED, Seed
@@ -279,7 +280,7 @@ def _offers(workspace: Workspace, models: Sequence[str]) -> dict[str, tuple[str,
         named = config.model_name(given, workspace.config)
         if named.kind == "human":
             raise ConfigError("--model human: people need no model; take a side yourself")
-        what = bots.get(given, "") if named.kind == "bot" else config.described(named)
+        what = bots.get(given, "") if named.kind == "bot" else described(named)
         found.setdefault(named.name, (given, Offer(named.name, what)))
     return found
 

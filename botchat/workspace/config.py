@@ -430,13 +430,6 @@ def _hint(name: str, config: Config) -> str:
     return f"{did_you_mean(name, [*config.models, *judges, HUMAN])}{known}"
 
 
-def described(named: ModelName) -> str:
-    """What an entry of ``[models]`` stands for, in words."""
-    if named.settings is None or named.kind == "local":
-        return f"local weights {weights(named.target)[0]}"
-    return f"{named.settings.model} at {public_url(named.settings.base_url)}"
-
-
 def endpoint_settings(model: ModelSettings, config: Config) -> EndpointSettings:
     """The limits of a model's server, with its concurrency filled in."""
     here = public_url(model.base_url)

@@ -247,5 +247,6 @@ def test_from_nothing_to_a_page_in_two_commands(tmp_path, monkeypatch, capsys):
     assert main(["run", "--limit", "3"]) == 0
     said = capsys.readouterr()
     assert "bot:retrieval" in said.out
+    assert "Bradley–Terry" in said.out  # the table as people read it
     (page,) = re.findall(r"page: (.*)", said.out)
     assert Path(page).is_file()
