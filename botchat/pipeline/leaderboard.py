@@ -286,7 +286,7 @@ def _shown(
     meter.begin("draw figures", len(tasks))
     done = []
     with parallel.workers() as working:
-        for chart in working.begin(tasks, len(tasks) * SECONDS_A_CHART):
+        for chart in working.begin(tasks, 0 if found.small else len(tasks) * SECONDS_A_CHART):
             done.append(chart)
             meter.advance()
     drawn = iter(done)

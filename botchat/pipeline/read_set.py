@@ -65,6 +65,8 @@ class Read:
     """What can be asked in the workspace."""
     survey: Survey | None
     """What the dialogues show; None where no board was asked for."""
+    small: bool
+    """Whether the work so far was too little to start a process."""
 
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
@@ -201,6 +203,7 @@ def read(
             columns[judge][protocol] = verdicts.only(next(done))
             stale[judge] += len(verdicts) - len(columns[judge][protocol])
         survey = Survey(thresholds, n_seeds, dict(zip(measuring, done, strict=True)))
+        small = not working.started
     if not judges:
         # The page opens with the judge who has judged most.
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
@@ -215,6 +218,7 @@ def read(
         {name: n for name, n in silent.items() if n},
         catalogue,
         survey if for_boards else None,
+        small,
     )
 
 

@@ -282,6 +282,7 @@ def test_a_file_that_is_no_labels_is_refused(browser: Browser, game: Path, tmp_p
         "it holds no labels": [],
     }
     browser.open(game, "?label=1")
+    browser.run("localStorage.clear()")  # of other tests in this browser
     browser.run("document.querySelector('#import').closest('details').open = true")
     for i, (says, rows) in enumerate(wrong.items()):
         path = tmp_path / f"{i}.jsonl"
