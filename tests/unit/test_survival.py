@@ -8,7 +8,7 @@ import warnings
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 
@@ -32,6 +32,7 @@ ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_si
 
 
 @given(ENDS)
+@example([*[(1, False)] * 3, *[(1, True)] * 3, (2, False), (2, False), (2, True)])
 def test_the_curve_and_its_interval_are_scipys(ends: list[tuple[int, bool]]) -> None:
     """Wherever scipy gives one: Kaplan-Meier, and Wilson's interval of Greenwood's variance."""
     curve = estimate(ends, 12)
@@ -51,6 +52,10 @@ def test_the_curve_and_its_interval_are_scipys(ends: list[tuple[int, bool]]) -> 
             variance = (scaled * math.log(share) * share) ** 2
             least = 1 / (np.array(times) >= time).sum()
             each = min(max(variance / (share * (1 - share)), 1 / len(ends)), least)
+            if any(
+                abs(part / each - few) < 1e-6 for part in (share, 1 - share) for few in (2.5, 3.5)
+            ):
+                continue  # where the interval changes from Poisson's to Wilson's, rounding decides
             want = of_shares(np.array([share]), np.array([each]))
             assert curve.low[time - 1] == pytest.approx(want[0][0], abs=1e-6)
             assert curve.high[time - 1] == pytest.approx(want[1][0], abs=1e-6)
