@@ -160,7 +160,10 @@ def estimate(
     filled = population * expected + (population - unseen * (1 - kept)) * residual
     strength = maximise(population[None], filled[None], strength[None])[0]
     strength = strength - strength.mean()
-    flat = np.linalg.inv(curvature(population[None], strength[None], np.array([False]))[0])
+    curved = curvature(population[None], strength[None], np.array([False]))[0]
+    if np.linalg.eigvalsh(curved).min() < 1e-9:  # models so far apart that nothing tells how far
+        curved = curved + 1e-9 * np.eye(len(curved))
+    flat = np.linalg.inv(curved)
     flat = flat - flat.mean(axis=0)
     common, own = (1 - kept) * slope, (1 - kept) * own
     moved = flat @ laplacian(unseen * common)
