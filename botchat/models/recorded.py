@@ -210,11 +210,15 @@ class RecordedModel:
             )
             raise ConfigError(f"{flag} cannot be kept: {missing} in botchat.toml")
 
-    async def drain(self) -> None:
-        """Wait until every call that is out is stored; none is tried again, no other is sent."""
+    def stop(self) -> None:
+        """Send nothing more, and try nothing again."""
         self._ending = True
         if self.endpoint:
             self.endpoint.stop()
+
+    async def drain(self) -> None:
+        """Wait until every call that is out is stored; none is tried again, no other is sent."""
+        self.stop()
         running = dict(self._in_flight)
         for key, task in running.items():
             if key not in self._out:  # it waits for its turn, or sleeps between two tries

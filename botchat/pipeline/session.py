@@ -20,6 +20,7 @@ from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
+from botchat.parallel import stoppable
 from botchat.pipeline.progress import told
 from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
@@ -258,6 +259,11 @@ class Session:
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
         return self._model(resolved, "judge", max_tokens)
 
+    def stop(self) -> None:
+        """Send nothing more."""
+        for model in self._recorded.values():
+            model.stop()
+
     async def close(self) -> None:
         """Store every call in flight, not batches; then close every connection."""
         for batched in self._batched.values():
@@ -402,7 +408,7 @@ def in_session(
             )
         try:
             with told(workspace, session.meter, session.budget):
-                results = await ask(session, stops)
+                results = await stoppable(ask(session, stops), session.stop)
                 stops.raise_first()
         except asyncio.CancelledError:
             if (n := session.under_way) and not spending.batch:
