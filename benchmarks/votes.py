@@ -77,10 +77,11 @@ def made(votes: int, models: int) -> pa.Table:
 
 def ours(path: Path) -> dict[str, float]:
     """Read, count, fit, with intervals and the places of ranks."""
-    from botchat.measures.vote_formats import read
+    from botchat.boards.votes import compared
     from botchat.ratings.bradley_terry import fit
+    from botchat.seeds.vote_formats import read
 
-    found = fit(read(path.read_bytes(), path.name).votes.comparisons()[0])
+    found = fit(compared(read(path.read_bytes(), path.name).votes)[0])
     assert np.isfinite(found.low).all()
     assert len(found.places) == 2
     return dict(zip(found.models, found.rating.tolist(), strict=True))

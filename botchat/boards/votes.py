@@ -23,19 +23,22 @@ from botchat.boards.tables import (
     with_interval,
 )
 from botchat.interfaces import Row
-from botchat.measures.flags import survey
+from botchat.measures.flags import STYLE, style, survey
 from botchat.measures.lengths import Lengths
 from botchat.measures.shares import share
-from botchat.measures.votes import Votes
+from botchat.measures.statistics import Floats
+from botchat.measures.votes import MOST_STYLED, Votes
 from botchat.protocols import rates
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.pairs import Verdicts
-from botchat.ratings.comparisons import LOSS, TIE, WIN
+from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import VERSION
 
 _SHOWN = 20
 """Judges that the table of judges has, those with most votes first."""
+_BEFORE = ("", "")
+"""`style` passes over the two utterances of a ChatSEED, which votes do not have."""
 
 
 def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
@@ -45,13 +48,50 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
         MissingError: there is no readable vote.
     """
     elo = elo or EloSettings()
-    comparisons, unit, differences = votes.comparisons()
+    comparisons, unit, differences = compared(votes)
     comparisons.need_some()
     signature = f"botchat:{VERSION}|votes|set:{name}|data:{digest(votes)}"
     part = arena.of_votes(
         comparisons, unit or "votes", _unreadable(votes), differences, signature, elo
     )
     return from_arena(part, name, _whose(votes), votes, signature)
+
+
+def compared(votes: Votes) -> tuple[Comparisons, str, Floats | None]:
+    """Readable votes by weight, what their clusters are called, and differences of style.
+
+    Contestants are sorted by name. The differences: first less second, shape (n, k), nan where
+    not measured; ``None`` without texts.
+    """
+    cluster, unit = votes.clusters()
+    place = np.argsort(np.argsort(np.array(votes.contestants, dtype=object), kind="stable"))
+    repeated = np.repeat(np.flatnonzero(votes.readable), votes.weight[votes.readable])
+    first, second = votes.first[repeated], votes.second[repeated]
+    seen = np.bincount(np.concatenate([first, second]), minlength=len(place))
+    kept = np.zeros(len(place), np.intp)
+    kept[place[seen > 0]] = 1
+    number = (np.cumsum(kept) - 1)[place]
+    made = Comparisons(
+        tuple(sorted(name for name, n in zip(votes.contestants, seen, strict=True) if n)),
+        number[first],
+        number[second],
+        votes.result[repeated],
+        None if cluster is None else cluster[repeated],
+    )
+    styled = _styles(votes)
+    return made, unit, None if styled is None else styled[repeated]
+
+
+def _styles(votes: Votes) -> Floats | None:
+    """Style of the first less that of the second, shape (n, k)."""
+    if votes.texts is None:
+        return None
+    found = np.full((len(votes), len(STYLE)), np.nan)
+    known = [i for i, (a, b) in enumerate(zip(*votes.texts, strict=True)) if a and b]
+    for i in known[:: max(1, -(-len(known) // MOST_STYLED))]:
+        one, two = (style((*_BEFORE, *side[i]), 1 << 30) for side in votes.texts)  # type: ignore[misc]
+        found[i] = np.subtract(one, two)
+    return found if known else None
 
 
 def from_arena(

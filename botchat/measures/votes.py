@@ -11,9 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.measures.annotations import Annotation
-from botchat.measures.flags import STYLE, style
 from botchat.measures.statistics import Floats, Indices
-from botchat.ratings.comparisons import Comparisons
 
 Texts: TypeAlias = Sequence[tuple[str, ...] | None]
 """What a model said in each vote, a text for each utterance; ``None``: not known."""
@@ -22,8 +20,6 @@ _MOST_CELLS = 2**21
 """Clusters times models: above this, clusters are put together at random (16 MB)."""
 MOST_STYLED = 20_000
 """Votes whose texts are measured, evenly spread over the file."""
-_BEFORE = ("", "")
-"""`style` passes over the two utterances of a ChatSEED, which votes do not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,41 +122,6 @@ class Votes:
             groups = np.random.default_rng(0).integers(most, size=n)
             return groups[chosen], f"groups of {name}"
         return chosen, name
-
-    def comparisons(self) -> tuple[Comparisons, str, Floats | None]:
-        """Readable votes by weight, what their clusters are called, and differences of style.
-
-        Contestants are sorted by name. The differences: first less second, shape (n, k), nan where
-        not measured; ``None`` without texts.
-        """
-        cluster, unit = self.clusters()
-        place = np.argsort(np.argsort(np.array(self.contestants, dtype=object), kind="stable"))
-        repeated = np.repeat(np.flatnonzero(self.readable), self.weight[self.readable])
-        first, second = self.first[repeated], self.second[repeated]
-        seen = np.bincount(np.concatenate([first, second]), minlength=len(place))
-        kept = np.zeros(len(place), np.intp)
-        kept[place[seen > 0]] = 1
-        number = (np.cumsum(kept) - 1)[place]
-        made = Comparisons(
-            tuple(sorted(name for name, n in zip(self.contestants, seen, strict=True) if n)),
-            number[first],
-            number[second],
-            self.result[repeated],
-            None if cluster is None else cluster[repeated],
-        )
-        styled = self._styles()
-        return made, unit, None if styled is None else styled[repeated]
-
-    def _styles(self) -> Floats | None:
-        """Style of the first less that of the second, shape (n, k)."""
-        if self.texts is None:
-            return None
-        found = np.full((len(self), len(STYLE)), np.nan)
-        known = [i for i, (a, b) in enumerate(zip(*self.texts, strict=True)) if a and b]
-        for i in known[:: max(1, -(-len(known) // MOST_STYLED))]:
-            one, two = (style((*_BEFORE, *side[i]), 1 << 30) for side in self.texts)  # type: ignore[misc]
-            found[i] = np.subtract(one, two)
-        return found if known else None
 
     def annotations(self) -> tuple[list[Annotation], int]:
         """One for each vote, and how many votes were given again: of these the last counts.

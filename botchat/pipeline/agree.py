@@ -55,7 +55,7 @@ def agree(
     """Compare judges with people, with what is known anyway, and with each other.
 
     Verdicts are those of files (``item,first,second,judge,verdict``, or any format of votes, see
-    `botchat.measures.vote_formats`; beside a set, their items are seeds) and of a set's stage files
+    `botchat.seeds.vote_formats`; beside a set, their items are seeds) and of a set's stage files
     of one ``protocol``, such as ``arena-n16``. ``judges``: only these, and their controls.
     ``truth``: what the names of people begin with; default: what is known, else ``human``. ``out``:
     folder to write to; default ``leaderboards/<set>/agreement-<protocol>``, and none for files

@@ -24,7 +24,6 @@ from botchat.errors import (
 )
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
-from botchat.languages import built_in
 from botchat.measures import lengths, mateval_records
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
@@ -43,6 +42,7 @@ from botchat.pipeline.agree import (
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
+from botchat.prompts.languages import built_in
 from botchat.protocols import answers, scores, stories
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences

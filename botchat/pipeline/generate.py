@@ -10,13 +10,13 @@ from pathlib import Path
 
 from botchat.errors import ConfigError
 from botchat.interfaces import adapted, settings_digest
-from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline import plan
 from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import Meter, Step, Stops, work_through
 from botchat.pipeline.session import Session, Spending, in_session
+from botchat.prompts.languages import Language
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order

@@ -18,7 +18,6 @@ from botchat.judges.calibration import Calibrated
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.judges.single import SingleJudge
-from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan, slices
@@ -27,6 +26,7 @@ from botchat.pipeline.generate import first_seeds
 from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
+from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.kinds import Protocol
 from botchat.records import (
     HUMAN,

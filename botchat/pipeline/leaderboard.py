@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from botchat import parallel
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import settings_digest
-from botchat.languages import Language
 from botchat.models.bots import BASELINES
 from botchat.pipeline import label
 from botchat.pipeline.generate import Generating
@@ -20,6 +19,7 @@ from botchat.pipeline.judge import Judging
 from botchat.pipeline.read_set import Read, only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import RULES, JudgeName
+from botchat.prompts.languages import Language
 from botchat.protocols.catalogue import RANKING
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings

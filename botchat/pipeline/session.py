@@ -14,7 +14,6 @@ import msgspec
 
 from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge
-from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
@@ -23,6 +22,7 @@ from botchat.models.self_chat import Speaker
 from botchat.parallel import stoppable
 from botchat.pipeline.progress import told
 from botchat.pipeline.run import Meter, Stops, run_now
+from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.workspace import config, keys

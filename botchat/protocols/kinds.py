@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Shown, settings_digest
-from botchat.languages import ENGLISH, Language
+from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols import labels, reports, scores
 from botchat.protocols.scores import Scale, ScoreChoices
 from botchat.protocols.wording import (

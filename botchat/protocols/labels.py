@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from botchat.languages import Language
+from botchat.prompts.languages import Language
 from botchat.protocols.wording import ENGLISH, Wording
 
 _PLAIN: dict[int, str | int] = {

@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import product
 
 from botchat.errors import DataError
-from botchat.languages import ENGLISH, Language
 from botchat.measures.correlation import Rating
+from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols import labels
 from botchat.records import Judgment, Verdict
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import filelock
 import msgspec
 
-from botchat import languages
 from botchat.errors import (
     BotChatError,
     ConfigError,
@@ -26,7 +25,8 @@ from botchat.errors import (
     MissingError,
     did_you_mean,
 )
-from botchat.languages import Language
+from botchat.prompts import languages
+from botchat.prompts.languages import Language
 from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, natural_key, slug
 from botchat.workspace import config
 from botchat.workspace import files as store

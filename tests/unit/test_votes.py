@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.boards import votes as boards
+from botchat.boards.votes import compared
 from botchat.errors import ConfigError, DataError
-from botchat.measures import vote_formats
-from botchat.measures.vote_formats import read
 from botchat.measures.votes import Votes
 from botchat.ratings.bradley_terry import fit, tables
 from botchat.ratings.elo import EloSettings, play
 from botchat.ratings.rate_table import comparisons_from_rates, rates_kind, rates_of_matrix
+from botchat.seeds import vote_formats
+from botchat.seeds.vote_formats import read
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "votes"
 FAST = EloSettings(shuffles=20, runs=2)
@@ -324,7 +325,7 @@ def test_the_order_of_rows_does_not_matter(rows, random):
     one, two = (read(table_of(given), "f").votes for given in (rows, shuffled))
     assert Counter(told(one)) == Counter(told(two))
     assert boards.digest(one) == boards.digest(two)
-    (first, _, _), (second, _, _) = one.comparisons(), two.comparisons()
+    (first, _, _), (second, _, _) = compared(one), compared(two)
     assert first.models == second.models
     for mine, others in zip(tables(first, 1.0), tables(second, 1.0), strict=True):
         np.testing.assert_array_equal(mine, others)
@@ -336,7 +337,7 @@ def test_swapping_sides_mirrors(rows):
     """The same votes with sides and winners swapped have the same games and scores."""
     mirror = {"model_a": "model_b", "model_b": "model_a"}
     swapped = [(b, a, mirror.get(w, w), *rest) for a, b, w, *rest in rows]
-    (one, _, _), (two, _, _) = (read(table_of(g), "f").votes.comparisons() for g in (rows, swapped))
+    (one, _, _), (two, _, _) = (compared(read(table_of(g), "f").votes) for g in (rows, swapped))
     assert one.models == two.models
     for mine, others in zip(tables(one, 1.0), tables(two, 1.0), strict=True):
         np.testing.assert_array_equal(mine, others)
@@ -390,9 +391,9 @@ def test_many_clusters_are_put_together(monkeypatch):
         for a, b, win in [("a", "bc"[i % 2], rng.random() < 0.6), ("b", "c", rng.random() < 0.5)]
     ]
     votes = read(table_of(rows), "f").votes
-    whole = fit(votes.comparisons()[0])
+    whole = fit(compared(votes)[0])
     monkeypatch.setattr("botchat.measures.votes._MOST_CELLS", 1500)
-    made, unit, _ = votes.comparisons()
+    made, unit, _ = compared(votes)
     assert (unit, len(set(made.cluster.tolist()))) == ("groups of questions", 488)
     np.testing.assert_allclose(fit(made).std_error, whole.std_error, rtol=0.15)
 
@@ -493,7 +494,7 @@ def kendall(one, two) -> float:
 def test_scores_of_a_crowd_are_those_of_other_peoples_code():
     """Counting, average win rate, Bradley-Terry and Elo to the last digits; others in order."""
     scores = golden()
-    made, unit, _ = crowd().comparisons()
+    made, unit, _ = compared(crowd())
     assert (len(made), len(made.models), unit) == (8931, 59, "workers")
     known = {name: np.array([by[m] for m in made.models]) for name, by in scores.items()}
     games, score = tables(made, 1.0)
@@ -513,7 +514,7 @@ def test_ratings_of_arena_hard_have_the_order_of_its_leaderboard():
     path = SHARED / "arena_hard_battles.jsonl"
     if not path.exists():
         pytest.skip(f"{path} is not on this machine")
-    fitted = fit(read(path.read_bytes(), path.name).votes.comparisons()[0])
+    fitted = fit(compared(read(path.read_bytes(), path.name).votes)[0])
     with (SHARED / "arena_hard_leaderboard_20240731.csv").open(encoding="utf-8") as file:
         listed = {row["model"]: float(row["score"]) for row in csv.DictReader(file)}
     # The board's names have dates where the battles' have none.
@@ -530,7 +531,7 @@ def test_few_of_many_texts_are_measured(monkeypatch):
     rows = [{"model_a": "a", "model_b": "b", "winner": "tie", "response_a": "one two",
              "response_b": "one"} for _ in range(35)]  # fmt: skip
     for write in WRITERS.values():
-        *_, style = read(write(rows), "f").votes.comparisons()
+        *_, style = compared(read(write(rows), "f").votes)
         assert np.flatnonzero(np.isfinite(style).all(axis=1)).tolist() == list(range(0, 35, 4))
         assert (style[0][0] > 0, style[0][1:].tolist()) == (True, [0, 0, 0])
 
@@ -552,7 +553,7 @@ def test_whatever_comes_is_read_or_refused(data):
         with suppress(DataError):
             votes = read(damaged, "f").votes
             assert len(votes) > 0
-            votes.comparisons()
+            compared(votes)
             votes.annotations()
             boards.digest(votes)
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from botchat.errors import ConfigError, DataError
 from botchat.measures.statistics import Floats, Indices
-from botchat.measures.vote_rows import (
+from botchat.measures.votes import MOST_STYLED, Texts, Votes
+from botchat.seeds.vote_rows import (
     Spread,
     arena_hard,
     finite,
@@ -25,8 +26,7 @@ from botchat.measures.vote_rows import (
     one_hot,
     short,
 )
-from botchat.measures.vote_tables import Source, names_in, objects, opened, texts
-from botchat.measures.votes import MOST_STYLED, Texts, Votes
+from botchat.seeds.vote_tables import Source, names_in, objects, opened, texts
 
 MOST_MODELS = 1000
 MOST_NAME = 200
