@@ -89,6 +89,7 @@ def rank(arguments: argparse.Namespace) -> None:
             out=arguments.out,
             elo=EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed),
             meter=meter,
+            formats=formats_of(arguments),
         )
     say(arguments, board.whole, board.table, *board.lines)
 
