@@ -314,14 +314,14 @@ class Formats:
     """In which formats every table gets a file."""
 
     names: tuple[str, ...] = ("csv",)
-    """Of `WRITERS`."""
+    """Of `WRITERS`, and `EEE`, which is of a whole board."""
     comments: bool = False
     """Signatures at the end of a csv, as comments, instead of in a file beside it."""
 
     def __post_init__(self) -> None:
         """Refuse what nobody writes."""
         for name in self.names:
-            if name not in WRITERS:
+            if name not in (*WRITERS, EEE):
                 raise ConfigError(f"--format {name}: give one of {', '.join(WRITERS)}")
         if self.comments and "csv" not in self.names:
             raise ConfigError("--comments are of csv: add --format csv, or leave it out")
@@ -333,7 +333,8 @@ def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict
     made: dict[str, Content] = {}
     for one in tables:
         for form in formats.names:
-            made[f"{one.name}.{form}"] = WRITERS[form](one)
+            if form in WRITERS:
+                made[f"{one.name}.{form}"] = WRITERS[form](one)
         if formats.comments:
             signed = "".join(f"# {_one_line(signature)}\n" for signature in one.signatures)
             made[f"{one.name}.csv"] = _csv(one) + signed
@@ -399,6 +400,9 @@ WRITERS: Mapping[str, Callable[[Table], Content]] = {
     "html": writers.html,
 }
 """Ending of a file -> what makes a file of a table; `Formats` says which are wanted."""
+
+EEE = "eee"
+"""Records of Every Eval Ever: see `botchat.boards.every_eval_ever`."""
 
 _DTYPE = {"name": "object", "count": "Int64"}
 

@@ -96,15 +96,26 @@ def rank(arguments: argparse.Namespace) -> None:
 
 def export(arguments: argparse.Namespace) -> None:
     """Write a set's run as a dataset."""
-    from botchat.pipeline.export import JSONL, PARQUET
+    from botchat.pipeline.export import EEE, JSONL, PARQUET
     from botchat.pipeline.export import export as write
 
-    if (arguments.parquet is None) == (arguments.jsonl is None):
-        raise ConfigError("export needs --parquet DIR, or --jsonl DIR: the stage files as they are")
-    out, form = (arguments.parquet, PARQUET) if arguments.parquet else (arguments.jsonl, JSONL)
-    made = write(workspace_of(arguments), arguments.seeds, out, form)
-    said = f'written to: {out}; read it with: datasets.load_dataset("{out}")'
-    say(arguments, {"rows": made.rows, "out": out}, made.rows, said)
+    asked = {PARQUET: arguments.parquet, JSONL: arguments.jsonl, EEE: arguments.eee}
+    given = [(form, out) for form, out in asked.items() if out is not None]
+    if len(given) != 1:
+        raise ConfigError(
+            "export needs one of --parquet DIR, --jsonl DIR (the stage files as they are) and "
+            "--eee DIR (the board as records of Every Eval Ever)"
+        )
+    ((form, out),) = given
+    made = write(
+        workspace_of(arguments),
+        arguments.seeds,
+        out,
+        form,
+        judge=arguments.judge,
+        organization=arguments.organization,
+    )
+    say(arguments, {"rows": made.rows, "out": out}, made.rows, made.line)
 
 
 def publish(arguments: argparse.Namespace) -> None:

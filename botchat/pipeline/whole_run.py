@@ -115,7 +115,8 @@ class Running:
     ) -> Ran:
         """Plan, generate, judge and rank, under one budget.
 
-        ``planned``: of `plan`, where it is known. ``formats``: as of `leaderboard`. Raises as `Generating.run` and `Judging.run`;
+        ``planned``: of `plan`, where it is known. ``formats``: as of `leaderboard`. Raises as
+        `Generating.run` and `Judging.run`;
         `LimitReached` before anything is sent where the plan is over a limit already.
         """
         planned = self.plan(workspace) if planned is None else planned

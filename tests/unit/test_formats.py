@@ -172,7 +172,7 @@ def test_what_is_beside_a_csv_says_what_columns_are() -> None:
 
 def test_the_command_line_knows_every_format() -> None:
     """Though it imports none of them."""
-    assert command_line.FORMATS == tuple(WRITERS)
+    assert tuple(WRITERS) == command_line.FORMATS
 
 
 @pytest.fixture(scope="module")
