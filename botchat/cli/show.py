@@ -128,11 +128,14 @@ def publish(arguments: argparse.Namespace) -> None:
         arguments.name,
         dry_run=arguments.dry_run,
         private=arguments.private,
+        eval_results=arguments.eval_results,
     )
-    files = {kind: [*contents] for kind, contents in sent.contents.items()}
-    listed = [f"{kind}: {path}" for kind in files for path in files[kind]]
-    said = listed if arguments.dry_run else []
-    say(arguments, {"rows": sent.rows, "files": files}, sent.rows, *said)
+    files: dict[str, list[str]] = {}
+    for made in (sent.contents, sent.proposed):
+        files |= {where: [*contents] for where, contents in made.items()}
+    said = [f"{where}: {path}" for where in files for path in files[where]]
+    said += [text.decode() for offered in sent.proposed.values() for text in offered.values()]
+    say(arguments, {"rows": sent.rows, "files": files}, sent.rows, *said * arguments.dry_run)
 
 
 def fetch(arguments: argparse.Namespace) -> None:
