@@ -87,7 +87,8 @@ def run(arguments: argparse.Namespace) -> None:
     for row in _priced(steps):
         note(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
     with progress(arguments) as meter:
-        ran = request.run(workspace, Spending(limits, arguments.batch), meter, planned)
+        spending = Spending(limits, arguments.batch)
+        ran = request.run(workspace, spending, meter, planned, formats_of(arguments))
     for line in ran.left_out:
         note(line)
     whole = {
@@ -252,7 +253,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
     from botchat.pipeline.evaluate import Evaluating
 
     request = Evaluating(
-        arguments.file, _judge_of(arguments), tuple(arguments.criteria), arguments.out
+        arguments.file,
+        _judge_of(arguments),
+        tuple(arguments.criteria),
+        arguments.out,
+        formats_of(arguments),
     )
     if (asked := _ask(arguments, request)) is None:
         return

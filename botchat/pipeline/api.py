@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from botchat.boards.frames import Results
 from botchat.pipeline.adaptive import Adaptive
@@ -21,6 +22,9 @@ from botchat.pipeline.whole_run import Ran, Running
 from botchat.protocols.catalogue import ARENA
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.workspace.folder import Workspace
+
+if TYPE_CHECKING:
+    from botchat.boards.tables import Formats
 
 
 def run(
@@ -176,11 +180,12 @@ def evaluate(
     judge_model: str | None = None,
     samples: int = 1,
     out: Path | None = None,
+    formats: Formats | None = None,
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
 ) -> Evaluated:
     """Let a judge report on the texts, or decide on the pairs, of a file; see `Evaluating`."""
     named = JudgeName(judge_name, judge_model, samples)
-    request = Evaluating(Path(file), named, tuple(criteria), out)
+    request = Evaluating(Path(file), named, tuple(criteria), out, formats)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)

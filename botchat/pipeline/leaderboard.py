@@ -111,11 +111,17 @@ def leaderboard(
     too_much = megabytes > MOST_TOLD_MB
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import board as leaderboards
+    from botchat.boards.tables import EEE
+    from botchat.pipeline import every_eval_ever
 
     shown = _shown(workspace, found, elo, meter, png=True)
     told = shown[0]
     board = told.board
-    store.write_all(folder, leaderboards.files(board, told.headline, told.verdict, formats))
+    texts = leaderboards.files(board, told.headline, told.verdict, formats)
+    if formats is not None and EEE in formats.names:
+        made = every_eval_ever.records(workspace, board, found.dialogues)
+        texts |= {f"{EEE}/{path}": text for path, text in made.items()}
+    store.write_all(folder, texts)
     for chart in told.charts:
         write_chart(folder, chart)
     page = write_page(workspace, found, shown, folder, meter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, LimitReached, MissingError
 from botchat.models.self_chat import Length
@@ -17,6 +18,9 @@ from botchat.pipeline.session import JudgeName, Limits, Session, Spending, catal
 from botchat.protocols.catalogue import RANKING
 from botchat.records import HUMAN, Dialogues
 from botchat.workspace.folder import Workspace
+
+if TYPE_CHECKING:
+    from botchat.boards.tables import Formats
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,12 @@ class Running:
         spending: Spending | None = None,
         meter: Meter | None = None,
         planned: Sequence[Planned] | None = None,
+        formats: Formats | None = None,
     ) -> Ran:
         """Plan, generate, judge and rank, under one budget.
 
-        ``planned``: of `plan`, where it is known. Raises as `Generating.run` and `Judging.run`;
+        ``planned``: of `plan`, where it is known. ``formats``: as of `leaderboard`. Raises as
+        `Generating.run` and `Judging.run`;
         `LimitReached` before anything is sent where the plan is over a limit already.
         """
         planned = self.plan(workspace) if planned is None else planned
@@ -139,7 +145,7 @@ class Running:
         spending = Spending(limits, spending.batch)
         language = workspace.language(self.seed_set)
         judged = in_session(workspace, seeds, spending, meter, ask, language)
-        board = leaderboard(workspace, self.seed_set, judged[0].judge, meter=meter)
+        board = leaderboard(workspace, self.seed_set, judged[0].judge, meter=meter, formats=formats)
         return Ran(planned, generated, judged, left_out, board)
 
     @property
