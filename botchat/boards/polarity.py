@@ -11,7 +11,7 @@ from botchat.judges.voting import mirrored, openings
 from botchat.measures.shares import share
 from botchat.records import HUMAN, Judgment, Verdict
 
-WITH, AGAINST, UNCLEAR = "with the question", "against the question", "not clear"
+WITH, AGAINST, UNCLEAR = "with it", "against it", "not clear"
 
 _NAMES = {"1": 0, "2": 1}
 
@@ -42,9 +42,8 @@ def lines(found: Table) -> Iterator[str]:
             low, high = (round(100 * row[f"named_{end}"]) for end in ("low", "high"))
             yield (
                 f"{row['who']} pulls against the question: of its votes that name one conversation "
-                f"{100 * row['named']:.0f} % ({low}–{high}) name the machine's; where machines are "
-                'asked for, it names the better one (set role_set = "dialogues" for the panel, or '
-                "mend its text)"
+                f"{100 * row['named']:.0f} % ({low}–{high}) name the machine's. Asked for machines "
+                "it names the better one: leave role_set at auto, or reword its own text"
             )
         elif row["pull"] == UNCLEAR:
             yield f"which way {row['who']} pulls is not clear from {row['decided']} votes"
@@ -94,6 +93,6 @@ _COLUMNS = (
         "pull",
         "Pulls",
         "name",
-        meaning="against the question if less than half, with it if more, the whole interval",
+        meaning="against the question, or with it: the whole interval is below or above half",
     ),
 )

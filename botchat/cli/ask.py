@@ -218,6 +218,8 @@ def _probe_polarity(arguments: argparse.Namespace, seeds: str) -> None:
     """See which way a panel's roles pull."""
     from botchat.pipeline.probe_polarity import ProbingPolarity
 
+    if arguments.seed:
+        raise ConfigError("--seed says where faults go, and --polarity plants none; leave it out")
     request = ProbingPolarity(seeds, _judge_of(arguments), arguments.limit)
     if (asked := _ask(arguments, request)) is None:
         return
