@@ -196,17 +196,44 @@ def probe(arguments: argparse.Namespace) -> None:
     from botchat.workspace.folder import SAMPLE
 
     if arguments.language is not None:
+        if arguments.polarity:
+            raise ConfigError("--language audits a pack, --polarity a judge: leave one out")
         _probe_language(arguments)
         return
     if arguments.judge is None:
         raise ConfigError("probe asks a judge: name one with --judge, or a pack with --language")
     seeds = arguments.seeds or SAMPLE
+    if arguments.polarity:
+        _probe_polarity(arguments, seeds)
+        return
     request = Probing(seeds, _judge_of(arguments), arguments.limit, arguments.seed)
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
     whole = {key: value for key, value in vars(made).items() if key != "unanswered"}
     say(arguments, whole, made.shown, made.signature, meter=meter)
+    unanswered(made.unanswered, "verdicts", meter)
+
+
+def _probe_polarity(arguments: argparse.Namespace, seeds: str) -> None:
+    """See which way a panel's roles pull."""
+    from botchat.pipeline.probe_polarity import ProbingPolarity
+
+    if arguments.seed:
+        raise ConfigError("--seed says where faults go, and --polarity plants none; leave it out")
+    request = ProbingPolarity(seeds, _judge_of(arguments), arguments.limit)
+    if (asked := _ask(arguments, request)) is None:
+        return
+    made, meter = asked
+    table = made.table
+    whole = {
+        "judge": made.judge,
+        "rows": table.records,
+        "lines": made.lines,
+        "signature": table.signature,
+        "path": made.path,
+    }
+    say(arguments, whole, table, table.note, *made.lines, table.signature, meter=meter)
     unanswered(made.unanswered, "verdicts", meter)
 
 

@@ -16,6 +16,7 @@ from botchat.pipeline.evaluate import Evaluated, Evaluating
 from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging, StageResult
 from botchat.pipeline.probe import Probed, Probing
+from botchat.pipeline.probe_polarity import Polarity, ProbingPolarity
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Limits, Spending
 from botchat.pipeline.whole_run import Ran, Running
@@ -144,6 +145,24 @@ def probe(
     """Plant every fault in every dialogue that it fits, see what is found; see `Probing`."""
     named = JudgeName(judge_name, judge_model, samples)
     request = Probing(seed_set, named, limit, rng_seed)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
+
+
+def probe_polarity(
+    workspace: Workspace,
+    seed_set: str,
+    judge_name: str,
+    *,
+    judge_model: str | None = None,
+    samples: int = 1,
+    limit: int | None = None,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> Polarity:
+    """Put a floor bot beside people, see which way a panel's roles pull; see `ProbingPolarity`."""
+    named = JudgeName(judge_name, judge_model, samples)
+    request = ProbingPolarity(seed_set, named, limit)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 

@@ -14,6 +14,7 @@ from botchat.pipeline.evaluate import Evaluating
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.probe import Probing
+from botchat.pipeline.probe_polarity import ProbingPolarity
 
 FOLDER = resources.files("botchat.cli")
 DECLARED = tomllib.loads(FOLDER.joinpath("commands.toml").read_text("utf-8"))
@@ -94,7 +95,8 @@ def test_every_flag_is_read_and_what_is_read_is_a_flag(command):
 
 
 REQUESTS = {
-    one.__name__: one for one in (Generating, Judging, Adaptive, Probing, Benching, Evaluating)
+    one.__name__: one
+    for one in (Generating, Judging, Adaptive, Probing, ProbingPolarity, Benching, Evaluating)
 }
 
 
