@@ -64,13 +64,12 @@ class _Words:
     """A tokenizer as rouge-score takes one."""
 
     def __init__(self, tokens: Tokens) -> None:
-        self._split = str.split
-        if tokens == "zh":
-            chinese = _package("sacrebleu.tokenizers.tokenizer_zh").TokenizerZh()
-            self._split = lambda text: chinese(text).split()
+        apart = _package("sacrebleu.tokenizers.tokenizer_zh").TokenizerZh
+        self._spaced = apart() if tokens == "zh" else str
 
     def tokenize(self, text: str) -> list[str]:
-        return self._split(text)
+        """The words of a text."""
+        return str(self._spaced(text)).split()
 
 
 def _package(name: str) -> Any:
