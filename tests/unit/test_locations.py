@@ -1,4 +1,4 @@
-"""Where errors are: quotes find their sentences, and reports are compared with people place by place."""
+"""Where errors are: quotes find their sentences; reports against people, place by place."""
 
 from __future__ import annotations
 
