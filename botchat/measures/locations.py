@@ -23,7 +23,9 @@ is not known has an empty set, ``None``: the text has no such error. A type that
 not judged."""
 
 _END = re.compile(
-    r"(?:(?<=[.!?\u2026])|(?<=[.!?][\"'\u201d\u2019)]))\s+|(?<=[\u3002\uff01\uff1f])[\"'\u201d\u2019\u300d\u300f\uff09]*"
+    r"\n|(?:(?<=[.!?\u2026])|(?<=[.!?][\"'\u201d\u2019)]))\s+"
+    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
+    r"|(?<=[\u3002\uff01\uff1f][\"\u201d\u2019\u300d\u300f\uff09])"
 )
 _TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|st|prof|sr|jr|vs)\.$", re.IGNORECASE)
 _QUOTED = re.compile(

@@ -29,7 +29,7 @@ def test_a_text_is_cut_into_sentences():
         "he asked.",
         "She had brought a lamp and a rope.",
     ]
-    assert TALE == ["老渔夫每天早上都出海。", "他的猫坐在船头！", "“今天有鱼吗？", "猫问他。"]
+    assert TALE == ["老渔夫每天早上都出海。", "他的猫坐在船头！", "“今天有鱼吗？”", "猫问他。"]
 
 
 @pytest.mark.parametrize(
