@@ -11,6 +11,7 @@ from botchat.errors import ConfigError
 
 if TYPE_CHECKING:
     from botchat.interfaces import Row
+    from botchat.pipeline.agree import Compared
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import JudgeName, Spending
@@ -227,21 +228,42 @@ def _probe_language(arguments: argparse.Namespace) -> None:
 
 
 def bench(arguments: argparse.Namespace) -> None:
-    """Let a judge answer a benchmark of judges."""
+    """Let a judge answer a benchmark of judges, or a model take part in a paper's experiment."""
     from botchat.boards.tables import Formats
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bench import Benching
+    from botchat.pipeline.reproduce import reproducing
 
-    request = Benching(
+    judge = None if arguments.judge is None else _judge_of(arguments)
+    options = Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats())
+    request: _Request[Compared] | None = reproducing(
         arguments.benchmark,
         arguments.data,
-        None if arguments.judge is None else _judge_of(arguments),
-        arguments.recorded,
-        arguments.control,
-        arguments.out,
-        Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats()),
-        arguments.limit,
+        judge,
+        table=arguments.table,
+        figure=arguments.figure,
+        runs=arguments.runs,
+        grid=arguments.grid,
+        stands_for=arguments.stands_for,
+        limit=arguments.limit,
+        out=arguments.out,
+        options=options,
     )
+    if request is None:
+        request = Benching(
+            arguments.benchmark,
+            arguments.data,
+            judge,
+            arguments.recorded,
+            arguments.control,
+            arguments.out,
+            options,
+            arguments.limit,
+        )
+    elif arguments.recorded or arguments.control:
+        raise ConfigError(
+            "--recorded and --control do not go with --table, --figure, --runs and --grid"
+        )
     if (asked := _ask(arguments, request)) is not None:
         made, meter = asked
         say(arguments, made.whole, *made.shown, meter=meter)

@@ -92,12 +92,14 @@ def build_panel(
     default_model: str | None,
     judge_of: Callable[[str], Judge] | None = None,
     language: Language = ENGLISH,
+    run: int = 1,
 ) -> Judge:
     """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``judge_of`` finds a cascade's judges. ``language``: of what agents are
-    told. Raises `ConfigError`: agents without a model, a default that none needs, an unread role
+    told. ``run``: which of several independent runs, each with draws of its own, from 1. Raises
+    `ConfigError`: agents without a model, a default that none needs, an unread role
     text, a guarantee in a cascade, a language that lacks the prompts.
     """
     model_of = cache(model_of)
@@ -119,7 +121,8 @@ def build_panel(
             drawn = settings.calibration_seeds or 0
             guarantee = Guarantee(settings.alpha, settings.delta or panels.DELTA, drawn)
         share = settings.calibration or 0.0
-        return Cascade(name, cheap, strong, calibration=share, guarantee=guarantee)
+        filed = panels.in_run(name, run)
+        return Cascade(filed, cheap, strong, calibration=share, guarantee=guarantee)
     if default_model is not None:
         name = f"{name}@{model_of(default_model).name}"
     elif not complete:
@@ -127,12 +130,13 @@ def build_panel(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    agents = tuple(_agents(name, settings, model_of, default_model, language))
+    first = (run - 1) * getattr(settings, "samples", 1)
+    agents = tuple(_agents(name, settings, model_of, default_model, language, first))
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
     return Panel(
-        name,
-        _talking(settings, agents, served, language),
+        panels.in_run(name, run),
+        _talking(settings, agents, served, language, first),
         (*(agent.model for agent in agents), served),
         _digest(settings, agents, served, language),
         scores="majority" if settings.decides == "majority" else "mean",
@@ -173,14 +177,22 @@ def _digest(
         "strong": None,
         "calibration": None,
     }
-    # A key that is newer than those judgments is signed by its name.
-    stated = msgspec.structs.asdict(settings)
-    how |= {key: stated[key] for key in stated if key not in {*how, "rounds"}}
+    # A key that is newer than those judgments is signed by its name, where it says something;
+    # the roles are those of the agents.
+    how |= {
+        field.name: getattr(settings, field.name)
+        for field in msgspec.structs.fields(settings)
+        if field.name not in {*how, "rounds", "roles"}
+        and getattr(settings, field.name) != field.default
+    }
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
     wording = language.prompts_digest(*_said(settings, language))
     return settings_digest(in_order, who, dict(served.identity), wording)
 
+
+_FORMS = {"qa": "discussion_form", "score": "discussion_scores"}
+"""Form of a report -> its prompt."""
 
 _PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
     panels.EnsembleSettings: ("ensemble_evidence",),
@@ -194,11 +206,13 @@ _PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
 def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
     """The prompts of a strategy; what is not said a pack may lack."""
     said = _PROMPTS[type(settings)]
+    if getattr(settings, "report", "qa") == "score":
+        said = (*said, _FORMS["score"])
     if language.english:
         return said
     if isinstance(settings, panels.EnsembleSettings):
         return said if settings.evidence else ()
-    return (*said, *discussion.IN_PLACES) if said == discussion.PROMPTS else said
+    return (*said, *discussion.IN_PLACES) if discussion.PROMPTS[0] in said else said
 
 
 def _role(member: AgentSettings, language: Language) -> str:
@@ -211,7 +225,9 @@ def _agents(
     model_of: Callable[[str], ChatModel],
     default_model: str | None,
     language: Language,
+    first: int,
 ) -> Iterator[Agent]:
+    """``first``: the number of the first draw."""
     samples: int = getattr(settings, "samples", 1)
     for member in settings.members:
         if member.file is not None:
@@ -222,14 +238,18 @@ def _agents(
                 f"{member.name} #{sample + 1}" if samples > 1 else f"{member.name}",
                 _role(member, language),
                 model,
-                Decoding(settings.temperature, settings.max_tokens, sample),
+                Decoding(settings.temperature, settings.max_tokens, first + sample),
             )
 
 
 def _talking(
-    settings: TalkSettings, agents: Sequence[Agent], served: ChatModel, language: Language
+    settings: TalkSettings,
+    agents: Sequence[Agent],
+    served: ChatModel,
+    language: Language,
+    first: int,
 ) -> Talking:
-    decoding = Decoding(settings.temperature, settings.max_tokens)
+    decoding = Decoding(settings.temperature, settings.max_tokens, first)
     serving = (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
     decomposer, feedback, summarizer = (Agent(who, "", served, decoding) for who in serving)
     match settings:
@@ -242,10 +262,15 @@ def _talking(
             )
         case panels.SummarizedDebateSettings():
             return talk.Debate(
-                agents, settings.rounds, simultaneous=True, summarizer=summarizer, language=language
+                agents,
+                settings.rounds,
+                simultaneous=True,
+                summarizer=summarizer,
+                all_summaries=settings.summary == "concatenate",
+                language=language,
             )
         case panels.SingleReportSettings():
-            return discussion.SingleReport(agents[0], summarizer, language)
+            return discussion.SingleReport(agents[0], summarizer, _FORMS[settings.report], language)
         case panels.DiscussionSettings():
             return discussion.Discussion(
                 agents,
@@ -253,9 +278,10 @@ def _talking(
                 reflect=settings.reflects,
                 decompose=settings.decomposes,
                 decomposer=decomposer,
-                feedback=feedback,
+                feedback=feedback if settings.feedback else None,
                 summarizer=summarizer,
                 by_report=settings.decides == "summary",
+                form=_FORMS[settings.report],
                 language=language,
             )
         case _:

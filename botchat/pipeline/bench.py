@@ -6,10 +6,11 @@ that has judged what is in the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
+from statistics import fmean
 from typing import Any
 
 from botchat.boards import judge_agreement
@@ -53,6 +54,9 @@ PEOPLE = "human labels"
 """What upstream's labels are filed under; no judge has such a name."""
 
 Files = Mapping[str, bytes]
+ByProtocol = Mapping[str, Sequence[Judgment]]
+"""Of one judge, by name of the protocol."""
+
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 
@@ -81,7 +85,7 @@ class Benching:
         """What `run` would send; errors as there."""
         if self.judge is None:
             raise ConfigError("--plan needs a judge; name one with --judge")
-        cases = self._first(_made(self.benchmark, self.data).cases)
+        cases = first_of(made_of(self.benchmark, self.data).cases, self.limit)
         return Asked(self._set, (), self.judge, cases, self.control).plan(workspace)
 
     def run(
@@ -100,8 +104,8 @@ class Benching:
             files = _one_set(self.data, _files(self.data), mateval_records.mateval)
             rows = mateval_records.mateval(files)
             return _correlated("mateval-recorded", rows, rows, self.options, self.out)
-        made = _made(self.benchmark, self.data)
-        cases, stopped = self._first(made.cases), None
+        made = made_of(self.benchmark, self.data)
+        cases, stopped = first_of(made.cases, self.limit), None
         if self.judge is not None:
             try:
                 asked = Asked(self._set, (), self.judge, cases, self.control)
@@ -119,22 +123,28 @@ class Benching:
             f"nobody has judged {self._set} yet; name a judge with --judge"
         )
 
-    def _first(self, cases: Sequence[Cases]) -> Sequence[Cases]:
-        """The cases of the first items that ``limit`` allows."""
-        if self.limit is None:
-            return cases
-        if self.limit < 1:
-            raise ConfigError(f"--limit {self.limit}: at least one item is needed")
-        items = {make().seed_id: None for one in cases for make in one.make}
-        among = {*[*items][: self.limit]}
-        return [
-            Cases(protocol, [make for make in makes if make().seed_id in among])
-            for protocol, makes in cases
-        ]
-
     @property
     def _set(self) -> str:
-        return f"bench-{self.benchmark}"
+        return set_of(self.benchmark)
+
+
+def set_of(benchmark: str) -> str:
+    """What the judgments of a benchmark are filed under."""
+    return f"bench-{benchmark}"
+
+
+def first_of(cases: Sequence[Cases], limit: int | None) -> Sequence[Cases]:
+    """The cases of the first items that ``limit`` allows."""
+    if limit is None:
+        return cases
+    if limit < 1:
+        raise ConfigError(f"--limit {limit}: at least one item is needed")
+    items = {make().seed_id: None for one in cases for make in one.make}
+    among = {*[*items][:limit]}
+    return [
+        Cases(protocol, [make for make in makes if make().seed_id in among])
+        for protocol, makes in cases
+    ]
 
 
 @dataclass(frozen=True)
@@ -155,12 +165,21 @@ class _Answered:
 
 
 @dataclass(frozen=True)
-class _Benchmark:
+class Benchmark:
+    """One data set: what is asked, and what the replies are worth."""
+
     cases: Sequence[Cases]
     compared: Callable[[_Answered], Compared]
+    measured: Callable[[Workspace, ByProtocol, Sequence[str], Options], Row]
+    """(workspace, one judge's judgments, keys of columns, options) -> their numbers, with the ends
+    of intervals, ``n`` and ``unreadable``; see `botchat.boards.experiments`."""
+    given: Mapping[str, Callable[[Sequence[str]], Row]] = field(default_factory=dict)
+    """The same of what needs no judge: metrics, upstream's recordings; keys -> numbers."""
+    data: str = ""
+    """What papers call it, where one of several was given."""
 
 
-def _faireval(files: Files) -> _Benchmark:
+def _faireval(files: Files) -> Benchmark:
     pairs = answers.faireval(files)
 
     def compared(answered: _Answered) -> Compared:
@@ -204,17 +223,38 @@ def _faireval(files: Files) -> _Benchmark:
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
         return publish(findings, [first, *others], answered.out, formats=options.formats)
 
+    def measured(
+        workspace: Workspace, said: ByProtocol, keys: Sequence[str], options: Options
+    ) -> Row:
+        made = said[answers.ANSWERS.name]
+        calibrated = answers.calibrated(made)
+        costs = expenses(workspace, {PEOPLE: made})[PEOPLE]
+        row: Row = {"usd": costs["usd"], "minutes": costs["seconds"]}
+        row = {key: None if each is None else each * len(made) for key, each in row.items()}
+        row["minutes"] = None if row["minutes"] is None else row["minutes"] / 60
+        row["n"] = sum(one.verdict is not None for one in calibrated)
+        row["unreadable"] = len(calibrated) - row["n"]
+        for category in {key.rpartition("_")[0] for key in keys}:
+            among = {pair.id for pair in pairs if category in ("", pair.category)}
+            asked = [one for one in calibrated if one.item in among]
+            people = [one for one in answers.labels(pairs, PEOPLE) if one.item in among]
+            if asked and people:
+                (found,) = compare_judges([*people, *asked], PEOPLE, options).rows
+                begin = f"{category}_" if category else ""
+                row |= _ends_of(found, ("accuracy", "kappa"), begin)
+        return row
+
     cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
-    return _Benchmark([cases], compared)
+    return Benchmark([cases], compared, measured)
 
 
-def _topicalchat(files: Files) -> _Benchmark:
+def _topicalchat(files: Files) -> Benchmark:
     responses = answers.topical_chat(files)
 
-    def compared(answered: _Answered) -> Compared:
-        def ratings(aspect: str, judged: Sequence[Judgment]) -> list[Rating]:
-            return [*answers.aspect_labels(responses, aspect, PEOPLE), *scores.ratings(judged)]
+    def ratings(aspect: str, judged: Sequence[Judgment]) -> list[Rating]:
+        return [*answers.aspect_labels(responses, aspect, PEOPLE), *scores.ratings(judged)]
 
+    def compared(answered: _Answered) -> Compared:
         data, rows, pairs = _by_part(answered, "aspect", answers.ASPECTS, ratings)
         return _correlated("topicalchat", data, rows, answered.options, answered.out, pairs=pairs)
 
@@ -222,18 +262,18 @@ def _topicalchat(files: Files) -> _Benchmark:
         Cases(protocol, [partial(answers.aspect_case, each, aspect) for each in responses])
         for aspect, protocol in answers.ASPECTS.items()
     ]
-    return _Benchmark(cases, compared)
+    return Benchmark(cases, compared, _correlations(answers.ASPECTS, ratings))
 
 
-def _mateval(files: Files) -> _Benchmark:
+def _mateval(files: Files) -> Benchmark:
     told = stories.stories(files)
     protocol = stories.asked_in(built_in()[mateval_records.language(files)])
+    parts = dict.fromkeys(ERROR_TYPES, protocol)
+
+    def ratings(code: str, judged: Sequence[Judgment]) -> list[Rating]:
+        return [*stories.labels(told, code, PEOPLE), *stories.ratings(judged, code)]
 
     def compared(answered: _Answered) -> Compared:
-        def ratings(code: str, judged: Sequence[Judgment]) -> list[Rating]:
-            return [*stories.labels(told, code, PEOPLE), *stories.ratings(judged, code)]
-
-        parts = dict.fromkeys(ERROR_TYPES, protocol)
         data, rows, pairs = _by_part(answered, "error_type", parts, ratings)
         judges = list(answered.judged[protocol.name])
         rows.sort(key=lambda row: judges.index(row["judge"]))
@@ -241,18 +281,67 @@ def _mateval(files: Files) -> _Benchmark:
         return _correlated("mateval", data, rows, answered.options, answered.out, pairs=pairs)
 
     cases = Cases(protocol, [partial(stories.case, story, protocol) for story in told])
-    return _Benchmark([cases], compared)
+    data = "ROC" if protocol.language.english else "LOT"
+    return Benchmark([cases], compared, _correlations(parts, ratings), data=data)
 
 
-BENCHMARKS: Mapping[str, Callable[[Files], _Benchmark]] = {
+_RANKS = ("spearman", "kendall")
+
+
+def _of_parts(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{part}_{figure}" for part in (*parts, "average") for figure in _RANKS)
+
+
+BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
     "faireval": _faireval,
     "mateval": _mateval,
     "topicalchat": _topicalchat,
 }
 """Name -> from upstream's files what is asked, and how the replies are compared with people."""
 
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "faireval": ("accuracy", "kappa"),
+    "mateval": _of_parts(ERROR_TYPES),
+    "topicalchat": _of_parts(answers.ASPECTS),
+}
+"""What a table of a benchmark shows where no paper says it; see `Benchmark.measured`."""
+
 _IN_ORDER = ("consistency", "position_preference", "length_preference", "self_preference")
 """Figures of FairEval that only verdicts in one order have, or that need both orders."""
+
+
+def _ends_of(found: Row, figures: Iterable[str], begin: str) -> Row:
+    """Some figures with the ends of their intervals, their keys with ``begin`` before them."""
+    keys = [f"{figure}{end}" for figure in figures for end in ("", "_low", "_high")]
+    return {f"{begin}{key}": found[key] for key in keys}
+
+
+def _correlations(
+    protocols: Mapping[str, Protocol],
+    ratings: Callable[[str, Sequence[Judgment]], list[Rating]],
+) -> Callable[[Workspace, ByProtocol, Sequence[str], Options], Row]:
+    """``measured`` of a benchmark of scores: correlations of each part, and their mean."""
+
+    def measured(_: Workspace, said: ByProtocol, __: Sequence[str], ___: Options) -> Row:
+        return correlated(
+            {part: ratings(part, said.get(of.name, ())) for part, of in protocols.items()}
+        )
+
+    return measured
+
+
+def correlated(ratings: Mapping[str, Sequence[Rating]]) -> Row:
+    """Part -> ratings of one judge and of people: ``PART_spearman`` …, ``average_spearman`` …."""
+    row: Row = {"n": 0, "unreadable": 0}
+    for part, given in ratings.items():
+        if any(one.judge != PEOPLE for one in given):
+            (found,) = compare_scores(given, PEOPLE).rows
+            row |= _ends_of(found, _RANKS, f"{part}_")
+            row |= {key: row[key] + found[key] for key in ("n", "unreadable")}
+    for figure in _RANKS:
+        known = [row[key] for part in ratings if row.get(key := f"{part}_{figure}") is not None]
+        row[f"average_{figure}"] = fmean(known) if len(known) == len(ratings) else None
+    return row
 
 
 def _by_part(
@@ -285,7 +374,8 @@ def _correlated(
     return publish(findings, [shown], out, whole, options.formats)
 
 
-def _made(benchmark: str, data: Path) -> _Benchmark:
+def made_of(benchmark: str, data: Path) -> Benchmark:
+    """A benchmark made of upstream's files; raises `ConfigError` for one that is unknown."""
     if benchmark not in BENCHMARKS:
         raise ConfigError(
             f"unknown benchmark {benchmark!r}{did_you_mean(benchmark, BENCHMARKS)}; "

@@ -172,7 +172,7 @@ class Asked:
         async def walk(session: PlanningSession, _length: Length) -> None:
             await self.walk(workspace, session)
 
-        return plan.plan(workspace, self.seeds, walk, self._language)
+        return plan.plan(workspace, self.seeds, walk, self.language)
 
     async def walk(self, workspace: Workspace, session: PlanningSession) -> None:
         """Answer every case as a plan does; nothing is stored."""
@@ -199,7 +199,7 @@ class Asked:
     ) -> list[StageResult]:
         """One result for each judge and protocol."""
         ask = partial(self.ask, workspace)
-        return in_session(workspace, self.seeds, spending, meter, ask, self._language)
+        return in_session(workspace, self.seeds, spending, meter, ask, self.language)
 
     async def ask(self, workspace: Workspace, session: Session, stops: Stops) -> list[StageResult]:
         """`run` in a session that is there."""
@@ -246,7 +246,8 @@ class Asked:
         return made
 
     @property
-    def _language(self) -> Language:
+    def language(self) -> Language:
+        """Of what is asked."""
         return next((cases.protocol.language for cases in self.cases), ENGLISH)
 
 

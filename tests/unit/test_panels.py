@@ -89,7 +89,7 @@ def test_a_whole_panel_is_read():
             r"name: 'Feedback' is the name of a speaker without a vote",
         ),
         ('strategy = "one-by-one"\nturns = 0', r"toml:3: panels\.x\.turns: Expected `int` >= 1"),
-        ('strategy = "one-by-one"\nagents = ["critic"]', r"agents: .* needs at least 2"),
+        ('strategy = "discussion-sr"\nagents = ["critic"]', r"agents: .* needs at least 2"),
         (
             'strategy = "ensemble"\nturns = 2',
             r"toml:3: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, agents, "
