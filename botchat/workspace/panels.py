@@ -159,8 +159,16 @@ class EnsembleSettings(_AgentsSettings, frozen=True, kw_only=True):
     """Independent draws of every agent (FairEval's MEC: 3)."""
     evidence: bool = False
     """Ask for the evidence before the verdict (FairEval's MEC)."""
+    steps: bool = False
+    """Have evaluation steps written first, once a question, that every draw follows (G-EVAL)."""
 
     _fewest = 1
+
+    def __post_init__(self) -> None:
+        """Refuse two instructions on how to answer."""
+        super().__post_init__()
+        if self.steps and self.evidence:
+            raise ValueError("steps: evidence says how to answer too; give one of the two")
 
 
 class _Debate(_AgentsSettings, frozen=True, kw_only=True):
