@@ -10,20 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from botchat.prompts.languages import Language
+from botchat.prompts.languages import PLAIN, Language
 from botchat.protocols.wording import ENGLISH, Wording
-
-_PLAIN: dict[int, str | int] = {
-    **{0xFF01 + i: 0x21 + i for i in range(94)},
-    **dict.fromkeys(map(ord, "\u3000\u00a0"), " "),
-    **dict.fromkeys(map(ord, "\u3001\u060c"), ","),
-    **dict.fromkeys(map(ord, "\u3002\uff61\u0964"), "."),
-    **dict.fromkeys(map(ord, "\u201c\u201d\u2018\u2019\u300a\u300b\u300c\u300d\u300e\u300f"), '"'),
-    **dict.fromkeys(map(ord, "\u3010\u3014\u3016"), "["),
-    **dict.fromkeys(map(ord, "\u3011\u3015\u3017"), "]"),
-    **{zero + i: 0x30 + i for zero in (0x660, 0x6F0, 0x966) for i in range(10)},
-}
-"""One character for each, so that places in a text stay the same; digits of Arabic, Hindi too."""
 
 
 @lru_cache(maxsize=16)
@@ -68,7 +56,7 @@ def wording(language: Language) -> Wording:
         },
         names=(labels.choice[0], labels.index[0], labels.reason[0]),
         numerals={word: n for n, word in enumerate(labels.numerals, 1)},
-        plain=_PLAIN,
+        plain=PLAIN,
         frame_like=re.compile(
             rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
             rf"|(?P<colon>{before}(?:{choice}|{index}|{reason})[\"'*_ \t\]]*"
@@ -116,5 +104,5 @@ def _verdicts(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
 
 def any_of(words: Iterable[str]) -> str:
     """A pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = sorted({word.translate(_PLAIN) for word in words}, key=lambda word: (-len(word), word))
+    plain = sorted({word.translate(PLAIN) for word in words}, key=lambda word: (-len(word), word))
     return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain)

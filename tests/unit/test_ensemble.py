@@ -201,7 +201,6 @@ def test_judges_of_earlier_runs_keep_their_digests():
 
 def test_g_eval_writes_steps_without_the_text_and_every_draw_follows_them():
     """Once a question, whatever the text; then 20 draws whose mean is the score."""
-
     forms = ["\n".join(f"{kind}: {n}" for kind in KINDS) for n in (0, -1)]
     model = Scripted(["1. Look.", *forms * 10])
     judge = build_panel("g-eval", PRESETS["g-eval"], lambda _: model, "m")
