@@ -159,12 +159,16 @@ def column(key: str) -> Column:
 
 
 def table_of(
-    experiment: Experiment, measured: Sequence[tuple[tuple[str, ...], Sequence[Row]]], signed: str
+    experiment: Experiment,
+    measured: Mapping[tuple[str, ...], Sequence[Row]],
+    signed: str,
+    remarks: Mapping[tuple[str, ...], str],
 ) -> Table:
     """The paper's table: its numbers, ours, and ours less the paper's, a line each.
 
     ``measured``: beginning of a line -> what was measured in each run, by the keys of the columns,
-    with ``n`` (verdicts), ``unreadable`` and, where known, the ends of intervals.
+    with ``n`` (verdicts), ``unreadable`` and, where known, the ends of intervals. ``remarks``: why
+    a line was not measured.
     """
     shown = [column(key) for key in experiment.columns]
     heads = [Column(_key(head), head, "name") for head in experiment.heads]
@@ -190,7 +194,7 @@ def table_of(
             experiment.note,
         ]
     ).strip()
-    rows = list(_rows(experiment, shown, dict(measured)))
+    rows = list(_rows(experiment, shown, measured, remarks))
     title = experiment.title
     return table(experiment.name, title, columns, rows, [signed], note).filled()
 
@@ -199,6 +203,7 @@ def _rows(
     experiment: Experiment,
     shown: Sequence[Column],
     measured: Mapping[tuple[str, ...], Sequence[Row]],
+    remarks: Mapping[tuple[str, ...], str],
 ) -> Iterator[Row]:
     keys = [_key(head) for head in experiment.heads]
     left = dict(measured)
@@ -206,7 +211,8 @@ def _rows(
         head = dict(zip(keys, one.row, strict=True))
         paper = _as_printed(shown, one)
         mine = left.pop(one.row, ())
-        remark = "" if mine else f"not run: {one.why}" if one.why else "not run"
+        why = remarks.get(one.row, one.why)
+        remark = None if mine else f"not run: {why}" if why else "not run"
         yield {**head, "values": "published", **paper, "remark": remark}
         if mine:
             ours = summary(shown, mine)

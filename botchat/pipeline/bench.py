@@ -6,11 +6,10 @@ that has judged what is in the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from statistics import fmean
 from typing import Any, get_args
 
 from botchat.boards import judge_agreement
@@ -40,6 +39,8 @@ from botchat.pipeline.agree import (
     signature,
     with_controls,
 )
+from botchat.pipeline.bench_metrics import of_topical_chat
+from botchat.pipeline.correlations import PEOPLE, correlated, ends_of, of_parts
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
@@ -49,9 +50,6 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
-
-PEOPLE = "human labels"
-"""What upstream's labels are filed under; no judge has such a name."""
 
 Files = Mapping[str, bytes]
 ByProtocol = Mapping[str, Sequence[Judgment]]
@@ -240,7 +238,7 @@ def _faireval(files: Files) -> Benchmark:
             if asked and people:
                 (found,) = compare_judges([*people, *asked], PEOPLE, options).rows
                 begin = f"{category}_" if category else ""
-                row |= _ends_of(found, ("accuracy", "kappa"), begin)
+                row |= ends_of(found, ("accuracy", "kappa"), begin)
         return row
 
     cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
@@ -261,7 +259,8 @@ def _topicalchat(files: Files) -> Benchmark:
         Cases(protocol, [partial(answers.aspect_case, each, aspect) for each in responses])
         for aspect, protocol in answers.ASPECTS.items()
     ]
-    return Benchmark(cases, compared, _correlations(answers.ASPECTS, ratings))
+    measured = _correlations(answers.ASPECTS, ratings)
+    return Benchmark(cases, compared, measured, of_topical_chat(responses))
 
 
 def _mateval(files: Files) -> Benchmark:
@@ -284,13 +283,6 @@ def _mateval(files: Files) -> Benchmark:
     return Benchmark([cases], compared, _correlations(parts, ratings), data=data)
 
 
-_RANKS = ("spearman", "kendall")
-
-
-def _of_parts(parts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(f"{part}_{figure}" for part in (*parts, "average") for figure in _RANKS)
-
-
 BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
     "faireval": _faireval,
     "mateval": _mateval,
@@ -300,19 +292,13 @@ BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "faireval": ("accuracy", "kappa"),
-    "mateval": _of_parts(ERROR_TYPES),
-    "topicalchat": _of_parts(answers.ASPECTS),
+    "mateval": of_parts(ERROR_TYPES),
+    "topicalchat": of_parts(answers.ASPECTS),
 }
 """What a table of a benchmark shows where no paper says it; see `Benchmark.measured`."""
 
 _IN_ORDER = ("consistency", "position_preference", "length_preference", "self_preference")
 """Figures of FairEval that only verdicts in one order have, or that need both orders."""
-
-
-def _ends_of(found: Row, figures: Iterable[str], begin: str) -> Row:
-    """Some figures with the ends of their intervals, their keys with ``begin`` before them."""
-    keys = [f"{figure}{end}" for figure in figures for end in ("", "_low", "_high")]
-    return {f"{begin}{key}": found[key] for key in keys}
 
 
 def _correlations(
@@ -327,20 +313,6 @@ def _correlations(
         )
 
     return measured
-
-
-def correlated(ratings: Mapping[str, Sequence[Rating]]) -> Row:
-    """Part -> ratings of one judge and of people: ``PART_spearman`` …, ``average_spearman`` …."""
-    row: Row = {"n": 0, "unreadable": 0}
-    for part, given in ratings.items():
-        if any(one.judge != PEOPLE for one in given):
-            (found,) = compare_scores(given, PEOPLE).rows
-            row |= _ends_of(found, _RANKS, f"{part}_")
-            row |= {key: row[key] + found[key] for key in ("n", "unreadable")}
-    for figure in _RANKS:
-        known = [row[key] for part in ratings if row.get(key := f"{part}_{figure}") is not None]
-        row[f"average_{figure}"] = fmean(known) if len(known) == len(ratings) else None
-    return row
 
 
 def _by_part(

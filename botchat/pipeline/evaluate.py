@@ -19,7 +19,8 @@ from botchat.interfaces import Case, Row
 from botchat.measures.correlation import compare_scores
 from botchat.pipeline import plan
 from botchat.pipeline.agree import Options, compare_judges
-from botchat.pipeline.bench import PEOPLE, judgments_of
+from botchat.pipeline.bench import judgments_of
+from botchat.pipeline.correlations import PEOPLE
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES

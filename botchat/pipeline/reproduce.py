@@ -25,7 +25,6 @@ from botchat.pipeline import plan
 from botchat.pipeline.agree import Compared, Options, panel_of, publish, signature
 from botchat.pipeline.bench import (
     COLUMNS,
-    PEOPLE,
     Benchmark,
     ByProtocol,
     first_of,
@@ -34,6 +33,7 @@ from botchat.pipeline.bench import (
     set_of,
 )
 from botchat.pipeline.contestants import full_name
+from botchat.pipeline.correlations import PEOPLE
 from botchat.pipeline.judge import StageResult
 from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import Meter, Stops
@@ -137,6 +137,12 @@ class Reproducing:
                 f"{self.experiment.name} asks panels of its own: name the model alone, with "
                 f"--judge {judge.model or 'MODEL'}"
             )
+        if (
+            any(one.grid for one in self.experiment.asked)
+            and own
+            and (panel_of(workspace, judge.name) is None)
+        ):
+            raise ConfigError(f"--grid is for panels and {judge.name!r} is none; see models")
         for run in range(1, (self.runs or 1) + 1):
             for name in dict.fromkeys(
                 point for one in self.experiment.asked for point in one.points
@@ -156,13 +162,17 @@ class Reproducing:
             for judge, said in judgments_of(workspace, name, one).items():
                 filed.setdefault(judge, {})[one.protocol.name] = said
         lines: dict[tuple[str, ...], list[Row]] = {}
+        remarks: dict[tuple[str, ...], str] = {}
         data: list[Any] = []
         for asked in self.experiment.asked:
             for point in asked.points:
                 if point in made.given:
-                    values = made.given[point](self.experiment.columns)
-                    lines[self._row(asked, made, "", None)] = [values]
-                    data.append([point, values])
+                    row = self._row(asked, made, "", None)
+                    try:
+                        lines[row] = [made.given[point](self.experiment.columns)]
+                    except ConfigError as error:  # a package that is not installed
+                        remarks[row] = str(error)
+                    data.append([point, lines.get(row)])
                     continue
                 for model, of_run in self._found(workspace, point, filed).items():
                     settings = panel_of(workspace, point)
@@ -176,7 +186,7 @@ class Reproducing:
             raise MissingError(f"nobody has judged {name} so yet; name a judge with --judge")
         of = {"benchmark": self.experiment.benchmark, "shows": self.experiment.name}
         signed = signature("bench", of, data, PEOPLE, self.options)
-        shown = experiments.table_of(self.experiment, [*lines.items()], signed)
+        shown = experiments.table_of(self.experiment, lines, signed, remarks)
         findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
         whole = {"rows": shown.records, "signature": signed}
         out = self.out or workspace.out(name) / self.experiment.name
