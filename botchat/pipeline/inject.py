@@ -54,7 +54,7 @@ class Injecting:
     """Stories, see `botchat.protocols.items`."""
     model: str
     out: Path
-    """Folder to write ``stories.csv`` to."""
+    """Folder to write ``<name of the file>_stories.csv`` to."""
     language: str = EN
     """Of the stories: one with MATEval's names of the kinds, ``en`` or ``zh``."""
     words: int = injection.WORDS
@@ -141,13 +141,15 @@ class Injecting:
         files.write_all(
             self.out,
             {
-                "stories.csv": injection.as_csv(made, language),
+                f"{self.file.stem}_stories.csv": injection.as_csv(made, language),
                 "signature.txt": f"{signature}\n",
             },
         )
         left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
         unanswered = sum(one is None for one in found.values())
-        return Made(rows, left_out, unanswered, self.out / "stories.csv", signature)
+        return Made(
+            rows, left_out, unanswered, self.out / f"{self.file.stem}_stories.csv", signature
+        )
 
     def _read(self) -> tuple[Language, list[Text]]:
         if self.words < 1:

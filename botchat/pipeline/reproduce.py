@@ -170,7 +170,7 @@ class Reproducing:
                     row = self._row(asked, made, "", None)
                     try:
                         lines[row] = [made.given[point](self.experiment.columns)]
-                    except ConfigError as error:  # a package that is not installed
+                    except (ConfigError, MissingError) as error:  # no package, no recording
                         remarks[row] = str(error)
                     data.append([point, lines.get(row)])
                     continue
