@@ -179,6 +179,8 @@ class Evaluating:
 
 def _read(file: Path, numbers: Sequence[str]) -> list[Text] | list[AnswerPair]:
     kind = file.suffix.lower()
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder; name a file in it: {', '.join(SUFFIXES)}")
     if kind not in SUFFIXES:
         raise ConfigError(f"{file}: none of {', '.join(SUFFIXES)}; save it as one of these")
     data, where = files.content(file, MAX_TABLE_BYTES), str(file)
