@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
@@ -98,8 +98,7 @@ class Benching:
                     "botchat bench mateval --data DIR --recorded"
                 )
             files = _one_set(self.data, _files(self.data), mateval_records.mateval)
-            rows = mateval_records.mateval(files)
-            return _correlated("mateval-recorded", rows, rows, self.options, self.out)
+            return _recorded(files, self.options, self.out)
         made = _made(self.benchmark, self.data)
         cases, stopped = self._first(made.cases), None
         if self.judge is not None:
@@ -283,6 +282,19 @@ def _correlated(
     findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
     whole = {"rows": rows, **more, "signature": signed}
     return publish(findings, [shown], out, whole, options.formats)
+
+
+def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
+    """MATEval's recorded reports, taken as the paper did and as they are written."""
+    rows, tables = [], []
+    for reading in get_args(mateval_records.Reading):
+        found = mateval_records.mateval(files, reading)
+        rows += [{"reading": reading, **row} for row in found]
+        signed = signature("bench", {"benchmark": "mateval-recorded"}, found, PEOPLE, options)
+        tables.append(judge_agreement.recorded(reading, found, signed))
+    signed = tables[0].signature
+    findings = Findings(subject="Recorded discussions", truth=PEOPLE, signature=signed)
+    return publish(findings, tables, out, {"rows": rows, "signature": signed}, options.formats)
 
 
 def _made(benchmark: str, data: Path) -> _Benchmark:

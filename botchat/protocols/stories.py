@@ -1,7 +1,7 @@
 """Story evaluation (MATEval: Li et al. 2024, §4): how many errors of five kinds has a story?
 
 A verdict is five scores in the order of the paper's tables (``"0 -1 0 0 -2"``): 0, or one point off
-for each erroneous passage.
+for each erroneous passage; ``?`` is missing. The paper's scale has no floor.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ STORIES = Protocol(
     shows="one",
     question="one story: points off for five kinds of error",
     prompts=("story",),
-    # People's lowest score of a kind in the published data is -4.
-    scale=Scale(
-        -5, 0, tuple(english for english, _ in ERROR_TYPES.values()), whole=True, points_off=True
-    ),
+    # Judges take off halves too. A number below two digits was miswritten.
+    scale=Scale(-99, 0, tuple(english for english, _ in ERROR_TYPES.values()), points_off=True),
 )
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError
 
-Kind = Literal["dataset", "space"]
+Kind = Literal["dataset", "space", "model"]
 
 _GIT = ".gitattributes"
 """Made by the hub itself."""
@@ -61,6 +61,33 @@ def send(
         ]
         made = api.create_commit(name, changes, repo_type=kind, commit_message=message)
         return str(made.oid)
+
+
+def propose(name: str, files: Mapping[str, bytes], message: str) -> str:
+    """Open a pull request with files at somebody's model; its address.
+
+    Raises as `send`; `MissingError`: no such model.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    with _told(name, "model"):
+        changes = [CommitOperationAdd(path, content) for path, content in files.items()]
+        made = HfApi().create_commit(name, changes, commit_message=message, create_pr=True)
+        return str(made.pr_url)
+
+
+def written(entries: object) -> bytes:
+    """YAML, as the hub's own files."""
+    from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]
+
+    return str(yaml_dump(entries)).encode()
+
+
+def address(name: str) -> str:
+    """Of a dataset on the hub."""
+    from huggingface_hub import constants
+
+    return f"{constants.ENDPOINT}/datasets/{name}"
 
 
 def opened(
