@@ -63,13 +63,22 @@ def test_locks_have_what_is_asked_for_and_name_no_index(lock: str, asked: list[s
     assert re.findall(r"^\w.*[^\\]$", text, re.M) == []  # a line that no digest follows
 
 
+def anchors(page: Path) -> set[str]:
+    """What a link can name in a page: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
 def test_no_link_of_a_page_is_dead() -> None:
-    """Files that pages link to are there; `make docs` looks at the places in them, too."""
+    """Files and headings that pages link to are there; `make docs` looks again, on the site."""
     dead = [
-        f"{page.relative_to(ROOT)}: {link}"
+        f"{page.relative_to(ROOT)}: {link}#{anchor}"
         for page in PAGES
-        for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text("utf-8"))
-        if not (page.parent / link).exists()
+        for link, anchor in re.findall(
+            r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", page.read_text("utf-8")
+        )
+        if not (there := page.parent / link if link else page).exists()
+        or (anchor and anchor not in anchors(there))
     ]
     assert dead == []
 
