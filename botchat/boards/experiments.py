@@ -171,7 +171,7 @@ def table_of(
     a line was not measured.
     """
     shown = [column(key) for key in experiment.columns]
-    heads = [Column(_key(head), head, "name") for head in experiment.heads]
+    heads = [Column(key_of(head), head, "name") for head in experiment.heads]
     numbers = []
     for one in shown:
         spread = Column(f"{one.key}_std", "\u00b1", one.kind, priority=1)
@@ -205,7 +205,7 @@ def _rows(
     measured: Mapping[tuple[str, ...], Sequence[Row]],
     remarks: Mapping[tuple[str, ...], str],
 ) -> Iterator[Row]:
-    keys = [_key(head) for head in experiment.heads]
+    keys = [key_of(head) for head in experiment.heads]
     left = dict(measured)
     for one in experiment.rows:
         head = dict(zip(keys, one.row, strict=True))
@@ -254,5 +254,6 @@ def _less(ours: float | None, paper: float | None) -> float | None:
     return None if ours is None or paper is None else ours - paper
 
 
-def _key(head: str) -> str:
+def key_of(head: str) -> str:
+    """Key of the column under a heading."""
     return re.sub(r"\W+", "_", head.lower())

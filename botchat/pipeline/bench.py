@@ -6,7 +6,7 @@ that has judged what is in the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -131,14 +131,16 @@ def set_of(benchmark: str) -> str:
     return f"bench-{benchmark}"
 
 
-def first_of(cases: Sequence[Cases], limit: int | None) -> Sequence[Cases]:
-    """The cases of the first items that ``limit`` allows."""
-    if limit is None:
-        return cases
-    if limit < 1:
+def first_of(
+    cases: Sequence[Cases], limit: int | None, items: Collection[str] | None = None
+) -> Sequence[Cases]:
+    """The cases of ``items``, default all, and of these the first that ``limit`` allows."""
+    if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: at least one item is needed")
-    items = {make().seed_id: None for one in cases for make in one.make}
-    among = {*[*items][:limit]}
+    if limit is None and items is None:
+        return cases
+    known = dict.fromkeys(make().seed_id for one in cases for make in one.make)
+    among = {*[id_ for id_ in known if items is None or id_ in items][:limit]}
     return [
         Cases(protocol, [make for make in makes if make().seed_id in among])
         for protocol, makes in cases
@@ -175,6 +177,8 @@ class Benchmark:
     """The same of what needs no judge: metrics, upstream's recordings; keys -> numbers."""
     data: str = ""
     """What papers call it, where one of several was given."""
+    among: Callable[[Sequence[str]], Collection[str] | None] = lambda _: None
+    """Keys of columns -> the items that they are about; ``None``: all."""
 
 
 def _faireval(files: Files) -> Benchmark:
@@ -233,17 +237,23 @@ def _faireval(files: Files) -> Benchmark:
         row["n"] = sum(one.verdict is not None for one in calibrated)
         row["unreadable"] = len(calibrated) - row["n"]
         for category in {key.rpartition("_")[0] for key in keys}:
-            among = {pair.id for pair in pairs if category in ("", pair.category)}
-            asked = [one for one in calibrated if one.item in among]
-            people = [one for one in answers.labels(pairs, PEOPLE) if one.item in among]
+            ids = {pair.id for pair in pairs if category in ("", pair.category)}
+            asked = [one for one in calibrated if one.item in ids]
+            people = [one for one in answers.labels(pairs, PEOPLE) if one.item in ids]
             if asked and people:
                 (found,) = compare_judges([*people, *asked], PEOPLE, options).rows
                 begin = f"{category}_" if category else ""
                 row |= ends_of(found, ("accuracy", "kappa"), begin)
         return row
 
+    def among(keys: Sequence[str]) -> Collection[str] | None:
+        categories = {key.rpartition("_")[0] for key in keys}
+        if "" in categories:
+            return None
+        return {pair.id for pair in pairs if pair.category in categories}
+
     cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
-    return Benchmark([cases], compared, measured)
+    return Benchmark([cases], compared, measured, among=among)
 
 
 def _topicalchat(files: Files) -> Benchmark:

@@ -15,6 +15,7 @@ import msgspec
 from botchat.boards import experiments
 from botchat.boards.experiments import SINGLE, Asked, Experiment
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.tables import Table
 from botchat.errors import ConfigError, LimitReached, MissingError
 from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
@@ -34,12 +35,12 @@ from botchat.pipeline.bench import (
 )
 from botchat.pipeline.contestants import full_name
 from botchat.pipeline.correlations import PEOPLE
-from botchat.pipeline.judge import StageResult
+from botchat.pipeline.judge import Cases, StageResult
 from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Session, Spending, in_session
 from botchat.records import Judgment
-from botchat.workspace import panels
+from botchat.workspace import files, panels
 from botchat.workspace.folder import Workspace
 
 CONTROLS = (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED)
@@ -118,11 +119,14 @@ class Reproducing:
         stopped.so_far = compared
         raise stopped
 
+    def _cases(self, made: Benchmark) -> Sequence[Cases]:
+        return first_of(made.cases, self.limit, made.among(self.experiment.columns))
+
     def _asked(self, made: Benchmark, workspace: Workspace) -> list[stage.Asked]:
         """Every judge in every run, with all its cases."""
         if self.judge is None:
             return []
-        cases = first_of(made.cases, self.limit)
+        cases = self._cases(made)
         return [
             stage.Asked(set_of(self.experiment.benchmark), (), one, cases)
             for one in self._judges(made, workspace, self.judge)
@@ -155,7 +159,7 @@ class Reproducing:
                     yield JudgeName(name, judge.name, run=run)
 
     def _compared(self, made: Benchmark, workspace: Workspace) -> Compared:
-        cases = first_of(made.cases, self.limit)
+        cases = self._cases(made)
         name = set_of(self.experiment.benchmark)
         filed: dict[str, dict[str, Sequence[Judgment]]] = {}
         for one in cases:
@@ -190,7 +194,10 @@ class Reproducing:
         findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
         whole = {"rows": shown.records, "signature": signed}
         out = self.out or workspace.out(name) / self.experiment.name
-        return publish(findings, [shown], out, whole, self.options.formats)
+        compared = publish(findings, [shown], out, whole, self.options.formats)
+        if self.experiment.draws and lines:
+            _write_figure(self.experiment, shown, out)
+        return compared
 
     def _found(
         self, workspace: Workspace, point: str, filed: Mapping[str, ByProtocol]
@@ -226,6 +233,16 @@ class Reproducing:
             said["turns"] = said.get("rounds", "")
             said["judge"] = f"{asked.judge}@{model}"
         return tuple(one.format_map(said) for one in asked.row)
+
+
+def _write_figure(experiment: Experiment, shown: Table, out: Path) -> None:
+    from botchat.report.figures import experiments as figures
+    from botchat.report.figures import formats
+
+    if (chart := figures.draw(experiment, shown)) is not None:
+        for form in ("svg", "png", "pdf"):
+            drawn = formats.written(chart.figure, form)
+            files.write_atomic(out / f"{chart.name}.{form}", drawn)
 
 
 def in_runs(benchmark: str, judge: JudgeName | None, grid: Grid) -> Experiment:
