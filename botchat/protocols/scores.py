@@ -17,7 +17,7 @@ from botchat.errors import DataError
 from botchat.measures import error_reports
 from botchat.measures.correlation import Rating
 from botchat.prompts.languages import ENGLISH, Language
-from botchat.protocols import labels
+from botchat.protocols import labels, verdicts
 from botchat.records import Judgment, Verdict
 
 
@@ -160,8 +160,8 @@ def _pattern(scale: Scale, language: Language = ENGLISH) -> re.Pattern[str]:
     if not language.english:
         own = language.labels
         score, points = (
-            labels.any_of(("score", *own.score)),
-            labels.any_of(("points", *own.points)),
+            verdicts.any_of(("score", *own.score)),
+            verdicts.any_of(("points", *own.points)),
         )
         return re.compile(
             rf"(?P<name>{_any_of(scale.names)})(?:[\s_-]*(?:{score}))?(?:\s*\([^()\n]*\))?"

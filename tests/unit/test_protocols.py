@@ -70,7 +70,8 @@ def test_unieval_reads_replies_as_judges_write_them(said, verdict):
         ("Choice: Conversation 2; Reason: as in 'Choice: Conversation 3'", "2"),
         ("Choice: Conversation 3; Reason: x", None),
         ("Choice: None", None),
-        ("Conversation 1 is AI", None),
+        ("Conversation 1 is AI", "1"),
+        ("Conversation 1 is a treat", None),
         ("", None),
     ],
 )

@@ -51,7 +51,9 @@ One character for each, so that places in a text stay the same; digits of Arabic
 Words = tuple[str, ...]
 
 
-class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Labels(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):  # Without what a pack leaves out, so that a new key changes no signature of another pack.
     """``[labels]``: what a judge writes; the first of each list is what the prompts ask for."""
 
     end: str
@@ -78,6 +80,20 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """What may stand behind a score."""
     minus: Words = ()
     """What may stand before points that are taken off."""
+    before: Words = ()
+    """Changes nothing before a verdict: "only" in English."""
+    after: Words = ()
+    """Changes nothing behind one: "is AI involved"."""
+    alternative: Words = ()
+    """Names another verdict, or another index, beside one: "or"."""
+    lead: Words = ()
+    """Leads to one's own verdict within a sentence: "so"."""
+    copula: Words = ()
+    """Stands for the colon: "is"."""
+    placeholder: Words = ()
+    """Stands for the reason where the prompts say what a reply looks like."""
+    also: Words = ()
+    """As ``choice``, where nothing else marks a verdict: "Answer"."""
 
 
 class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
