@@ -21,7 +21,7 @@ from botchat.prompts.languages import Language
 from botchat.protocols.scores import harmless
 from botchat.protocols.stories import STORIES
 from botchat.protocols.texts import Text
-from botchat.protocols.wording import json_fields
+from botchat.protocols.verdicts import json_fields
 
 PROMPT = "injection"
 WORDS = 200
