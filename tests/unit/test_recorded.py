@@ -171,7 +171,6 @@ def test_the_two_ways_of_taking_a_report_differ_where_it_says_so():
     said[1] = every(1)
     said[4] = every(None)
     files = dataset(people, said, "no_multi_agent")
-    files["dataset/ROC_test.csv"] = files.pop("dataset/people.csv")
     (published, *_), (written, *_) = (
         beside_paper(mateval(files, way), "ROC") for way in ("as published", "as written")
     )
