@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import judge as judge
     from botchat.pipeline.api import judge_adaptively as judge_adaptively
     from botchat.pipeline.api import probe as probe
+    from botchat.pipeline.api import probe_polarity as probe_polarity
     from botchat.pipeline.api import run as run
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
@@ -40,6 +41,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
     from botchat.pipeline.probe import Probing as Probing
+    from botchat.pipeline.probe_polarity import ProbingPolarity as ProbingPolarity
     from botchat.pipeline.publish import publish as publish
     from botchat.pipeline.rank import rank as rank
     from botchat.pipeline.results import read as read
@@ -73,6 +75,7 @@ _HOMES = {
     "Judging": "pipeline.judge:Judging",
     "Limits": "pipeline.session:Limits",
     "Probing": "pipeline.probe:Probing",
+    "ProbingPolarity": "pipeline.probe_polarity:ProbingPolarity",
     "Running": "pipeline.whole_run:Running",
     "Spending": "pipeline.session:Spending",
     "Target": "ratings.adaptive:Target",
@@ -98,6 +101,7 @@ _HOMES = {
     "leaderboard": "pipeline.leaderboard:leaderboard",
     "plot": "pipeline.plot:plot",
     "probe": "pipeline.api:probe",
+    "probe_polarity": "pipeline.api:probe_polarity",
     "rank": "pipeline.rank:rank",
     "publish": "pipeline.publish:publish",
     "rank_rates": "pipeline.leaderboard:rank_rates",

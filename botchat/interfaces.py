@@ -24,6 +24,11 @@ The interval of a number ``x`` is in ``x_low`` and ``x_high``."""
 Kind: TypeAlias = Literal["place", "choice", "score", "report"]
 """What a judge answers with; see `botchat.protocols.kinds`."""
 
+Subject: TypeAlias = Literal["answers", "dialogues", "texts"]
+"""What the roles of a panel must be about, so that none pulls against the question: ``answers``:
+which of two is the better; ``dialogues``: who is a machine; ``texts``: anything else, such as one
+text by itself."""
+
 
 class Message(TypedDict):
     """One chat message in the OpenAI layout."""

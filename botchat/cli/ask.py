@@ -88,7 +88,8 @@ def run(arguments: argparse.Namespace) -> None:
     for row in _priced(steps):
         note(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
     with progress(arguments) as meter:
-        ran = request.run(workspace, Spending(limits, arguments.batch), meter, planned)
+        spending = Spending(limits, arguments.batch)
+        ran = request.run(workspace, spending, meter, planned, formats_of(arguments))
     for line in ran.left_out:
         note(line)
     whole = {
@@ -196,17 +197,44 @@ def probe(arguments: argparse.Namespace) -> None:
     from botchat.workspace.folder import SAMPLE
 
     if arguments.language is not None:
+        if arguments.polarity:
+            raise ConfigError("--language audits a pack, --polarity a judge: leave one out")
         _probe_language(arguments)
         return
     if arguments.judge is None:
         raise ConfigError("probe asks a judge: name one with --judge, or a pack with --language")
     seeds = arguments.seeds or SAMPLE
+    if arguments.polarity:
+        _probe_polarity(arguments, seeds)
+        return
     request = Probing(seeds, _judge_of(arguments), arguments.limit, arguments.seed)
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
     whole = {key: value for key, value in vars(made).items() if key != "unanswered"}
     say(arguments, whole, made.shown, made.signature, meter=meter)
+    unanswered(made.unanswered, "verdicts", meter)
+
+
+def _probe_polarity(arguments: argparse.Namespace, seeds: str) -> None:
+    """See which way a panel's roles pull."""
+    from botchat.pipeline.probe_polarity import ProbingPolarity
+
+    if arguments.seed:
+        raise ConfigError("--seed says where faults go, and --polarity plants none; leave it out")
+    request = ProbingPolarity(seeds, _judge_of(arguments), arguments.limit)
+    if (asked := _ask(arguments, request)) is None:
+        return
+    made, meter = asked
+    table = made.table
+    whole = {
+        "judge": made.judge,
+        "rows": table.records,
+        "lines": made.lines,
+        "signature": table.signature,
+        "path": made.path,
+    }
+    say(arguments, whole, table, table.note, *made.lines, table.signature, meter=meter)
     unanswered(made.unanswered, "verdicts", meter)
 
 
@@ -296,7 +324,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
     from botchat.pipeline.evaluate import Evaluating
 
     request = Evaluating(
-        arguments.file, _judge_of(arguments), tuple(arguments.criteria), arguments.out
+        arguments.file,
+        _judge_of(arguments),
+        tuple(arguments.criteria),
+        arguments.out,
+        formats_of(arguments),
     )
     if (asked := _ask(arguments, request)) is None:
         return

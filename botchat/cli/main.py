@@ -19,7 +19,7 @@ import signal
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, NoReturn
@@ -184,25 +184,43 @@ def _read(argv: Sequence[str] | None) -> argparse.Namespace:
         of_command: argparse.ArgumentParser = arguments.parser
         of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
     everywhere = {
-        "dir": arguments.usual_dir, "json": False, "quiet": False, "wide": False, "columns": []
+        "dir": arguments.usual_dir, "json": False, "quiet": False, "wide": False, "columns": [],
+        "printed": None,
     }  # fmt: skip
     for name, usual in everywhere.items():
         if not hasattr(arguments, name):
             setattr(arguments, name, usual)
+    if vars(arguments).get("plan") and vars(arguments).get("format"):
+        arguments.printed = arguments.format[-1]  # a plan has no files
     return arguments
 
 
-def _add_everywhere(parser: argparse.ArgumentParser) -> None:
-    """Flags that every command takes; what is not given is not set, so that no parser undoes it."""
+FORMATS = ("csv", "md", "json", "tex", "parquet", "html")
+"""Those of `botchat.boards.tables.WRITERS`, which is not imported before a command runs."""
+
+
+def _add_everywhere(parser: argparse.ArgumentParser, own: Collection[str] = ()) -> None:
+    """Flags that every command takes; what is not given is not set, so that no parser undoes it.
+
+    ``own``: flags of the command, which mean what it says: ``--format`` of files.
+    """
 
     def add(flag: str, what: str, **settings: Any) -> None:
-        parser.add_argument(flag, help=what, default=argparse.SUPPRESS, **settings)
+        if flag not in own:
+            parser.add_argument(flag, help=what, default=argparse.SUPPRESS, **settings)
 
     add("--dir", "the workspace (this folder)", type=_path)
     add("--json", "print one JSON object", action="store_true")
     add("--quiet", "no progress", action="store_true")
     add("--wide", "tables with all columns, however narrow the terminal is", action="store_true")
     add("--columns", "only these, by heading or key: model,elo", type=_names, metavar="A,B")
+    add(
+        "--format",
+        f"print tables as {', '.join(FORMATS)}, with all digits",
+        dest="printed",
+        choices=FORMATS,
+        metavar="FORMAT",
+    )
 
 
 _FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
@@ -255,20 +273,24 @@ def _add_commands(
             _add_commands(group, command["commands"], groups)
             continue
         one = added.add_parser(name, help=what, description=what)
-        _add_everywhere(one)
+        flags = [
+            flag
+            for entry in command.get("flags", ())
+            for flag in (groups[entry] if isinstance(entry, str) else [entry])
+        ]
+        _add_everywhere(one, {flag["flag"] for flag in flags})
         module, function = command["run"].split(".")
         function_of = getattr(import_module(f"botchat.cli.{module}"), function)
         usual_dir = Path(command.get("dir", ""))
         one.set_defaults(command=function_of, parser=one, usual_dir=usual_dir)
-        for entry in command.get("flags", ()):
-            for flag in groups[entry] if isinstance(entry, str) else [entry]:
-                settings = {key: value for key, value in flag.items() if key != "flag"}
-                if settings.get("action") != "store_true":
-                    word = settings.get("type", "text")
-                    settings["type"] = _type(word, settings.pop("most", _MOST))
-                action = one.add_argument(flag["flag"], **settings)
-                if settings.get("type") is _path:
-                    vars(action)["complete"] = _FILES  # shtab reads it
+        for flag in flags:
+            settings = {key: value for key, value in flag.items() if key != "flag"}
+            if settings.get("action") != "store_true":
+                word = settings.get("type", "text")
+                settings["type"] = _type(word, settings.pop("most", _MOST))
+            action = one.add_argument(flag["flag"], **settings)
+            if settings.get("type") is _path:
+                vars(action)["complete"] = _FILES  # shtab reads it
         if name == "judge":
             _list_protocols(one)
 

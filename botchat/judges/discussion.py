@@ -1,7 +1,8 @@
 """Evaluators that discuss a question part by part (MATEval: Li et al. 2024, §3.4, Algorithm 1).
 
-Strategies: one-by-one, SR (self-reflection), CoT (decomposition), SR+CoT. SA is one agent that
-writes the report at once. All prompts are ours: the paper shows its own only in a figure.
+Strategies: one-by-one, SR (self-reflection), CoT (decomposition; only here agents are told to think
+step by step), SR+CoT. SA is one agent that writes the report at once. All prompts are ours: the
+paper shows its own only in a figure.
 
 Of a statement that was examined again, only the second version is passed on in the history H. A
 feedback that failed is left out; an agent whose reply failed takes no further part.
@@ -35,6 +36,9 @@ PROMPTS = (
     "discussion_single",
     "discussion_prose",
 )
+
+STEPS = "discussion_steps"
+"""Stands in a statement where the question is decomposed (CoT), and nowhere else."""
 
 _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
 
@@ -117,7 +121,9 @@ class Discussion:
             "agent_name": agent.name,
             "part": part,
         }
-        remark = await agent.say(self.language.fill("discussion_statement", **values), case)
+        steps = f"{self.language.text(STEPS)}{self.language.joint}" if self.decompose else ""
+        asked = self.language.fill("discussion_statement", **values, steps=steps)
+        remark = await agent.say(asked, case)
         said.append(remark)
         if self.reflect and heard(remark):
             asked = self.language.fill(

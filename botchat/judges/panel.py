@@ -11,7 +11,15 @@ from typing import Literal, assert_never
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, settings_digest
+from botchat.interfaces import (
+    Answer,
+    Case,
+    ChatModel,
+    Decoding,
+    Judge,
+    Subject,
+    settings_digest,
+)
 from botchat.judges import discussion, talk
 from botchat.judges.calibration import Guarantee
 from botchat.judges.cascade import Cascade
@@ -102,13 +110,15 @@ def build_panel(
     default_model: str | None,
     judge_of: Callable[[str], Judge] | None = None,
     language: Language = ENGLISH,
+    subject: Subject = "answers",
     run: int = 1,
 ) -> Judge:
     """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``judge_of`` finds a cascade's judges. ``language``: of what agents are
-    told. ``run``: which of several independent runs, each with draws of its own, from 1. Raises
+    told. ``subject``: of the question, which decides the texts of roles; default: ChatEval's own.
+    ``run``: which of several independent runs, each with draws of its own, from 1. Raises
     `ConfigError`: agents without a model, a default that none needs, an unread role
     text, a guarantee in a cascade, a language that lacks the prompts.
     """
@@ -141,7 +151,7 @@ def build_panel(
             f"model = … in [panels.{name}]"
         )
     first = (run - 1) * getattr(settings, "samples", 1)
-    agents = tuple(_agents(name, settings, model_of, default_model, language, first))
+    agents = tuple(_agents(name, settings, model_of, default_model, language, subject, first))
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
     return Panel(
@@ -154,11 +164,23 @@ def build_panel(
     )
 
 
-def wording(settings: PanelSettings, language: Language = ENGLISH) -> dict[str, str]:
-    """What a panel's agents are told, beside the question: title -> text; empty for a cascade."""
+def wording(
+    settings: PanelSettings,
+    language: Language = ENGLISH,
+    subjects: Sequence[Subject] = ("answers",),
+) -> dict[str, str]:
+    """What a panel's agents are told, beside questions about ``subjects``: title -> text.
+
+    Empty for a cascade.
+    """
     if isinstance(settings, panels.CascadeSettings):
         return {}
-    roles = {f"role of {member.name}": _role(member, language) for member in settings.members}
+    roles = {
+        f"role of {member.name}": "\n\n".join(
+            dict.fromkeys(_role(settings, member, language, subject) for subject in subjects)
+        )
+        for member in settings.members
+    }
     spoken = {name.replace("_", " "): language.text(name) for name in _said(settings, language)}
     return {title: text for title, text in {**roles, **spoken}.items() if text}
 
@@ -187,12 +209,12 @@ def _digest(
         "strong": None,
         "calibration": None,
     }
-    # A key that is newer than those judgments is signed by its name, where it says something;
-    # the roles are those of the agents.
+    # A key that is newer than those judgments is signed by its name, where it says something.
+    # Which set the roles are of, and how many, is in their texts.
     how |= {
         field.name: getattr(settings, field.name)
         for field in msgspec.structs.fields(settings)
-        if field.name not in {*how, "rounds", "roles"}
+        if field.name not in {*how, "rounds", "roles", "role_set"}
         and getattr(settings, field.name) != field.default
     }
     in_order = msgspec.Raw(msgspec.json.encode(how))
@@ -216,6 +238,8 @@ _PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
 def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
     """The prompts of a strategy; what is not said a pack may lack."""
     said = _PROMPTS[type(settings)]
+    if isinstance(settings, panels.DiscussionSettings) and settings.decomposes:
+        said = (*said, discussion.STEPS)
     if getattr(settings, "report", "qa") == "score":
         said = (*said, _FORMS["score"])
     if isinstance(settings, panels.EnsembleSettings) and settings.steps:
@@ -224,11 +248,15 @@ def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
         return said
     if isinstance(settings, panels.EnsembleSettings):
         return said if settings.evidence else ()
-    return (*said, *discussion.IN_PLACES) if discussion.PROMPTS[0] in said else said
+    return (*said, *discussion.IN_PLACES) if said[0] == discussion.PROMPTS[0] else said
 
 
-def _role(member: AgentSettings, language: Language) -> str:
-    return (language.text(f"roles/{member.role}") if member.role else member.text or "").strip()
+def _role(
+    settings: TalkSettings, member: AgentSettings, language: Language, subject: Subject
+) -> str:
+    if member.role is None:
+        return (member.text or "").strip()
+    return language.text(settings.role_prompt(member.role, subject)).strip()
 
 
 def _agents(
@@ -237,6 +265,7 @@ def _agents(
     model_of: Callable[[str], ChatModel],
     default_model: str | None,
     language: Language,
+    subject: Subject,
     first: int,
 ) -> Iterator[Agent]:
     """``first``: the number of the first draw."""
@@ -248,7 +277,7 @@ def _agents(
         for sample in range(samples):
             yield Agent(
                 f"{member.name} #{sample + 1}" if samples > 1 else f"{member.name}",
-                _role(member, language),
+                _role(settings, member, language, subject),
                 model,
                 Decoding(settings.temperature, settings.max_tokens, first + sample),
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from botchat.boards import evaluation
 from botchat.boards.evaluation import Criterion
-from botchat.boards.tables import Table, document, table_files, to_json
+from botchat.boards.tables import Formats, Table, document, table_files, to_json
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row
 from botchat.measures.correlation import compare_scores
@@ -78,6 +78,8 @@ class Evaluating:
     ``diagnosis`` and ``arena``)."""
     out: Path | None = None
     """Folder to write to; default ``leaderboards/evaluate-NAME``."""
+    formats: Formats | None = None
+    """Of the file of each table (csv)."""
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
@@ -159,7 +161,7 @@ class Evaluating:
         }
         from botchat.report.evaluation import render
 
-        written = table_files(tables)
+        written = table_files(tables, self.formats)
         sections = [evaluation.markdown(one) for one in criteria]
         written["evaluation.md"] = "\n".join([document(title, notes, tables), *sections])
         written["evaluation.json"] = to_json(whole)

@@ -102,7 +102,7 @@ class Reproducing:
 
             async def ask(session: Session, stops: Stops) -> list[StageResult]:
                 for one in asked:
-                    session.judges(one.judge, control=False)  # before any is paid for
+                    one.judges(session)  # before any is paid for
                 found = []
                 for one in asked:
                     found += await one.ask(workspace, session, stops)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Decoding, Judge
+from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
@@ -138,8 +138,11 @@ class Session:
         decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
         return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding)
 
-    def judge(self, asked: JudgeName) -> Judge:
-        """The judge of that name; `ConfigError` if it cannot be used or be asked like this."""
+    def judge(self, asked: JudgeName, subject: Subject) -> Judge:
+        """The judge of that name, for questions about ``subject``.
+
+        Raises `ConfigError` if it cannot be used or be asked like this.
+        """
         from botchat.judges.panel import build_panel
 
         name, panel = asked.name, self._panel(asked.name)
@@ -162,8 +165,9 @@ class Session:
                 panel,
                 lambda model: self._judge_model(model, longest),
                 asked.model,
-                judge_of=lambda other: self.judge(JudgeName(other, run=asked.run)),
+                judge_of=lambda other: self.judge(JudgeName(other, run=asked.run), subject),
                 language=self._language,
+                subject=subject,
                 run=asked.run,
             )
         if asked.model is not None:
@@ -179,27 +183,27 @@ class Session:
             return RulesJudge(self._humans, self._language)
         return self._single(name, asked.samples, asked.run)
 
-    def judges(self, asked: JudgeName, control: bool) -> list[Judge]:
-        """The judge of that name and, with ``control``, the single judge asked as often.
+    def judges(self, asked: JudgeName, control: bool, subject: Subject) -> list[Judge]:
+        """As `judge` and, with ``control``, the single judge asked as often.
 
         Raises `ConfigError` as `judge`, and for a control of what is no panel with a fixed number
         of calls.
         """
-        found = [self.judge(asked)]
-        return [*found, self._control(asked, found[0])] if control else found
+        found = [self.judge(asked, subject)]
+        return [*found, self._control(asked, found[0].name)] if control else found
 
     def token_matched(
-        self, asked: JudgeName, panel: Iterable[str], control: Iterable[str]
+        self, asked: JudgeName, name: str, panel: Iterable[str], control: Iterable[str]
     ) -> Judge | None:
         """The single judge that uses as many tokens as a panel; ``None`` where they are not known.
 
-        ``panel``, ``control``: ledger keys of the calls of the panel and of its call-matched
-        control on the same cases.
+        ``name``: what the panel's judgments are filed under. ``panel``, ``control``: ledger keys of
+        the calls of the panel and of its call-matched control on the same cases.
         """
         used, by_vote = self.tokens(panel), self.tokens(control)
-        return self._control(asked, self.judge(asked), used / by_vote) if used and by_vote else None
+        return self._control(asked, name, used / by_vote) if used and by_vote else None
 
-    def _control(self, asked: JudgeName, judge: Judge, more: float | None = None) -> Judge:
+    def _control(self, asked: JudgeName, name: str, more: float | None = None) -> Judge:
         """The call-matched control of a panel, or one that asks so many times as often."""
         from botchat.judges.controls import CALL_MATCHED, TOKEN_MATCHED, call_matched
         from botchat.judges.panel import build_panel
@@ -212,9 +216,8 @@ class Session:
             samples = math.ceil(more * settings.samples)
             settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
         longest: int | None = getattr(settings, "max_tokens", None)
-        named = f"{judge.name}{ending}"
         return build_panel(
-            named,
+            f"{name}{ending}",
             settings,
             lambda model: self._judge_model(model, longest),
             None,

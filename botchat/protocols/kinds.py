@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
-from botchat.interfaces import Case, Kind, Shown, settings_digest
+from botchat.interfaces import Case, Kind, Shown, Subject, settings_digest
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols import labels, reports, scores, verdicts
 from botchat.protocols.scores import Scale, ScoreChoices
@@ -129,6 +129,14 @@ class Protocol:
     def knows_truth(self) -> bool:
         """Whether who wrote what is the right answer: one side, or the whole dialogue, is human."""
         return self.about_ai and (self.kind == "place" or self.shows == "human")
+
+    @property
+    def subject(self) -> Subject:
+        """What roles must be about that are put to this question."""
+        if self.about_ai and self.kind in ("place", "choice"):
+            return "dialogues"
+        better = self.shows == "pair" and (self.kind == "score" or self.chosen_wins)
+        return "answers" if better else "texts"
 
     @property
     def base(self) -> str:

@@ -279,6 +279,8 @@ class TomlFile:
             if value["strategy"] not in list(kinds):
                 raise self.error(f"{table}.strategy", f"{value['strategy']!r} is unknown; {known}")
             kind = kinds[value["strategy"]]
+            if "rounds" in value and "turns" not in value and hasattr(kind, "rounds"):
+                value = {"turns" if key == "rounds" else key: one for key, one in value.items()}
         # TOML has no null: the word "none" leaves a setting out of the request.
         none = {key: None for key in ("temperature", "max_tokens") if value.get(key) == "none"}
         try:

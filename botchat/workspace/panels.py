@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args, get_t
 import msgspec
 
 from botchat.errors import ConfigError
+from botchat.interfaces import Subject
 
 ROLES = (
     "general-public",
@@ -32,7 +33,8 @@ ROLES = (
 """Roles with a text in ``botchat/prompts/roles``; the first five are ChatEval's (Appendix A)."""
 
 CHATEVAL = ROLES[:5]
-"""ChatEval's, in the order of its Appendix A."""
+"""ChatEval's, in the order of its Appendix A, whose text there asks which of two responses is the
+better one: another subject has texts of its own."""
 
 DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"
 """Speakers that take part in a talk but have no vote."""
@@ -95,6 +97,10 @@ class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     decided by majority, and UniEval's indices as `botchat.judges.voting` says. ``majority``: scores
     too. ``summary``: the report of a discussion decides. ``auto``: ``summary`` for discussions,
     ``mean`` for all others (ChatEval Appendix B)."""
+    role_set: Literal["auto", "answers", "dialogues", "texts"] = "auto"
+    """Whose texts the roles have: ``answers``: ChatEval's own, about the better of two responses;
+    ``dialogues``: about who is a machine; ``texts``: about one text. ``auto``: as the question is
+    (`botchat.interfaces.Subject`)."""
     position_calibration: bool = False
     """Ask in both orders and pool the votes (FairEval's BPC); no effect where there is no order."""
     temperature: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = 0.0
@@ -122,6 +128,12 @@ class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             raise ValueError(f"agents: the strategy {self.strategy} needs at least {self._fewest}")
         if len(set(names)) < len(names):
             raise ValueError(f"agents: two have the same name; names: {', '.join(names)}")
+
+    def role_prompt(self, role: str, subject: Subject) -> str:
+        """The prompt with a role's text, for a question about ``subject``."""
+        of = subject if self.role_set == "auto" else self.role_set
+        own = of != "answers" and role in CHATEVAL
+        return f"roles/{of}/{role}" if own else f"roles/{role}"
 
     @property
     def decides(self) -> str:

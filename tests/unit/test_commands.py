@@ -15,6 +15,7 @@ from botchat.pipeline.generate import Generating
 from botchat.pipeline.inject import Injecting
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.probe import Probing
+from botchat.pipeline.probe_polarity import ProbingPolarity
 
 FOLDER = resources.files("botchat.cli")
 DECLARED = tomllib.loads(FOLDER.joinpath("commands.toml").read_text("utf-8"))
@@ -81,7 +82,8 @@ def reads(name):
     return found
 
 
-EVERYWHERE = {"dir", "json", "quiet", "wide", "columns"}
+EVERYWHERE = {"dir", "json", "quiet", "wide", "columns", "format"}
+READ_EVERYWHERE = EVERYWHERE - {"format"} | {"printed", "parser"}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one["run"])
@@ -90,12 +92,21 @@ def test_every_flag_is_read_and_what_is_read_is_a_flag(command):
     declared = {
         flag.get("dest", flag["flag"].lstrip("-").replace("-", "_")) for flag in flags_of(command)
     }
-    assert reads(command["run"]) - EVERYWHERE == declared
+    assert reads(command["run"]) - READ_EVERYWHERE == declared
 
 
 REQUESTS = {
     one.__name__: one
-    for one in (Generating, Judging, Adaptive, Probing, Benching, Injecting, Evaluating)
+    for one in (
+        Generating,
+        Judging,
+        Adaptive,
+        Probing,
+        ProbingPolarity,
+        Benching,
+        Injecting,
+        Evaluating,
+    )
 }
 
 

@@ -333,11 +333,13 @@ _ENGLISH_ONLY = re.compile("diagnosis|answers|aspect.*")
 """Prompts whose data, or whose answers, are English."""
 
 
+_ROLES = ("roles/", "roles/dialogues/", "roles/texts/")
+
+
 @cache
 def every_prompt() -> frozenset[str]:
     """Names of all prompts that a pack may have, roles among them."""
-    roles = (resources.files(prompts) / "roles").iterdir()
-    names = prompts.names() | {f"roles/{file.name.removesuffix('.txt')}" for file in roles}
+    names = {name for part in ("", *_ROLES) for name in prompts.names(part)}
     return frozenset(name for name in names if not _ENGLISH_ONLY.fullmatch(name))
 
 
