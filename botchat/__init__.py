@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import bench as bench
     from botchat.pipeline.api import evaluate as evaluate
     from botchat.pipeline.api import generate as generate
+    from botchat.pipeline.api import inject as inject
     from botchat.pipeline.api import judge as judge
     from botchat.pipeline.api import judge_adaptively as judge_adaptively
     from botchat.pipeline.api import probe as probe
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.export import export as export
     from botchat.pipeline.fetch import fetch as fetch
     from botchat.pipeline.generate import Generating as Generating
+    from botchat.pipeline.inject import Injecting as Injecting
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
@@ -70,6 +72,7 @@ _HOMES = {
     "Comparisons": "ratings.comparisons:Comparisons",
     "Evaluating": "pipeline.evaluate:Evaluating",
     "Generating": "pipeline.generate:Generating",
+    "Injecting": "pipeline.inject:Injecting",
     "JudgeName": "pipeline.session:JudgeName",
     "Judging": "pipeline.judge:Judging",
     "Limits": "pipeline.session:Limits",
@@ -93,6 +96,7 @@ _HOMES = {
     "generate": "pipeline.api:generate",
     "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",
+    "inject": "pipeline.api:inject",
     "judge": "pipeline.api:judge",
     "judge_adaptively": "pipeline.api:judge_adaptively",
     "label_plan": "pipeline.label_plan:label_plan",

@@ -1,4 +1,4 @@
-"""Commands that ask models: run, generate, judge (adaptively too), probe, bench, evaluate."""
+"""Commands that ask models, from run to evaluate."""
 
 from __future__ import annotations
 
@@ -295,6 +295,28 @@ def bench(arguments: argparse.Namespace) -> None:
     if (asked := _ask(arguments, request)) is not None:
         made, meter = asked
         say(arguments, made.whole, *made.shown, meter=meter)
+
+
+def inject(arguments: argparse.Namespace) -> None:
+    """Let a model put errors into stories."""
+    from botchat.pipeline.inject import Injecting
+
+    request = Injecting(
+        arguments.file,
+        arguments.model,
+        arguments.out,
+        arguments.language,
+        arguments.words,
+        arguments.limit,
+        arguments.seed,
+    )
+    if (asked := _ask(arguments, request)) is None:
+        return
+    made, meter = asked
+    for line in made.left_out:
+        note(f"left out: {line}")
+    say(arguments, asdict(made), list(made.rows), f"stories: {made.path}", meter=meter)
+    unanswered(made.unanswered, "stories", meter)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:

@@ -88,7 +88,7 @@ def calls(settings: TalkSettings) -> int:
     members = len(settings.members)
     match settings:
         case panels.EnsembleSettings():
-            return members * settings.samples
+            return members * settings.samples + settings.steps
         case panels.DebateSettings():
             return settings.rounds * members
         case panels.SummarizedDebateSettings():

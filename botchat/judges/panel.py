@@ -81,16 +81,26 @@ class Ensemble:
     _: KW_ONLY
     evidence: bool = False
     """Ask for the evidence before the verdict (FairEval's MEC)."""
+    planner: Agent | None = None
+    """Writes evaluation steps that the others follow (G-EVAL: Liu et al. 2023, §2)."""
     language: Language = ENGLISH
 
     async def talk(self, case: Case) -> Talk:
-        """One call an agent."""
-        closing = self.language.text("ensemble_evidence") if self.evidence else ""
+        """One call an agent, after one for the steps, which are the same for every text."""
+        closing, planned = self.language.text("ensemble_evidence") if self.evidence else "", []
+        if self.planner is not None:
+            # What stands before the text is the task and its criteria.
+            task = case.prompt[: case.shared].strip() or case.prompt
+            steps = await self.planner.say(self.language.fill("ensemble_steps", question=task))
+            planned = [steps]
+            if not heard(steps):
+                return Talk((steps,), (steps,))
+            closing = self.language.fill("ensemble_form", steps=steps.text.strip())
         votes = await together(
             agent.say("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
             for agent in self.agents
         )
-        return Talk(tuple(votes), tuple(votes))
+        return Talk((*planned, *votes), tuple(votes))
 
 
 def build_panel(
@@ -199,8 +209,8 @@ def _digest(
         "strong": None,
         "calibration": None,
     }
-    # A key that is newer than those judgments is signed by its name, where it says something.
-    # Which set the roles are of, and how many, is in their texts.
+    # A key that is newer than those judgments is signed by its name, where it says something; the
+    # roles are those of the agents, and which set they are of is in their texts.
     how |= {
         field.name: getattr(settings, field.name)
         for field in msgspec.structs.fields(settings)
@@ -232,11 +242,13 @@ def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
         said = (*said, discussion.STEPS)
     if getattr(settings, "report", "qa") == "score":
         said = (*said, _FORMS["score"])
+    if isinstance(settings, panels.EnsembleSettings) and settings.steps:
+        return ("ensemble_steps", "ensemble_form")
     if language.english:
         return said
     if isinstance(settings, panels.EnsembleSettings):
         return said if settings.evidence else ()
-    return (*said, *discussion.IN_PLACES) if said[0] == discussion.PROMPTS[0] else said
+    return (*said, *discussion.IN_PLACES) if discussion.PROMPTS[0] in said else said
 
 
 def _role(
@@ -283,7 +295,8 @@ def _talking(
     decomposer, feedback, summarizer = (Agent(who, "", served, decoding) for who in serving)
     match settings:
         case panels.EnsembleSettings():
-            return Ensemble(agents, evidence=settings.evidence, language=language)
+            planner = decomposer if settings.steps else None
+            return Ensemble(agents, evidence=settings.evidence, planner=planner, language=language)
         case panels.DebateSettings():
             simultaneous = settings.strategy == "simultaneous-talk"
             return talk.Debate(

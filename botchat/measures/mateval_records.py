@@ -55,6 +55,9 @@ PUBLISHED: Mapping[str, Mapping[str, list[float]]] = tomllib.loads(
 )
 """The paper's figures: dataset -> row -> ten numbers, as the file says."""
 
+DATASETS = ("ROC", "WP", "LOT", "Ant")
+"""Of the paper; what their files' names begin with."""
+
 _COLUMNS = {"en": ("Score_new", "Story"), "zh": ("新得分", "故事")}
 """Language -> columns of its tables."""
 _PEOPLE = "human"
@@ -76,7 +79,7 @@ def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list
     `DataError`, with name and line or record, for an invalid file.
     """
     told = people(files)
-    reports = _reports(files, [story for story, _ in told], built_in()[language(files)])
+    reports = recorded(files)
     found: dict[tuple[str, str], Row] = {}
     for kind, code in enumerate(ERROR_TYPES):
         ratings = [Rating(str(i), "", _PEOPLE, scores[code]) for i, (_, scores) in enumerate(told)]
@@ -101,7 +104,7 @@ def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list
             }
             found[judge, code] = row | counted
     known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
-    published = PUBLISHED.get(_dataset(files), {})
+    published = PUBLISHED.get(dataset(files), {})
     return [
         {
             "strategy": strategy,
@@ -128,10 +131,10 @@ def difference(rows: Iterable[Row]) -> float | None:
 _FIGURES = ("published_spearman", "published_kendall")
 
 
-def _dataset(files: Mapping[str, bytes]) -> str:
+def dataset(files: Mapping[str, bytes]) -> str:
     """The dataset that a file names at its beginning; empty: none does."""
     begins = (PurePosixPath(name).name.partition("_")[0] for name in sorted(files))
-    return next((name for name in begins if name in PUBLISHED), "")
+    return next((name for name in begins if name in DATASETS), "")
 
 
 def _score(told: Told | None, reading: Reading) -> float | None:
@@ -182,15 +185,15 @@ def _people_scores(text: str, where: str) -> dict[str, float]:
     return scores
 
 
-_Recorded = dict[int, dict[int, Told]]
+Recorded = dict[int, dict[int, Told]]
 """Index of a story -> place of an error type -> what the report says about it."""
 
 
-def _reports(
-    files: Mapping[str, bytes], stories: list[str], language: Language
-) -> dict[str, _Recorded]:
-    """By strategy."""
-    reports: dict[str, _Recorded] = {}
+def recorded(files: Mapping[str, bytes]) -> dict[str, Recorded]:
+    """What each strategy's recorded reports say; files and errors as of `mateval`."""
+    code, told = _table(files)
+    stories, language = [story for story, _ in told], built_in()[code]
+    reports: dict[str, Recorded] = {}
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
@@ -217,8 +220,8 @@ def _reports(
 
 def _read_records(
     name: str, records: list[Any], key: str, stories: list[str], language: Language
-) -> _Recorded:
-    found: _Recorded = {}
+) -> Recorded:
+    found: Recorded = {}
     same = 0
     for number, record in enumerate(records, 1):
         index = record.get("ID") if isinstance(record, dict) else None

@@ -14,6 +14,7 @@ from botchat.pipeline.agree import Compared, Options
 from botchat.pipeline.bench import Benching
 from botchat.pipeline.evaluate import Evaluated, Evaluating
 from botchat.pipeline.generate import Generated, Generating
+from botchat.pipeline.inject import Injecting, Made
 from botchat.pipeline.judge import Judging, StageResult
 from botchat.pipeline.probe import Probed, Probing
 from botchat.pipeline.probe_polarity import Polarity, ProbingPolarity
@@ -21,7 +22,9 @@ from botchat.pipeline.reproduce import Reproducing, reproducing
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Limits, Spending
 from botchat.pipeline.whole_run import Ran, Running
+from botchat.prompts.languages import EN
 from botchat.protocols.catalogue import ARENA
+from botchat.protocols.injection import WORDS
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.workspace.folder import Workspace
 
@@ -210,6 +213,25 @@ def bench(
     )
     if request is None:
         request = Benching(benchmark, data, named, from_recorded, control, out, options, limit)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
+
+
+def inject(
+    workspace: Workspace,
+    file: Path,
+    model: str,
+    out: Path,
+    *,
+    language: str = EN,
+    words: int = WORDS,
+    limit: int | None = None,
+    rng_seed: int = 0,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> Made:
+    """Let a model put errors into the stories of a file; see `Injecting`."""
+    request = Injecting(Path(file), model, Path(out), language, words, limit, rng_seed)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 

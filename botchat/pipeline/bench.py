@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 from botchat.boards import judge_agreement
+from botchat.boards.error_places import error_places
 from botchat.boards.judge_agreement import Findings
 from botchat.errors import (
     BotChatError,
@@ -27,7 +28,7 @@ from botchat.judges.cascade import outside_slice
 from botchat.measures import lengths, mateval_records
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
-from botchat.pipeline import plan
+from botchat.pipeline import bench_stories, plan
 from botchat.pipeline.agree import (
     Compared,
     Options,
@@ -286,11 +287,20 @@ def _mateval(files: Files) -> Benchmark:
         judges = list(answered.judged[protocol.name])
         rows.sort(key=lambda row: judges.index(row["judge"]))
         rows = [{"strategy": row["judge"], **row} for row in rows]
-        return _correlated("mateval", data, rows, answered.options, answered.out, pairs=pairs)
+        judged = answered.judged[protocol.name]
+        places = bench_stories.live_locations(answered.workspace, files, told, judged)
+        return _correlated(
+            "mateval", data, rows, answered.options, answered.out, pairs=pairs, places=places
+        )
 
     cases = Cases(protocol, [partial(stories.case, story, protocol) for story in told])
-    data = "ROC" if protocol.language.english else "LOT"
-    return Benchmark([cases], compared, _correlations(parts, ratings), data=data)
+    return Benchmark(
+        [cases],
+        compared,
+        _correlations(parts, ratings),
+        bench_stories.of_stories(files, told),
+        mateval_records.dataset(files) or "own",
+    )
 
 
 BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
@@ -347,12 +357,14 @@ def _by_part(
 def _correlated(
     benchmark: str, data: Any, rows: list[Row], options: Options, out: Path | None, **more: Any
 ) -> Compared:
-    """One table of correlations, which has no figures; ``more`` goes to the JSON."""
+    """A table of correlations, and one of places where there are any; ``more`` goes to the JSON."""
     signed = signature("bench", {"benchmark": benchmark}, data, PEOPLE, options)
-    shown = judge_agreement.scored(benchmark.removesuffix("-recorded"), rows, signed)
-    findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
+    shown = [judge_agreement.scored(benchmark, rows, signed)]
+    if places := more.get("places"):
+        shown.append(error_places(places, signed))
+    findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
     whole = {"rows": rows, **more, "signature": signed}
-    return publish(findings, [shown], out, whole, options.formats)
+    return publish(findings, shown, out, whole, options.formats)
 
 
 def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
@@ -364,8 +376,11 @@ def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
         signed = signature("bench", {"benchmark": "mateval-recorded"}, found, PEOPLE, options)
         tables.append(judge_agreement.recorded(reading, found, signed))
     signed = tables[0].signature
+    if places := bench_stories.recorded_locations(files):
+        tables.append(error_places(places, signed))
     findings = Findings(subject="Recorded discussions", truth=PEOPLE, signature=signed)
-    return publish(findings, tables, out, {"rows": rows, "signature": signed}, options.formats)
+    whole = {"rows": rows, "places": places, "signature": signed}
+    return publish(findings, tables, out, whole, options.formats)
 
 
 def made_of(benchmark: str, data: Path) -> Benchmark:

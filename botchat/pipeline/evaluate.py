@@ -119,7 +119,7 @@ class Evaluating:
             raise ConfigError(f"--criteria {odd}: unknown; criteria: {', '.join(known)}")
         protocols = [known[name] for name in dict.fromkeys(self.criteria)]
         wanted = [plain(name) for one in protocols or [MATEVAL] for name in evaluation.numbers(one)]
-        listed = _read(self.file, wanted)
+        listed = read_items(self.file, wanted)
         of_texts = isinstance(listed[0], Text)
         what, shows = ("texts", "one") if of_texts else ("pairs", "pair")
         rules = self.judge.name == RULES
@@ -178,7 +178,8 @@ class Evaluating:
         return Evaluated(criteria, lines, whole, unanswered)
 
 
-def _read(file: Path, numbers: Sequence[str]) -> list[Text] | list[AnswerPair]:
+def read_items(file: Path, numbers: Sequence[str] = ()) -> list[Text] | list[AnswerPair]:
+    """What a file holds, see `botchat.protocols.items`; `ConfigError` for any other kind of it."""
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
         raise ConfigError(f"{file}: none of {', '.join(SUFFIXES)}; save it as one of these")

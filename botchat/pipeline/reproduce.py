@@ -152,7 +152,7 @@ class Reproducing:
             raise ConfigError(f"--grid is for panels and {judge.name!r} is none; see models")
         for run in range(1, (self.runs or 1) + 1):
             for name in dict.fromkeys(
-                point for one in self.experiment.asked for point in one.points
+                point for one in self.experiment.asked if one.asks for point in one.points
             ):
                 if name in made.given:
                     continue
@@ -195,7 +195,7 @@ class Reproducing:
                 row = self._row(asked, made, "", None)
                 try:
                     lines[row] = [made.given[point](keys)]
-                except ConfigError as error:  # a package that is not installed
+                except (ConfigError, MissingError) as error:  # no package, no recording
                     remarks[row] = str(error)
                 continue
             settings = panel_of(workspace, point)
@@ -240,6 +240,7 @@ class Reproducing:
         model: str,
         settings: panels.PanelSettings | None,
     ) -> tuple[str, ...]:
+        model = asked.called.get(model, model)
         said = {"model": model, "data": made.data, "judge": model}
         if settings is not None:
             given = msgspec.structs.asdict(settings) | {"roles": len(settings.members)}

@@ -124,8 +124,11 @@ class Session:
         self._local: dict[str, str] = {}
         """Name of local weights -> where they are."""
 
-    def speaker(self, name: str) -> Speaker:
-        """A model that takes part in dialogues; `ConfigError` for a name that cannot be used."""
+    def speaker(self, name: str, stage: str = "generate") -> Speaker:
+        """A model that writes, in dialogues or else; `ConfigError` for a name that cannot be used.
+
+        ``stage``: what its calls are filed under.
+        """
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError(
@@ -133,7 +136,7 @@ class Session:
             )
         of = resolved.settings
         decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
-        return Speaker(self._model(resolved, "generate", decoding.max_tokens), decoding)
+        return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding)
 
     def judge(self, asked: JudgeName, subject: Subject) -> Judge:
         """The judge of that name, for questions about ``subject``.

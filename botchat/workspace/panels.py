@@ -33,7 +33,7 @@ ROLES = (
 """Roles with a text in ``botchat/prompts/roles``; the first five are ChatEval's (Appendix A)."""
 
 CHATEVAL = ROLES[:5]
-"""ChatEval's, in the order of its Appendix A, whose text there asks which of two responses is the
+"""ChatEval's, in the order of its Appendix A. Their text there asks which of two responses is the
 better one: another subject has texts of its own."""
 
 DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"
@@ -171,8 +171,16 @@ class EnsembleSettings(_AgentsSettings, frozen=True, kw_only=True):
     """Independent draws of every agent (FairEval's MEC: 3)."""
     evidence: bool = False
     """Ask for the evidence before the verdict (FairEval's MEC)."""
+    steps: bool = False
+    """Have evaluation steps written first, once a question, that every draw follows (G-EVAL)."""
 
     _fewest = 1
+
+    def __post_init__(self) -> None:
+        """Refuse two instructions on how to answer."""
+        super().__post_init__()
+        if self.steps and self.evidence:
+            raise ValueError("steps: evidence says how to answer too; give one of the two")
 
 
 class _Debate(_AgentsSettings, frozen=True, kw_only=True):

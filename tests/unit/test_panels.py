@@ -133,7 +133,7 @@ def test_a_whole_panel_is_read():
         ),
         (
             'strategy = "ensemble"\ncheap = "m"',
-            r"toml:3: panels\.x\.cheap: unknown key .* evidence; `cheap` belongs to cascade$",
+            r"toml:3: panels\.x\.cheap: unknown key .* steps; `cheap` belongs to cascade$",
         ),
         (
             'strategy = "cascade"\ncheap = "m"',
