@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.probe_polarity import ProbingPolarity as ProbingPolarity
     from botchat.pipeline.publish import publish as publish
     from botchat.pipeline.rank import rank as rank
+    from botchat.pipeline.reproduce import Reproducing as Reproducing
     from botchat.pipeline.results import read as read
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
@@ -67,6 +68,7 @@ _HOMES = {
     "Adaptive": "pipeline.adaptive:Adaptive",
     "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
     "Benching": "pipeline.bench:Benching",
+    "Reproducing": "pipeline.reproduce:Reproducing",
     "Comparisons": "ratings.comparisons:Comparisons",
     "Evaluating": "pipeline.evaluate:Evaluating",
     "Generating": "pipeline.generate:Generating",

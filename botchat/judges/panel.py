@@ -209,8 +209,8 @@ def _digest(
         "strong": None,
         "calibration": None,
     }
-    # A key that is newer than those judgments is signed by its name, where it says something.
-    # Which set the roles are of, and how many, is in their texts.
+    # A key that is newer than those judgments is signed by its name, where it says something; the
+    # roles are those of the agents, and which set they are of is in their texts.
     how |= {
         field.name: getattr(settings, field.name)
         for field in msgspec.structs.fields(settings)
@@ -248,7 +248,7 @@ def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
         return said
     if isinstance(settings, panels.EnsembleSettings):
         return said if settings.evidence else ()
-    return (*said, *discussion.IN_PLACES) if said[0] == discussion.PROMPTS[0] else said
+    return (*said, *discussion.IN_PLACES) if discussion.PROMPTS[0] in said else said
 
 
 def _role(

@@ -111,7 +111,8 @@ def case(text: Text) -> Case:
     told = scores.harmless(text.text.replace("\0", ""), MATEVAL.asked_scale)
     shown = Shown(TEXT, (text.text,))
     prompt = prompts.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", told))
-    return replace(MATEVAL.asked(text.id, (shown,), prompt), read=partial(read, text=text))
+    asked = MATEVAL.asked(text.id, (shown,), prompt)
+    return replace(asked, read=partial(read, text=text), report="asked")
 
 
 def read(reply: str, text: Text) -> tuple[Verdict | None, str]:

@@ -81,6 +81,8 @@ def reason(text: str, w: _Words) -> str:
 
 def json_fields(text: str) -> dict[str, Any]:
     """The fields of the JSON object that a reply is, or ends with; by lower-case name."""
+    if "{" not in text:
+        return {}
     bare = _FENCE.sub("", text.strip())
     if not bare.startswith("{") and (blocks := _BLOCK.findall(text)):
         bare = blocks[-1].strip()
@@ -113,6 +115,8 @@ _RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
 
 def _spoken(text: str) -> str:
     """The text with its thoughts blanked out, as long as it was."""
+    if "think" not in text.lower():
+        return text
     return _THOUGHTS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
@@ -218,7 +222,7 @@ def _fields(plain: str, told: Mapping[str, Any], w: _Words) -> dict[str, Any] | 
     found = {w.fields.get(w.normal(name), name): value for name, value in told.items()}
     if "choice" in found:
         return found
-    lines = plain.splitlines()
+    lines = plain.splitlines() if "|" in plain else []
     for head, rule, row, *rest in zip(lines, lines[1:], lines[2:], [*lines[3:], ""], strict=False):
         names = [w.fields.get(w.normal(cell)) for cell in _cells(head)]
         one_row = _RULE.fullmatch(rule) and not rest[0].strip().startswith("|")

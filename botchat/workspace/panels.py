@@ -33,7 +33,7 @@ ROLES = (
 """Roles with a text in ``botchat/prompts/roles``; the first five are ChatEval's (Appendix A)."""
 
 CHATEVAL = ROLES[:5]
-"""ChatEval's, in the order of its Appendix A, whose text there asks which of two responses is the
+"""ChatEval's, in the order of its Appendix A. Their text there asks which of two responses is the
 better one: another subject has texts of its own."""
 
 DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"

@@ -221,4 +221,4 @@ def test_without_a_line_there_is_no_figure():
     made = table_of(of, {("m", "Coding"): [row], ("m", "Writing"): [row]}, "sig", {})
     chart = figures.draw(of, made)
     assert "Coding" in chart.svg
-    assert "m · 1 run a judge" in chart.caption
+    assert "1 run a judge" in chart.caption
