@@ -320,9 +320,10 @@ BURST_S = 1.0
 class Rate:
     """A limit in requests or tokens a minute, spread evenly except for `BURST_S` seconds' worth."""
 
-    def __init__(self, per_minute: float) -> None:
+    def __init__(self, per_minute: float, *, burst: bool = True) -> None:
+        """``burst``: whether it begins with that, too."""
         self.per_minute = per_minute
-        self._next = -math.inf
+        self._next = -math.inf if burst else time.monotonic()
 
     def wait_s(self, amount: float, now: float) -> float:
         """Take ``amount`` units; seconds from ``now`` until they may be used."""
@@ -353,11 +354,16 @@ class Endpoint:
         *,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
+        leased: int | None = None,
     ) -> None:
-        """At most ``most`` calls in flight, ``start`` at first; a rate of ``None`` is no limit."""
-        self.most = most
-        self._requests = Rate(requests_per_minute or math.inf)
-        self._tokens = Rate(tokens_per_minute or math.inf)
+        """At most ``most`` calls in flight, ``start`` at first; a rate of ``None`` is no limit.
+
+        ``leased``: in so many places at once the server is used; this is one of them.
+        """
+        places = leased or 1
+        most = self.most = max(1, most // places)
+        self._requests = Rate((requests_per_minute or math.inf) / places, burst=leased is None)
+        self._tokens = Rate((tokens_per_minute or math.inf) / places, burst=leased is None)
         self.limit = float(min(start, most))
         self.in_flight = 0
         self._free_at = 0.0
