@@ -18,6 +18,7 @@ import logging
 import math
 import os
 import secrets
+import shutil
 import socket
 import tempfile
 import time
@@ -134,8 +135,8 @@ class Elsewhere:
         self._workspace, self._seeds, self._ledger = workspace, seeds, ledger
         self._session, self._engine, self._settings = session, engine, settings
         _refuse_logins(workspace.config)
-        self._own = settings.store is None
-        self._store = Store(settings.store or str(workspace.hidden.absolute() / "spool"))
+        self._own = None if settings.store else workspace.hidden.absolute() / "spool"
+        self._store = Store(settings.store or str(self._own))
         where = f"{socket.gethostname()}:{workspace.root.absolute()}"
         self._home = hashlib.sha256(where.encode()).hexdigest()[:16]
         self._run = secrets.token_hex(8)
@@ -178,6 +179,11 @@ class Elsewhere:
         self._run = f"{self._run} stopped"
         with suppress(BotChatError):
             self._store.take_command(self._home, self._run)
+
+    def close(self) -> None:
+        """Leave nothing behind: all is done, and in the ledger."""
+        if self._own is not None:
+            shutil.rmtree(self._own, ignore_errors=True)
 
     async def _missing(self, parts: Sequence[Part], language: Language) -> list[Missing]:
         """What is not in the ledger, found as by a plan."""
@@ -387,14 +393,20 @@ def work(shard: Shard) -> Done:
                 nonlocal budget
                 budget, length = session.budget, plan.text_length()
                 budget.usd, budget.calls, budget.tokens = spent.cost_usd, spent.calls, spent.tokens
-                task = asyncio.current_task()
-                assert task is not None
-                watching = asyncio.create_task(_watch(shard, store if seen else None, task))
-                try:
-                    await together(
+                asking = asyncio.ensure_future(
+                    together(
                         _through(part, session, length, stops, str(number))
                         for number, part in enumerate(shard.parts)
                     )
+                )
+
+                def end() -> None:
+                    session.stop()
+                    asking.cancel()
+
+                watching = asyncio.create_task(_watch(shard, store if seen else None, end))
+                try:
+                    await asking
                 finally:
                     watching.cancel()
                     _KEPT.update(session.local)
@@ -408,6 +420,8 @@ def work(shard: Shard) -> Done:
                 limited = True
             except (FatalModelError, asyncio.CancelledError, KeyboardInterrupt):
                 pass  # the head finds out for itself, or has gone
+            if seen:
+                hand_in()  # what it gives back may be lost with it
             last = segments.since(ledger, mark)
             return Done(shard.id, names, last, budget.usd, budget.calls, budget.tokens, limited)
 
@@ -421,8 +435,8 @@ async def _through(part: Part, session: Session, length: Length, stops: Stops, n
     await work_through(part.items, do, parallel, stops, name)
 
 
-async def _watch(shard: Shard, store: Store | None, task: asyncio.Task[Any]) -> None:
-    """Cancel a task when its head is gone, or another run has begun."""
+async def _watch(shard: Shard, store: Store | None, end: Callable[[], None]) -> None:
+    """Call ``end()`` when the head is gone, or another run has begun."""
     parent = os.getppid()
     while os.getppid() == parent:
         if store is not None:
@@ -430,4 +444,4 @@ async def _watch(shard: Shard, store: Store | None, task: asyncio.Task[Any]) -> 
             if commands and commands != shard.run:
                 break
         await asyncio.sleep(WATCH_S)
-    task.cancel()
+    end()

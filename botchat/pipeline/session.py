@@ -391,7 +391,7 @@ class Session:
                     limits.max_concurrency or settings.max_concurrency,
                     requests_per_minute=limits.requests_per_minute,
                     tokens_per_minute=limits.tokens_per_minute,
-                    leased=self._leased,
+                    leased=(settings.base_url, self._leased) if self._leased else None,
                 ),
             )
         connection, endpoint = self._servers[place]
@@ -447,6 +447,8 @@ def in_session(
             with told(workspace, session.meter, session.budget):
                 results = await stoppable(ask(session, stops), session.stop)
                 stops.raise_first()
+            if session.elsewhere is not None:
+                session.elsewhere.close()
         except asyncio.CancelledError:
             if (n := session.under_way) and not spending.batch:
                 log.warning(
