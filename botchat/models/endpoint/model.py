@@ -29,13 +29,12 @@ from functools import cached_property, partial
 from importlib import resources
 from typing import Any
 
-import httpx2
 import msgspec
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Refusal, WireFormat, identity
-from botchat.models.endpoint.connection import Connection, Send, posted
+from botchat.models.endpoint.connection import Connection, Response, Send
 from botchat.models.endpoint.replies import events, retry_after_s
 from botchat.models.roles import arrange, reply_tokens
 from botchat.workspace.config import ModelSettings, public_url
@@ -87,11 +86,12 @@ class EndpointModel:
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """One attempt; the module's table lists what can come of it."""
         sent, started = self.quirks, time.monotonic()
-        found = await self.exchange(posted(self.wire.path, self.body(messages, decoding, sent)))
+        body = self.body(messages, decoding, sent)
+        found = await self.connection.post(self.wire.path, body, self.settings.timeout_s)
         reply = found if isinstance(found, Reply) else self.read(found, sent)
         return replace(reply, latency_s=time.monotonic() - started, sent=reply.sent or sent)
 
-    async def exchange(self, send: Send, longer_s: float = 0.0) -> httpx2.Response | Reply:
+    async def exchange(self, send: Send, longer_s: float = 0.0) -> Response | Reply:
         """One HTTP exchange, or how it failed; ``longer_s`` is added to a call's ``timeout_s``."""
         return await self.connection.exchange(send, self.settings.timeout_s + longer_s)
 
@@ -121,7 +121,7 @@ class EndpointModel:
             body[name] = made | value if joined else value  # as verbosity beside format in text
         return body
 
-    def read(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Reply:
+    def read(self, response: Response, sent: Mapping[str, Any]) -> Reply:
         """What the response to a request sent with the quirks ``sent`` is, as the table above says.
 
         Raises:
@@ -158,7 +158,7 @@ class EndpointModel:
         )
 
     def _read_error(
-        self, response: httpx2.Response, refusal: Refusal, raw: str, sent: Mapping[str, Any]
+        self, response: Response, refusal: Refusal, raw: str, sent: Mapping[str, Any]
     ) -> Reply:
         status = response.status_code
         code, message, parameter = refusal
