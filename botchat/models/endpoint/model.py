@@ -88,8 +88,10 @@ class EndpointModel:
         sent, started = self.quirks, time.monotonic()
         body = self.body(messages, decoding, sent)
         found = await self.connection.post(self.wire.path, body, self.settings.timeout_s)
-        reply = found if isinstance(found, Reply) else self.read(found, sent)
-        return replace(reply, latency_s=time.monotonic() - started, sent=reply.sent or sent)
+        latency_s = time.monotonic() - started
+        if isinstance(found, Reply):
+            return replace(found, latency_s=latency_s, sent=sent)
+        return self.read(found, sent, latency_s)
 
     async def exchange(self, send: Send, longer_s: float = 0.0) -> Response | Reply:
         """One HTTP exchange, or how it failed; ``longer_s`` is added to a call's ``timeout_s``."""
@@ -121,7 +123,7 @@ class EndpointModel:
             body[name] = made | value if joined else value  # as verbosity beside format in text
         return body
 
-    def read(self, response: Response, sent: Mapping[str, Any]) -> Reply:
+    def read(self, response: Response, sent: Mapping[str, Any], latency_s: float = 0.0) -> Reply:
         """What the response to a request sent with the quirks ``sent`` is, as the table above says.
 
         Raises:
@@ -146,15 +148,16 @@ class EndpointModel:
             reply = self.wire.read(parsed, raw)
         else:
             reply = self._read_error(response, self.wire.refusal(parsed, raw), raw, sent)
-        return self._cleaned(reply, sent)
+        return self._cleaned(reply, sent, latency_s)
 
-    def _cleaned(self, reply: Reply, sent: Mapping[str, Any]) -> Reply:
+    def _cleaned(self, reply: Reply, sent: Mapping[str, Any], latency_s: float = 0.0) -> Reply:
         return replace(
             reply,
             text=self.clean(reply.text),
             detail=self.clean(reply.detail)[:500],
             raw=self.clean(reply.raw),
             sent=self.quirks if reply.adapted else dict(sent),
+            latency_s=latency_s,
         )
 
     def _read_error(

@@ -133,7 +133,7 @@ class Transport(httpx2.AsyncBaseTransport):
         packed = reply.headers.get("content-encoding", "identity").lower() != "identity"
         unzip = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
         most = self._max_body
-        if reply.content_type == "text/event-stream":
+        if reply.headers.get("content-type", "").lower().startswith("text/event-stream"):
             most = max(most, MAX_STREAM)
         body = bytearray()
         async for chunk in reply.content.iter_any():
