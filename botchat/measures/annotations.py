@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -36,8 +37,7 @@ _CODE = {"1": 1, "2": -1, "tie": TIE, None: UNREADABLE}
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(msgspec.Struct, frozen=True, gc=False):
     """One verdict of one judge on one comparison, in the order it was shown."""
 
     item: str

@@ -381,10 +381,7 @@ def compare_judges(
     selves: Mapping[str, str] | None = None,
     grid: Grid | None = None,
 ) -> Agreement:
-    """`compare`; groups leave out votes before a talk and token-matched ones, counted already.
-
-    ``grid``: of the annotations, if it is there already.
-    """
+    """`compare` (``grid``: of all, if there); groups without votes before a talk, token-matched."""
     compared = partial(
         compare,
         truth_prefix=truth_prefix,
@@ -394,10 +391,10 @@ def compare_judges(
         selves=selves,
     )
     whole = compared(grid or annotations)
-    judges = [a for a in annotations if not a.judge.endswith((BEFORE_TALK, TOKEN_MATCHED))]
-    if len(judges) == len(annotations):
-        return whole
-    return replace(whole, groups=compared(judges).groups)
+    twice = (BEFORE_TALK, TOKEN_MATCHED)
+    counted = {name for name in {a.judge for a in annotations} if name.endswith(twice)}
+    kept = [a for a in annotations if a.judge not in counted]
+    return replace(whole, groups=compared(kept).groups) if counted else whole
 
 
 def with_controls(

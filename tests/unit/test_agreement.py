@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy import stats
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
@@ -149,7 +149,7 @@ def test_correlations_of_rankings_do_not_depend_on_how_many_items_are_alike(seed
         for judge in ("human", "judge")
     ]
     (row,) = compare(rows, resamples=10).rows
-    apart = [replace(one, item=f"{one.item}-{n // 2}") for n, one in enumerate(rows)]
+    apart = [structs.replace(one, item=f"{one.item}-{n // 2}") for n, one in enumerate(rows)]
     (other,) = compare(apart, resamples=10).rows
     assert (row["spearman"], row["kendall"]) == (other["spearman"], other["kendall"])
 
