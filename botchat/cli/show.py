@@ -58,6 +58,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
                 elo,
                 meter,
                 formats,
+                png=not arguments.no_png,
             )
     say(arguments, board.whole, board.table, *board.lines)
 

@@ -11,6 +11,7 @@ checked before it answers anything: a row that was changed or damaged is said, n
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
@@ -24,7 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -45,6 +46,9 @@ from botchat.workspace.files import make_folder
 SCHEMA = 1
 
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
+
+_Keeping: TypeAlias = tuple[dict[str, Any], "asyncio.Future[None]"]
+"""A row, and who waits until it is stored."""
 
 TABLE_OF = {False: "calls", True: "superseded"}
 _INSERT = {
@@ -104,6 +108,7 @@ class Ledger:
         Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
+        self._keeping: list[_Keeping] = []
         try:
             if path is None:
                 self._db = _connect(None)
@@ -181,6 +186,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file."""
+        self._keep_all()
         self._db.close()
         if self._copy is not None:
             self._copy.cleanup()
@@ -191,15 +197,35 @@ class Ledger:
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
-        call = StoredCall(
-            model=model,
-            stage=stage,
-            at=time.time(),
-            request=msgspec.Raw(request),
-            **vars(reply.usage),
-            **{name: getattr(reply, name) for name in REPLY} | {"key": key},
-        )
-        self._write(_INSERT["calls"], row_of(call))
+        self._write(_INSERT["calls"], _row(key, request, reply, model, stage))
+
+    async def keep(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
+        """`put`, in one transaction with all others of this turn of the event loop."""
+        loop = asyncio.get_running_loop()
+        row, kept = _row(key, request, reply, model, stage), loop.create_future()
+        if not self._keeping:
+            loop.call_soon(self._keep_all)
+        self._keeping.append((row, kept))
+        await kept
+
+    def _keep_all(self) -> None:
+        keeping, self._keeping = self._keeping, []
+        groups = [keeping] if keeping else []
+        while groups:
+            group, failed = groups.pop(), None
+            try:
+                with self._transaction():
+                    self._db.executemany(_INSERT["calls"], [row for row, _ in group])
+            except BotChatError as error:
+                if len(group) > 1:  # each that can be stored is
+                    groups += [[one] for one in group]
+                    continue
+                failed = error
+            for _, kept in group:
+                if failed is not None and not kept.done():
+                    kept.set_exception(failed)
+                elif not kept.done():
+                    kept.set_result(None)
 
     def add_attempt(self, key: str, reply: Reply, *, model: str) -> None:
         """Note a try that brought no answer (it may have been billed)."""
@@ -474,6 +500,20 @@ class Ledger:
             f"{self.path and self.path.parent} away, and bring that, or what was exported before, "
             "back with: botchat ledger import FILE"
         )
+
+
+def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> dict[str, Any]:
+    """An answer as ``calls`` keeps it."""
+    return row_of(
+        StoredCall(
+            model=model,
+            stage=stage,
+            at=time.time(),
+            request=msgspec.Raw(request),
+            **vars(reply.usage),
+            **{name: getattr(reply, name) for name in REPLY} | {"key": key},
+        )
+    )
 
 
 _NAMES = "SELECT name FROM pragma_table_info('calls')"
