@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import bench as bench
     from botchat.pipeline.api import evaluate as evaluate
     from botchat.pipeline.api import generate as generate
+    from botchat.pipeline.api import inject as inject
     from botchat.pipeline.api import judge as judge
     from botchat.pipeline.api import judge_adaptively as judge_adaptively
     from botchat.pipeline.api import probe as probe
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.export import export as export
     from botchat.pipeline.fetch import fetch as fetch
     from botchat.pipeline.generate import Generating as Generating
+    from botchat.pipeline.inject import Injecting as Injecting
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
@@ -42,6 +44,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.probe_polarity import ProbingPolarity as ProbingPolarity
     from botchat.pipeline.publish import publish as publish
     from botchat.pipeline.rank import rank as rank
+    from botchat.pipeline.reproduce import Reproducing as Reproducing
     from botchat.pipeline.results import read as read
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
@@ -65,9 +68,11 @@ _HOMES = {
     "Adaptive": "pipeline.adaptive:Adaptive",
     "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
     "Benching": "pipeline.bench:Benching",
+    "Reproducing": "pipeline.reproduce:Reproducing",
     "Comparisons": "ratings.comparisons:Comparisons",
     "Evaluating": "pipeline.evaluate:Evaluating",
     "Generating": "pipeline.generate:Generating",
+    "Injecting": "pipeline.inject:Injecting",
     "JudgeName": "pipeline.session:JudgeName",
     "Judging": "pipeline.judge:Judging",
     "Limits": "pipeline.session:Limits",
@@ -91,6 +96,7 @@ _HOMES = {
     "generate": "pipeline.api:generate",
     "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",
+    "inject": "pipeline.api:inject",
     "judge": "pipeline.api:judge",
     "judge_adaptively": "pipeline.api:judge_adaptively",
     "label_plan": "pipeline.label_plan:label_plan",

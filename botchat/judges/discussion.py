@@ -33,6 +33,8 @@ PROMPTS = (
     "discussion_feedback",
     "discussion_report",
     "discussion_form",
+    "discussion_answer",
+    "discussion_instead",
     "discussion_single",
     "discussion_prose",
 )
@@ -57,10 +59,13 @@ class Discussion:
     decompose: bool
     """One sub-question a round (CoT)."""
     decomposer: Agent
-    feedback: Agent
+    feedback: Agent | None
+    """``None``: nobody speaks between the rounds."""
     summarizer: Agent
     by_report: bool
     """The report is the one vote; else the agents' last statements are."""
+    form: str = "discussion_form"
+    """The prompt that says what a report looks like."""
     language: Language = ENGLISH
     """Of all that is said to the agents."""
 
@@ -85,6 +90,8 @@ class Discussion:
                     known += filter(heard, [last[agent.name]])
             if not any(map(heard, last.values())):
                 return Talk(tuple(said), tuple(last.values()))
+            if self.feedback is None:
+                continue
             feedback = await self.feedback.say(
                 self.language.fill(
                     "discussion_feedback",
@@ -96,7 +103,7 @@ class Discussion:
             )
             said.append(feedback)
             known += filter(heard, [feedback])
-        form = self.language.text("discussion_form")
+        form = _form(self.form, case, self.language)
         asked = self.language.fill(
             "discussion_report", question=case.prompt, history=history(known), form=form
         )
@@ -136,15 +143,28 @@ class SingleReport:
     agent: Agent
     summarizer: Agent
     """Puts the report into running text."""
+    form: str = "discussion_form"
     language: Language = ENGLISH
 
     async def talk(self, case: Case) -> Talk:
         """Two calls."""
         said: list[Remark] = []
-        form = self.language.text("discussion_form")
+        form = _form(self.form, case, self.language)
         asked = self.language.fill("discussion_single", question=case.prompt, form=form)
         report, prose = await _report(self.agent, asked, self.summarizer, case, said, self.language)
         return Talk(tuple(said), (report,), prose)
+
+
+def _form(form: str, case: Case, language: Language) -> str:
+    """What the report looks like; the answer is asked for once, in the report or after it."""
+    if form != "discussion_form":  # scores alone: the answer is the report
+        return language.text(form)
+    names = {
+        "asked": ("discussion_answer",),
+        "read": ("discussion_form", "discussion_instead"),
+        "none": ("discussion_form", "discussion_answer"),
+    }[case.report]
+    return "\n".join(map(language.text, names))
 
 
 async def _report(

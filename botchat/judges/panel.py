@@ -81,16 +81,26 @@ class Ensemble:
     _: KW_ONLY
     evidence: bool = False
     """Ask for the evidence before the verdict (FairEval's MEC)."""
+    planner: Agent | None = None
+    """Writes evaluation steps that the others follow (G-EVAL: Liu et al. 2023, §2)."""
     language: Language = ENGLISH
 
     async def talk(self, case: Case) -> Talk:
-        """One call an agent."""
-        closing = self.language.text("ensemble_evidence") if self.evidence else ""
+        """One call an agent, after one for the steps, which are the same for every text."""
+        closing, planned = self.language.text("ensemble_evidence") if self.evidence else "", []
+        if self.planner is not None:
+            # What stands before the text is the task and its criteria.
+            task = case.prompt[: case.shared].strip() or case.prompt
+            steps = await self.planner.say(self.language.fill("ensemble_steps", question=task))
+            planned = [steps]
+            if not heard(steps):
+                return Talk((steps,), (steps,))
+            closing = self.language.fill("ensemble_form", steps=steps.text.strip())
         votes = await together(
             agent.say("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
             for agent in self.agents
         )
-        return Talk(tuple(votes), tuple(votes))
+        return Talk((*planned, *votes), tuple(votes))
 
 
 def build_panel(
@@ -101,13 +111,15 @@ def build_panel(
     judge_of: Callable[[str], Judge] | None = None,
     language: Language = ENGLISH,
     subject: Subject = "answers",
+    run: int = 1,
 ) -> Judge:
     """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``judge_of`` finds a cascade's judges. ``language``: of what agents are
     told. ``subject``: of the question, which decides the texts of roles; default: ChatEval's own.
-    Raises `ConfigError`: agents without a model, a default that none needs, an unread role
+    ``run``: which of several independent runs, each with draws of its own, from 1. Raises
+    `ConfigError`: agents without a model, a default that none needs, an unread role
     text, a guarantee in a cascade, a language that lacks the prompts.
     """
     model_of = cache(model_of)
@@ -129,7 +141,8 @@ def build_panel(
             drawn = settings.calibration_seeds or 0
             guarantee = Guarantee(settings.alpha, settings.delta or panels.DELTA, drawn)
         share = settings.calibration or 0.0
-        return Cascade(name, cheap, strong, calibration=share, guarantee=guarantee)
+        filed = panels.in_run(name, run)
+        return Cascade(filed, cheap, strong, calibration=share, guarantee=guarantee)
     if default_model is not None:
         name = f"{name}@{model_of(default_model).name}"
     elif not complete:
@@ -137,12 +150,13 @@ def build_panel(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    agents = tuple(_agents(name, settings, model_of, default_model, language, subject))
+    first = (run - 1) * getattr(settings, "samples", 1)
+    agents = tuple(_agents(name, settings, model_of, default_model, language, subject, first))
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
     return Panel(
-        name,
-        _talking(settings, agents, served, language),
+        panels.in_run(name, run),
+        _talking(settings, agents, served, language, first),
         (*(agent.model for agent in agents), served),
         _digest(settings, agents, served, language),
         scores="majority" if settings.decides == "majority" else "mean",
@@ -195,15 +209,22 @@ def _digest(
         "strong": None,
         "calibration": None,
     }
-    # A key that is newer than those judgments is signed by its name.
-    stated = msgspec.structs.asdict(settings)
-    # Which set the roles are of is in their texts.
-    how |= {key: stated[key] for key in stated if key not in {*how, "rounds", "role_set"}}
+    # A key that is newer than those judgments is signed by its name, where it says something; the
+    # roles are those of the agents, and which set they are of is in their texts.
+    how |= {
+        field.name: getattr(settings, field.name)
+        for field in msgspec.structs.fields(settings)
+        if field.name not in {*how, "rounds", "roles", "role_set"}
+        and getattr(settings, field.name) != field.default
+    }
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
     wording = language.prompts_digest(*_said(settings, language))
     return settings_digest(in_order, who, dict(served.identity), wording)
 
+
+_FORMS = {"qa": "discussion_form", "score": "discussion_scores"}
+"""Form of a report -> its prompt."""
 
 _PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
     panels.EnsembleSettings: ("ensemble_evidence",),
@@ -219,11 +240,15 @@ def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
     said = _PROMPTS[type(settings)]
     if isinstance(settings, panels.DiscussionSettings) and settings.decomposes:
         said = (*said, discussion.STEPS)
+    if getattr(settings, "report", "qa") == "score":
+        said = (*said, _FORMS["score"])
+    if isinstance(settings, panels.EnsembleSettings) and settings.steps:
+        return ("ensemble_steps", "ensemble_form")
     if language.english:
         return said
     if isinstance(settings, panels.EnsembleSettings):
         return said if settings.evidence else ()
-    return (*said, *discussion.IN_PLACES) if said[0] == discussion.PROMPTS[0] else said
+    return (*said, *discussion.IN_PLACES) if discussion.PROMPTS[0] in said else said
 
 
 def _role(
@@ -241,7 +266,9 @@ def _agents(
     default_model: str | None,
     language: Language,
     subject: Subject,
+    first: int,
 ) -> Iterator[Agent]:
+    """``first``: the number of the first draw."""
     samples: int = getattr(settings, "samples", 1)
     for member in settings.members:
         if member.file is not None:
@@ -252,19 +279,24 @@ def _agents(
                 f"{member.name} #{sample + 1}" if samples > 1 else f"{member.name}",
                 _role(settings, member, language, subject),
                 model,
-                Decoding(settings.temperature, settings.max_tokens, sample),
+                Decoding(settings.temperature, settings.max_tokens, first + sample),
             )
 
 
 def _talking(
-    settings: TalkSettings, agents: Sequence[Agent], served: ChatModel, language: Language
+    settings: TalkSettings,
+    agents: Sequence[Agent],
+    served: ChatModel,
+    language: Language,
+    first: int,
 ) -> Talking:
-    decoding = Decoding(settings.temperature, settings.max_tokens)
+    decoding = Decoding(settings.temperature, settings.max_tokens, first)
     serving = (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
     decomposer, feedback, summarizer = (Agent(who, "", served, decoding) for who in serving)
     match settings:
         case panels.EnsembleSettings():
-            return Ensemble(agents, evidence=settings.evidence, language=language)
+            planner = decomposer if settings.steps else None
+            return Ensemble(agents, evidence=settings.evidence, planner=planner, language=language)
         case panels.DebateSettings():
             simultaneous = settings.strategy == "simultaneous-talk"
             return talk.Debate(
@@ -272,10 +304,15 @@ def _talking(
             )
         case panels.SummarizedDebateSettings():
             return talk.Debate(
-                agents, settings.rounds, simultaneous=True, summarizer=summarizer, language=language
+                agents,
+                settings.rounds,
+                simultaneous=True,
+                summarizer=summarizer,
+                all_summaries=settings.summary == "concatenate",
+                language=language,
             )
         case panels.SingleReportSettings():
-            return discussion.SingleReport(agents[0], summarizer, language)
+            return discussion.SingleReport(agents[0], summarizer, _FORMS[settings.report], language)
         case panels.DiscussionSettings():
             return discussion.Discussion(
                 agents,
@@ -283,9 +320,10 @@ def _talking(
                 reflect=settings.reflects,
                 decompose=settings.decomposes,
                 decomposer=decomposer,
-                feedback=feedback,
+                feedback=feedback if settings.feedback else None,
                 summarizer=summarizer,
                 by_report=settings.decides == "summary",
+                form=_FORMS[settings.report],
                 language=language,
             )
         case _:

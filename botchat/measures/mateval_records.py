@@ -17,9 +17,7 @@ import csv
 import io
 import json
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
-from importlib import resources
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -50,10 +48,8 @@ STRATEGIES: Mapping[str, str] = {
 }
 """Key of the report in a record -> strategy, in the order of the paper's tables."""
 
-PUBLISHED: Mapping[str, Mapping[str, list[float]]] = tomllib.loads(
-    resources.files(__package__).joinpath("mateval.toml").read_text("utf-8")
-)
-"""The paper's figures: dataset -> row -> ten numbers, as the file says."""
+DATASETS = ("ROC", "WP", "LOT", "Ant")
+"""Of the paper; what their files' names begin with."""
 
 _COLUMNS = {"en": ("Score_new", "Story"), "zh": ("新得分", "故事")}
 """Language -> columns of its tables."""
@@ -70,13 +66,12 @@ def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list
     reports are ignored. Rows have ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n``
     stories, ``unreadable`` reports (not in ``n``), ``spearman`` and ``kendall`` with their
     intervals; ``without_score`` (stories without a score line), ``positive`` (errors that a score
-    line rewards). ``published_spearman`` and ``published_kendall`` are the paper's, where a file's
-    name begins with that of the dataset.
+    line rewards).
     Raises `MissingError` without a table of people's scores or recorded reports, and
     `DataError`, with name and line or record, for an invalid file.
     """
     told = people(files)
-    reports = _reports(files, [story for story, _ in told], built_in()[language(files)])
+    reports = recorded(files)
     found: dict[tuple[str, str], Row] = {}
     for kind, code in enumerate(ERROR_TYPES):
         ratings = [Rating(str(i), "", _PEOPLE, scores[code]) for i, (_, scores) in enumerate(told)]
@@ -101,37 +96,17 @@ def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list
             }
             found[judge, code] = row | counted
     known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
-    published = PUBLISHED.get(_dataset(files), {})
     return [
-        {
-            "strategy": strategy,
-            "error_type": code,
-            **found[f"by {strategy}", code],
-            **dict(zip(_FIGURES, published.get(strategy, [])[2 * kind :], strict=False)),
-        }
+        {"strategy": strategy, "error_type": code, **found[f"by {strategy}", code]}
         for strategy in (*known, *sorted(set(reports) - set(known)))
-        for kind, code in enumerate(ERROR_TYPES)
+        for code in ERROR_TYPES
     ]
 
 
-def difference(rows: Iterable[Row]) -> float | None:
-    """The largest distance of rows of `mateval` from the paper; ``None`` where it has none."""
-    both = [
-        (row[figure], row[published])
-        for row in rows
-        for figure, published in zip(("spearman", "kendall"), _FIGURES, strict=True)
-        if row.get(published) is not None and row[figure] is not None
-    ]
-    return max((abs(ours - paper) for ours, paper in both), default=None)
-
-
-_FIGURES = ("published_spearman", "published_kendall")
-
-
-def _dataset(files: Mapping[str, bytes]) -> str:
+def dataset(files: Mapping[str, bytes]) -> str:
     """The dataset that a file names at its beginning; empty: none does."""
     begins = (PurePosixPath(name).name.partition("_")[0] for name in sorted(files))
-    return next((name for name in begins if name in PUBLISHED), "")
+    return next((name for name in begins if name in DATASETS), "")
 
 
 def _score(told: Told | None, reading: Reading) -> float | None:
@@ -182,15 +157,15 @@ def _people_scores(text: str, where: str) -> dict[str, float]:
     return scores
 
 
-_Recorded = dict[int, dict[int, Told]]
+Recorded = dict[int, dict[int, Told]]
 """Index of a story -> place of an error type -> what the report says about it."""
 
 
-def _reports(
-    files: Mapping[str, bytes], stories: list[str], language: Language
-) -> dict[str, _Recorded]:
-    """By strategy."""
-    reports: dict[str, _Recorded] = {}
+def recorded(files: Mapping[str, bytes]) -> dict[str, Recorded]:
+    """What each strategy's recorded reports say; files and errors as of `mateval`."""
+    code, told = _table(files)
+    stories, language = [story for story, _ in told], built_in()[code]
+    reports: dict[str, Recorded] = {}
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
@@ -217,8 +192,8 @@ def _reports(
 
 def _read_records(
     name: str, records: list[Any], key: str, stories: list[str], language: Language
-) -> _Recorded:
-    found: _Recorded = {}
+) -> Recorded:
+    found: Recorded = {}
     same = 0
     for number, record in enumerate(records, 1):
         index = record.get("ID") if isinstance(record, dict) else None

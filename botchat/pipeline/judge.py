@@ -172,7 +172,7 @@ class Asked:
         async def walk(session: PlanningSession, _length: Length) -> None:
             await self.walk(workspace, session)
 
-        return plan.plan(workspace, self.seeds, walk, self._language)
+        return plan.plan(workspace, self.seeds, walk, self.language)
 
     async def walk(self, workspace: Workspace, session: PlanningSession) -> None:
         """Answer every case as a plan does; nothing is stored."""
@@ -190,7 +190,7 @@ class Asked:
                     calls += (filing.stored(case) or await ready.answer(case)).calls
             return calls
 
-        judges = self._judges(session)
+        judges = self.judges(session)
         calls = [await calls_of(asked) for asked in judges]
         if self.control and calls[0]:
             name = judges[0][0][0].name
@@ -202,11 +202,11 @@ class Asked:
     ) -> list[StageResult]:
         """One result for each judge and protocol."""
         ask = partial(self.ask, workspace)
-        return in_session(workspace, self.seeds, spending, meter, ask, self._language)
+        return in_session(workspace, self.seeds, spending, meter, ask, self.language)
 
     async def ask(self, workspace: Workspace, session: Session, stops: Stops) -> list[StageResult]:
         """`run` in a session that is there."""
-        answerers = self._judges(session)
+        answerers = self.judges(session)
         n_cases = sum(len(cases.make) for cases in self.cases)
         asked = []
         for answering, cases in chain.from_iterable(answerers):
@@ -248,7 +248,7 @@ class Asked:
                 )
         return made
 
-    def _judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
+    def judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
         """The judge with the cases that it answers, as their protocol wants it; so its control."""
         subjects = {cases.protocol.subject for cases in self.cases}
         of = {one: session.judges(self.judge, self.control, one) for one in subjects}
@@ -256,7 +256,8 @@ class Asked:
         return [list(each) for each in zip(*pairs, strict=True)]
 
     @property
-    def _language(self) -> Language:
+    def language(self) -> Language:
+        """Of what is asked."""
         return next((cases.protocol.language for cases in self.cases), ENGLISH)
 
 

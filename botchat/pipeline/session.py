@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -25,7 +25,7 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.workspace import config, keys
+from botchat.workspace import config, keys, panels
 from botchat.workspace.accounts import bills
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -60,6 +60,8 @@ class JudgeName:
     """Of a panel's agents that name none (``--judge-model``)."""
     samples: int = 1
     """How often a single judge is asked about each case; the majority decides."""
+    run: int = 1
+    """Which of several independent runs, each with draws of its own (`Decoding.sample`)."""
 
 
 @dataclass
@@ -122,8 +124,11 @@ class Session:
         self._local: dict[str, str] = {}
         """Name of local weights -> where they are."""
 
-    def speaker(self, name: str) -> Speaker:
-        """A model that takes part in dialogues; `ConfigError` for a name that cannot be used."""
+    def speaker(self, name: str, stage: str = "generate") -> Speaker:
+        """A model that writes, in dialogues or else; `ConfigError` for a name that cannot be used.
+
+        ``stage``: what its calls are filed under.
+        """
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError(
@@ -131,7 +136,7 @@ class Session:
             )
         of = resolved.settings
         decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
-        return Speaker(self._model(resolved, "generate", decoding.max_tokens), decoding)
+        return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding)
 
     def judge(self, asked: JudgeName, subject: Subject) -> Judge:
         """The judge of that name, for questions about ``subject``.
@@ -143,9 +148,10 @@ class Session:
         name, panel = asked.name, self._panel(asked.name)
         if asked.samples < 1:
             raise ConfigError(f"--samples {asked.samples}: give a number from 1, or leave it out")
-        if asked.samples > 1 and name == RULES:
+        if name == RULES and max(asked.samples, asked.run) > 1:
+            flag = "--samples" if asked.samples > 1 else "--runs"
             raise ConfigError(
-                "--samples: the rules judge says the same however often it is asked; leave it out"
+                f"{flag}: the rules judge says the same however often it is asked; leave it out"
             )
         if panel is not None:
             if asked.samples > 1:
@@ -159,9 +165,10 @@ class Session:
                 panel,
                 lambda model: self._judge_model(model, longest),
                 asked.model,
-                judge_of=lambda other: self.judge(JudgeName(other), subject),
+                judge_of=lambda other: self.judge(JudgeName(other, run=asked.run), subject),
                 language=self._language,
                 subject=subject,
+                run=asked.run,
             )
         if asked.model is not None:
             raise ConfigError(
@@ -174,7 +181,7 @@ class Session:
             from botchat.judges.rules import RulesJudge
 
             return RulesJudge(self._humans, self._language)
-        return self._single(name, asked.samples)
+        return self._single(name, asked.samples, asked.run)
 
     def judges(self, asked: JudgeName, control: bool, subject: Subject) -> list[Judge]:
         """As `judge` and, with ``control``, the single judge asked as often.
@@ -215,6 +222,7 @@ class Session:
             lambda model: self._judge_model(model, longest),
             None,
             language=self._language,
+            run=asked.run,
         )
 
     def tokens(self, calls: Iterable[str]) -> float | None:
@@ -223,7 +231,7 @@ class Session:
         counted = [bill.tokens for bill in found.values() if bill.tokens is not None]
         return math.fsum(counted) if len(counted) == len(asked) else None
 
-    def _single(self, name: str, samples: int) -> Judge:
+    def _single(self, name: str, samples: int, run: int) -> Judge:
         from botchat.judges.samples import TEMPERATURE, sampled
         from botchat.judges.single import SingleJudge
 
@@ -248,13 +256,16 @@ class Session:
                 f"judges.{name}: structured and logprobs are for models of endpoints, which "
                 f"{entry.model} is not; leave them out"
             )
-        decoding = Decoding(entry.temperature, entry.max_tokens, logprobs=entry.logprobs)
+        first = (run - 1) * samples
+        decoding = Decoding(entry.temperature, entry.max_tokens, first, logprobs=entry.logprobs)
         if samples == 1:
-            return SingleJudge(shown, asked, decoding, structured=entry.structured)
-        return sampled(shown, asked, decoding, samples, structured=entry.structured)
+            filed = panels.in_run(shown, run)
+            return SingleJudge(filed, asked, decoding, structured=entry.structured)
+        several = sampled(shown, asked, decoding, samples, structured=entry.structured)
+        return replace(several, name=panels.in_run(several.name, run))
 
     def _panel(self, name: str) -> PanelSettings | None:
-        return self._config.panels.get(name) or PRESETS.get(name)
+        return panels.find(name, self._config.panels)
 
     def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
         resolved = config.model_name(name, self._config)

@@ -40,7 +40,7 @@ def asked_in(language: Language) -> Protocol:
     return replace(STORIES, scale=replace(STORIES.scale, names=names), language=language)
 
 
-_STORY = "story"
+STORY = "story"
 """Name of the one contestant."""
 
 
@@ -66,7 +66,7 @@ def stories(files: Mapping[str, bytes]) -> list[Story]:
 def case(story: Story, protocol: Protocol = STORIES) -> Case:
     """The question about one story."""
     told = scores.harmless(story.text.replace("\0", ""), protocol.asked_scale)
-    shown = Shown(_STORY, (story.text,))
+    shown = Shown(STORY, (story.text,))
     return protocol.asked(story.id, (shown,), protocol.language.fill("story", story=told))
 
 
@@ -78,4 +78,4 @@ def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
 
 def labels(told: Iterable[Story], code: str, judge: str) -> list[Rating]:
     """What people say about one kind of error."""
-    return [Rating(story.id, _STORY, judge, story.scores[code]) for story in told]
+    return [Rating(story.id, STORY, judge, story.scores[code]) for story in told]

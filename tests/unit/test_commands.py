@@ -12,6 +12,7 @@ from botchat.pipeline.adaptive import Adaptive
 from botchat.pipeline.bench import Benching
 from botchat.pipeline.evaluate import Evaluating
 from botchat.pipeline.generate import Generating
+from botchat.pipeline.inject import Injecting
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.probe import Probing
 from botchat.pipeline.probe_polarity import ProbingPolarity
@@ -96,7 +97,16 @@ def test_every_flag_is_read_and_what_is_read_is_a_flag(command):
 
 REQUESTS = {
     one.__name__: one
-    for one in (Generating, Judging, Adaptive, Probing, ProbingPolarity, Benching, Evaluating)
+    for one in (
+        Generating,
+        Judging,
+        Adaptive,
+        Probing,
+        ProbingPolarity,
+        Benching,
+        Injecting,
+        Evaluating,
+    )
 }
 
 

@@ -100,7 +100,7 @@ def test_a_whole_panel_is_read():
             r"name: 'Feedback' is the name of a speaker without a vote",
         ),
         ('strategy = "one-by-one"\nturns = 0', r"toml:3: panels\.x\.turns: Expected `int` >= 1"),
-        ('strategy = "one-by-one"\nagents = ["critic"]', r"agents: .* needs at least 2"),
+        ('strategy = "discussion-sr"\nagents = ["critic"]', r"agents: .* needs at least 2"),
         (
             'strategy = "ensemble"\nturns = 2',
             r"toml:3: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, agents, "
@@ -133,7 +133,7 @@ def test_a_whole_panel_is_read():
         ),
         (
             'strategy = "ensemble"\ncheap = "m"',
-            r"toml:3: panels\.x\.cheap: unknown key .* evidence; `cheap` belongs to cascade$",
+            r"toml:3: panels\.x\.cheap: unknown key .* steps; `cheap` belongs to cascade$",
         ),
         (
             'strategy = "cascade"\ncheap = "m"',
