@@ -19,7 +19,7 @@ TOKENS := requirements-tokens.lock
 PIP_COMPILE = $(OWN_UV) pip compile --quiet --no-header --no-emit-index-url
 LOCKED = $(PIP_COMPILE) --universal --generate-hashes $(UPGRADE)
 # What the site is made of, beside docstrings.
-PAGES := README.md CHANGELOG.md CONTRIBUTING.md docs seeds/README.md botchat/prompts/SOURCES.md
+PAGES := README.md CHANGELOG.md CONTRIBUTING.md docs seeds/README.md botchat/prompts
 
 .PHONY: demo test check explore docs dist test-dist test-lowest lock clean
 
@@ -61,7 +61,7 @@ build/docs/.installed: requirements-docs.lock
 
 docs: build/docs/.installed
 	rm -rf build/pages && mkdir build/pages
-	tar cf - $(PAGES) | tar xf - -C build/pages
+	tar cf - --exclude=__pycache__ --exclude="*.py" $(PAGES) | tar xf - -C build/pages
 	build/docs/bin/mkdocs build --strict
 
 dist: $(VENV)/.installed
