@@ -62,7 +62,7 @@ build/docs/.installed: requirements-docs.lock
 docs: build/docs/.installed
 	rm -rf build/pages && mkdir build/pages
 	tar cf - $(PAGES) | tar xf - -C build/pages
-	build/docs/bin/mkdocs build --quiet --strict
+	build/docs/bin/mkdocs build --strict
 
 dist: $(VENV)/.installed
 	rm -rf dist

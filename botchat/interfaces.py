@@ -30,6 +30,11 @@ which of two is the better; ``dialogues``: who is a machine; ``texts``: anything
 text by itself."""
 
 
+Report: TypeAlias = Literal["none", "read", "asked"]
+"""What a report in questions and answers (MATEval §3.2) is to a question: not understood, read in
+place of the answer, or the answer that is asked for."""
+
+
 class Message(TypedDict):
     """One chat message in the OpenAI layout."""
 
@@ -240,6 +245,8 @@ class Case:
     """Of the answer that is asked for."""
     about_ai: bool = False
     """Whether it asks what tells machines from people, which is what the rules judge knows."""
+    report: Report = "none"
+    """What a report in questions and answers is to the question."""
 
     @property
     def contestants(self) -> tuple[str, ...]:

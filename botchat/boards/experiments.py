@@ -136,6 +136,15 @@ def experiment(paper: str, shown: str) -> Experiment:
     return known[shown]
 
 
+def printed(paper: str, row: tuple[str, ...]) -> Mapping[str, float]:
+    """What the first line that begins so has in its columns, as printed; empty: there is none."""
+    for one in papers()[paper].values():
+        for line in one.rows:
+            if line.row == row:
+                return dict(zip(one.columns, line.values, strict=True))
+    return {}
+
+
 _FIGURES: Mapping[str, tuple[str, Kind]] = {
     "accuracy": ("Acc. (%)", "rate"),
     "kappa": ("Kap.", "decimal"),

@@ -12,12 +12,13 @@ import numpy as np
 
 from botchat.boards import talk_adds
 from botchat.boards.judge_health import SURENESS
+from botchat.boards.stories import difference
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Grid
-from botchat.measures.mateval_records import ERROR_TYPES, Reading, difference
+from botchat.measures.mateval_records import ERROR_TYPES, Reading
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
@@ -404,7 +405,7 @@ def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
 def recorded(reading: Reading, rows: Sequence[Row], signature: str) -> Table:
     """`scored` of MATEval's recorded reports, the paper's figures and how far they are in the note.
 
-    ``rows``: those of `botchat.measures.mateval_records.mateval`.
+    ``rows``: those of `botchat.boards.stories.beside_paper`.
     """
     made = scored("mateval", rows, signature)
     lines = sum(row["n"] + row["unreadable"] for row in rows)

@@ -162,7 +162,14 @@ class _Parser(argparse.ArgumentParser):
         """Say what is wrong with the command line, in one line, and exit."""
         if wrong := _CHOICE.search(message):
             choices = [choice.strip("' ") for choice in wrong[2].split(",")]
-            message += did_you_mean(wrong[1], choices)
+            if wrong[1] == "help":
+                message = "for help: botchat --help, or botchat COMMAND --help"
+            elif message.startswith("argument COMMAND") and self.given[0][:1] == "-":
+                message += f"; {self.given[0]} stands behind the command"
+            elif "," in wrong[1]:
+                message += "; give one, and repeat the flag for more"
+            else:
+                message += did_you_mean(wrong[1], choices)
         else:
             flags = [flag for action in self._actions for flag in action.option_strings]
             for word in self.given:
@@ -310,7 +317,8 @@ def _type(word: str, most: int) -> Callable[[str], Any]:
             value = int(text) if word == "int" else float(text)
         except ValueError:
             what = "a whole number" if word == "int" else "a number"
-            raise argparse.ArgumentTypeError(f"{shown!r} is not {what}") from None
+            hint = "; a decimal has a point, a list repeats the flag" if "," in text else ""
+            raise argparse.ArgumentTypeError(f"{shown!r} is not {what}{hint}") from None
         if abs(value) > most:
             raise argparse.ArgumentTypeError(f"{shown} is too large; at most {most:,} is possible")
         return value
@@ -325,6 +333,8 @@ def _path(text: str) -> Path:
 
 
 def _text(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; give a value, or leave it out")
     if not text.isascii():
         try:
             text.encode()
@@ -334,7 +344,7 @@ def _text(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip() for name in _text(text).split(",") if name.strip()]
+    return [name.strip() for name in _text(text or ",").split(",") if name.strip()]
 
 
 _WORDS: dict[str, Callable[[str], Any]] = {"path": _path, "text": _text, "source": str}

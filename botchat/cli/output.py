@@ -61,6 +61,8 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     """The workspace that ``--dir`` names."""
     from botchat.workspace.folder import Workspace
 
+    if arguments.dir.is_file():
+        raise ConfigError(f"--dir {arguments.dir} is a file; name the folder of a workspace")
     return Workspace(arguments.dir)
 
 

@@ -203,7 +203,7 @@ def report(arguments: argparse.Namespace) -> None:
             arguments.judge,
             arguments.out,
             meter=meter,
-            url=arguments.url,
+            url=arguments.url or "",
         )
     say(arguments, {"page": page})
 

@@ -33,6 +33,8 @@ PROMPTS = (
     "discussion_feedback",
     "discussion_report",
     "discussion_form",
+    "discussion_answer",
+    "discussion_instead",
     "discussion_single",
     "discussion_prose",
 )
@@ -101,7 +103,7 @@ class Discussion:
             )
             said.append(feedback)
             known += filter(heard, [feedback])
-        form = self.language.text(self.form)
+        form = _form(self.form, case, self.language)
         asked = self.language.fill(
             "discussion_report", question=case.prompt, history=history(known), form=form
         )
@@ -147,10 +149,22 @@ class SingleReport:
     async def talk(self, case: Case) -> Talk:
         """Two calls."""
         said: list[Remark] = []
-        form = self.language.text(self.form)
+        form = _form(self.form, case, self.language)
         asked = self.language.fill("discussion_single", question=case.prompt, form=form)
         report, prose = await _report(self.agent, asked, self.summarizer, case, said, self.language)
         return Talk(tuple(said), (report,), prose)
+
+
+def _form(form: str, case: Case, language: Language) -> str:
+    """What the report looks like; the answer is asked for once, in the report or after it."""
+    if form != "discussion_form":  # scores alone: the answer is the report
+        return language.text(form)
+    names = {
+        "asked": ("discussion_answer",),
+        "read": ("discussion_form", "discussion_instead"),
+        "none": ("discussion_form", "discussion_answer"),
+    }[case.report]
+    return "\n".join(map(language.text, names))
 
 
 async def _report(

@@ -23,7 +23,7 @@ is not known has an empty set, ``None``: the text has no such error. A type that
 not judged."""
 
 _END = re.compile(
-    r"\n|(?:(?<=[.!?\u2026])|(?<=[.!?][\"'\u201d\u2019)]))\s+"
+    r"\n|(?<=[.!?\u2026])\s+|(?<=[.!?][\"'\u201d\u2019)\]])\s+(?=[^\sa-z])"
     r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
     r"|(?<=[\u3002\uff01\uff1f][\"\u201d\u2019\u300d\u300f\uff09])"
 )

@@ -17,9 +17,7 @@ import csv
 import io
 import json
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
-from importlib import resources
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -50,11 +48,6 @@ STRATEGIES: Mapping[str, str] = {
 }
 """Key of the report in a record -> strategy, in the order of the paper's tables."""
 
-PUBLISHED: Mapping[str, Mapping[str, list[float]]] = tomllib.loads(
-    resources.files(__package__).joinpath("mateval.toml").read_text("utf-8")
-)
-"""The paper's figures: dataset -> row -> ten numbers, as the file says."""
-
 DATASETS = ("ROC", "WP", "LOT", "Ant")
 """Of the paper; what their files' names begin with."""
 
@@ -73,8 +66,7 @@ def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list
     reports are ignored. Rows have ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n``
     stories, ``unreadable`` reports (not in ``n``), ``spearman`` and ``kendall`` with their
     intervals; ``without_score`` (stories without a score line), ``positive`` (errors that a score
-    line rewards). ``published_spearman`` and ``published_kendall`` are the paper's, where a file's
-    name begins with that of the dataset.
+    line rewards).
     Raises `MissingError` without a table of people's scores or recorded reports, and
     `DataError`, with name and line or record, for an invalid file.
     """
@@ -104,31 +96,11 @@ def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list
             }
             found[judge, code] = row | counted
     known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
-    published = PUBLISHED.get(dataset(files), {})
     return [
-        {
-            "strategy": strategy,
-            "error_type": code,
-            **found[f"by {strategy}", code],
-            **dict(zip(_FIGURES, published.get(strategy, [])[2 * kind :], strict=False)),
-        }
+        {"strategy": strategy, "error_type": code, **found[f"by {strategy}", code]}
         for strategy in (*known, *sorted(set(reports) - set(known)))
-        for kind, code in enumerate(ERROR_TYPES)
+        for code in ERROR_TYPES
     ]
-
-
-def difference(rows: Iterable[Row]) -> float | None:
-    """The largest distance of rows of `mateval` from the paper; ``None`` where it has none."""
-    both = [
-        (row[figure], row[published])
-        for row in rows
-        for figure, published in zip(("spearman", "kendall"), _FIGURES, strict=True)
-        if row.get(published) is not None and row[figure] is not None
-    ]
-    return max((abs(ours - paper) for ours, paper in both), default=None)
-
-
-_FIGURES = ("published_spearman", "published_kendall")
 
 
 def dataset(files: Mapping[str, bytes]) -> str:

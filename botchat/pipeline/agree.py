@@ -69,7 +69,8 @@ def agree(
         stages = _stages(read(workspace, seed_set))
         if protocol is None or protocol not in stages:
             raise ConfigError(
-                f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
+                f"--protocol {protocol or 'is missing'}{did_you_mean(protocol or '', stages)}: "
+                f"what was judged on {seed_set}: "
                 f"{', '.join(stages) or 'nothing that judges can be compared on'}"
             )
         stage = stages[protocol]

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 from botchat.boards import judge_agreement
-from botchat.boards.error_places import error_places
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.stories import beside_paper, error_places
 from botchat.errors import (
     BotChatError,
     ConfigError,
@@ -372,6 +372,7 @@ def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
     rows, tables = [], []
     for reading in get_args(mateval_records.Reading):
         found = mateval_records.mateval(files, reading)
+        found = beside_paper(found, mateval_records.dataset(files))
         rows += [{"reading": reading, **row} for row in found]
         signed = signature("bench", {"benchmark": "mateval-recorded"}, found, PEOPLE, options)
         tables.append(judge_agreement.recorded(reading, found, signed))

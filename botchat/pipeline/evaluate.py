@@ -181,6 +181,8 @@ class Evaluating:
 def read_items(file: Path, numbers: Sequence[str] = ()) -> list[Text] | list[AnswerPair]:
     """What a file holds, see `botchat.protocols.items`; `ConfigError` for any other kind of it."""
     kind = file.suffix.lower()
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder; name a file in it: {', '.join(SUFFIXES)}")
     if kind not in SUFFIXES:
         raise ConfigError(f"{file}: none of {', '.join(SUFFIXES)}; save it as one of these")
     data, where = files.content(file, MAX_TABLE_BYTES), str(file)

@@ -124,7 +124,7 @@ class Generating:
         jobs: dict[str, _Job] = {}
         language = workspace.language(self.seed_set)
         for model in self.models:
-            speakers = [session.speaker(name) for name in (model, self.partner) if name]
+            speakers = [session.speaker(name) for name in (model, self.partner) if name is not None]
             contestant = " + ".join(speaker.model.name for speaker in speakers)
             settings = settings_digest(
                 *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)

@@ -38,6 +38,8 @@ MANIFEST = "botchat-run.json"
 DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 """Endings of what nobody's browser runs; only such files of a board are in the dataset."""
 
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+
 _PAGE = (*DATA, ".html", ".js", ".svg")
 
 _SPACE = """\
@@ -98,6 +100,8 @@ def publish(
         ConfigError, MissingError, DataError: a file holds a key, no board, a model that is not on
             it; and as `repositories.send`.
     """
+    if not _REPOSITORY.fullmatch(name):
+        raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     contents, _ = dataset_files(workspace, seed_set, JSONL, name)
     if calls := _calls(workspace, seed_set):
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
@@ -181,7 +185,7 @@ def _named(given: str) -> tuple[str, str]:
     contestant, _, theirs = given.rpartition("=")
     if not contestant:
         contestant, theirs = given, given.removeprefix(LOCAL)
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", theirs) or (theirs == given):
+    if not _REPOSITORY.fullmatch(theirs) or theirs == given:
         raise ConfigError(
             f"--eval-results {given}: give CONTESTANT=ORG/NAME, the model's repository on the hub"
         )

@@ -79,6 +79,12 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         return _from_zip(hub.fetch_mutual(cache_dir))
     if source.startswith("hf://"):
         return from_rows(hub.load_rows(source), source)
+    if source.startswith("hf:"):
+        raise ConfigError(
+            f"seeds source {source!r}: a dataset of the hub is hf://{source[3:].lstrip('/')}"
+        )
+    if source.startswith(("http://", "https://")):
+        raise ConfigError(f"seeds source {source!r}: download it first, then name the file")
     path = Path(source).expanduser()
     if path.is_dir():
         items = _folder_items(path)

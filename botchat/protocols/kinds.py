@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
-from botchat.interfaces import Case, Kind, Shown, Subject, settings_digest
+from botchat.interfaces import Case, Kind, Report, Shown, Subject, settings_digest
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols import labels, reports, scores, verdicts
 from botchat.protocols.scores import Scale, ScoreChoices
@@ -226,7 +226,9 @@ class Protocol:
     ) -> Case:
         """The case that asks ``prompt`` about what is shown."""
         reading = self.reading(shown[0].utterances)
-        about = self.kind, self.about_ai
+        understood = self.scale is not None and self.scale.points_off
+        report: Report = "read" if understood else "asked" if self.kind == "report" else "none"
+        about = self.kind, self.about_ai, report
         return Case(self.name, seed_id, shown, prompt, *reading, mirror, *about)
 
     def reading(self, utterances: tuple[str, ...] = ()) -> Reading:

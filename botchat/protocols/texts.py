@@ -18,6 +18,7 @@ from itertools import accumulate
 from botchat import prompts
 from botchat.interfaces import Case, Shown
 from botchat.measures import error_reports
+from botchat.measures.locations import sentences
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols import scores
 from botchat.protocols.kinds import Protocol
@@ -55,7 +56,7 @@ class Text:
     @property
     def sentences(self) -> list[str]:
         """What an error's place is counted in."""
-        return [part.strip() for part in _BETWEEN.split(self.text) if part.strip()]
+        return sentences(self.text)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -110,7 +111,8 @@ def case(text: Text) -> Case:
     told = scores.harmless(text.text.replace("\0", ""), MATEVAL.asked_scale)
     shown = Shown(TEXT, (text.text,))
     prompt = prompts.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", told))
-    return replace(MATEVAL.asked(text.id, (shown,), prompt), read=partial(read, text=text))
+    asked = MATEVAL.asked(text.id, (shown,), prompt)
+    return replace(asked, read=partial(read, text=text), report="asked")
 
 
 def read(reply: str, text: Text) -> tuple[Verdict | None, str]:
@@ -196,11 +198,6 @@ def place(passage: Passage) -> str:
 
 MATEVAL_SCALE = MATEVAL.asked_scale
 
-_BETWEEN = re.compile(
-    r"\n|(?<=[.!?])(?=\s)|(?<=[.!?][\"'\u201d\u2019)\]])(?=\s{1,9}[^\sa-z])"
-    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
-)
-"""Where one sentence ends and the next begins."""
 _MARKS = r"[ \t>*_#`\u2022-]*"
 _LEAD_IN = rf"{_MARKS}(?:\(?\d{{1,2}}[.)]{_MARKS})?"
 _FRAME_LIKE = re.compile(r"^([ \t>*_#-]*(?:question|answer|score))[ \t]*:", re.I | re.MULTILINE)

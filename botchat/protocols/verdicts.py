@@ -37,16 +37,18 @@ def read(text: str, meaning: Meaning, language: Language = ENGLISH) -> Found:
     """The verdict given in a reply, or in the JSON or the table that it holds; never raises."""
     w = _words(language)
     plain = w.folded(_spoken(text))
-    if (fields := _fields(plain, text, w)) is not None:
+    if (fields := _fields(plain, json_fields(text), w)) is not None:
         return _of_fields(fields, text, meaning, w)
     given = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
+    ends = text.rstrip().rfind("{")
+    if given is None and (fields := _fields("", json_fields(text[ends:]), w)) is not None:
+        return _of_fields(fields, text, meaning, w)
     given = given or _bare(plain, meaning, w)
     if given is None:
         return Found(None, reason(text, w))
     verdict, start, end = given
-    index = _index(plain, text, start, end, w)
-    spans = ((start, end), *((index[1],) if index else ()))
-    return Found(verdict, reason(text[start:], w), index[0] if index else None, spans)
+    index, spans = _index(plain, text, start, end, w)
+    return Found(verdict, reason(text[start:], w), index, ((start, end), *spans))
 
 
 def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
@@ -56,14 +58,15 @@ def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = Tr
     involved").
     """
     w = _words(language)
-    known = {w.normal(label): verdict for label, verdict in table.items()}
+    known = {w.normal(label).replace(" ", ""): verdict for label, verdict in table.items()}
 
     def meaning(words: str) -> str | None:
-        said = w.normal(words)
-        if said in known or not phrases:
-            return known.get(said)
+        said = w.normal(words).strip(" /")
+        verdict = known.get(said.replace(" ", ""))
+        if verdict is not None or not phrases:
+            return verdict
         said = w.after.sub("", w.before.sub("", said))
-        return known.get(said.strip())
+        return known.get(said.replace(" ", ""))
 
     return meaning
 
@@ -77,6 +80,8 @@ def reason(text: str, w: _Words) -> str:
 
 def json_fields(text: str) -> dict[str, Any]:
     """The fields of the JSON object that a reply is, or ends with; by lower-case name."""
+    if "{" not in text:
+        return {}
     bare = _FENCE.sub("", text.strip())
     if not bare.startswith("{") and (blocks := _BLOCK.findall(text)):
         bare = blocks[-1].strip()
@@ -109,6 +114,8 @@ _RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
 
 def _spoken(text: str) -> str:
     """The text with its thoughts blanked out, as long as it was."""
+    if "think" not in text.lower():
+        return text
     return _THOUGHTS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
@@ -119,12 +126,12 @@ def _given(
     last: tuple[str, int, int] | None = None
     for match in marks.finditer(plain):
         verdict = _meant(match, plain, meaning, w)
-        if verdict is None:
+        if verdict is None or w.placeholder.match(plain, match.end()):
             continue
         start = match.start()
         line = plain[plain.rfind("\n", 0, start) + 1 : start]
-        begins = not re.search(r"\w", _ITEM.sub("", line))
-        own = begins and not _quoted(text, start) and ">" not in line.replace("->", "")
+        begins = not re.search(r"[^\W_]", _ITEM.sub("", line))
+        own = begins and ">" not in line and not _quoted(text, start, "\n\n")
         if not begins and (match["sep"] is None or _quoted(text, start)):
             continue  # Without a colon only a line of its own is a verdict.
         if not own and last is not None and _in_reason(plain, last[2], start, w):
@@ -149,9 +156,9 @@ def _trailing(said: str) -> str:
     return said[len(said.rstrip()) :]
 
 
-def _quoted(text: str, start: int) -> bool:
-    """Whether a mark stands in quotation marks that were opened on its line."""
-    line = text[text.rfind("\n", 0, start) + 1 : start]
+def _quoted(text: str, start: int, since: str = "\n") -> bool:
+    """Whether a mark stands in quotation marks that were opened on its line, or ``since``."""
+    line = text[text.rfind(since, 0, start) + 1 : start]
     opened = len(_PAIRED.findall(line)) % 2 == 1
     return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
 
@@ -176,8 +183,11 @@ def _bare(plain: str, meaning: Meaning, w: _Words) -> tuple[str, int, int] | Non
 
 def _index(
     plain: str, text: str, start: int, end: int, w: _Words
-) -> tuple[int, tuple[int, int]] | None:
-    """(number, place) of the index that is told behind a verdict, else on a line before it."""
+) -> tuple[int | None, list[tuple[int, int]]]:
+    """(number, its words) of the index that is told behind a verdict, else on a line before it.
+
+    Its words may be no number ("None").
+    """
     behind = [match for match in w.index.finditer(plain, end) if _tells(match, plain, text, end, w)]
     before = plain.rfind("\n\n", 0, start) + 1
     ahead = [
@@ -190,9 +200,9 @@ def _index(
         number = w.numerals.get(said.lower())
         if number is None and re.fullmatch(r"\d{1,9}", said):
             number = int(said)
-        if number is not None and not w.more.match(plain, match.end()):
-            return number, match.span("said")
-    return None
+        at = match.start("said")
+        return None if w.more.match(plain, match.end()) else number, [(at, at + len(said))]
+    return None, []
 
 
 def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Words) -> bool:
@@ -209,11 +219,12 @@ def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Words) -
 # ------------------------------------------------------------------------- JSON and tables
 
 
-def _fields(plain: str, text: str, w: _Words) -> dict[str, Any] | None:
-    found = {w.fields.get(name, name): value for name, value in json_fields(plain and text).items()}
+def _fields(plain: str, told: Mapping[str, Any], w: _Words) -> dict[str, Any] | None:
+    """Those of a JSON object, or of the first table with a column for the verdict and one row."""
+    found = {w.fields.get(w.normal(name), name): value for name, value in told.items()}
     if "choice" in found:
         return found
-    lines = plain.splitlines()
+    lines = plain.splitlines() if "|" in plain else []
     for head, rule, row, *rest in zip(lines, lines[1:], lines[2:], [*lines[3:], ""], strict=False):
         names = [w.fields.get(w.normal(cell)) for cell in _cells(head)]
         one_row = _RULE.fullmatch(rule) and not rest[0].strip().startswith("|")
@@ -232,12 +243,12 @@ def _of_fields(fields: Mapping[str, Any], text: str, meaning: Meaning, w: _Words
     value = w.choice.search(w.folded(f"choice: {fields['choice']}"))
     verdict = _meant(value, value.string, meaning, w) if value else None
     told = f"index: {fields.get('index')}"
-    index = _index(w.folded(told), told, 0, 0, w)
+    index, _ = _index(w.folded(told), told, 0, 0, w)
     spans = {
-        w.fields[match["key"].lower()]: match.span("value") for match in w.value.finditer(text)
+        w.fields[w.normal(match["key"])]: match.span("value") for match in w.value.finditer(text)
     }
     words = tuple(spans[name] for name in ("choice", "index") if name in spans)
-    return Found(verdict, said, index[0] if index else None, words)
+    return Found(verdict, said, index, words)
 
 
 # ---------------------------------------------------------------------------------- words
@@ -262,6 +273,8 @@ class _Words:
     beside: re.Pattern[str]
     """What stands next to a verdict's words, on its line."""
     alternative: re.Pattern[str]
+    placeholder: re.Pattern[str]
+    """The form of a reply, as the prompt gives it, behind a verdict in it."""
     more: re.Pattern[str]
     """Another number, or the rest of one, behind a number."""
     boundary: re.Pattern[str]
@@ -275,8 +288,7 @@ class _Words:
 
     def normal(self, words: str) -> str:
         """Words of a judge without case, marks and surplus white space."""
-        found = " ".join(re.sub(r"[^\w\s/]+|_", " ", self.folded(words)).lower().split())
-        return found if self.spaced else found.replace(" ", "")
+        return _normal(self.folded(words), self.spaced)
 
 
 @lru_cache(maxsize=16)
@@ -291,24 +303,21 @@ def _words(language: Language) -> _Words:
     edge = r"(?<![^\W\d_])" if spaced else "(?<![A-Za-z])"
     choice, index, why = (any_of(of(key)) for key in ("choice", "index", "reason"))
     numerals = any_of(own.numerals) or "(?!)"
-    signs = re.escape("".join(sorted(set("".join(own.numerals))))) if not spaced else "A-Za-z"
-    number = rf"-?\d+(?![\d{'' if spaced else signs}])|(?:{numerals})(?![{signs or 'A-Za-z'}\d])"
-    is_ = (
-        rf"[ \t]+(?:{any_of(of('copula'))})[ \t]+|(?:{any_of(of('copula'))})"
-        if not spaced
-        else (rf"[ \t]+(?:{any_of(of('copula'))})[ \t]+")
-    )
-    label_ends = (
-        rf"{edge}(?:{index}|{why}){_MARKS}(?:[:=]|\b(?![^\W_]))"
-        if spaced
-        else (rf"{edge}(?:{index}|{why}){_MARKS}[:=]")
-    )
-    said = rf"(?P<said>(?:(?!{label_ends}|[ \t]-[ \t])[^\n;,.(}}\"'`*|<\u2013\u2014])*)"
+    # A number in words does not go on, and without blanks digits do not go on in words.
+    signs = "A-Za-z" if spaced else re.escape("".join({*"".join(own.numerals)})) or "A-Za-z"
+    number = rf"-?\d+(?![\d{'' if spaced else signs}])|(?:{numerals})(?![{signs}\d])"
+    blank = r"[ \t]+" if spaced else r"[ \t]*"
+    is_ = rf"{blank}(?:{any_of(of('copula'))}){blank}"
+    ends = r"(?:[:=]|(?!\w))" if spaced else "[:=]"
+    next_label = rf"{edge}(?:{index}|{why}){_MARKS}{ends}"
+    said = rf"(?P<said>(?:(?!{next_label}|[ \t]-[ \t])[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
 
     def mark(words: str) -> re.Pattern[str]:
+        # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
+        other = rf"[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{is_}|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
+        heading = r"[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)"
         return re.compile(
-            rf"{edge}(?:{words})(?:{_MARKS}(?P<sep>[:=]){_MARKS}|(?<=\w)>[ \t]*"
-            rf"|[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{is_}|[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)){_LEFT}{said}",
+            rf"{edge}(?:{words})(?:{_MARKS}(?P<sep>[:=]){_MARKS}|{other}|{heading}){_LEFT}{said}",
             re.IGNORECASE,
         )
 
@@ -334,15 +343,17 @@ def _words(language: Language) -> _Words:
             rf"(?<!\\)\"(?P<key>{choice}|{index})\"\s*:\s*\"?(?P<value>[^\",}}\n]*)", re.IGNORECASE
         ),
         fields={
-            re.sub(r"\s+", "", _normal(name, spaced)) if not spaced else _normal(name, spaced): key
-            for key in ("choice", "index", "reason")
-            for name in of(key)
+            _normal(name, spaced): key for key in ("choice", "index", "reason") for name in of(key)
         },
         numerals={word.lower(): n for one in packs for n, word in enumerate(one.numerals, 1)},
         before=re.compile(rf"\A(?:(?:{phrases('before')}){space})+"),
         after=re.compile(rf"{space}(?:{phrases('after')})\Z"),
         beside=re.compile(rf"[\"'`*_ \t]*[,;(/\u2013\u2014-][\"'`*_ \t]*{said}", re.IGNORECASE),
         alternative=re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+"),
+        placeholder=re.compile(
+            rf"\W*{edge}(?:{why}){_MARKS}[:=]{_MARKS}(?:{any_of(of('placeholder')) or '(?!)'})",
+            re.IGNORECASE,
+        ),
         more=re.compile(rf"[.]\d|\s*(?:{any_of(of('alternative'))})\s*\d", re.IGNORECASE),
         boundary=re.compile(
             rf"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{any_of(of('lead'))})[ \t]*[:,]?)[\s*_`\[(]*\Z",
@@ -353,12 +364,12 @@ def _words(language: Language) -> _Words:
     )
 
 
-_LEFT = r"[\"'`*_~ \t\[<$\\{]*"
+_LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 
 
 def _normal(words: str, spaced: bool) -> str:
-    found = " ".join(re.sub(r"[^\w\s/]+", " ", words.translate(PLAIN)).lower().split())
+    found = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
     return found if spaced else found.replace(" ", "")
 
 

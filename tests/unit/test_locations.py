@@ -25,8 +25,7 @@ def test_a_text_is_cut_into_sentences():
         "Nora rowed to the old lighthouse.",
         "Dr. Pell was waiting on the stairs!",
         "The stairs were waiting too.",
-        '"Did you bring the lamp?"',
-        "he asked.",
+        '"Did you bring the lamp?" he asked.',
         "She had brought a lamp and a rope.",
     ]
     assert TALE == ["老渔夫每天早上都出海。", "他的猫坐在船头！", "“今天有鱼吗？”", "猫问他。"]
@@ -37,9 +36,9 @@ def test_a_text_is_cut_into_sentences():
     [
         ("Nora rowed to the old lighthouse.", {0}),
         ("Nora rowed to the new lighthouse.", {0}),  # a word is copied wrongly
-        ("1. Nora rowed to the old lighthouse. 2. She had brought a lamp and a rope.", {0, 5}),
+        ("1. Nora rowed to the old lighthouse. 2. She had brought a lamp and a rope.", {0, 4}),
         ("Nora rowed to the old lighthouse./The stairs were waiting too.", {0, 2}),
-        ("Nora rowed to ... She had brought a lamp and a rope.", {0, 5}),
+        ("Nora rowed to ... She had brought a lamp and a rope.", {0, 4}),
         ('The words "the stairs were waiting" make no sense here.', {2}),
         ("It says \u2018waiting on the stairs\u2019, which isn't so.", {1}),
         ("Stairs cannot wait for people in a lighthouse, and a lamp is no rope.", set()),
@@ -61,7 +60,7 @@ def test_a_quote_names_its_sentences_without_blanks(said, at):
     assert named(said, TALE, spaced=False) == at
 
 
-@given(st.sets(st.sampled_from([0, 1, 2, 5]), min_size=1))
+@given(st.sets(st.sampled_from([0, 1, 2, 4]), min_size=1))
 def test_sentences_name_themselves(at):
     """Quoted word for word, in any number."""
     chosen = " ".join(f"“{STORY[i]}”" for i in sorted(at))

@@ -90,6 +90,8 @@ class Labels(
     """Leads to one's own verdict within a sentence: "so"."""
     copula: Words = ()
     """Stands for the colon: "is"."""
+    placeholder: Words = ()
+    """Stands for the reason where the prompts say what a reply looks like."""
     also: Words = ()
     """As ``choice``, where nothing else marks a verdict: "Answer"."""
 

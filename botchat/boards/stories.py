@@ -1,11 +1,35 @@
-"""The table of where errors are: judges' reports against people's columns (MATEval §3.1, §4.7)."""
+"""MATEval's recorded scores beside the paper's, and where reports and people see errors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from botchat.boards import experiments
 from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.interfaces import Row
+
+_FIGURES = ("spearman", "kendall")
+
+
+def beside_paper(rows: Iterable[Row], data: str) -> list[Row]:
+    """Rows of `botchat.measures.mateval_records.mateval` with the paper's figures.
+
+    They are ``published_spearman`` and ``published_kendall``, where it has any of the dataset.
+    """
+    found = []
+    for row in rows:
+        paper = experiments.printed("mateval", (data, "GPT-4", row["strategy"]))
+        keys = {key: f"{row['error_type']}_{key}" for key in _FIGURES}
+        known = {f"published_{key}": paper[at] for key, at in keys.items() if at in paper}
+        found.append({**row, **known})
+    return found
+
+
+def difference(rows: Iterable[Row]) -> float | None:
+    """The largest distance of such rows from the paper; ``None`` where it has none."""
+    both = [(row[key], row.get(f"published_{key}")) for row in rows for key in _FIGURES]
+    known = [abs(ours - paper) for ours, paper in both if None not in (ours, paper)]
+    return max(known, default=None)
 
 
 def _figure(key: str, heading: str, meaning: str = "") -> tuple[Column, ...]:
