@@ -275,13 +275,13 @@ class Ledger:
         with self._reading():
             return self._db.execute(sql, values).fetchall()
 
-    def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
+    def calls(self, which: str, *values: Any, superseded: bool = False) -> Iterator[StoredCall]:
         """The stored calls that ``which``, the rest of a query with its ``values``, selects.
 
         Raises `DataError` at the first that is damaged.
         """
         with self._reading():
-            for one in self._rows("calls", which, values):
+            for one in self._rows(TABLE_OF[superseded], which, values):
                 if isinstance(one, Damaged):
                     raise DataError(
                         f"the ledger {self.path}: the call {one.key} is not as it was stored, and "
@@ -359,6 +359,71 @@ class Ledger:
                 added, known = added + new, known + 1 - new
         return added, known
 
+    def merge(
+        self,
+        calls: Iterable[StoredCall],
+        attempts: Iterable[Sequence[Any]],
+        quirks: Iterable[tuple[str, str]],
+        segment: str,
+    ) -> list[StoredCall]:
+        """Take in a segment named ``segment``, whole or not at all; its calls that were not here.
+
+        Where two answers to one call meet, that with the smaller digest is kept and the other is
+        superseded; what is superseded anywhere is. So all who merge the same have the same.
+        """
+        new = []
+        with self._transaction():
+            run = self._db.execute
+            (mark,) = run(
+                "INSERT INTO segments (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET name=name"
+                " RETURNING id",
+                (segment,),
+            ).fetchone()
+            seen = "INSERT OR IGNORE INTO segment_rows VALUES (?,?,?,?)"
+            for call in calls:
+                run(seen, (call.key, call.at, TABLE_OF[call.superseded], mark))
+                if self._merged(call):
+                    new.append(call)
+            for key, model, at, *rest in attempts:
+                run(seen, (key, at, "attempts", mark))
+                run(
+                    "INSERT INTO attempts SELECT ?,?,?,?,?,?,? WHERE NOT EXISTS"
+                    " (SELECT 1 FROM attempts WHERE key=? AND at=?)",
+                    (key, model, at, *rest, key, at),
+                )
+            run("CREATE TEMP TABLE IF NOT EXISTS told (identity, value)")
+            run("DELETE FROM told")
+            self._db.executemany("INSERT INTO told VALUES (?,?)", quirks)
+            run(
+                "INSERT INTO quirks SELECT identity, value FROM told WHERE true"
+                " ON CONFLICT (identity) DO UPDATE SET value=max(value, excluded.value)"
+            )
+        return new
+
+    def _merged(self, call: StoredCall) -> bool:
+        """Whether a call of a segment was not here; see `merge`."""
+        row, place = row_of(call), (call.key, call.at)
+        if call.superseded:
+            self._db.execute("DELETE FROM calls WHERE key=? AND at=?", place)
+            return bool(self._db.execute(_INSERT[TABLE_OF[True]], row).rowcount)
+        if self._db.execute(_INSERT["calls"], row).rowcount:
+            return True
+        (here,) = [*self._rows("calls", "WHERE key=?", (call.key,)), None][:1]
+        if here is None or (isinstance(here, StoredCall) and here.at == call.at):
+            return False
+        if isinstance(here, Damaged):
+            self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
+        elif line_digest(here) < line_digest(call):
+            return bool(self._db.execute(_INSERT[TABLE_OF[True]], row).rowcount)
+        else:
+            self._db.execute(
+                f"INSERT OR IGNORE INTO superseded ({COLUMNS}) SELECT {COLUMNS} FROM calls"
+                " WHERE key=?",
+                (call.key,),
+            )
+            self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
+        return bool(self._db.execute(_INSERT["calls"], row).rowcount)
+
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; how many there were.
 
@@ -417,6 +482,11 @@ _NAMES = "SELECT name FROM pragma_table_info('calls')"
 def _connect(path: Path | None, how: str = "") -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?{how}" if path else "file::memory:"
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
+def line_digest(call: StoredCall) -> bytes:
+    """SHA-256 of a call as a line of an exported ledger; the same wherever it is stored."""
+    return hashlib.sha256(msgspec.json.encode(call)).digest()
 
 
 def _identity_key(identity: Mapping[str, Any]) -> str:
