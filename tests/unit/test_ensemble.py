@@ -194,7 +194,7 @@ def test_judges_of_earlier_runs_keep_their_digests():
     assert found == {
         "faireval-mec-bpc": "66a47612",
         "chateval-default": "d2c1a864",
-        "mateval-sr": "fbe2cdc0",
+        "mateval-sr": "5043d3b2",
     }
     assert SingleJudge("j", model, Decoding(0.0, 1024)).digest == "23030a0b"
 
