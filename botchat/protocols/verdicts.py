@@ -47,9 +47,8 @@ def read(text: str, meaning: Meaning, language: Language = ENGLISH) -> Found:
     if given is None:
         return Found(None, reason(text, w))
     verdict, start, end = given
-    index = _index(plain, text, start, end, w)
-    spans = ((start, end), *((index[1],) if index else ()))
-    return Found(verdict, reason(text[start:], w), index[0] if index else None, spans)
+    index, spans = _index(plain, text, start, end, w)
+    return Found(verdict, reason(text[start:], w), index, ((start, end), *spans))
 
 
 def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
@@ -184,8 +183,11 @@ def _bare(plain: str, meaning: Meaning, w: _Words) -> tuple[str, int, int] | Non
 
 def _index(
     plain: str, text: str, start: int, end: int, w: _Words
-) -> tuple[int, tuple[int, int]] | None:
-    """(number, place) of the index that is told behind a verdict, else on a line before it."""
+) -> tuple[int | None, list[tuple[int, int]]]:
+    """(number, its words) of the index that is told behind a verdict, else on a line before it.
+
+    Its words may be no number ("None").
+    """
     behind = [match for match in w.index.finditer(plain, end) if _tells(match, plain, text, end, w)]
     before = plain.rfind("\n\n", 0, start) + 1
     ahead = [
@@ -198,9 +200,9 @@ def _index(
         number = w.numerals.get(said.lower())
         if number is None and re.fullmatch(r"\d{1,9}", said):
             number = int(said)
-        if number is not None and not w.more.match(plain, match.end()):
-            return number, match.span("said")
-    return None
+        at = match.start("said")
+        return None if w.more.match(plain, match.end()) else number, [(at, at + len(said))]
+    return None, []
 
 
 def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Words) -> bool:
@@ -241,12 +243,12 @@ def _of_fields(fields: Mapping[str, Any], text: str, meaning: Meaning, w: _Words
     value = w.choice.search(w.folded(f"choice: {fields['choice']}"))
     verdict = _meant(value, value.string, meaning, w) if value else None
     told = f"index: {fields.get('index')}"
-    index = _index(w.folded(told), told, 0, 0, w)
+    index, _ = _index(w.folded(told), told, 0, 0, w)
     spans = {
         w.fields[w.normal(match["key"])]: match.span("value") for match in w.value.finditer(text)
     }
     words = tuple(spans[name] for name in ("choice", "index") if name in spans)
-    return Found(verdict, said, index[0] if index else None, words)
+    return Found(verdict, said, index, words)
 
 
 # ---------------------------------------------------------------------------------- words
