@@ -320,7 +320,13 @@ def inject(arguments: argparse.Namespace) -> None:
     made, meter = asked
     for line in made.left_out:
         note(f"left out: {line}")
-    say(arguments, asdict(made), list(made.rows), f"stories: {made.path}", meter=meter)
+    say(
+        arguments,
+        asdict(made),
+        list(made.rows),
+        f"stories: {made.rows[-1]['stories']}, in {made.path}",
+        meter=meter,
+    )
     unanswered(made.unanswered, "stories", meter)
 
 
