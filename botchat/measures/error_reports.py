@@ -180,7 +180,9 @@ _LEAD_IN = re.compile(_LEAD)
 
 @lru_cache(maxsize=8)
 def _words(language: Language) -> _Words:
-    packs = [one.pack.report for one in dict.fromkeys((ENGLISH, language)) if one.pack.report]
+    both = [one.pack for one in dict.fromkeys((ENGLISH, language))]
+    packs = [one.report for one in both if one.report]
+    minus = _any_of(word for one in both if one.labels for word in one.labels.minus)
 
     def of(key: str, most: int | None = None) -> str:
         return _any_of(word for one in packs for word in getattr(one, key)[:most])
@@ -191,7 +193,7 @@ def _words(language: Language) -> _Words:
     name = _any_of(name for name, _ in spelled)
     until = rf"[ \t]*(?:(?:{of('until')})[ \t]*{_MINUS}?|[-\u2013~]{_MINUS}?)[ \t]*\d"
     whole = rf"\d+(?:\.\d+)?(?![.\d]*\d)(?!{until})"
-    signed = rf"(?:(?:{of('minus')})[ \t]*{_MINUS}?|{_MINUS})[ \t]*{whole}"
+    signed = rf"(?:(?:{minus})[ \t]*{_MINUS}?|{_MINUS})[ \t]*{whole}"
     # Without its sign a number is a score only where its line ends, or an aside follows.
     stop = rf"[ \t*_`]*(?:$|[,;(){{}}\]|'\"]|{of('aside')}|{_MINUS}[ \t]|[.][ \t*_`]*(?:$|{name}))"
     plain = rf"{whole}(?=(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{of('points')}))?{stop})"

@@ -80,6 +80,8 @@ class Labels(
     """What may stand behind a score."""
     minus: Words = ()
     """What may stand before points that are taken off."""
+    out_of: Words = ()
+    """Stands between a score and the highest there is."""
     before: Words = ()
     """Changes nothing before a verdict: "only" in English."""
     after: Words = ()
@@ -163,8 +165,6 @@ class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Stands before what is about the whole report."""
     nothing: Words
     """No points off, in words."""
-    minus: Words
-    """What may stand before points that are taken off, in place of a minus."""
     points: Words
     aside: Words
     """What follows a score in its line and says what it is for."""
