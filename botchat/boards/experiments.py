@@ -42,6 +42,11 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     judge: str
     row: tuple[str, ...]
     grid: dict[str, tuple[str | int | bool, ...]] = {}
+    asks: bool = True
+    """False: shown where it has judged the benchmark, and not asked for the table, since the paper
+    quotes another's number and it costs more than all others."""
+    called: dict[str, str] = {}
+    """The paper's name of a model -> what it is called in this line."""
 
     @property
     def points(self) -> list[str]:

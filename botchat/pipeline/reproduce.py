@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,7 @@ from botchat.pipeline import judge as stage
 from botchat.pipeline import plan
 from botchat.pipeline.agree import Compared, Options, panel_of, publish, signature
 from botchat.pipeline.bench import (
+    BENCHMARKS,
     COLUMNS,
     Benchmark,
     ByProtocol,
@@ -45,6 +45,9 @@ from botchat.workspace.folder import Workspace
 
 CONTROLS = (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED)
 """Endings of the names of judges that no experiment has."""
+
+Line = tuple[str, ...]
+"""How a line of the table begins."""
 
 Grid = Mapping[str, tuple[str, ...]]
 """Setting of a panel -> its values, as words."""
@@ -149,7 +152,7 @@ class Reproducing:
             raise ConfigError(f"--grid is for panels and {judge.name!r} is none; see models")
         for run in range(1, (self.runs or 1) + 1):
             for name in dict.fromkeys(
-                point for one in self.experiment.asked for point in one.points
+                point for one in self.experiment.asked if one.asks for point in one.points
             ):
                 if name in made.given:
                     continue
@@ -159,37 +162,12 @@ class Reproducing:
                     yield JudgeName(name, judge.name, run=run)
 
     def _compared(self, made: Benchmark, workspace: Workspace) -> Compared:
-        cases = self._cases(made)
         name = set_of(self.experiment.benchmark)
-        filed: dict[str, dict[str, Sequence[Judgment]]] = {}
-        for one in cases:
-            for judge, said in judgments_of(workspace, name, one).items():
-                filed.setdefault(judge, {})[one.protocol.name] = said
-        lines: dict[tuple[str, ...], list[Row]] = {}
-        remarks: dict[tuple[str, ...], str] = {}
-        data: list[Any] = []
-        for asked in self.experiment.asked:
-            for point in asked.points:
-                if point in made.given:
-                    row = self._row(asked, made, "", None)
-                    try:
-                        lines[row] = [made.given[point](self.experiment.columns)]
-                    except (ConfigError, MissingError) as error:  # no package, no recording
-                        remarks[row] = str(error)
-                    data.append([point, lines.get(row)])
-                    continue
-                for model, of_run in self._found(workspace, point, filed).items():
-                    settings = panel_of(workspace, point)
-                    row = self._row(asked, made, self._known_as(workspace, model), settings)
-                    lines[row] = [
-                        made.measured(workspace, of_run[run], self.experiment.columns, self.options)
-                        for run in sorted(of_run)
-                    ]
-                    data.append([point, model, lines[row]])
+        lines, remarks = self._lines(made, workspace)
         if not lines and not self.experiment.rows:
             raise MissingError(f"nobody has judged {name} so yet; name a judge with --judge")
         of = {"benchmark": self.experiment.benchmark, "shows": self.experiment.name}
-        signed = signature("bench", of, data, PEOPLE, self.options)
+        signed = signature("bench", of, sorted(lines.items()), PEOPLE, self.options)
         shown = experiments.table_of(self.experiment, lines, signed, remarks)
         findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
         whole = {"rows": shown.records, "signature": signed}
@@ -198,6 +176,37 @@ class Reproducing:
         if self.experiment.draws and lines:
             _write_figure(self.experiment, shown, out)
         return compared
+
+    def _lines(
+        self, made: Benchmark, workspace: Workspace
+    ) -> tuple[dict[Line, list[Row]], dict[Line, str]]:
+        """What was measured in each run, and why something was not, by the line's beginning."""
+        filed: dict[str, dict[str, Sequence[Judgment]]] = {}
+        for one in self._cases(made):
+            name = set_of(self.experiment.benchmark)
+            for judge, said in judgments_of(workspace, name, one).items():
+                filed.setdefault(judge, {})[one.protocol.name] = said
+        keys = self.experiment.columns
+        lines: dict[Line, list[Row]] = {}
+        remarks: dict[Line, str] = {}
+        of: dict[Line, str] = {}
+        for asked, point in ((one, point) for one in self.experiment.asked for point in one.points):
+            if point in made.given:
+                row = self._row(asked, made, "", None)
+                try:
+                    lines[row] = [made.given[point](keys)]
+                except (ConfigError, MissingError) as error:  # no package, no recording
+                    remarks[row] = str(error)
+                continue
+            settings = panel_of(workspace, point)
+            found = self._found(workspace, point, filed)
+            for model in sorted(found, key=lambda model: not self._mine(workspace, model)):
+                row = self._row(asked, made, self._known_as(workspace, model), settings)
+                if of.setdefault(row, model) != model:  # another model has the paper's name
+                    row = self._row(asked, made, model, settings)
+                runs = [found[model][run] for run in sorted(found[model])]
+                lines[row] = [made.measured(workspace, one, keys, self.options) for one in runs]
+        return lines, remarks
 
     def _found(
         self, workspace: Workspace, point: str, filed: Mapping[str, ByProtocol]
@@ -216,8 +225,13 @@ class Reproducing:
         return found
 
     def _known_as(self, workspace: Workspace, model: str) -> str:
-        mine = self.judge is not None and model == full_name(self.judge.name, workspace)
-        return self.stands_for if mine and self.stands_for else self.experiment.known_as(model)
+        if self.stands_for is not None and self._mine(workspace, model):
+            return self.stands_for
+        return self.experiment.known_as(model)
+
+    def _mine(self, workspace: Workspace, model: str) -> bool:
+        """Whether it is the model of ``--judge``."""
+        return self.judge is not None and model == full_name(self.judge.name, workspace)
 
     def _row(
         self,
@@ -226,6 +240,7 @@ class Reproducing:
         model: str,
         settings: panels.PanelSettings | None,
     ) -> tuple[str, ...]:
+        model = asked.called.get(model, model)
         said = {"model": model, "data": made.data, "judge": model}
         if settings is not None:
             given = msgspec.structs.asdict(settings) | {"roles": len(settings.members)}
@@ -298,11 +313,18 @@ def reproducing(
         of_paper = experiments.experiment(benchmark, shown)
         if over:
             panel = of_paper.asked[-1]
-            of_paper = msgspec.structs.replace(
-                of_paper, asked=(msgspec.structs.replace(panel, grid=dict(over)),)
-            )
+            if unsaid := [key for key in over if f"{{{key}}}" not in panel.row]:
+                raise ConfigError(
+                    f"--grid {unsaid[0]}: {of_paper.name} has no column that says it; give the "
+                    f"grid to bench {of_paper.benchmark} with a panel as --judge"
+                )
+            panel = msgspec.structs.replace(panel, grid=dict(over))
+            of_paper = msgspec.structs.replace(of_paper, asked=(panel,))
     elif runs is not None or over:
         of_paper = in_runs(benchmark, judge, over)
+    elif benchmark in experiments.papers() and benchmark not in BENCHMARKS:
+        there = ", ".join(experiments.papers()[benchmark])
+        raise ConfigError(f"{benchmark} is a paper: give --table N or --figure N of {there}")
     elif stands_for is not None:
         raise ConfigError("--as is for a paper's experiment: add --table N or --figure N")
     else:

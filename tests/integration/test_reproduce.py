@@ -31,13 +31,13 @@ def test_table_1_is_planned_run_and_resumed_with_ours_beside_the_papers(faireval
     place = ["--dir", tmp_path / "w", *QUICK]
     with Server(unsteady) as server:
         bench = ["bench", "chateval", "--table", 1, "--data", faireval, "--as", "GPT-4"]
-        bench += ["--judge", url(server), "--runs", 2, *place]
+        bench += ["--judge", url(server), "--limit", 3, "--runs", 2, *place]
         planned = said(capsys, *bench, "--plan")["rows"]
         (calls,) = {row["calls"] for row in planned}
-        # 6 questions, 2 orders, 2 runs; 1 call of one agent, 3 samples, 3 roles, a talk of 4.
-        assert calls == 6 * 2 * 2 * (1 + 3 + 3 + 4)
+        # 3 questions, 2 orders, 2 runs; 1 call of one agent, 3 samples, 3 roles, a talk of 4.
+        assert calls == 3 * 2 * 2 * (1 + 3 + 3 + 4)
         assert server.n_received == 0
-        assert main([*map(str, bench), "--max-calls", "100"]) == 3
+        assert main([*map(str, bench), "--max-calls", "50"]) == 3
         found = said(capsys, *bench)
         assert server.n_received == calls
         again = said(capsys, *bench)
@@ -52,7 +52,7 @@ def test_table_1_is_planned_run_and_resumed_with_ours_beside_the_papers(faireval
     assert paper["Multi-Agent (ChatEval)"]["accuracy"] == pytest.approx(0.638)
     assert paper["Multi-Agent (ChatEval)"]["accuracy_std"] == pytest.approx(0.009)
     single = ours["Single-Agent"]
-    assert (single["runs"], single["n"]) == (2, 12)
+    assert (single["runs"], single["n"]) == (2, 6)
     first = rows_of(one, "ours")["Single-Agent"]["accuracy"]
     second = 2 * single["accuracy"] - first
     assert single["accuracy_std"] == pytest.approx(stdev([first, second]), abs=2e-4)
@@ -87,6 +87,34 @@ def test_a_grid_is_a_judge_a_point_and_runs_are_draws_of_their_own(faireval, tmp
     assert f"chateval-default[roles=2,rounds=3]@{url(server)} (run 2)" in names
 
 
+def test_two_models_never_share_a_line_and_money_is_that_of_all_calls(faireval, tmp_path, capsys):
+    """`--as` gives the paper's line to the judge named; Table 6 counts dollars of the whole set."""
+    w = tmp_path / "w"
+    w.mkdir()
+    with Server(scorer) as server:
+        (w / "botchat.toml").write_text(
+            "".join(
+                f'[models.{name}]\nmodel = "m{n}"\nlabel = "{name}"\nbase_url = "{server.url}"\n'
+                f"price_input = 1000.0\nprice_output = {1000.0 * n}\n"
+                for n, name in enumerate(("gpt-4", "other"), 1)
+            )
+        )
+        bench = ["bench", "chateval", "--table", 6, "--data", faireval, "--dir", w, *QUICK]
+        said(capsys, *bench, "--judge", "gpt-4", "--limit", 2)
+        found = said(capsys, *bench, "--judge", "other", "--limit", 2, "--as", "GPT-4")
+    lines = {
+        row["evaluator"]: row for row in found["rows"] if row["values"] == "ours"
+    }  # fmt: skip
+    assert list(lines) == [
+        "GPT-4(SA)", "GPT-4(EN)", "GPT-4(MA)", "FairEval-GPT-4",
+        "gpt-4(SA)", "gpt-4(EN)", "gpt-4(MA)", "FairEval-gpt-4",
+    ]  # fmt: skip
+    stats = said(capsys, "ledger", "stats", "--dir", w)["rows"]
+    spent = sum(row["cost_usd"] for row in stats if row["model"] == "gpt-4")
+    mine = [row["usd"] for name, row in lines.items() if "gpt-4" in name]
+    assert sum(mine) == pytest.approx(spent, abs=1e-3)
+
+
 def test_topical_chat_knows_its_metrics_and_what_is_missing(tmp_path, capsys):
     """Table 2 without a judge: ROUGE-L and BLEU-4 computed here within 0.04 of the paper's."""
     folder = needs("topicalchat")
@@ -109,6 +137,9 @@ def test_topical_chat_knows_its_metrics_and_what_is_missing(tmp_path, capsys):
     [
         ("chateval --table 9", "of chateval there is table 1"),
         ("faireval --table 1", "papers: chateval"),
+        ("chateval", "is a paper: give --table N or --figure N of table 1"),
+        ("chateval --table 1 --grid roles=1", "has no column that says it"),
+        ("chateval --figure 4 --grid summary=concatenate", "has no column that says it"),
         ("chateval --table 1 --figure 3", "give one of the two"),
         ("chateval --table 1 --as Claude", "the paper's models are ChatGPT, GPT-4"),
         ("chateval --table 1 --judge chateval-default --judge-model m", "name the model alone"),

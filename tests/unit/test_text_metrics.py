@@ -74,9 +74,8 @@ def test_repeating_adds_nothing_to_rouge_l_of_sets():
 @pytest.mark.usefixtures("packages")
 def test_a_sentence_too_long_for_the_package_is_said():
     """One line instead of a recursion error."""
-    endless = "word other " * 1000
     with pytest.raises(DataError, match="too long"):
-        rouge_l_of_sets(endless, endless)
+        rouge_l_of_sets("three four " * 600, "one two")
 
 
 @pytest.mark.parametrize("metric", METRICS)
