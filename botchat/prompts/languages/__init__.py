@@ -90,6 +90,8 @@ class Labels(
     """Names another verdict, or another index, beside one: "or"."""
     lead: Words = ()
     """Leads to one's own verdict within a sentence: "so"."""
+    others: Words = ()
+    """Tells what somebody else says, or asks for: a verdict behind it is nobody's own."""
     copula: Words = ()
     """Stands for the colon: "is"."""
     placeholder: Words = ()
