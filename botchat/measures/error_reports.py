@@ -93,9 +93,9 @@ class _Part:
     def read(self, told: str, at: int, w: _Words) -> None:
         """One more line, the ``at``-th of the reply."""
         line = told.translate(PLAIN)
-        if scored := [*w.score.finditer(line)]:
+        if scored := [*w.score.finditer(line)] or [*w.cell.finditer(line)]:
             said = scored[-1]["number"]
-            self.unclear = scored[-1]["unclear"] is not None
+            self.unclear = scored[-1].groupdict().get("unclear") is not None
             if not self.unclear:
                 self.stated = at, 0.0 if said is None else _number(said)
             told = told[: scored[0].start()]
@@ -120,7 +120,8 @@ _MARKS = r"[ \t*_`~'\"]*"
 _LEAD = r"[ \t>*_#`{|([\u2022\u00b7-]*(?:\(?\d{1,2}[.,)][ \t*_#`]*)?" + _MARKS
 _COLON = "[:=]"
 _MINUS = r"[-\u2212\u2013\u2014]"
-_PAUSE = r"[.,;)\"][ \t]*"
+_ASIDE = r"(?:[ \t]*\([^()\n]*\))?"
+_PAUSE = r"(?:[.,;)]|[ \t][-\u2013\u2014])[ \t]*"
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")
 
 
@@ -141,6 +142,8 @@ class _Words:
     """A kind as a heading, perhaps with the answer."""
     answer: re.Pattern[str]
     score: re.Pattern[str]
+    cell: re.Pattern[str]
+    """A score in the last cell of a row."""
     deduction: re.Pattern[str]
     total: re.Pattern[str]
     """Ends the last part."""
@@ -177,7 +180,9 @@ _LEAD_IN = re.compile(_LEAD)
 
 @lru_cache(maxsize=8)
 def _words(language: Language) -> _Words:
-    packs = [one.pack.report for one in dict.fromkeys((ENGLISH, language)) if one.pack.report]
+    both = [one.pack for one in dict.fromkeys((ENGLISH, language))]
+    packs = [one.report for one in both if one.report]
+    minus = _any_of(word for one in both if one.labels for word in one.labels.minus)
 
     def of(key: str, most: int | None = None) -> str:
         return _any_of(word for one in packs for word in getattr(one, key)[:most])
@@ -188,11 +193,12 @@ def _words(language: Language) -> _Words:
     name = _any_of(name for name, _ in spelled)
     until = rf"[ \t]*(?:(?:{of('until')})[ \t]*{_MINUS}?|[-\u2013~]{_MINUS}?)[ \t]*\d"
     whole = rf"\d+(?:\.\d+)?(?![.\d]*\d)(?!{until})"
-    signed = rf"(?:(?:{of('minus')})[ \t]*{_MINUS}?|{_MINUS})[ \t]*{whole}"
+    signed = rf"(?:(?:{minus})[ \t]*{_MINUS}?|{_MINUS})[ \t]*{whole}"
     # Without its sign a number is a score only where its line ends, or an aside follows.
     stop = rf"[ \t*_`]*(?:$|[,;(){{}}\]|'\"]|{of('aside')}|{_MINUS}[ \t]|[.][ \t*_`]*(?:$|{name}))"
     plain = rf"{whole}(?=(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{of('points')}))?{stop})"
-    number = rf"(?P<number>{signed}|{plain})"
+    nought = rf"0(?:\.0)?(?![.\d]*\d)(?!{until})"
+    number = rf"(?P<number>{signed}|{nought}|{plain})"
     sum_of = r"(?:[-+*\u00d7\d. \t]+=[ \t]*)?"
     to_number = rf"(?:[^:=\n\d.]{{0,60}}{_COLON})?{_MARKS}{sum_of}{number}"
     otherwise = rf"{_MARKS}{_COLON}{_MARKS}(?:{of('nothing')}|(?P<unclear>\S))"
@@ -208,7 +214,7 @@ def _words(language: Language) -> _Words:
         perhaps=compiled(rf"{_LEAD}(?:{of('question')})"),
         quoted=compiled(rf"['\"][ \t]*(?:{name})[ \t]*['\"][ \t]*[?]"),
         headed=compiled(
-            rf"{_LEAD}(?P<name>{name}){_MARKS}(?:[?]"
+            rf"{_LEAD}(?P<name>{name}){_ASIDE}{_MARKS}(?:[?]"
             rf"|(?:{_COLON}|[|]|{_MINUS}){_MARKS}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)"
         ),
         answer=compiled(rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}"),
@@ -216,12 +222,12 @@ def _words(language: Language) -> _Words:
             rf"(?:{of('score', 1)}|(?:^{_LEAD}|{_PAUSE})(?:{of('score')}))"
             rf"(?:{to_number}|{otherwise})"
         ),
+        cell=compiled(rf"\|{_MARKS}{number}{_MARKS}\|?[ \t]*$"),
         deduction=compiled(rf"(?:{of('deduction')}){_MARKS}{_COLON}?{_MARKS}{number}"),
         total=compiled(rf"{_LEAD}(?:{of('total')}){_MARKS}(?:$|{_COLON}|{_MINUS}|\d)"),
         pair=compiled(
             rf"(?P<name>{name})(?:['\"]s)?(?:[ \t_-]*(?:{of('score')}))?"
-            rf"(?:[ \t]*\([^()\n]*\))?"
-            rf"{_MARKS}(?:{_COLON}|\|){_MARKS}{number}"
+            rf"{_ASIDE}{_MARKS}(?:{_COLON}|\|){_MARKS}{number}"
         ),
     )
 

@@ -16,8 +16,8 @@ from itertools import product
 from botchat.errors import DataError
 from botchat.measures import error_reports
 from botchat.measures.correlation import Rating
-from botchat.prompts.languages import ENGLISH, Language
-from botchat.protocols import labels, verdicts
+from botchat.prompts.languages import ENGLISH, PLAIN, Language
+from botchat.protocols.verdicts import any_of
 from botchat.records import Judgment, Verdict
 
 
@@ -77,7 +77,7 @@ def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict
     """
     if scale.points_off:
         return _points_off(text, scale, language)
-    plain = labels.wording(language).folded(text)
+    plain = text.translate(PLAIN)
     named = {_plain(match["name"]): match for match in _pattern(scale, language).finditer(plain)}
     if len(named) == len(scale.names):
         found = [named[_plain(name)]["number"] for name in scale.names]
@@ -140,11 +140,6 @@ def harmless(text: str, scale: Scale) -> str:
 
 _NUMBER = r"[-\u2212\u2013\u2014]?\d+(?:\.\d+)?"
 _MARKS = r"[\"'`*_~\s]*"
-_END = (
-    # A number is a score only where nothing but an end or an aside follows it on its line.
-    r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.0)?)?(?:[ \t]*points?\b)?(?=[ \t\"'`*_~]*"
-    r"(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]|(?:and|assistant|the score|score)\b))"
-)
 _SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
 _TRIMMED = " \t\r\n-*_#>{\"'`"
 _ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
@@ -157,23 +152,20 @@ def _steps(scale: Scale) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _pattern(scale: Scale, language: Language = ENGLISH) -> re.Pattern[str]:
-    if not language.english:
-        own = language.labels
-        score, points = (
-            verdicts.any_of(("score", *own.score)),
-            verdicts.any_of(("points", *own.points)),
-        )
-        return re.compile(
-            rf"(?P<name>{_any_of(scale.names)})(?:[\s_-]*(?:{score}))?(?:\s*\([^()\n]*\))?"
-            rf"{_MARKS}[:=]{_MARKS}(?P<number>{_NUMBER})"
-            rf"(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{points}))?"
-            r"(?=[ \t\"'`*_~]*(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]))",
-            re.IGNORECASE | re.MULTILINE,
-        )
+    packs = dict.fromkeys((ENGLISH, language))
+
+    def of(key: str) -> str:
+        return any_of(word for one in packs for word in getattr(one.labels, key))
+
+    names = _any_of(scale.names)
+    # A number is a score only where nothing but an end, an aside or the next one follows it.
+    aside = any_of(word for one in packs if one.pack.report for word in one.pack.report.aside)
+    ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|(?:{aside}|{of('score')}|{names})(?![A-Za-z])"
     return re.compile(
-        rf"\b(?P<name>{_any_of(scale.names)})(?:['\u2019]s)?"
-        rf"(?:[\s_-]*(?:overall\s*)?(?:score|rating))?(?:\s*\([^()\n]*\))?"
-        rf"{_MARKS}[:\uff1a=]{_MARKS}(?P<number>{_NUMBER}){_END}",
+        rf"{_start(scale)}(?P<name>{names})(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?"
+        rf"(?:\s*\([^()\n]*\))?{_MARKS}[:=]{_MARKS}(?P<number>{_NUMBER})"
+        rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*\d+(?:\.0)?)?(?:[ \t]*(?:{of('points')}))?"
+        rf"(?=[ \t\"'`*_~]*(?:{ends}))",
         re.IGNORECASE | re.MULTILINE,
     )
 
@@ -187,9 +179,12 @@ def _bare(n: int) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def _score_like(scale: Scale) -> re.Pattern[str]:
+    return re.compile(rf"{_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]", re.IGNORECASE)
+
+
+def _start(scale: Scale) -> str:
     # No boundary parts the letters of a language that writes without blanks.
-    start = r"\b" if "".join(scale.names).isascii() else ""
-    return re.compile(rf"{start}({_any_of(scale.names)})\s*[:\uff1a=]", re.IGNORECASE)
+    return r"\b" if "".join(scale.names).isascii() else ""
 
 
 def _any_of(names: Sequence[str]) -> str:

@@ -136,10 +136,19 @@ def _given(
             continue  # Without a colon only a line of its own is a verdict.
         if not own and last is not None and _in_reason(plain, last[2], start, w):
             continue
-        if begins or w.boundary.search(plain[max(0, start - 80) : start]):
+        if begins or _led_to(line, w):
             end = match.end("said")
             last = (verdict, match.start("said"), end - len(_trailing(match["said"])))
     return last
+
+
+def _led_to(line: str, w: _Words) -> bool:
+    """Whether what stands before a mark on its line ends a sentence, or leads to one's verdict."""
+    before = line[-_NEAR:]
+    if w.boundary.search(before):
+        return True
+    soft = re.search(r"[:,][\s*_`\[(]*\Z", before)
+    return soft is not None and not w.others.search(re.split(r"[.!?;]\s", before)[-1])
 
 
 def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _Words) -> str | None:
@@ -279,6 +288,8 @@ class _Words:
     """Another number, or the rest of one, behind a number."""
     boundary: re.Pattern[str]
     """What ends a sentence, or leads to one's own verdict."""
+    others: re.Pattern[str]
+    """What others say, or ask for."""
     spaced: bool
     plain: Mapping[int, int | str]
 
@@ -359,11 +370,18 @@ def _words(language: Language) -> _Words:
             rf"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{any_of(of('lead'))})[ \t]*[:,]?)[\s*_`\[(]*\Z",
             re.IGNORECASE,
         ),
+        others=re.compile(
+            rf"{edge if spaced else ''}(?:{any_of(of('others'))})(?![A-Za-z])"
+            r"|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z",
+            re.IGNORECASE,
+        ),
         spaced=spaced,
         plain={**PLAIN, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')},
     )
 
 
+_NEAR = 120
+"""Characters before a mark that may lead to it."""
 _LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 

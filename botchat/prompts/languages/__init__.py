@@ -80,6 +80,8 @@ class Labels(
     """What may stand behind a score."""
     minus: Words = ()
     """What may stand before points that are taken off."""
+    out_of: Words = ()
+    """Stands between a score and the highest there is."""
     before: Words = ()
     """Changes nothing before a verdict: "only" in English."""
     after: Words = ()
@@ -88,6 +90,8 @@ class Labels(
     """Names another verdict, or another index, beside one: "or"."""
     lead: Words = ()
     """Leads to one's own verdict within a sentence: "so"."""
+    others: Words = ()
+    """Tells what somebody else says, or asks for: a verdict behind it is nobody's own."""
     copula: Words = ()
     """Stands for the colon: "is"."""
     placeholder: Words = ()
@@ -163,8 +167,6 @@ class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Stands before what is about the whole report."""
     nothing: Words
     """No points off, in words."""
-    minus: Words
-    """What may stand before points that are taken off, in place of a minus."""
     points: Words
     aside: Words
     """What follows a score in its line and says what it is for."""
