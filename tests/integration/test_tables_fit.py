@@ -70,6 +70,9 @@ COMMANDS = {
     "ledger-stats": ["ledger", "stats"],
     "ledger-export": ["ledger", "export", "calls.jsonl"],
     "ledger-import": ["ledger", "import", "calls.jsonl"],
+    "ledger-push": ["ledger", "push", "store"],
+    "ledger-pull": ["ledger", "pull", "store"],
+    "ledger-rebuild": ["ledger", "rebuild", "store"],
     "ledger-forget": ["ledger", "forget", "--outcome", "ok"],
 }  # fmt: skip
 """In an order in which each finds what it needs."""
@@ -111,7 +114,7 @@ def printed(tmp_path_factory) -> Iterator[dict[str, list[layout.Grid]]]:
         """The table as on any machine: addresses and times are not."""
 
         def told(key: str, cell: str) -> str:
-            if key in ("latency_s", "seconds"):
+            if key in ("latency_s", "seconds", "kept"):
                 return "0"
             return cell.replace(server.url, "http://server/v1").replace(str(ROOT), "/botchat")
 
@@ -160,7 +163,7 @@ def test_a_board_of_five_contestants_is_a_screen_at_80_columns(printed):
 
 
 def test_every_command_with_a_table_is_there():
-    """Those of the others: none, or leaderboard's (demo, run), or they need a hub."""
+    """The others have none, or leaderboard's (demo, run); need a hub, or a model that writes."""
     from tests.unit import test_commands
 
     called = {
@@ -169,6 +172,6 @@ def test_every_command_with_a_table_is_there():
     }
     others = {
         (word,)
-        for word in "demo run report plot init view label publish fetch".split()  # noqa: SIM905
+        for word in "demo run report plot init view label publish fetch inject".split()  # noqa: SIM905
     }
     assert {one["words"] for one in test_commands.COMMANDS} == called | others
