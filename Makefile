@@ -19,7 +19,7 @@ TOKENS := requirements-tokens.lock
 PIP_COMPILE = $(OWN_UV) pip compile --quiet --no-header --no-emit-index-url
 LOCKED = $(PIP_COMPILE) --universal --generate-hashes $(UPGRADE)
 # What the site is made of, beside docstrings.
-PAGES := README.md CHANGELOG.md CONTRIBUTING.md docs seeds/README.md botchat/prompts/SOURCES.md
+PAGES := README.md CHANGELOG.md CONTRIBUTING.md docs seeds/README.md botchat/prompts
 
 .PHONY: demo test check explore docs dist test-dist test-lowest lock clean
 
@@ -61,7 +61,7 @@ build/docs/.installed: requirements-docs.lock
 
 docs: build/docs/.installed
 	rm -rf build/pages && mkdir build/pages
-	tar cf - $(PAGES) | tar xf - -C build/pages
+	tar cf - --exclude=__pycache__ --exclude="*.py" $(PAGES) | tar xf - -C build/pages
 	build/docs/bin/mkdocs build --strict
 
 dist: $(VENV)/.installed
@@ -77,7 +77,7 @@ $(OWN_UV):
 
 test-lowest: $(OWN_UV)
 	mkdir -p build
-	$(PIP_COMPILE) pyproject.toml --extra completion --python-version 3.11 --resolution lowest-direct -o build/lowest.txt
+	$(PIP_COMPILE) pyproject.toml --extra completion --python-version 3.11 --resolution lowest-direct --upgrade -o build/lowest.txt
 	$(OWN_UV) venv --quiet --clear --python 3.11 build/lowest
 	$(OWN_UV) pip install --quiet --python build/lowest -r build/lowest.txt --group dev
 	$(OWN_UV) pip install --quiet --python build/lowest --require-hashes --no-deps -r $(TOKENS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
@@ -225,8 +225,8 @@ class Case:
     protocol: str
     seed_id: str
     dialogues: tuple[Shown, ...]
-    prompt: str
-    """The whole question in the papers' wording, dialogues included."""
+    wording: str | Callable[[], str] = field(repr=False)
+    """The prompt, or what words it: not every judge reads it."""
     choices: Set[Verdict]
     """The verdicts that the question offers."""
     read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
@@ -247,6 +247,11 @@ class Case:
     """Whether it asks what tells machines from people, which is what the rules judge knows."""
     report: Report = "none"
     """What a report in questions and answers is to the question."""
+
+    @cached_property
+    def prompt(self) -> str:
+        """The whole question in the papers' wording, dialogues included."""
+        return self.wording if isinstance(self.wording, str) else self.wording()
 
     @property
     def contestants(self) -> tuple[str, ...]:

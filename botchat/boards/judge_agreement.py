@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
@@ -17,7 +17,7 @@ from botchat.boards.tables import Column, Getter, Kind, Table, explained, record
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
-from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Grid
+from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Grid
 from botchat.measures.mateval_records import ERROR_TYPES, Reading
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
@@ -52,14 +52,11 @@ class Findings(Agreement):
         return list(talk_adds.lines(self.pairs, self.rows))
 
 
-def ratings(
-    annotations: Iterable[Annotation], truth_prefix: str | None
-) -> dict[tuple[str, str], float]:
+def ratings(grid: Grid, truth_prefix: str | None) -> dict[tuple[str, str], float]:
     """(judge, contestant) -> Bradley-Terry rating by that judge; empty for single dialogues.
 
     The majority of people is the judge ``truth_prefix``.
     """
-    grid = Grid.of(annotations, truth_prefix)
     if NOBODY in grid.contestants or not len(grid.item):
         return {}
     said = {judge: grid.said[judge] for judge in grid.judges}
@@ -69,13 +66,21 @@ def ratings(
         said[truth_prefix] = once
     found = {}
     for judge, codes in said.items():
-        rows, seeds = [], []
-        for i, order in np.argwhere(codes < UNREADABLE).tolist():
-            first, second = (grid.contestants[side] for side in grid.sides[i, :: 1 - 2 * order])
-            rows.append((first, second, (1 + int(codes[i, order])) / 2))
-            seeds.append(grid.items[grid.item[i]])
-        if rows:
-            rated = fit(Comparisons.of(rows, seeds))
+        row, order = np.nonzero(codes < UNREADABLE)
+        if len(row):
+            shown = np.stack([grid.sides[row, order], grid.sides[row, 1 - order]])
+            there = sorted(np.unique(shown).tolist(), key=grid.contestants.__getitem__)
+            number = np.zeros(len(grid.contestants), np.intp)
+            number[there] = np.arange(len(there))
+            rated = fit(
+                Comparisons(
+                    tuple(grid.contestants[i] for i in there),
+                    number[shown[0]],
+                    number[shown[1]],
+                    (1 + codes[row, order].astype(np.float64)) / 2,
+                    grid.item[row],
+                )
+            )
             for model, rating in zip(rated.models, rated.rating.tolist(), strict=True):
                 found[judge, model] = rating
     return found

@@ -33,8 +33,6 @@ def _ask(
     arguments: argparse.Namespace, request: _Request[Result_co]
 ) -> tuple[Result_co, Meter] | None:
     """Plan or run a request; ``None``: it was planned, and the plan is printed."""
-    from botchat.pipeline.session import Limits, Spending
-
     workspace = workspace_of(arguments)
     if arguments.plan:
         from botchat.pipeline.plan import by_contestant
@@ -46,9 +44,18 @@ def _ask(
             shown += ["", _priced(about)]
         say(arguments, {"rows": rows, "contestants": about}, *shown)
         return None
-    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     with progress(arguments) as meter:
-        return request.run(workspace, Spending(limits, arguments.batch), meter), meter
+        return request.run(workspace, _spending(arguments), meter), meter
+
+
+def _spending(arguments: argparse.Namespace) -> Spending:
+    from botchat.pipeline.session import Limits, Spending
+
+    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
+    cluster = workspace_of(arguments).config.cluster.where(
+        arguments.engine, arguments.workers, arguments.store
+    )
+    return Spending(limits, arguments.batch, cluster)
 
 
 def _priced(rows: list[Row]) -> list[Row]:
@@ -65,7 +72,6 @@ def _priced(rows: list[Row]) -> list[Row]:
 def run(arguments: argparse.Namespace) -> None:
     """Plan, generate, judge and rank."""
     from botchat.pipeline.plan import by_contestant, by_step
-    from botchat.pipeline.session import Limits, Spending
     from botchat.pipeline.whole_run import Running
 
     workspace = workspace_of(arguments)
@@ -79,7 +85,6 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.limit,
         arguments.samples,
     )
-    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     planned = request.plan(workspace)
     steps, about = by_step(planned), by_contestant(planned)
     if arguments.plan:
@@ -88,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     for row in _priced(steps):
         note(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
     with progress(arguments) as meter:
-        spending = Spending(limits, arguments.batch)
+        spending = _spending(arguments)
         ran = request.run(workspace, spending, meter, planned, formats_of(arguments))
     for line in ran.left_out:
         note(line)
@@ -315,7 +320,13 @@ def inject(arguments: argparse.Namespace) -> None:
     made, meter = asked
     for line in made.left_out:
         note(f"left out: {line}")
-    say(arguments, asdict(made), list(made.rows), f"stories: {made.path}", meter=meter)
+    say(
+        arguments,
+        asdict(made),
+        list(made.rows),
+        f"stories: {made.rows[-1]['stories']}, in {made.path}",
+        meter=meter,
+    )
     unanswered(made.unanswered, "stories", meter)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Message, Row, adapted, settings_digest
 from botchat.measures.mateval_columns import COLUMNS
 from botchat.measures.mateval_records import ERROR_TYPES
@@ -82,7 +82,7 @@ class Injecting:
         """Ask, check what comes back, and write the stories that have what they should have.
 
         Raises as `botchat.pipeline.generate.Generating.run`, and `DataError`: the file, with its
-        row and column.
+        row and column, or no reply that can be used.
         """
         (made,) = in_session(
             workspace, workspace.seeds(SAMPLE), spending, meter, partial(self._all), self._read()[0]
@@ -124,6 +124,13 @@ class Injecting:
         language: Language,
     ) -> Made:
         made = [one for text in listed if isinstance(one := found[text.id], Injected)]
+        left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
+        if not made and left_out:
+            raise DataError(
+                f"none of {len(listed)} stories came back with errors as asked for "
+                f"({left_out[0]}); {speaker.model.name} may be too weak for this: name another "
+                "with --model"
+            )
         asked = Counter(code for one in listed for code in injection.kinds_of(one, self.rng_seed))
         there = Counter(error.code for one in made for error in one.errors)
         rows: list[Row] = [
@@ -145,7 +152,6 @@ class Injecting:
                 "signature.txt": f"{signature}\n",
             },
         )
-        left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
         unanswered = sum(one is None for one in found.values())
         return Made(
             rows, left_out, unanswered, self.out / f"{self.file.stem}_stories.csv", signature

@@ -92,12 +92,14 @@ def leaderboard(
     elo: EloSettings | None = None,
     meter: Meter | None = None,
     formats: Formats | None = None,
+    *,
+    png: bool = True,
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
     ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``. A
     page that is there already keeps its other judges, after this one. ``formats``: of the file of
-    each table (csv).
+    each table (csv). ``png``: figures as png too; without, those of before are taken away.
     """
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
@@ -113,7 +115,7 @@ def leaderboard(
     from botchat.boards.tables import EEE
     from botchat.pipeline import every_eval_ever
 
-    shown = _shown(workspace, found, elo, meter, png=True)
+    shown = _shown(workspace, found, elo, meter, png=png)
     told = shown[0]
     board = told.board
     texts = leaderboards.files(board, told.headline, told.verdict, formats)
@@ -122,7 +124,7 @@ def leaderboard(
         texts |= {f"{EEE}/{path}": text for path, text in made.items()}
     store.write_all(folder, texts)
     for chart in told.charts:
-        write_chart(folder, chart)
+        write_chart(folder, chart, png=png)
     page = write_page(workspace, found, shown, folder, meter)
     return Published(
         table=board.main,
@@ -205,10 +207,13 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
     return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 
 
-def write_chart(folder: Path, chart: Chart) -> None:
-    """Write a figure as svg and png."""
+def write_chart(folder: Path, chart: Chart, *, png: bool = True) -> None:
+    """Write a figure as svg and, if wanted, png; else one of before is taken away."""
     store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
-    store.write_atomic(folder / f"{chart.name}.png", chart.png)
+    if png:
+        store.write_atomic(folder / f"{chart.name}.png", chart.png)
+    else:
+        (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
 
 def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
@@ -333,7 +338,8 @@ def write_page(
     chunks = None
     if not any(found.columns.values()):
         meter.begin("pack transcripts", 0)
-        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue)
+        measured = found.survey.measured if found.survey else None
+        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, measured)
         for name, text in chunks.files.items():
             store.write_atomic(folder / name, text.encode())
         known = {folder / name for name in chunks.files}

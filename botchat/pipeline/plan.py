@@ -91,6 +91,8 @@ class PlannedModel:
     """What a call that is made now is about."""
     asked: dict[str, int] = field(default_factory=dict)
     """Key of a call -> tokens of its prompt, as we count."""
+    answered: list[str] = field(default_factory=list)
+    """Keys of the calls that the ledger answered, in order."""
     places: dict[str, Place] = field(default_factory=dict)
     """Key of a call -> what it is about."""
     parallel = 1
@@ -115,6 +117,7 @@ class PlannedModel:
         key = request_key(request_json(self.identity, messages, decoding))
         stored = self.ledger.get(key)
         if stored is not None:
+            self.answered.append(key)
             return spoken(stored)
         if key not in self.asked:
             self.asked[key] = prompt_tokens(messages, self.count)

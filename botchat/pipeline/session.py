@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from botchat import parallel
 from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.models.bots import baseline
@@ -25,14 +26,17 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.workspace import config, keys, panels
+from botchat.workspace import config, keys, panels, segments
 from botchat.workspace.accounts import bills
+from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.segments import Store
 
 if TYPE_CHECKING:
     from botchat.models.endpoint.connection import Connection
+    from botchat.pipeline.cluster import Elsewhere
 
 log = logging.getLogger("botchat")
 
@@ -88,6 +92,11 @@ class Spending:
     limits: Limits = field(default_factory=Limits)
     batch: bool = False
     """Send every call through its endpoint's Batch API."""
+    cluster: ClusterSettings | None = None
+    """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
+    says."""
+    leased: int | None = None
+    """This is a part of a run that is under way in so many places: the limits are that part's."""
 
 
 def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue:
@@ -114,6 +123,9 @@ class Session:
         self.meter = meter
         meter.in_flight = lambda: self.under_way
         self._batch = spending.batch
+        self._leased = spending.leased
+        self.elsewhere: Elsewhere | None = None
+        """Who makes calls first; see `botchat.pipeline.cluster`."""
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self._ledger = ledger
@@ -275,6 +287,8 @@ class Session:
 
     def stop(self) -> None:
         """Send nothing more."""
+        if self.elsewhere is not None:
+            self.elsewhere.stop()
         for model in self._recorded.values():
             model.stop()
 
@@ -286,9 +300,19 @@ class Session:
         for connection, _ in self._servers.values():
             await connection.close()
 
+    def learn(self) -> None:
+        """Take over what the ledger has learnt by now of what endpoints refuse."""
+        for model in self._recorded.values():
+            model.relearn()
+
     def drop(self, model: ChatModel) -> None:
         """Make a model anew when it is named again: it could not answer, but may by then."""
         self._recorded = {at: one for at, one in self._recorded.items() if one is not model}
+
+    @property
+    def local(self) -> dict[str, ChatModel]:
+        """Models that run on this machine, by name."""
+        return {m.name: m.model for m in self._recorded.values() if m.endpoint is None}
 
     @property
     def under_way(self) -> int:
@@ -381,6 +405,7 @@ class Session:
                     limits.max_concurrency or settings.max_concurrency,
                     requests_per_minute=limits.requests_per_minute,
                     tokens_per_minute=limits.tokens_per_minute,
+                    leased=(settings.base_url, self._leased) if self._leased else None,
                 ),
             )
         connection, endpoint = self._servers[place]
@@ -407,11 +432,15 @@ def in_session(
     """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
 
     Replies in flight are stored before it ends, but batches are not waited for: the ledger has
-    noted them.
+    noted them. Where the caller's ``joblib.parallel_config`` or the settings name an engine, calls
+    are made by its workers. Where they name a store, its segments are read before, and it is given
+    what it lacks after.
     """
     spending = spending or Spending()
+    settings, here = spending.cluster or workspace.config.cluster, spending.leased is not None
+    here |= spending.batch
 
-    async def run() -> list[T]:
+    async def run(engine: parallel.Engine | None) -> list[T]:
         stops, ledger = Stops(), workspace.ledger()
         session = Session(workspace, seeds, ledger, spending, meter or Meter(), language)
         if not spending.batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
@@ -420,10 +449,20 @@ def in_session(
                 "asks of them is paid a second time; collect them with --batch",
                 n,
             )
+        store = None
         try:
+            if settings.store is not None and spending.leased is None:
+                store = Store(settings.store)
+                segments.pull(ledger, store)
+            if engine is not None:
+                from botchat.pipeline.cluster import Elsewhere
+
+                session.elsewhere = Elsewhere(workspace, seeds, ledger, session, engine, settings)
             with told(workspace, session.meter, session.budget):
                 results = await stoppable(ask(session, stops), session.stop)
                 stops.raise_first()
+            if session.elsewhere is not None:
+                session.elsewhere.close()
         except asyncio.CancelledError:
             if (n := session.under_way) and not spending.batch:
                 log.warning(
@@ -435,9 +474,13 @@ def in_session(
         finally:
             try:
                 await session.close()
+                if store is not None:
+                    segments.push(ledger, store)
             finally:
                 ledger.close()
         return results
 
-    with workspace.locked():
-        return run_now(run())
+    callers = spending.cluster is None and parallel.chosen_engine() is not None
+    named = None if here or callers else settings.engine
+    with workspace.locked(), parallel.engine(named, settings.workers, settings.address):
+        return run_now(run(None if here else parallel.chosen_engine()))

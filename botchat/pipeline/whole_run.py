@@ -143,7 +143,7 @@ class Running:
             return judged
 
         seeds = workspace.seeds(self.seed_set)
-        spending = Spending(limits, spending.batch)
+        spending = replace(spending, limits=limits)
         language = workspace.language(self.seed_set)
         judged = in_session(workspace, seeds, spending, meter, ask, language)
         board = leaderboard(workspace, self.seed_set, judged[0].judge, meter=meter, formats=formats)

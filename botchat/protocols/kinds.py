@@ -195,7 +195,8 @@ class Protocol:
     def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         """The question about one dialogue."""
         shown = Shown(contestant, tuple(utterances))
-        return self.asked(seed_id, (shown,), self._fill(conversation=self._framed(utterances)))
+        words = partial(self._worded, conversation=shown.utterances)
+        return self.asked(seed_id, (shown,), words)
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
         """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
@@ -203,7 +204,7 @@ class Protocol:
         return self.asked(
             seed_id,
             (Shown(first.contestant, one), Shown(second.contestant, two)),
-            self._fill(conversation_1=self._framed(one), conversation_2=self._framed(two)),
+            partial(self._worded, conversation_1=one, conversation_2=two),
             partial(self.pair, seed_id, second, first, n),
         )
 
@@ -221,10 +222,10 @@ class Protocol:
         self,
         seed_id: str,
         shown: tuple[Shown, ...],
-        prompt: str,
+        prompt: str | Callable[[], str],
         mirror: Callable[[], Case] | None = None,
     ) -> Case:
-        """The case that asks ``prompt`` about what is shown."""
+        """The case that asks ``prompt``, or what that makes, about what is shown."""
         reading = self.reading(shown[0].utterances)
         understood = self.scale is not None and self.scale.points_off
         report: Report = "read" if understood else "asked" if self.kind == "report" else "none"
@@ -263,7 +264,9 @@ class Protocol:
         said = self.wording.conversation(utterances)
         return scores.harmless(said, self.asked_scale) if self.kind == "score" else said
 
-    def _fill(self, **conversations: str) -> str:
+    def _worded(self, **dialogues: Sequence[str]) -> str:
+        """The prompt, with the utterances of these dialogues."""
+        conversations = {name: self._framed(said) for name, said in dialogues.items()}
         if self.template:
             return prompts.fill_text(self.template, self.name, **conversations)
         first, *examples = self.prompts

@@ -82,6 +82,16 @@ def test_stories_get_errors_and_become_a_benchmark(stories, tmp_path, capsys):
         assert row["spearman"] in (None, pytest.approx(1))
 
 
+def test_a_model_that_cannot_do_it_leaves_no_stories(stories, tmp_path, capsys):
+    """One line with the first reason; no file."""
+    out = tmp_path / "made"
+    command = ["inject", stories, "--model", "bot:parrot", "--out", out, "--dir", tmp_path / "w"]
+    assert main([*map(str, command)]) == 1
+    said = capsys.readouterr().err
+    assert "none of 3 stories came back with errors as asked for (1: no JSON object" in said
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "why"),
     [

@@ -97,15 +97,27 @@ def test_every_strategy_is_asked_live_in_the_language_of_the_stories(stories, tm
         bench += ["--dir", tmp_path / "w"]
         live = [*bench, "--judge", url(server), "--as", "GPT-4"]
         planned = [row["calls"] for row in said(capsys, *live, "--plan")["rows"]]
-        # SA; 3 rounds of two agents with feedback and a report twice; with parts; reflecting;
-        # both; G-EVAL's steps once, then 20 draws.
+        # SA; 3 rounds of two agents with feedback and a report twice; with parts; reflecting; both.
         each = 2 + (3 * 3 + 2) + (3 * 5 + 2) + (1 + 3 * 3 + 2) + (1 + 3 * 5 + 2)
         assert server.n_received == 0
         found = said(capsys, *live)
         assert said(capsys, *live)["rows"] == found["rows"]
-        asked = [json.dumps(call.body, ensure_ascii=False) for call in server.calls]
         # What two strategies ask alike is asked once.
-        assert all(4 * 20 < calls < 4 * (each + 20) + 1 for calls in (*planned, len(asked)))
+        assert all(4 * 10 < calls < 4 * each for calls in (*planned, server.n_received))
+        before = server.n_received
+        g_eval = [
+            "--judge",
+            "g-eval",
+            "--judge-model",
+            url(server),
+            "--dir",
+            tmp_path / "w",
+            *QUICK,
+        ]
+        said(capsys, "bench", "mateval", "--data", folder, *g_eval)
+        assert server.n_received == before + 4 * 20 + 1
+        found = said(capsys, *live)
+        asked = [json.dumps(call.body, ensure_ascii=False) for call in server.calls]
     words = {"en": "Read the story below", "zh": "请像编辑那样阅读"}[code]
     steps = {"en": "Evaluation steps:", "zh": "评价步骤："}[code]
     assert sum(words in one and steps in one for one in asked) == 4 * 20
