@@ -109,6 +109,8 @@ _THOUGHTS = re.compile(r"\A.*</think(?:ing)?>|<think(?:ing)?>.*", re.DOTALL | re
 _QUOTES = "\"`*'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
 _PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]')
 _MARKS = r"[\"'`*_~\s\[\]]*"
+_STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")
+"""Struck out, in a comment, or a box that is not ticked."""
 _RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
 
 
@@ -122,14 +124,16 @@ def _spoken(text: str) -> str:
 def _given(
     plain: str, text: str, meaning: Meaning, w: _Words, marks: re.Pattern[str]
 ) -> tuple[str, int, int] | None:
-    """(verdict, start, end of its words) of the last verdict that is given."""
-    last: tuple[str, int, int] | None = None
+    """(verdict, start, end of its words) of the last verdict that is given; none of a mere list."""
+    last: tuple[str | None, int, int] | None = None
     for match in marks.finditer(plain):
         verdict = _meant(match, plain, meaning, w)
         if verdict is None or w.placeholder.match(plain, match.end()):
             continue
         start = match.start()
         line = plain[plain.rfind("\n", 0, start) + 1 : start]
+        if _STRUCK.search(line):
+            continue
         begins = not re.search(r"[^\W_]", _ITEM.sub("", line))
         own = begins and ">" not in line and not _quoted(text, start, "\n\n")
         if not begins and (match["sep"] is None or _quoted(text, start)):
@@ -137,9 +141,11 @@ def _given(
         if not own and last is not None and _in_reason(plain, last[2], start, w):
             continue
         if begins or _led_to(line, w):
-            end = match.end("said")
-            last = (verdict, match.start("said"), end - len(_trailing(match["said"])))
-    return last
+            end = match.end("said") - len(_trailing(match["said"]))
+            listed = last is not None and not re.search(r"\w\w", plain[last[2] : start])
+            differs = last is not None and last[0] != verdict
+            last = (None if listed and differs else verdict, match.start("said"), end)
+    return None if last is None or last[0] is None else (last[0], *last[1:])
 
 
 def _led_to(line: str, w: _Words) -> bool:

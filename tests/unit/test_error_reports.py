@@ -67,7 +67,7 @@ def test_a_report_is_read_in_both_languages(language, scores):
         ("Answer: Yes\nDeduction: -1", -1),
         ("Answer: Yes\nDeductions: 1 point for the fox.", -1),
         ("Answer: Yes\nDeduction: -1\nDeduction: -1", -2),
-        ("Answer: Yes\nScore: -1\nThe text says \"Score: -9\" twice.", -1),
+        ('Answer: Yes\nScore: -1\nThe text says "Score: -9" twice.', -1),
         ("Score for individual questions: 0 errors found", 0),
         ("A: Yes\nIt is said twice. Score: -1", -1),
         ("Answer: No", 0),
