@@ -252,6 +252,38 @@ def test_two_heads_with_a_store_end_as_one_run(alone, server, tmp_path):
     assert len(list((tmp_path / "store" / "ledger").rglob("*.jsonl.gz"))) > 2
 
 
+@pytest.mark.opt_in
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask"))),
+    reason="needs moto[server] and s3fs",
+)
+def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatch):
+    """As in a folder, through s3fs and an S3 server of this machine, keys by its own ways."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    storage = ThreadedMotoServer(port=0, verbose=False)
+    storage.start()
+    host, port = storage.get_host_and_port()
+    told = {"ENDPOINT_URL": f"http://{host}:{port}", "DEFAULT_REGION": "us-east-1"}
+    for name, value in {**told, "ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    try:
+        boto3.client("s3").create_bucket(Bucket="runs")
+        store = '[cluster]\nstore = "s3://runs/one"\nhand_in_calls = 4\n'
+        heads = [workspace(tmp_path / name, server, store) for name in "ab"]
+        for head, model in zip(heads, MODELS, strict=True):
+            with parallel.engine("threading", 2, None):
+                Generating("few", (model,), turns=6).run(head)
+        for head in heads:
+            Generating("few", MODELS, turns=6).run(head)
+        assert server.n_received == 24
+        assert files(heads[0]) == files(heads[1])
+    finally:
+        storage.stop()
+
+
 def test_no_key_travels(server, tmp_path, monkeypatch):
     """A worker has its own; a URL with a login is refused before anything is sent."""
     sent = []
