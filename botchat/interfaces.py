@@ -24,6 +24,16 @@ The interval of a number ``x`` is in ``x_low`` and ``x_high``."""
 Kind: TypeAlias = Literal["place", "choice", "score", "report"]
 """What a judge answers with; see `botchat.protocols.kinds`."""
 
+Subject: TypeAlias = Literal["answers", "dialogues", "texts"]
+"""What the roles of a panel must be about, so that none pulls against the question: ``answers``:
+which of two is the better; ``dialogues``: who is a machine; ``texts``: anything else, such as one
+text by itself."""
+
+
+Report: TypeAlias = Literal["none", "read", "asked"]
+"""What a report in questions and answers (MATEval §3.2) is to a question: not understood, read in
+place of the answer, or the answer that is asked for."""
+
 
 class Message(TypedDict):
     """One chat message in the OpenAI layout."""
@@ -235,6 +245,8 @@ class Case:
     """Of the answer that is asked for."""
     about_ai: bool = False
     """Whether it asks what tells machines from people, which is what the rules judge knows."""
+    report: Report = "none"
+    """What a report in questions and answers is to the question."""
 
     @property
     def contestants(self) -> tuple[str, ...]:

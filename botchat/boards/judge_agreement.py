@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
 from typing import Any
@@ -12,12 +12,13 @@ import numpy as np
 
 from botchat.boards import talk_adds
 from botchat.boards.judge_health import SURENESS
+from botchat.boards.stories import difference
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Grid
-from botchat.measures.mateval_records import ERROR_TYPES
+from botchat.measures.mateval_records import ERROR_TYPES, Reading
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
@@ -399,6 +400,37 @@ def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
         "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores "
         "are counted and left out.",
     ).filled()
+
+
+def recorded(reading: Reading, rows: Sequence[Row], signature: str) -> Table:
+    """`scored` of MATEval's recorded reports, the paper's figures and how far they are in the note.
+
+    ``rows``: those of `botchat.boards.stories.beside_paper`.
+    """
+    made = scored("mateval", rows, signature)
+    lines = sum(row["n"] + row["unreadable"] for row in rows)
+    gaps, positive = (sum(row[key] for row in rows) for key in ("without_score", "positive"))
+    counted = {
+        "as published": f"A score counts with the sign that it has there, and 0 where there is no "
+        f"score line: {gaps:,} of {lines:,} have none, {positive:,} are positive, which rewards an "
+        "error.",
+        "as written": f"Points are off whatever their sign: {positive:,} of {lines:,} signs "
+        f"repaired. Of {gaps:,} without a score line {gaps - made.frame['unreadable'].sum():,} are "
+        "read from the deductions or a No; the others are left out.",
+    }[reading]
+    by_strategy = {
+        strategy: difference(row for row in rows if row["strategy"] == strategy)
+        for strategy in dict.fromkeys(row["strategy"] for row in rows)
+    }
+    known = [f"{name} {far:.3f}" for name, far in by_strategy.items() if far is not None]
+    far = f" Largest difference from the paper's figures: {', '.join(known)}." if known else ""
+    return replace(
+        made,
+        name=f"mateval-{reading.replace(' ', '-')}",
+        title=f"Stories, recorded discussions {reading}: correlation with people "
+        "(layout of MATEval, Table 1)",
+        note=f"Spearman and Kendall of all texts' scores with people's. {counted}{far}",
+    )
 
 
 _SCORED: Mapping[str, tuple[str, str, Column, str, Mapping[str, str]]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,10 +24,10 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Row
 from botchat.records import HUMAN
 
-Kind = Literal["name", "count", "rate", "rating", "number", "decimal"]
+Kind = Literal["name", "count", "rate", "rating", "number", "decimal", "exact"]
 """``rate``: a share, 0 to 1 in the data and in percent for people; ``rating``: Elo points;
 ``number``: anything with one decimal, such as mean tokens; ``decimal``: with three, such as a kappa
-or seconds."""
+or seconds; ``exact``: written with four digits, and in files with all, such as dollars."""
 
 Role = Literal["value", "low", "high", "bound", "readable", "missing", "coverage", "rank", "reason"]
 """What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row;
@@ -202,8 +203,9 @@ class Table:
     @property
     def records(self) -> list[dict[str, Any]]:
         """Every row as a JSON-ready mapping; missing values are ``None``."""
+        digits = {c.key: None if c.kind == "exact" else DIGITS for c in self.columns}
         rows = self.frame.to_dict("records")
-        return [{str(key): _plain(value) for key, value in row.items()} for row in rows]
+        return [{key: _plain(row[key], n) for key, n in digits.items()} for row in rows]
 
 
 def table(
@@ -238,6 +240,27 @@ def table(
     # Getters cannot be sent to another process.
     plain = tuple(replace(column, getter=None) for column in columns)
     return Table(name, title, plain, frame, tuple(dict.fromkeys(signatures)), note)
+
+
+def of_rows(name: str, rows: Sequence[Row], signatures: Sequence[str] = ()) -> Table:
+    """A table of rows with equal keys, which are its headings; what is nested becomes JSON."""
+    columns = [Column(key, key, _kind([row.get(key) for row in rows])) for key in rows[0]]
+    said = [
+        {c.key: _said(row.get(c.key)) if c.kind == "name" else row.get(c.key) for c in columns}
+        for row in rows
+    ]
+    return table(name, name, columns, said, signatures)
+
+
+def _kind(values: Iterable[Any]) -> Kind:
+    types = {type(value) for value in values if value is not None}
+    return "name" if not types or types - {int, float} else "exact" if float in types else "count"
+
+
+def _said(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return msgspec.json.encode(value, enc_hook=os.fspath).decode().strip('"')
 
 
 def rank_by(key: str) -> Column:
@@ -291,14 +314,14 @@ class Formats:
     """In which formats every table gets a file."""
 
     names: tuple[str, ...] = ("csv",)
-    """Of `WRITERS`."""
+    """Of `WRITERS`, and `EEE`, which is of a whole board."""
     comments: bool = False
     """Signatures at the end of a csv, as comments, instead of in a file beside it."""
 
     def __post_init__(self) -> None:
         """Refuse what nobody writes."""
         for name in self.names:
-            if name not in WRITERS:
+            if name not in (*WRITERS, EEE):
                 raise ConfigError(f"--format {name}: give one of {', '.join(WRITERS)}")
         if self.comments and "csv" not in self.names:
             raise ConfigError("--comments are of csv: add --format csv, or leave it out")
@@ -310,7 +333,8 @@ def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict
     made: dict[str, Content] = {}
     for one in tables:
         for form in formats.names:
-            made[f"{one.name}.{form}"] = WRITERS[form](one)
+            if form in WRITERS:
+                made[f"{one.name}.{form}"] = WRITERS[form](one)
         if formats.comments:
             signed = "".join(f"# {_one_line(signature)}\n" for signature in one.signatures)
             made[f"{one.name}.csv"] = _csv(one) + signed
@@ -339,7 +363,7 @@ def _csv(shown: Table) -> str:
     for column in shown.columns:
         if column.kind == "name":
             frame[column.key] = frame[column.key].map(inert, na_action="ignore")
-        elif column.kind != "count":
+        elif column.kind not in ("count", "exact"):
             frame[column.key] = frame[column.key].round(DIGITS)
     return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))
 
@@ -377,6 +401,9 @@ WRITERS: Mapping[str, Callable[[Table], Content]] = {
 }
 """Ending of a file -> what makes a file of a table; `Formats` says which are wanted."""
 
+EEE = "eee"
+"""Records of Every Eval Ever: see `botchat.boards.every_eval_ever`."""
+
 _DTYPE = {"name": "object", "count": "Int64"}
 
 _FORMAT: Mapping[Kind, Callable[[Any], str]] = {
@@ -386,6 +413,7 @@ _FORMAT: Mapping[Kind, Callable[[Any], str]] = {
     "rating": lambda value: f"{value:.1f}",
     "number": lambda value: f"{value:,.1f}",
     "decimal": lambda value: f"{value:.3f}",
+    "exact": lambda value: f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}",
 }
 
 
@@ -400,12 +428,14 @@ def _known(value: Any) -> bool:
     return value is not None and not pd.isna(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, digits: int | None = DIGITS) -> Any:
     if value is pd.NA or value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, str):
         return value
-    return round(value, DIGITS) if isinstance(value, float) else int(value)
+    if not isinstance(value, float):
+        return int(value)
+    return value if digits is None else round(value, digits)
 
 
 def _one_line(text: str) -> str:

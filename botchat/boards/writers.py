@@ -84,11 +84,12 @@ def fragment(shown: Table) -> str:
 
     body = "\n".join(f"<tr>{row('td', cells)}</tr>" for cells in shown.cells_with_ends)
     signed = "<br>".join(escape(_one_line(one)) for one in shown.signatures)
+    signed = f"<p><code>{signed}</code></p>" if signed else ""
     note = f"<p>{escape(_one_line(shown.note))}</p>" if shown.note else ""
     return (
         f"<table>\n<caption>{escape(_one_line(shown.title))}</caption>\n"
         f"<thead><tr>{row('th', [column.heading for column in shown.headline])}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody>\n</table>\n{note}<p><code>{signed}</code></p>"
+        f"<tbody>\n{body}\n</tbody>\n</table>\n{note}{signed}"
     )
 
 

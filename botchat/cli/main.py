@@ -19,7 +19,7 @@ import signal
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, NoReturn
@@ -162,7 +162,14 @@ class _Parser(argparse.ArgumentParser):
         """Say what is wrong with the command line, in one line, and exit."""
         if wrong := _CHOICE.search(message):
             choices = [choice.strip("' ") for choice in wrong[2].split(",")]
-            message += did_you_mean(wrong[1], choices)
+            if wrong[1] == "help":
+                message = "for help: botchat --help, or botchat COMMAND --help"
+            elif message.startswith("argument COMMAND") and self.given[0][:1] == "-":
+                message += f"; {self.given[0]} stands behind the command"
+            elif "," in wrong[1]:
+                message += "; give one, and repeat the flag for more"
+            else:
+                message += did_you_mean(wrong[1], choices)
         else:
             flags = [flag for action in self._actions for flag in action.option_strings]
             for word in self.given:
@@ -184,25 +191,43 @@ def _read(argv: Sequence[str] | None) -> argparse.Namespace:
         of_command: argparse.ArgumentParser = arguments.parser
         of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
     everywhere = {
-        "dir": arguments.usual_dir, "json": False, "quiet": False, "wide": False, "columns": []
+        "dir": arguments.usual_dir, "json": False, "quiet": False, "wide": False, "columns": [],
+        "printed": None,
     }  # fmt: skip
     for name, usual in everywhere.items():
         if not hasattr(arguments, name):
             setattr(arguments, name, usual)
+    if vars(arguments).get("plan") and vars(arguments).get("format"):
+        arguments.printed = arguments.format[-1]  # a plan has no files
     return arguments
 
 
-def _add_everywhere(parser: argparse.ArgumentParser) -> None:
-    """Flags that every command takes; what is not given is not set, so that no parser undoes it."""
+FORMATS = ("csv", "md", "json", "tex", "parquet", "html")
+"""Those of `botchat.boards.tables.WRITERS`, which is not imported before a command runs."""
+
+
+def _add_everywhere(parser: argparse.ArgumentParser, own: Collection[str] = ()) -> None:
+    """Flags that every command takes; what is not given is not set, so that no parser undoes it.
+
+    ``own``: flags of the command, which mean what it says: ``--format`` of files.
+    """
 
     def add(flag: str, what: str, **settings: Any) -> None:
-        parser.add_argument(flag, help=what, default=argparse.SUPPRESS, **settings)
+        if flag not in own:
+            parser.add_argument(flag, help=what, default=argparse.SUPPRESS, **settings)
 
     add("--dir", "the workspace (this folder)", type=_path)
     add("--json", "print one JSON object", action="store_true")
     add("--quiet", "no progress", action="store_true")
     add("--wide", "tables with all columns, however narrow the terminal is", action="store_true")
     add("--columns", "only these, by heading or key: model,elo", type=_names, metavar="A,B")
+    add(
+        "--format",
+        f"print tables as {', '.join(FORMATS)}, with all digits",
+        dest="printed",
+        choices=FORMATS,
+        metavar="FORMAT",
+    )
 
 
 _FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
@@ -255,20 +280,24 @@ def _add_commands(
             _add_commands(group, command["commands"], groups)
             continue
         one = added.add_parser(name, help=what, description=what)
-        _add_everywhere(one)
+        flags = [
+            flag
+            for entry in command.get("flags", ())
+            for flag in (groups[entry] if isinstance(entry, str) else [entry])
+        ]
+        _add_everywhere(one, {flag["flag"] for flag in flags})
         module, function = command["run"].split(".")
         function_of = getattr(import_module(f"botchat.cli.{module}"), function)
         usual_dir = Path(command.get("dir", ""))
         one.set_defaults(command=function_of, parser=one, usual_dir=usual_dir)
-        for entry in command.get("flags", ()):
-            for flag in groups[entry] if isinstance(entry, str) else [entry]:
-                settings = {key: value for key, value in flag.items() if key != "flag"}
-                if settings.get("action") != "store_true":
-                    word = settings.get("type", "text")
-                    settings["type"] = _type(word, settings.pop("most", _MOST))
-                action = one.add_argument(flag["flag"], **settings)
-                if settings.get("type") is _path:
-                    vars(action)["complete"] = _FILES  # shtab reads it
+        for flag in flags:
+            settings = {key: value for key, value in flag.items() if key != "flag"}
+            if settings.get("action") != "store_true":
+                word = settings.get("type", "text")
+                settings["type"] = _type(word, settings.pop("most", _MOST))
+            action = one.add_argument(flag["flag"], **settings)
+            if settings.get("type") is _path:
+                vars(action)["complete"] = _FILES  # shtab reads it
         if name == "judge":
             _list_protocols(one)
 
@@ -288,7 +317,8 @@ def _type(word: str, most: int) -> Callable[[str], Any]:
             value = int(text) if word == "int" else float(text)
         except ValueError:
             what = "a whole number" if word == "int" else "a number"
-            raise argparse.ArgumentTypeError(f"{shown!r} is not {what}") from None
+            hint = "; a decimal has a point, a list repeats the flag" if "," in text else ""
+            raise argparse.ArgumentTypeError(f"{shown!r} is not {what}{hint}") from None
         if abs(value) > most:
             raise argparse.ArgumentTypeError(f"{shown} is too large; at most {most:,} is possible")
         return value
@@ -303,6 +333,8 @@ def _path(text: str) -> Path:
 
 
 def _text(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; give a value, or leave it out")
     if not text.isascii():
         try:
             text.encode()
@@ -312,7 +344,7 @@ def _text(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip() for name in _text(text).split(",") if name.strip()]
+    return [name.strip() for name in _text(text or ",").split(",") if name.strip()]
 
 
 _WORDS: dict[str, Callable[[str], Any]] = {"path": _path, "text": _text, "source": str}

@@ -18,7 +18,7 @@ import msgspec
 
 from botchat.cli import layout
 from botchat.cli.layout import UNPRINTABLE, printable
-from botchat.errors import BotChatError, LimitReached
+from botchat.errors import BotChatError, ConfigError, LimitReached
 from botchat.interfaces import Row
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
@@ -61,6 +61,8 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     """The workspace that ``--dir`` names."""
     from botchat.workspace.folder import Workspace
 
+    if arguments.dir.is_file():
+        raise ConfigError(f"--dir {arguments.dir} is a file; name the folder of a workspace")
     return Workspace(arguments.dir)
 
 
@@ -138,15 +140,41 @@ def say(
 ) -> None:
     """Print a result: one JSON object, or for people lines and tables, and what was spent.
 
-    ``shown``: by default the table of the rows in ``whole``, or of ``whole`` as its only row.
+    ``shown``: by default the table of the rows in ``whole``, or of ``whole`` as its only row. With
+    ``--format`` instead: the tables in that format alone, or of the rows; what was spent on stderr.
     """
     if arguments.json:
         print_json({**whole, **(spent(meter) if meter else {})})
+        return
+    if arguments.printed:
+        _print_as(arguments, [part for part in shown if not isinstance(part, str | list)], whole)
+        if meter is not None and (line := spent_line(meter)):
+            note(line)
         return
     parts = [_grid(part) for part in shown or [whole.get("rows", [whole])]]
     _print(parts, arguments)
     if meter is not None and (line := spent_line(meter)):
         show(line)
+
+
+def _print_as(
+    arguments: argparse.Namespace, given: Sequence[Table], whole: Mapping[str, Any]
+) -> None:
+    """Tables as files hold them; without any, the rows that ``--json`` has."""
+    from botchat.boards.tables import WRITERS, of_rows
+
+    rows = [row for row in whole.get("rows", [whole]) if row]
+    name = "-".join(arguments.parser.prog.split()[1:])
+    signed = [whole["signature"]] if "signature" in whole else []
+    tables = given or ([of_rows(name, rows, signed)] if rows else [])
+    if arguments.printed == "parquet" and sys.stdout.isatty():
+        raise ConfigError("--format parquet is no text: give the output a file, … > FILE.parquet")
+    for table in tables:
+        content = WRITERS[arguments.printed](table)
+        sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
+    sys.stdout.flush()
+    if not tables:
+        note("nothing yet")
 
 
 def _grid(part: str | Table | list[Row]) -> str | layout.Grid:

@@ -89,21 +89,33 @@ def rank(arguments: argparse.Namespace) -> None:
             out=arguments.out,
             elo=EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed),
             meter=meter,
+            formats=formats_of(arguments),
         )
     say(arguments, board.whole, board.table, *board.lines)
 
 
 def export(arguments: argparse.Namespace) -> None:
     """Write a set's run as a dataset."""
-    from botchat.pipeline.export import JSONL, PARQUET
+    from botchat.pipeline.export import EEE, JSONL, PARQUET
     from botchat.pipeline.export import export as write
 
-    if (arguments.parquet is None) == (arguments.jsonl is None):
-        raise ConfigError("export needs --parquet DIR, or --jsonl DIR: the stage files as they are")
-    out, form = (arguments.parquet, PARQUET) if arguments.parquet else (arguments.jsonl, JSONL)
-    made = write(workspace_of(arguments), arguments.seeds, out, form)
-    said = f'written to: {out}; read it with: datasets.load_dataset("{out}")'
-    say(arguments, {"rows": made.rows, "out": out}, made.rows, said)
+    asked = {PARQUET: arguments.parquet, JSONL: arguments.jsonl, EEE: arguments.eee}
+    given = [(form, out) for form, out in asked.items() if out is not None]
+    if len(given) != 1:
+        raise ConfigError(
+            "export needs one of --parquet DIR, --jsonl DIR (the stage files as they are) and "
+            "--eee DIR (the board as records of Every Eval Ever)"
+        )
+    ((form, out),) = given
+    made = write(
+        workspace_of(arguments),
+        arguments.seeds,
+        out,
+        form,
+        judge=arguments.judge,
+        organization=arguments.organization,
+    )
+    say(arguments, {"rows": made.rows, "out": out}, made.rows, made.line)
 
 
 def publish(arguments: argparse.Namespace) -> None:
@@ -116,11 +128,14 @@ def publish(arguments: argparse.Namespace) -> None:
         arguments.name,
         dry_run=arguments.dry_run,
         private=arguments.private,
+        eval_results=arguments.eval_results,
     )
-    files = {kind: [*contents] for kind, contents in sent.contents.items()}
-    listed = [f"{kind}: {path}" for kind in files for path in files[kind]]
-    said = listed if arguments.dry_run else []
-    say(arguments, {"rows": sent.rows, "files": files}, sent.rows, *said)
+    files: dict[str, list[str]] = {}
+    for made in (sent.contents, sent.proposed):
+        files |= {where: [*contents] for where, contents in made.items()}
+    said = [f"{where}: {path}" for where in files for path in files[where]]
+    said += [text.decode() for offered in sent.proposed.values() for text in offered.values()]
+    say(arguments, {"rows": sent.rows, "files": files}, sent.rows, *said * arguments.dry_run)
 
 
 def fetch(arguments: argparse.Namespace) -> None:
@@ -188,7 +203,7 @@ def report(arguments: argparse.Namespace) -> None:
             arguments.judge,
             arguments.out,
             meter=meter,
-            url=arguments.url,
+            url=arguments.url or "",
         )
     say(arguments, {"page": page})
 
@@ -355,7 +370,8 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
     seeds = workspace.seeds(name)
     long = sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds)
     spoken = workspace.language(name).code
-    return {"set": name, "n_seeds": len(seeds), "n_min4": long, "language": spoken, "path": path}
+    row = {"set": name, "n_seeds": len(seeds), "n_min4": long, "language": spoken, "path": path}
+    return row | ({"source": source} if (source := workspace.source(name)) else {})
 
 
 def remove(arguments: argparse.Namespace) -> None:

@@ -70,7 +70,7 @@ class Adaptive:
 
         async def walk(session: plan.PlanningSession, _length: Length) -> None:
             most = session.level == len(plan.LEVELS) - 1
-            for one in arenas(session.judge(self.judge)):
+            for one in arenas(session):
                 await one.foresee(most=most)
 
         return plan.plan(workspace, seeds, walk, workspace.language(self.seed_set))
@@ -84,14 +84,17 @@ class Adaptive:
         """
         seeds, arenas = self._resolved(workspace)
         language = workspace.language(self.seed_set)
+        subject = catalogue_of(workspace, self.seed_set).named(self.protocol).subject
 
         async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
-            wanted = arenas(session.judge(self.judge))
+            wanted = arenas(session)
             if (elsewhere := session.elsewhere) is not None:
 
                 async def fill(cases: Sequence[Case]) -> None:
                     asked = [partial(_made, case) for case in cases]
-                    await elsewhere.fill([Questions(self.judge, False, 0, asked)], language)
+                    await elsewhere.fill(
+                        [Questions(self.judge, False, 0, subject, asked)], language
+                    )
 
                 wanted = [replace(one, fill=fill) for one in wanted]
             for one in wanted:
@@ -104,8 +107,8 @@ class Adaptive:
 
     def _resolved(
         self, workspace: Workspace
-    ) -> tuple[list[Seed], Callable[[Judge], list[AdaptiveArena]]]:
-        """The whole set, and what makes a judge's Arena at each N, with every name resolved."""
+    ) -> tuple[list[Seed], Callable[[Session], list[AdaptiveArena]]]:
+        """The whole set, and what makes the judge's Arena at each N, with every name resolved."""
         protocol = catalogue_of(workspace, self.seed_set).named(self.protocol)
         refuse_guarantee(workspace, self.judge, "an adaptive Arena")
         seeds, models = workspace.seeds(self.seed_set), self.models
@@ -156,7 +159,8 @@ class Adaptive:
             known = known_comparisons(field, filing, added)
             return AdaptiveArena(field, filing, settings, added, known)
 
-        def arenas(answering: Judge) -> list[AdaptiveArena]:
+        def arenas(session: Session) -> list[AdaptiveArena]:
+            answering = session.judge(self.judge, protocol.subject)
             made = [arena(answering, field) for field in fields]
             if found := [one for one in made if one is not None]:
                 return found

@@ -31,11 +31,11 @@ from botchat.pipeline.read_votes import annotations_of
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment
-from botchat.workspace import files
+from botchat.workspace import files, panels
 from botchat.workspace.accounts import Bill, bills
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.panels import PRESETS, PanelSettings, TalkSettings
+from botchat.workspace.panels import PanelSettings, TalkSettings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -69,7 +69,8 @@ def agree(
         stages = _stages(read(workspace, seed_set))
         if protocol is None or protocol not in stages:
             raise ConfigError(
-                f"--protocol {protocol or 'is missing'}: what was judged on {seed_set}: "
+                f"--protocol {protocol or 'is missing'}{did_you_mean(protocol or '', stages)}: "
+                f"what was judged on {seed_set}: "
                 f"{', '.join(stages) or 'nothing that judges can be compared on'}"
             )
         stage = stages[protocol]
@@ -486,10 +487,9 @@ def _bare(judge: str) -> str:
     """The judge itself, of a name that says in what other way it was asked."""
     for ending in (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED):
         judge = judge.removesuffix(ending)
-    return asked_once(judge)
+    return asked_once(panels.run_of(judge)[0])
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
     """The settings of a panel by the name its judgments are filed under."""
-    name = judge.partition("@")[0]
-    return workspace.config.panels.get(name) or PRESETS.get(name)
+    return panels.find(panels.run_of(judge)[0].partition("@")[0], workspace.config.panels)

@@ -29,7 +29,7 @@ _RATING = re.compile(r"(bt|elo)(_n\d+)?")
 _RELATIVE = re.compile(rf"{_RATING.pattern}|bt_style(_n\d+)?|win|tie|lose|win_or_tie")
 """Keys of all that is: here a model falls, too, where another rises."""
 
-_WORSE = ("flagged", "lose")
+WORSE = ("flagged", "lose")
 """Keys of what is worse where it is more."""
 
 
@@ -41,6 +41,8 @@ class Board:
     rows: Mapping[str, Row]
     """Model -> its row; people are none."""
     signatures: Sequence[str]
+    judge: str
+    """By whom; empty where the file does not say."""
 
     @property
     def measures(self) -> list[str]:
@@ -49,7 +51,7 @@ class Board:
         return [
             key
             for key in keys
-            if key != "rank" and any(_estimate(row, key) for row in self.rows.values())
+            if key != "rank" and any(estimate(row, key) for row in self.rows.values())
         ]
 
 
@@ -92,7 +94,7 @@ def compare(
     """
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
-    old, new = _read(workspace, before), _read(workspace, after)
+    old, new = read_board(workspace, before), read_board(workspace, after)
     models = [model for model in old.rows if model in new.rows]
     if not models:
         raise DataError(f"no model is on both boards: {old.path} and {new.path}")
@@ -103,11 +105,11 @@ def compare(
             f"--by {by}: no number with an interval on both boards{hint}; "
             f"there are: {', '.join(both) or 'none'}"
         )
-    absolute = [key for key in both if not _RELATIVE.fullmatch(key) and key not in _WORSE]
+    absolute = [key for key in both if not _RELATIVE.fullmatch(key) and key not in WORSE]
     by = by or (absolute or both)[0]
     changes = {key: _changes(key, old, new, models) for key in [by, *(k for k in both if k != by)]}
     judged = list(changes[by])
-    turned = by in _WORSE
+    turned = by in WORSE
     p_each = [(one.turned if turned else one).fell for one in changes[by].values()]
     p = dict(zip(judged, holm(p_each), strict=True))
     fell = [name for name in judged if p[name] <= alpha]
@@ -126,7 +128,8 @@ def compare(
     return Differences(table, [*lines, said], whole)
 
 
-def _read(workspace: Workspace, name: str) -> Board:
+def read_board(workspace: Workspace, name: str) -> Board:
+    """The board of a set, of a folder, or of a json file; raises as `compare`."""
     path = Path(name)
     if path.is_dir():
         path /= "leaderboard.json"
@@ -142,12 +145,14 @@ def _read(workspace: Workspace, name: str) -> Board:
     try:
         told = json.loads(store.content(path, MAX_BOARD_BYTES))
         rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
-        return Board(path, rows, told.get("signatures") or [told["signature"]])
-    except (ValueError, KeyError, TypeError):
+        signatures = told.get("signatures") or [told["signature"]]
+        return Board(path, rows, signatures, told.get("judge", {}).get("name", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
 
 
-def _estimate(row: Row, key: str) -> Estimate | None:
+def estimate(row: Row, key: str) -> Estimate | None:
+    """A number of a row with its interval; ``None`` where it has none."""
     found = [row.get(name) for name in (key, f"{key}_low", f"{key}_high")]
     return None if any(not isinstance(one, int | float) for one in found) else Estimate(*found)  # type: ignore[arg-type]
 
@@ -157,7 +162,7 @@ def _changes(key: str, old: Board, new: Board, models: Sequence[str]) -> dict[st
     pairs = {
         name: (before, after)
         for name in models
-        if (before := _estimate(old.rows[name], key)) and (after := _estimate(new.rows[name], key))
+        if (before := estimate(old.rows[name], key)) and (after := estimate(new.rows[name], key))
     }
     shift = 0.0
     if pairs and _RATING.fullmatch(key):

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from botchat.boards import evaluation
 from botchat.boards.evaluation import Criterion
-from botchat.boards.tables import Table, document, table_files, to_json
+from botchat.boards.tables import Formats, Table, document, table_files, to_json
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row
 from botchat.measures.correlation import compare_scores
 from botchat.pipeline import plan
 from botchat.pipeline.agree import Options, compare_judges
-from botchat.pipeline.bench import PEOPLE, judgments_of
+from botchat.pipeline.bench import judgments_of
+from botchat.pipeline.correlations import PEOPLE
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
@@ -77,6 +78,8 @@ class Evaluating:
     ``diagnosis`` and ``arena``)."""
     out: Path | None = None
     """Folder to write to; default ``leaderboards/evaluate-NAME``."""
+    formats: Formats | None = None
+    """Of the file of each table (csv)."""
 
     def plan(self, workspace: Workspace) -> list[plan.Planned]:
         """What `run` would send; errors as there."""
@@ -116,7 +119,7 @@ class Evaluating:
             raise ConfigError(f"--criteria {odd}: unknown; criteria: {', '.join(known)}")
         protocols = [known[name] for name in dict.fromkeys(self.criteria)]
         wanted = [plain(name) for one in protocols or [MATEVAL] for name in evaluation.numbers(one)]
-        listed = _read(self.file, wanted)
+        listed = read_items(self.file, wanted)
         of_texts = isinstance(listed[0], Text)
         what, shows = ("texts", "one") if of_texts else ("pairs", "pair")
         rules = self.judge.name == RULES
@@ -158,7 +161,7 @@ class Evaluating:
         }
         from botchat.report.evaluation import render
 
-        written = table_files(tables)
+        written = table_files(tables, self.formats)
         sections = [evaluation.markdown(one) for one in criteria]
         written["evaluation.md"] = "\n".join([document(title, notes, tables), *sections])
         written["evaluation.json"] = to_json(whole)
@@ -175,8 +178,11 @@ class Evaluating:
         return Evaluated(criteria, lines, whole, unanswered)
 
 
-def _read(file: Path, numbers: Sequence[str]) -> list[Text] | list[AnswerPair]:
+def read_items(file: Path, numbers: Sequence[str] = ()) -> list[Text] | list[AnswerPair]:
+    """What a file holds, see `botchat.protocols.items`; `ConfigError` for any other kind of it."""
     kind = file.suffix.lower()
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder; name a file in it: {', '.join(SUFFIXES)}")
     if kind not in SUFFIXES:
         raise ConfigError(f"{file}: none of {', '.join(SUFFIXES)}; save it as one of these")
     data, where = files.content(file, MAX_TABLE_BYTES), str(file)

@@ -27,9 +27,10 @@ _ABOUT: Mapping[str, Callable[[Any], Hashable]] = {
 }
 """Stage -> what a record is about; the newest counts."""
 
-Form = Literal["parquet", "jsonl"]
+Form = Literal["parquet", "jsonl", "eee"]
 PARQUET: Form = "parquet"
 JSONL: Form = "jsonl"
+EEE: Form = "eee"
 
 _TEXT = """\
 Made with BotChat from the seed set `{seed_set}`.
@@ -55,7 +56,17 @@ class Exported:
 
     out: Path
     rows: list[Row]
-    """A stage each: its files and records."""
+    """A stage each: its files and records; of records of Every Eval Ever a model each."""
+    form: Form
+
+    @property
+    def line(self) -> str:
+        """Where it is, and how to read it."""
+        how = {
+            "eee": "check them with: every_eval_ever validate",
+            "jsonl": f'read it with: datasets.load_dataset("{self.out}")',
+        }
+        return f"written to: {self.out}; {how.get(self.form, how['jsonl'])}"
 
     @property
     def frame(self) -> DataFrame:
@@ -63,21 +74,49 @@ class Exported:
         return frame_of(self.rows)
 
 
-def export(workspace: Workspace, seed_set: str, out: Path, form: Form = "parquet") -> Exported:
+def export(
+    workspace: Workspace,
+    seed_set: str,
+    out: Path,
+    form: Form = "parquet",
+    *,
+    judge: str | None = None,
+    organization: str | None = None,
+) -> Exported:
     """Write seeds, generations and judgments of a set to a folder, with a card; see `Exported`.
 
     Files lie as in a workspace. ``form``: ``parquet``, with fixed features; ``jsonl``, the bytes of
-    the stage files, whose features are in the card. An export that is there is written again; any
-    other folder must be empty.
+    the stage files, whose features are in the card; ``eee``: instead the board of ``judge`` (may be
+    left out where only one has judged), made by ``organization``, as records of Every Eval Ever. An
+    export that is there is written again; any other folder must be empty.
 
     Raises:
         ConfigError: ``out`` holds what is not of this export, which would be read with it.
         MissingError, DataError: no such set, or a line that is no record.
     """
+    if form == EEE:
+        return _records(workspace, seed_set, out, judge, organization)
+    if judge is not None or organization is not None:
+        raise ConfigError("--judge and --organization go with --eee; leave them out")
     contents, rows = dataset_files(workspace, seed_set, form, out.name or ".")
     _check(out, contents)
     store.write_all(out, contents)
-    return Exported(out, rows)
+    return Exported(out, rows, form)
+
+
+def _records(
+    workspace: Workspace, seed_set: str, out: Path, judge: str | None, organization: str | None
+) -> Exported:
+    from botchat.pipeline import every_eval_ever
+    from botchat.pipeline.read_set import only_judge, read
+
+    found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
+    board = found.board(next(iter(found.judged)))
+    contents = every_eval_ever.records(workspace, board, found.dialogues, organization)
+    _check(out, contents)
+    store.write_all(out, contents)
+    rows: list[Row] = [{"record": path, "bytes": len(told)} for path, told in contents.items()]
+    return Exported(out, rows, EEE)
 
 
 def dataset_files(

@@ -19,7 +19,6 @@ from botchat.pipeline.judge import Judging
 from botchat.pipeline.read_set import Read, only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import RULES, JudgeName
-from botchat.prompts.languages import Language
 from botchat.protocols.catalogue import RANKING
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
@@ -111,11 +110,17 @@ def leaderboard(
     too_much = megabytes > MOST_TOLD_MB
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import board as leaderboards
+    from botchat.boards.tables import EEE
+    from botchat.pipeline import every_eval_ever
 
     shown = _shown(workspace, found, elo, meter, png=True)
     told = shown[0]
     board = told.board
-    store.write_all(folder, leaderboards.files(board, told.headline, told.verdict, formats))
+    texts = leaderboards.files(board, told.headline, told.verdict, formats)
+    if formats is not None and EEE in formats.names:
+        made = every_eval_ever.records(workspace, board, found.dialogues)
+        texts |= {f"{EEE}/{path}": text for path, text in made.items()}
+    store.write_all(folder, texts)
     for chart in told.charts:
         write_chart(folder, chart)
     page = write_page(workspace, found, shown, folder, meter)
@@ -313,8 +318,7 @@ def write_page(
     from botchat.report import archive, transcripts
 
     compared = _compared(found, shown[0].findings)
-    spoken = found.catalogue.language
-    talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, spoken)]
+    talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, found)]
 
     views = []
     for one in shown:
@@ -365,13 +369,15 @@ def _compared(found: Read, compared: Mapping[str, Findings]) -> list[Beside]:
     return shown
 
 
-def _panel_prompts(workspace: Workspace, judge: str, language: Language) -> list[Prompt]:
+def _panel_prompts(workspace: Workspace, judge: str, found: Read) -> list[Prompt]:
     """Roles and prompts of a judge that is a panel, as its settings are now."""
     from botchat import report as pages
     from botchat.judges.panel import wording
     from botchat.pipeline.agree import panel_of
 
     settings = panel_of(workspace, judge)
-    told = wording(settings, language) if settings else {}
+    judged = found.catalogue.among(found.judged[judge]).values()
+    subjects = sorted({protocol.subject for protocol in judged})
+    told = wording(settings, found.catalogue.language, subjects) if settings else {}
     texts = [f"{title}\n\n{text}" for title, text in told.items()]
     return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []

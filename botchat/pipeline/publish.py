@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,13 +16,15 @@ import msgspec
 
 from botchat.boards.frames import frame_of
 from botchat.boards.tables import to_json
-from botchat.errors import ConfigError, DataError
+from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
 from botchat.interfaces import Row
+from botchat.pipeline.compare import WORSE, Board, estimate, read_board
 from botchat.pipeline.export import JSONL, dataset_files
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.seeds import repositories
 from botchat.workspace import files as store
 from botchat.workspace.calls import Damaged
+from botchat.workspace.entries import LOCAL
 from botchat.workspace.folder import Workspace
 from botchat.workspace.keys import api_key
 from botchat.workspace.ledger import Ledger
@@ -34,6 +37,8 @@ MANIFEST = "botchat-run.json"
 
 DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 """Endings of what nobody's browser runs; only such files of a board are in the dataset."""
+
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 _PAGE = (*DATA, ".html", ".js", ".svg")
 
@@ -66,6 +71,8 @@ class Sent:
     """A repository each: its files, bytes, and revision (``None``: nothing was sent)."""
     contents: Mapping[repositories.Kind, Mapping[str, bytes]]
     """Kind of repository -> path -> content."""
+    proposed: Mapping[str, Mapping[str, bytes]]
+    """ORG/NAME of a model -> path -> content of what its repository is offered."""
 
     @property
     def frame(self) -> DataFrame:
@@ -80,18 +87,26 @@ def publish(
     *,
     dry_run: bool = False,
     private: bool = False,
+    eval_results: Sequence[str] = (),
 ) -> Sent:
     """Send the run on a set to the hub as ORG/NAME: a dataset, and its page, if there is one.
 
     The dataset has the stage files to the byte, the calls of the ledger that they rest on, the
     tables, and a manifest of digests. `botchat.toml` stays here. ``dry_run``: send nothing.
+    ``eval_results``: ``CONTESTANT=ORG/NAME``, or ``hf:ORG/NAME``, of models whose repositories get
+    a pull request with their numbers of the board as ``.eval_results``.
 
     Raises:
-        ConfigError, MissingError, DataError: a file holds a key; and as `repositories.send`.
+        ConfigError, MissingError, DataError: a file holds a key, no board, a model that is not on
+            it; and as `repositories.send`.
     """
+    if not _REPOSITORY.fullmatch(name):
+        raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     contents, _ = dataset_files(workspace, seed_set, JSONL, name)
     if calls := _calls(workspace, seed_set):
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
+    if (about := workspace.about_path(seed_set)).exists():
+        contents[f"seeds/{seed_set}.toml"] = about.read_bytes()
     out = workspace.out(seed_set)
     page = {p.relative_to(out).as_posix(): p for p in sorted(out.rglob("*")) if p.suffix in _PAGE}
     contents |= {
@@ -99,6 +114,9 @@ def publish(
         for file, path in page.items()
         if path.suffix in DATA
     }
+    board = _board(workspace, seed_set)
+    if board is not None:
+        contents["eval.yaml"] = repositories.written(_benchmark(board, seed_set))
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
     manifest = Manifest(VERSION, seed_set, digests)
     contents[MANIFEST] = to_json(manifest).encode()
@@ -107,7 +125,11 @@ def publish(
         files = {file: path.read_bytes() for file, path in page.items()}
         card = _SPACE.format(title=f"BotChat {seed_set}", name=name)
         sent["space"] = {**files, "README.md": card.encode(), MANIFEST: contents[MANIFEST]}
-    for files in sent.values():
+    proposed = {
+        theirs: {f".eval_results/botchat-{seed_set}.yaml": _entries(board, model, name)}
+        for model, theirs in map(_named, eval_results)
+    }
+    for files in (*sent.values(), *proposed.values()):
         _refuse_secrets(workspace, files)
     rows = []
     for kind, files in sent.items():
@@ -126,7 +148,78 @@ def publish(
                 "revision": revision,
             }
         )
-    return Sent(rows, sent)
+    for theirs, files in proposed.items():
+        message = f"Add evaluation results of BotChat {VERSION} on {seed_set}"
+        where = None if dry_run else repositories.propose(theirs, files, message)
+        size = sum(map(len, files.values()))
+        rows.append({"repository": theirs, "files": len(files), "bytes": size, "revision": where})
+    return Sent(rows, sent, proposed)
+
+
+def _board(workspace: Workspace, seed_set: str) -> Board | None:
+    """The board as it was written, if it was."""
+    path = workspace.out(seed_set) / "leaderboard.json"
+    return read_board(workspace, str(path)) if path.is_file() else None
+
+
+def _benchmark(board: Board, seed_set: str) -> Row:
+    """``eval.yaml``, by which the hub knows a dataset as a benchmark: a task for each number."""
+    return {
+        "name": f"BotChat {seed_set}",
+        "description": (
+            "Can this model hold a human conversation over many turns? Generated from two human "
+            "utterances, judged, rated; made with BotChat (arXiv 2310.13650)."
+        ),
+        "evaluation_framework": "botchat",
+        "tasks": [{"id": key, "config": "seeds", "split": "train"} for key in _told(board)],
+    }
+
+
+def _told(board: Board) -> list[str]:
+    """Keys of the numbers that are better where they are more, as a leaderboard takes them."""
+    return [key for key in board.measures if key not in WORSE]
+
+
+def _named(given: str) -> tuple[str, str]:
+    """(contestant, its repository) of ``CONTESTANT=ORG/NAME`` or ``hf:ORG/NAME``."""
+    contestant, _, theirs = given.rpartition("=")
+    if not contestant:
+        contestant, theirs = given, given.removeprefix(LOCAL)
+    if not _REPOSITORY.fullmatch(theirs) or theirs == given:
+        raise ConfigError(
+            f"--eval-results {given}: give CONTESTANT=ORG/NAME, the model's repository on the hub"
+        )
+    return contestant, theirs
+
+
+def _entries(board: Board | None, model: str, name: str) -> bytes:
+    """A model's numbers as the hub's ``.eval_results``, rates in percent."""
+    if board is None:
+        raise MissingError(
+            "--eval-results takes numbers of the board; make it with: botchat leaderboard"
+        )
+    if model not in board.rows:
+        hint = did_you_mean(model, board.rows)
+        raise ConfigError(
+            f"--eval-results {model}: not on the board {board.path}{hint}; "
+            f"there are: {', '.join(board.rows)}"
+        )
+    found = []
+    for key in _told(board):
+        if (known := estimate(board.rows[model], key)) is None:
+            continue
+        everyone = [one for row in board.rows.values() if (one := estimate(row, key))]
+        scale = 100 if all(0 <= end <= 1 for one in everyone for end in one) else 1
+        value, low, high = (round(scale * number, 2) for number in known)
+        found.append(
+            {
+                "dataset": {"id": name, "task_id": key},
+                "value": value,
+                "source": {"url": repositories.address(name), "name": "BotChat"},
+                "notes": f"95 % interval {low:g} to {high:g}; judged by {board.judge}",
+            }
+        )
+    return repositories.written(found)
 
 
 def _calls(workspace: Workspace, seed_set: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from botchat import parallel
 from botchat.errors import ConfigError, MissingError
@@ -17,6 +18,9 @@ from botchat.ratings.elo import EloSettings
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
+if TYPE_CHECKING:
+    from botchat.boards.tables import Formats
+
 
 def rank(
     workspace: Workspace,
@@ -28,12 +32,13 @@ def rank(
     out: Path | None = None,
     elo: EloSettings | None = None,
     meter: Meter | None = None,
+    formats: Formats | None = None,
 ) -> Published:
     """Rank the models of some files of votes; write csv, md, json, svg, png and a page.
 
     ``form``: the format of all, by default what each file's columns say. ``judges``: only these.
     ``per_pair``: comparisons that a pair of a table of rates is of (444). ``out``: default
-    ``leaderboards/<name of the first file>``.
+    ``leaderboards/<name of the first file>``. ``formats``: of the file of each table (csv).
 
     Raises:
         MissingError, DataError, ConfigError: no such file, a file of no known format or with a
@@ -77,7 +82,7 @@ def rank(
 
     view = pages.View(board, drawn, known=pages.Facts.of(board))
     page, picture = pages.render([view], picture=pages.PICTURE), pages.preview(view)
-    texts = leaderboards.files(board) | votes.matrices(board.arenas[0])
+    texts = leaderboards.files(board, formats=formats) | votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
     store.write_all(folder, {**texts, "index.html": page, pages.PICTURE: picture})

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from botchat.errors import BotChatError, ConfigError, MissingError
+from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
 from botchat.pipeline.contestants import full_name
 from botchat.records import HUMAN, Judgment
 from botchat.workspace import files
@@ -46,7 +46,11 @@ def remove(
             if found is not None:
                 return found
     what = "dialogues or judgments of" if model else "judgments by"
-    raise MissingError(f"no {what} {name!r} on the set {seed_set!r}; nothing was removed")
+    known = workspace.all_dialogues(seed_set) if model else workspace.judgment_files(seed_set)
+    raise MissingError(
+        f"no {what} {name!r} on the set {seed_set!r}{did_you_mean(name, known)}; "
+        f"there are: {', '.join(known) or 'none'}; nothing was removed"
+    )
 
 
 def _contestant(workspace: Workspace, seed_set: str, name: str) -> Removed | None:

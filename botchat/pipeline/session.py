@@ -7,14 +7,14 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from botchat import parallel
 from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Decoding, Judge
+from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
@@ -26,7 +26,7 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.workspace import config, keys, segments
+from botchat.workspace import config, keys, panels, segments
 from botchat.workspace.accounts import bills
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
@@ -64,6 +64,8 @@ class JudgeName:
     """Of a panel's agents that name none (``--judge-model``)."""
     samples: int = 1
     """How often a single judge is asked about each case; the majority decides."""
+    run: int = 1
+    """Which of several independent runs, each with draws of its own (`Decoding.sample`)."""
 
 
 @dataclass
@@ -134,8 +136,11 @@ class Session:
         self._local: dict[str, str] = {}
         """Name of local weights -> where they are."""
 
-    def speaker(self, name: str) -> Speaker:
-        """A model that takes part in dialogues; `ConfigError` for a name that cannot be used."""
+    def speaker(self, name: str, stage: str = "generate") -> Speaker:
+        """A model that writes, in dialogues or else; `ConfigError` for a name that cannot be used.
+
+        ``stage``: what its calls are filed under.
+        """
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError(
@@ -143,18 +148,22 @@ class Session:
             )
         of = resolved.settings
         decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
-        return Speaker(self._model(resolved, "generate", decoding.max_tokens), decoding)
+        return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding)
 
-    def judge(self, asked: JudgeName) -> Judge:
-        """The judge of that name; `ConfigError` if it cannot be used or be asked like this."""
+    def judge(self, asked: JudgeName, subject: Subject) -> Judge:
+        """The judge of that name, for questions about ``subject``.
+
+        Raises `ConfigError` if it cannot be used or be asked like this.
+        """
         from botchat.judges.panel import build_panel
 
         name, panel = asked.name, self._panel(asked.name)
         if asked.samples < 1:
             raise ConfigError(f"--samples {asked.samples}: give a number from 1, or leave it out")
-        if asked.samples > 1 and name == RULES:
+        if name == RULES and max(asked.samples, asked.run) > 1:
+            flag = "--samples" if asked.samples > 1 else "--runs"
             raise ConfigError(
-                "--samples: the rules judge says the same however often it is asked; leave it out"
+                f"{flag}: the rules judge says the same however often it is asked; leave it out"
             )
         if panel is not None:
             if asked.samples > 1:
@@ -168,8 +177,10 @@ class Session:
                 panel,
                 lambda model: self._judge_model(model, longest),
                 asked.model,
-                judge_of=lambda other: self.judge(JudgeName(other)),
+                judge_of=lambda other: self.judge(JudgeName(other, run=asked.run), subject),
                 language=self._language,
+                subject=subject,
+                run=asked.run,
             )
         if asked.model is not None:
             raise ConfigError(
@@ -182,29 +193,29 @@ class Session:
             from botchat.judges.rules import RulesJudge
 
             return RulesJudge(self._humans, self._language)
-        return self._single(name, asked.samples)
+        return self._single(name, asked.samples, asked.run)
 
-    def judges(self, asked: JudgeName, control: bool) -> list[Judge]:
-        """The judge of that name and, with ``control``, the single judge asked as often.
+    def judges(self, asked: JudgeName, control: bool, subject: Subject) -> list[Judge]:
+        """As `judge` and, with ``control``, the single judge asked as often.
 
         Raises `ConfigError` as `judge`, and for a control of what is no panel with a fixed number
         of calls.
         """
-        found = [self.judge(asked)]
-        return [*found, self._control(asked, found[0])] if control else found
+        found = [self.judge(asked, subject)]
+        return [*found, self._control(asked, found[0].name)] if control else found
 
     def token_matched(
-        self, asked: JudgeName, panel: Iterable[str], control: Iterable[str]
+        self, asked: JudgeName, name: str, panel: Iterable[str], control: Iterable[str]
     ) -> Judge | None:
         """The single judge that uses as many tokens as a panel; ``None`` where they are not known.
 
-        ``panel``, ``control``: ledger keys of the calls of the panel and of its call-matched
-        control on the same cases.
+        ``name``: what the panel's judgments are filed under. ``panel``, ``control``: ledger keys of
+        the calls of the panel and of its call-matched control on the same cases.
         """
         used, by_vote = self.tokens(panel), self.tokens(control)
-        return self._control(asked, self.judge(asked), used / by_vote) if used and by_vote else None
+        return self._control(asked, name, used / by_vote) if used and by_vote else None
 
-    def _control(self, asked: JudgeName, judge: Judge, more: float | None = None) -> Judge:
+    def _control(self, asked: JudgeName, name: str, more: float | None = None) -> Judge:
         """The call-matched control of a panel, or one that asks so many times as often."""
         from botchat.judges.controls import CALL_MATCHED, TOKEN_MATCHED, call_matched
         from botchat.judges.panel import build_panel
@@ -217,13 +228,13 @@ class Session:
             samples = math.ceil(more * settings.samples)
             settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
         longest: int | None = getattr(settings, "max_tokens", None)
-        named = f"{judge.name}{ending}"
         return build_panel(
-            named,
+            f"{name}{ending}",
             settings,
             lambda model: self._judge_model(model, longest),
             None,
             language=self._language,
+            run=asked.run,
         )
 
     def tokens(self, calls: Iterable[str]) -> float | None:
@@ -232,7 +243,7 @@ class Session:
         counted = [bill.tokens for bill in found.values() if bill.tokens is not None]
         return math.fsum(counted) if len(counted) == len(asked) else None
 
-    def _single(self, name: str, samples: int) -> Judge:
+    def _single(self, name: str, samples: int, run: int) -> Judge:
         from botchat.judges.samples import TEMPERATURE, sampled
         from botchat.judges.single import SingleJudge
 
@@ -257,13 +268,16 @@ class Session:
                 f"judges.{name}: structured and logprobs are for models of endpoints, which "
                 f"{entry.model} is not; leave them out"
             )
-        decoding = Decoding(entry.temperature, entry.max_tokens, logprobs=entry.logprobs)
+        first = (run - 1) * samples
+        decoding = Decoding(entry.temperature, entry.max_tokens, first, logprobs=entry.logprobs)
         if samples == 1:
-            return SingleJudge(shown, asked, decoding, structured=entry.structured)
-        return sampled(shown, asked, decoding, samples, structured=entry.structured)
+            filed = panels.in_run(shown, run)
+            return SingleJudge(filed, asked, decoding, structured=entry.structured)
+        several = sampled(shown, asked, decoding, samples, structured=entry.structured)
+        return replace(several, name=panels.in_run(several.name, run))
 
     def _panel(self, name: str) -> PanelSettings | None:
-        return self._config.panels.get(name) or PRESETS.get(name)
+        return panels.find(name, self._config.panels)
 
     def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
         resolved = config.model_name(name, self._config)

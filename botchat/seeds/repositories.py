@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError
 
-Kind = Literal["dataset", "space"]
+Kind = Literal["dataset", "space", "model"]
 
 _GIT = ".gitattributes"
 """Made by the hub itself."""
@@ -62,6 +63,33 @@ def send(
         return str(made.oid)
 
 
+def propose(name: str, files: Mapping[str, bytes], message: str) -> str:
+    """Open a pull request with files at somebody's model; its address.
+
+    Raises as `send`; `MissingError`: no such model.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    with _told(name, "model"):
+        changes = [CommitOperationAdd(path, content) for path, content in files.items()]
+        made = HfApi().create_commit(name, changes, commit_message=message, create_pr=True)
+        return str(made.pr_url)
+
+
+def written(entries: object) -> bytes:
+    """YAML, as the hub's own files."""
+    from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]
+
+    return str(yaml_dump(entries)).encode()
+
+
+def address(name: str) -> str:
+    """Of a dataset on the hub."""
+    from huggingface_hub import constants
+
+    return f"{constants.ENDPOINT}/datasets/{name}"
+
+
 def opened(
     name: str, revision: str | None, first: str
 ) -> tuple[str, bytes, Callable[[str], bytes]]:
@@ -85,6 +113,37 @@ def opened(
     path = path_of(first, revision)
     commit = path.parts[path.parts.index("snapshots") + 1]
     return commit, path.read_bytes(), lambda file: path_of(file, commit).read_bytes()
+
+
+def snapshot(name: str, revision: str | None, files: Sequence[str], max_bytes: int) -> Path:
+    """Folder of a dataset's files in the cache of `huggingface_hub`; the commit is its name.
+
+    ``revision``: branch, tag or commit (default: the newest); ``files``: patterns of those wanted,
+    together at most ``max_bytes``. Offline it is what an earlier call for that revision left there.
+
+    Raises:
+        ConfigError: no such name; more than ``max_bytes``.
+        MissingError: no such dataset or revision, or no right to read it.
+        DataError: the hub cannot be reached; offline: not in the cache.
+    """
+    from huggingface_hub import HfApi, constants
+
+    api = HfApi()
+    with _told(name, "dataset"):
+        if not constants.HF_HUB_OFFLINE:
+            there = api.dataset_info(name, revision=revision, files_metadata=True).siblings or []
+            sizes = {one.rfilename: one.size or 0 for one in there}
+            size = sum(sizes[path] for path in sizes if any(fnmatch(path, one) for one in files))
+            if size > max_bytes:
+                raise ConfigError(
+                    f"{name}: {size:,} bytes of data, more than the {max_bytes:,} allowed; "
+                    "download the files you need and give their folder: hf://./FOLDER"
+                )
+        return Path(
+            api.snapshot_download(
+                name, repo_type="dataset", revision=revision, allow_patterns=list(files)
+            )
+        )
 
 
 @contextmanager

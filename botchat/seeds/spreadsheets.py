@@ -200,7 +200,10 @@ def json_value(text: str, place: str) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise DataError(f"{place}: {quoted(text)} is not JSON ({error}); correct it") from None
+        hint = "" if text.lstrip()[:1] in ("[", "{", '"') else '; a list is ["Hi.", "Hello."]'
+        raise DataError(
+            f"{place}: {quoted(text)} is not JSON ({error}); correct it{hint}"
+        ) from None
 
 
 class _Part(NamedTuple):

@@ -133,6 +133,8 @@ def _csv(data: bytes, where: str) -> Source:
     separator = max("\t,;", key=header.count)
     names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
     if len(names) < 2:
+        if not data.strip():
+            raise DataError(f"{where}: the file is empty; its first row names columns")
         raise DataError(f"{where}: row 1: {header[:60]!r} names no columns; the first row must")
 
     def load(wanted: Sequence[str]) -> Mapping[str, pa.ChunkedArray]:

@@ -240,6 +240,17 @@ def load(path: Path) -> Config:
     return Config(**sections)
 
 
+_SLIPS = (
+    ("[“”„«»‘’]", '; write straight quotes: "…"'),
+    (r"^\s*[\w.-]+\s*:", "; write = between a key and its value"),
+    (r"=\s*\d+,\d+\s*(#.*)?$", "; write a decimal point, no comma"),
+    (r"^\s*\[[\w.]*[\w ]* [\w ]*\]", '; a name with blanks stands in quotes: [models."my model"]'),
+    (r"""=\s*('[^']*|"[^"]*)$""", "; close the quotes"),
+    (r"=\s*[A-Za-z]", '; text stands in quotes: "…"'),
+)
+"""What a line looks like that is no TOML -> what to do about it."""
+
+
 def _parsed(file: TomlFile) -> dict[str, Any]:
     try:
         return tomllib.loads(file.source)
@@ -255,7 +266,9 @@ def _parsed(file: TomlFile) -> dict[str, Any]:
         # A line that is no setting may be a key or a password: it is not shown.
         at = f" at `{key}`" if key in _SETTINGS else ""
         said = public(str(error))
-        raise ConfigError(f"{file.path}:{row}: not valid TOML{at}: {said}") from None
+        wrong = lines[row - 1] if 0 < row <= len(lines) else ""
+        hint = next((told for how, told in _SLIPS if re.search(how, wrong)), "")
+        raise ConfigError(f"{file.path}:{row}: not valid TOML{at}: {said}{hint}") from None
     except ValueError:
         lines = file.source.splitlines()
         row = next((n for n, text in enumerate(lines, 1) if re.search(r"[\d_]{4000}", text)), 1)
@@ -281,6 +294,8 @@ class TomlFile:
             if value["strategy"] not in list(kinds):
                 raise self.error(f"{table}.strategy", f"{value['strategy']!r} is unknown; {known}")
             kind = kinds[value["strategy"]]
+            if "rounds" in value and "turns" not in value and hasattr(kind, "rounds"):
+                value = {"turns" if key == "rounds" else key: one for key, one in value.items()}
         # TOML has no null: the word "none" leaves a setting out of the request.
         none = {key: None for key in ("temperature", "max_tokens") if value.get(key) == "none"}
         try:
@@ -427,8 +442,19 @@ def _hint(name: str, config: Config) -> str:
     known = f"; models that can be named: {', '.join(forms)}"
     if "#" in name or re.match(r"[\w.-]+:\d+(/|$)", name):
         return f": an endpoint begins with http:// or https://{known}"
+    if name.startswith("openai/"):
+        return f" (did you mean openai:{public(name.removeprefix('openai/'))}?){known}"
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        return (
+            f" (local weights are hf:{public(name)}, a served model is URL#{public(name)}){known}"
+        )
+    if "," in name:
+        return f"; --model takes one name and is repeatable{known}"
     if re.match(r"(gpt|chatgpt|o\d)\b", name):
         return f" (did you mean openai:{public(name)}?){known}"
+    scheme, _, rest = name.partition(":")
+    if rest and scheme.casefold() in ("bot", "openai", "hf"):
+        return f" (did you mean {scheme.casefold()}:{public(rest)}?){known}"
     return f"{did_you_mean(name, [*config.models, *judges, HUMAN])}{known}"
 
 

@@ -61,6 +61,8 @@ def url_fault(url: str) -> str | None:
         port = 0
     if port == 0:
         return f"{shown!r}: a port is a number from 1 to 65535"
+    if wrong_end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
+        return f"{shown!r} ends with {wrong_end[0]}, which is added to it; leave that out"
     return None
 
 

@@ -49,7 +49,8 @@ def content(path: Path, most: int) -> bytes:
         with path.open("rb") as file:
             data = file.read(most + 1)  # of a pipe, too
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
+        what = "it is a folder; name a file in it" if path.is_dir() else error.strerror
+        raise DataError(f"cannot read {path}: {what}") from None
     if len(data) > most:
         raise DataError(f"{path}: more than the {most:,} bytes allowed; split it")
     return data

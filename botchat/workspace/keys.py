@@ -160,9 +160,9 @@ def _printed(command: str, model: str, env: Mapping[str, str]) -> str:
 
 
 def _checked(key: str, where: str) -> str:
-    if not key.isascii() or not key.isprintable() or " " in key:
+    if not key.isascii() or not key.isprintable() or set(key) & set(" \"'"):
         raise ConfigError(
-            f"the key in {where} has a character that no key can have (a blank, a quote mark "
-            "from a text editor?); set it again"
+            f"the key in {where} has a character that no key can have (a blank, a quote mark?); "
+            "set it again"
         )
     return key

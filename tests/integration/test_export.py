@@ -133,7 +133,7 @@ def test_what_a_folder_holds_is_neither_lost_nor_mixed_in(run: Workspace, tmp_pa
 def test_one_form_is_asked_for(run: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """One line."""
     assert main(["export", "--seeds", "s", "--dir", str(run.root)]) == 1
-    assert "export needs --parquet DIR, or --jsonl DIR" in capsys.readouterr().err
+    assert "export needs one of --parquet DIR, --jsonl DIR (the" in capsys.readouterr().err
 
 
 def test_every_type_of_a_record_is_a_feature() -> None:
@@ -192,7 +192,7 @@ def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert main(["judge", protocol, "--seeds", "sample", "--judge", "rules"]) == 0
     known: dict[str, object] = {}
     blocks = re.findall(r"^```(bash|python)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for language, text in blocks:
         if language == "python":
             exec(text, known)

@@ -36,6 +36,11 @@ COMMANDS = [
     (f"{GENERATE} rules", "it is a judge"),
     (f"{GENERATE} human", "human is not generated"),
     (f"{GENERATE} hf:/no/such/folder", "/no/such/folder"),
+    (f"{GENERATE} meta-llama/Llama-3-8B", "hf:meta-llama/Llama-3-8B", "a served model is"),
+    (f"{GENERATE} openai/gpt-4o", "did you mean openai:gpt-4o?"),
+    (f"{GENERATE} Bot:eliza", "did you mean bot:eliza?"),
+    (f"{GENERATE} mine,other", "--model takes one name and is repeatable"),
+    (f"{GENERATE} http://h/v1/chat/completions#m", "which is added to it; leave that out"),
     # seeds
     ("generate --seeds sampel --model bot:eliza", "did you mean 'sample'?"),
     ("generate --seeds a/b --model bot:eliza", "a name is letters"),
@@ -46,12 +51,19 @@ COMMANDS = [
     ("seeds import broken.csv --name a", "broken.csv"),
     ("seeds import other.jsonl --name mine", "the set mine is there already", "--replace"),
     ("seeds import other.jsonl --name sample", "the built-in set", "choose another"),
+    ("seeds import semicolons.csv --name a", "'a|b|c' is not JSON", 'a list is ["Hi.", "Hello."]'),
+    ("seeds import latin.csv --name a", "latin.csv:2: byte 0xe9", "save the file as UTF-8"),
+    ("seeds import https://h/a.csv --name a", "download it first, then name the file"),
+    ("seeds import hf:org/name --name a", "a dataset of the hub is hf://org/name"),
+    ("seeds import other.jsonl --name b/c", "a name is letters, digits"),
+    ("seeds list --dir other.jsonl", "--dir other.jsonl is a file", "name the folder"),
     # numbers
     ("generate --seeds sample --model bot:eliza --limit 0", "at least one seed"),
     ("generate --seeds sample --model bot:eliza --turns 2", "at least 3"),
     (f"judge unieval {JUDGE} --limit 0", "at least one seed"),
     (f"judge unieval {JUDGE} --max-usd 0", "a number above 0"),
     ("judge unieval --seeds sample --judge URL#good --max-usd 1", "price_input and price_output"),
+    ("generate --seeds sample --model bot:eliza --limit -3", "--limit -3", "at least one seed"),
     # judging
     (f"judge areno {JUDGE}", "unknown protocol 'areno'", "did you mean 'arena'?"),
     (f"judge arena {JUDGE} --model bot:eliza", "at least two contestants", "--model"),
@@ -77,7 +89,20 @@ COMMANDS = [
     ("plot elo-n16 --seeds sample --out a.gif", "a.gif"),
     ("agree", "--seeds"),
     ("agree nope.csv", "nope.csv"),
-    ("remove --seeds sample --model bot:verbose", "bot:verbose"),
+    ("agree two", "cannot read two: it is a folder; name a file in it"),
+    ("agree --seeds sample --protocol unievl", "did you mean 'unieval'?"),
+    ("rank empty.jsonl", "empty.jsonl"),
+    ("rank empty.csv", "the file is empty; its first row names columns"),
+    ("rank two", "it is a folder; name a file in it"),
+    ("compare mine sample", "no board 'mine'", "name a set with a leaderboard"),
+    ("leaderboard --pairwise-rates two", "it is a folder; name a file in it"),
+    ("evaluate two --judge rules", "two is a folder; name a file in it"),
+    ("evaluate latin.csv --judge rules", "latin.csv:2: byte 0xe9", "save the file as UTF-8"),
+    ("evaluate empty.csv --judge rules", "empty.csv: no texts", "in a column named text"),
+    ("publish mine --seeds mine --dry-run", "'mine' is not ORG/NAME"),
+    ("publish https://h/a/b --seeds mine --dry-run", "is not ORG/NAME"),
+    ("export --seeds mine", "--parquet DIR, --jsonl DIR", "--eee DIR"),
+    ("remove --seeds sample --model bot:elisa", "did you mean 'bot:eliza'?", "nothing was removed"),
     ("view --seeds nope", "there are: sample, mine"),
     # benchmarks
     ("bench fareval --data two --judge rules", "did you mean 'faireval'?"),
@@ -107,6 +132,13 @@ USAGE = [
     ("generate --seeds sample --model bot:eliza --limit ten", "'ten' is not a whole number"),
     ("judge unieval --seeds sample --judge rules --max-usd five", "'five' is not a number"),
     ("judge unieval --seeds sample --judge rules --limits 3", "unrecognized arguments: --limits"),
+    ("generate --seeds sample --model bot:eliza --max-usd 0,5", "a decimal has a point"),
+    ("judge arena --seeds sample --judge rules --turns 8,16", "a list repeats the flag"),
+    ("leaderboard --seeds sample --format csv,tex", "give one, and repeat the flag for more"),
+    ("generate --seeds sample --model=", "it is empty; give a value, or leave it out"),
+    ("--seeds sample run", "--seeds stands behind the command"),
+    ("help", "botchat COMMAND --help"),
+    ("seed list", "did you mean 'seeds'?"),
 ]
 
 SETTINGS = [
@@ -120,7 +152,20 @@ SETTINGS = [
     ('[models.a]\nmodel = "x"\nlayout = "natual"', ":3: ", "known: auto, natural"),
     ('[models.a]\nmodel = "x"\nbase_url = "localhost:8000/v1"', ":3: ", "http://localhost:8000/v1"),
     ('[models.a]\nmodel = "x"\napi_key = "sk-abcdefghijklmnopqrst"', ":3: ", "api_key_env"),
-    ("[models.a]\nmodel = x", ":2: ", "not valid TOML at `model`"),
+    ("[models.a]\nmodel = x", ":2: ", "not valid TOML at `model`", 'text stands in quotes: "…"'),
+    ("[models.a]\nmodel = “x”", ":2: ", 'write straight quotes: "…"'),
+    ("[models.a]\nmodel = 'x", ":2: ", "close the quotes"),
+    ('[models.a]\nmodel: "x"', ":2: ", "write = between a key and its value"),
+    ('[models.my model]\nmodel = "x"', ":1: ", 'stands in quotes: [models."my model"]'),
+    ('[models.a]\nmodel = "x"\nprice_input = 0,5', ":3: ", "write a decimal point, no comma"),
+    ('[modles.a]\nmodel = "x"', ":1: ", "unknown table or key `modles`", "did you mean 'models'?"),
+    (
+        '[models.a]\nmodel = "x"\nbase_url = "http://h/v1/chat/completions"',
+        ":3: ",
+        "which is added to it; leave that out",
+    ),
+    ('[models.a]\nmodel = "x"\nbase_url = "http://h:99999/v1"', ":3: ", "1 to 65535"),
+    ('[models.a]\nmodel = "x"\napi_key_env = "sk-abcdefghijklmnopqrst"', ":3: ", "its name here"),
     ("[models.a]\nmodel = 1", ":2: ", 'write text in quotes ("…") here'),
     ('[models.a]\nmodle = "x"', ":2: ", "did you mean 'model'?"),
     ('[models.a]\nbase_url = "http://h/v1"', ":1: ", "required key `model`"),
@@ -157,7 +202,10 @@ def place(tmp_path_factory):
     seeds = [Seed(f"s{n}", ("a", "b", "c", f"d{n}")) for n in range(2)]
     Workspace(folder).write_seeds("mine", seeds)
     jsonl(folder / "other.jsonl", [{"id": "s9", "utterances": ["a", "b", "c", "d"]}])
-    (folder / "empty.jsonl").write_text("")
+    for name in ("empty.jsonl", "empty.csv"):
+        (folder / name).write_text("")
+    (folder / "semicolons.csv").write_text('id;utterances\n1;"a|b|c"\n')
+    (folder / "latin.csv").write_bytes("text\ncaf\xe9\n".encode("latin-1"))
     (folder / "broken.csv").write_text("one column\nand nothing else\n")
     for name in ("a", "b"):
         jsonl(folder / f"two/{name}/question.jsonl", [{"question_id": 1, "text": "?"}])
@@ -214,6 +262,21 @@ def test_a_mistaken_setting_is_named_with_its_line(settings, told, tmp_path):
     assert "\n" not in str(error.value)
     for part in (str(path), *told):
         assert part in str(error.value)
+
+
+@pytest.mark.parametrize("key", ['"sk-abc"', "sk abc", "sk-‘abc’", " "])
+def test_a_key_that_can_be_none_is_not_sent(key, place, monkeypatch, capsys):
+    """With quotes of a .env file, from a text editor, or empty: the variable is named."""
+    folder, server = place
+    n_asked = len(server.calls)
+    monkeypatch.setenv("BOTCHAT_API_KEY", key)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    assert main([*GENERATE.split(), "openai:good", "--dir", str(folder)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "OPENAI_API_KEY" in line
+    assert "set it" in line
+    assert len(server.calls) == n_asked
 
 
 def test_a_set_is_replaced_only_where_that_is_asked_for(tmp_path, monkeypatch, capsys):

@@ -177,8 +177,8 @@ def test_cross_play_and_judges_are_removed_by_the_name_on_the_board(tmp_path, ca
         ([], "either --model MODEL or --judge JUDGE"),
         (["--model", "a", "--judge", "b"], "either --model MODEL or --judge JUDGE"),
         (["--model", "human"], "human is the set's own dialogues"),
-        (["--model", "nobody"], "'nobody' on the set 'sample'; nothing was removed"),
-        (["--judge", "nobody"], "'nobody' on the set 'sample'; nothing was removed"),
+        (["--model", "nobody"], "'nobody' on the set 'sample'; there are: "),
+        (["--judge", "nobody"], "'nobody' on the set 'sample'; there are: "),
     ],
 )
 def test_what_cannot_be_removed_is_one_line(tmp_path, capsys, flags, said):

@@ -6,14 +6,26 @@ import io
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.boards.tables import WRITERS, Column, Formats, Table, table, table_files, with_interval
+from botchat.boards.tables import (
+    WRITERS,
+    Column,
+    Formats,
+    Table,
+    of_rows,
+    table,
+    table_files,
+    with_interval,
+)
 from botchat.boards.writers import described, fragment
+from botchat.cli import main as command_line
+from botchat.cli.main import main
 from botchat.errors import ConfigError
 from tests.boards import made
 
@@ -156,3 +168,79 @@ def test_what_is_beside_a_csv_says_what_columns_are() -> None:
     assert beside == described(shown())
     assert beside["columns"][2]["role"] == "low"
     assert beside["columns"][2]["of"] == "rate"
+
+
+def test_the_command_line_knows_every_format() -> None:
+    """Though it imports none of them."""
+    assert tuple(WRITERS) == command_line.FORMATS
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with dialogues, judgments and a board."""
+    folder = tmp_path_factory.mktemp("printed")
+    for line in (
+        "generate --model bot:eliza --model bot:parrot --limit 4",
+        "judge unieval --judge rules",
+        "leaderboard",
+    ):
+        assert main([*line.split(), "--seeds", "sample", "--dir", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "seeds list",
+        "seeds show sample",
+        "models",
+        "ledger stats",
+        "compare sample sample",
+        "generate --seeds sample --model bot:eliza --limit 4",
+        "generate --seeds sample --model bot:eliza --limit 4 --plan",
+        "judge unieval --seeds sample --judge rules",
+        "probe --seeds sample --judge rules --limit 2",
+        "label-plan --seeds sample --judge rules --budget 5",
+    ],
+)
+def test_every_printed_table_has_every_format(
+    command: str, place: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """On stdout, and nothing else there; the numbers are those of --json, whatever is shown."""
+
+    def said(*more: str) -> bytes:
+        assert main([*command.split(), "--dir", str(place), *more]) == 0
+        return capfdbinary.readouterr().out
+
+    rows = json.loads(said("--json"))["rows"]
+    made = {form: said("--format", form) for form in WRITERS}
+    read = pd.read_csv(io.BytesIO(made["csv"]), keep_default_na=False, na_values=[""])
+    of_parquet = pd.read_parquet(io.BytesIO(made["parquet"]))
+    assert list(read) == list(of_parquet) == list(rows[0])
+    assert [*map(len, (read, of_parquet, json.loads(made["json"])["rows"]))] == [len(rows)] * 3
+    for key, value in rows[0].items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            wanted = pytest.approx([row[key] for row in rows], abs=1e-4, nan_ok=True)
+            assert [None if pd.isna(v) else v for v in of_parquet[key]] == wanted
+            assert [None if pd.isna(v) else v for v in read[key]] == wanted
+    assert made["md"].startswith(b"## ")
+    assert made["tex"].rstrip().endswith(rb"\end{table}")
+    assert made["html"].startswith(b"<!doctype html>")
+
+
+def test_rows_as_a_table() -> None:
+    """Whole numbers, all digits of others, what is nested as JSON, and what is not there."""
+    rows = [
+        {"a": 1, "b": 0.00012345678, "c": {"x": 1}, "d": None, "e": True, "f": Path("p")},
+        {"a": None, "b": 2, "c": ["y"], "d": None, "e": None, "f": "q"},
+    ]
+    made = of_rows("t", rows, ["s"])
+    assert [column.kind for column in made.columns] == [
+        "count", "exact", "name", "name", "name", "name",
+    ]  # fmt: skip
+    assert made.records == [
+        {"a": 1, "b": 0.00012345678, "c": '{"x":1}', "d": None, "e": "true", "f": "p"},
+        {"a": None, "b": 2.0, "c": '["y"]', "d": None, "e": None, "f": "q"},
+    ]
+    assert "0.00012345678" in str(WRITERS["csv"](made))
+    assert made.cells[0] == ["1", "0.0001235", '{"x":1}', "–", "true", "p"]

@@ -207,7 +207,7 @@ def battles(*winners, **more):
 
 
 WRONG = {
-    "nothing": (b"", "f: row 1: '' names no columns"),
+    "nothing": (b"", "f: the file is empty; its first row names columns"),
     "unknown columns": (b"x,y\n1,2\n", "f: row 1: the columns x, y are no known format of votes"),
     "no votes": (b"model_a,model_b,winner\n", "f: row 1: there are no votes below"),
     "a verdict": (
