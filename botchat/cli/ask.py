@@ -93,8 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     for row in _priced(steps):
         note(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
     with progress(arguments) as meter:
-        spending = _spending(arguments)
-        ran = request.run(workspace, spending, meter, planned, formats_of(arguments))
+        ran = request.run(workspace, _spending(arguments), meter, planned, formats_of(arguments))
     for line in ran.left_out:
         note(line)
     whole = {

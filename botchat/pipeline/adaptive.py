@@ -84,6 +84,7 @@ class Adaptive:
         """
         seeds, arenas = self._resolved(workspace)
         language = workspace.language(self.seed_set)
+        subject = catalogue_of(workspace, self.seed_set).named(self.protocol).subject
 
         async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
             wanted = arenas(session)
@@ -92,8 +93,7 @@ class Adaptive:
                 async def fill(cases: Sequence[Case]) -> None:
                     asked = [partial(_made, case) for case in cases]
                     await elsewhere.fill(
-                        [Questions(self.judge, False, 0, wanted[0].field.protocol.subject, asked)],
-                        language,
+                        [Questions(self.judge, False, 0, subject, asked)], language
                     )
 
                 wanted = [replace(one, fill=fill) for one in wanted]

@@ -56,7 +56,7 @@ log = logging.getLogger("botchat")
 SHARDS_A_WORKER = 4
 """So that one which takes longer than others does not hold up the end."""
 
-MOST_CALLS = 2_000
+LEAST_CALLS, MOST_CALLS = 25, 2_000
 """Of a shard, about."""
 
 STALLED = 3
@@ -209,7 +209,8 @@ class Elsewhere:
         budget, places = self._session.budget, self._engine.workers
         total = sum(one.calls for one in missing)
         # A limit is divided anew when all have come back.
-        wanted = places if _limited(budget) else max(places * SHARDS_A_WORKER, total // MOST_CALLS)
+        several = min(places * SHARDS_A_WORKER, total // LEAST_CALLS)
+        wanted = places if _limited(budget) else max(places, several, total // MOST_CALLS)
         if budget.max_calls is not None:
             wanted = min(wanted, budget.max_calls - budget.calls)
         wanted = min(wanted, len(missing))
@@ -420,7 +421,7 @@ def work(shard: Shard) -> Done:
                 limited = True
             except (FatalModelError, asyncio.CancelledError, KeyboardInterrupt):
                 pass  # the head finds out for itself, or has gone
-            if seen:
+            if seen and segments.mark(ledger) != mark:
                 hand_in()  # what it gives back may be lost with it
             last = segments.since(ledger, mark)
             return Done(shard.id, names, last, budget.usd, budget.calls, budget.tokens, limited)

@@ -130,7 +130,7 @@ class Generating:
         jobs: dict[str, _Job] = {}
         language = workspace.language(self.seed_set)
         for model in self.models:
-            names = (model, self.partner) if self.partner else (model,)
+            names = (model, self.partner) if self.partner is not None else (model,)
             speakers = [session.speaker(name) for name in names]
             contestant = " + ".join(speaker.model.name for speaker in speakers)
             settings = settings_digest(

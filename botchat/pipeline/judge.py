@@ -23,7 +23,7 @@ from botchat.parallel import together
 from botchat.pipeline import plan, slices
 from botchat.pipeline.contestants import full_name, of_people, pick
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.parts import Questions
+from botchat.pipeline.parts import questions
 from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
@@ -218,19 +218,8 @@ class Asked:
             if len(filing.have) < len(cases.make):
                 filing.ready()
         if session.elsewhere is not None:
-            # A cascade with a guarantee must know all cases before it answers: it asks here.
-            at = {id(one): nth for nth, pairs in enumerate(answerers) for one, _ in pairs}
-            parts = [
-                Questions(
-                    self.judge,
-                    self.control,
-                    at[id(filing.answering)],
-                    cases.protocol.subject,
-                    [make for make in cases.make if filing.stored(make()) is None],
-                )
-                for filing, cases in asked
-                if id(filing.answering) in at
-            ]
+            filings = [filing for filing, _ in asked]
+            parts = questions(self, list(chain.from_iterable(answerers)), filings)
             await session.elsewhere.fill(parts, self.language)
         session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
         calls: dict[str, list[str]] = {pairs[0][0].name: [] for pairs in answerers}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from botchat.interfaces import Case, Subject
+from botchat.interfaces import Case, Judge, Subject
 from botchat.models.self_chat import Length, extend
 from botchat.pipeline.session import JudgeName, Session
 from botchat.prompts.languages import Language
 from botchat.records import Seed
+
+if TYPE_CHECKING:
+    from botchat.pipeline.judge import Asked, Cases, Filing
 
 
 class Part(Protocol):
@@ -57,7 +60,6 @@ class Questions:
     nth: int
     """Of the judges that these make (`Session.judges`)."""
     subject: Subject
-    """Of the protocol."""
     items: Sequence[Callable[[], Case]]
 
     def begun(
@@ -70,3 +72,23 @@ class Questions:
             return answering.answer(make())
 
         return ask, answering.parallel
+
+
+def questions(
+    asked: Asked, answerers: Sequence[tuple[Judge, Cases]], filings: Sequence[Filing]
+) -> list[Questions]:
+    """What is to be asked of each judge in each protocol, and is in no stage file.
+
+    Not of a cascade with a guarantee, which must know all cases before it answers any.
+    """
+    return [
+        Questions(
+            asked.judge,
+            asked.control,
+            number // len(asked.cases),
+            cases.protocol.subject,
+            [make for make in cases.make if filing.stored(make()) is None],
+        )
+        for number, ((judge, cases), filing) in enumerate(zip(answerers, filings, strict=True))
+        if filing.answering is judge
+    ]

@@ -252,6 +252,38 @@ def test_two_heads_with_a_store_end_as_one_run(alone, server, tmp_path):
     assert len(list((tmp_path / "store" / "ledger").rglob("*.jsonl.gz"))) > 2
 
 
+@pytest.mark.opt_in
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask"))),
+    reason="needs moto[server] and s3fs",
+)
+def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatch):
+    """As in a folder, through s3fs and an S3 server of this machine, keys by its own ways."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    storage = ThreadedMotoServer(port=0, verbose=False)
+    storage.start()
+    host, port = storage.get_host_and_port()
+    told = {"ENDPOINT_URL": f"http://{host}:{port}", "DEFAULT_REGION": "us-east-1"}
+    for name, value in {**told, "ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    try:
+        boto3.client("s3").create_bucket(Bucket="runs")
+        store = '[cluster]\nstore = "s3://runs/one"\nhand_in_calls = 4\n'
+        heads = [workspace(tmp_path / name, server, store) for name in "ab"]
+        for head, model in zip(heads, MODELS, strict=True):
+            with parallel.engine("threading", 2, None):
+                Generating("few", (model,), turns=6).run(head)
+        for head in heads:
+            Generating("few", MODELS, turns=6).run(head)
+        assert server.n_received == 24
+        assert files(heads[0]) == files(heads[1])
+    finally:
+        storage.stop()
+
+
 def test_no_key_travels(server, tmp_path, monkeypatch):
     """A worker has its own; a URL with a login is refused before anything is sent."""
     sent = []
@@ -277,22 +309,28 @@ def test_a_worker_keeps_local_models_for_its_next_shard(server, tmp_path, monkey
     assert list(cluster._KEPT) == ["bot:eliza"]
 
 
-def test_an_interrupted_run_keeps_what_its_workers_were_told(tmp_path):
+def test_an_interrupted_run_keeps_what_its_workers_were_told(tmp_path, monkeypatch):
     """Ctrl-C: every reply that was under way is stored, and the same command goes on."""
-    told, before = threading.Event(), []
+    told, ended, watch = threading.Event(), threading.Semaphore(0), cluster._watch
+
+    async def watched(shard, store, end):
+        await watch(shard, store, lambda: (end(), ended.release()))
 
     def script(call):
         if server.n_received >= 5 and not told.is_set():
             told.set()
             os.kill(os.getpid(), signal.SIGINT)
+            assert ended.acquire(timeout=30)
+            assert ended.acquire(timeout=30)  # nobody is answered before both workers know
         return converse(call)
 
+    monkeypatch.setattr(cluster, "_watch", watched)
+    monkeypatch.setattr(cluster, "WATCH_S", 0.01)
     with Server(script) as server, parallel.engine("threading", 2, None):
         made = workspace(tmp_path, server)
         with pytest.raises(KeyboardInterrupt):
             generating().run(made)
         assert server.n_received < 18
-        before.append(server.n_received)
         generating().run(made)
         assert server.n_received == 18
 
@@ -305,7 +343,7 @@ def test_a_worker_that_is_killed_costs_little(alone, tmp_path):
     most, killed = 4, threading.Event()
 
     def script(call):
-        if server.n_received == 12 and not killed.is_set():
+        if server.n_received >= 12 and not killed.is_set():
             killed.set()
             os.kill(next(iter(reusable_executor._executor._processes)), signal.SIGKILL)
         return converse(call)

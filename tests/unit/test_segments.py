@@ -7,7 +7,7 @@ import random
 from contextlib import closing
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
@@ -82,6 +82,7 @@ def test_only_the_calls_that_are_named_travel(ledgers):
     assert [call.key for call in other.calls("")] == [keys[1]]
 
 
+@settings(max_examples=20)
 @given(order=st.permutations(range(4)), data=st.data())
 def test_all_who_read_the_same_segments_agree(order, data):
     """Two answers to one question, one of them forgotten elsewhere: any order, any repetition."""
