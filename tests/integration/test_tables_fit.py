@@ -160,7 +160,7 @@ def test_a_board_of_five_contestants_is_a_screen_at_80_columns(printed):
 
 
 def test_every_command_with_a_table_is_there():
-    """Of the others: none, leaderboard's (demo, run), or they need a hub, or a model that writes."""
+    """Of the others: none, leaderboard's (demo, run), or they need a hub, or a writing model."""
     from tests.unit import test_commands
 
     called = {
