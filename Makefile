@@ -2,16 +2,26 @@
 # make test   environment, install, every check
 # make check  the checks alone: format, lint, types, import contracts, tests
 # make explore   the properties (hypothesis) on new examples, many of them
-# make lock   renew the pinned requirements (needs uv)
+# make docs   the site, from README, docs/ and docstrings -> build/site/index.html
+# make dist   sdist and wheel -> dist/
+# make test-dist     both installed into clean environments, of every Python that is found
+# make test-lowest   the tests with the lowest versions that pyproject.toml allows
+# make lock   the pinned requirements, where pyproject.toml asks for others; all anew: UPGRADE=--upgrade
 
 VENV := .venv
 PY := $(VENV)/bin/python
-UV := $(shell command -v uv 2>/dev/null)
 PYTHON ?= python3
+# uv is used where it is; what needs it gets it into an environment of its own.
+UV := $(shell command -v uv 2>/dev/null)
+OWN_UV := $(or $(UV),build/uv/bin/uv)
 # tiktoken's vocabulary comes in a wheel, so that tokens are counted without a download.
 TOKENS := requirements-tokens.lock
+PIP_COMPILE = $(OWN_UV) pip compile --quiet --no-header --no-emit-index-url
+LOCKED = $(PIP_COMPILE) --universal --generate-hashes $(UPGRADE)
+# What the site is made of, beside docstrings.
+PAGES := README.md CHANGELOG.md CONTRIBUTING.md docs seeds/README.md botchat/prompts
 
-.PHONY: demo test check explore lock clean
+.PHONY: demo test check explore docs dist test-dist test-lowest lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/botchat demo --dir demo
@@ -44,9 +54,40 @@ else
 endif
 	touch $@
 
-lock:
-	uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-header --no-emit-index-url --upgrade -o requirements.lock
-	echo llama-index-core | uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade -o $(TOKENS)
+build/docs/.installed: requirements-docs.lock
+	$(PYTHON) -m venv build/docs
+	build/docs/bin/pip install -qq --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+docs: build/docs/.installed
+	rm -rf build/pages && mkdir build/pages
+	tar cf - --exclude=__pycache__ --exclude="*.py" $(PAGES) | tar xf - -C build/pages
+	build/docs/bin/mkdocs build --strict
+
+dist: $(VENV)/.installed
+	rm -rf dist
+	$(VENV)/bin/hatchling build
+
+test-dist: dist
+	.ci/dist dist
+
+$(OWN_UV):
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/pip install -qq --disable-pip-version-check uv
+
+test-lowest: $(OWN_UV)
+	mkdir -p build
+	$(PIP_COMPILE) pyproject.toml --extra completion --python-version 3.11 --resolution lowest-direct --upgrade -o build/lowest.txt
+	$(OWN_UV) venv --quiet --clear --python 3.11 build/lowest
+	$(OWN_UV) pip install --quiet --python build/lowest -r build/lowest.txt --group dev
+	$(OWN_UV) pip install --quiet --python build/lowest --require-hashes --no-deps -r $(TOKENS)
+	$(OWN_UV) pip install --quiet --python build/lowest --no-deps --no-build-isolation -e .
+	build/lowest/bin/python -m pytest
+
+lock: $(OWN_UV)
+	$(LOCKED) pyproject.toml --group dev -o requirements.lock
+	$(LOCKED) --group docs -o requirements-docs.lock
+	echo llama-index-core | $(LOCKED) - --no-deps --python-version 3.11 -o $(TOKENS)
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo build dist

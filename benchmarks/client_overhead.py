@@ -6,6 +6,7 @@
 All clients ask the same local server (a process of its own) the same 13-message dialogues in one
 run; the harness does all it does in a real run: ledger, retry, validation, concurrency control.
 Ratios are to the ``openai`` client used plainly. Inspect AI is measured where it is installed.
+Fails below `CALLS` times the plain client's calls a second or above `CPU` times raw aiohttp's CPU.
 
 With ``--queue`` whole runs of `botchat judge arena` over so many cases are measured instead, each
 in a process of its own after a small one to warm up: time and memory a case must not grow.
@@ -43,6 +44,7 @@ from botchat.workspace.config import ModelSettings
 from botchat.workspace.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[1]
+CALLS, CPU = 8.0, 2.7
 SPOKEN = [
     f"I think we should go before the shop closes, it gets crowded later on, {i}."
     for i in range(12)
@@ -302,6 +304,11 @@ def main():
             f"{name:26} {rate:7.0f} calls/s  {cpu:5.2f} ms CPU a call   "
             f"{rate / base[0]:5.2f} x the calls, {cpu / base[1]:4.2f} x the CPU"
         )
+    ours, floor = found["BotChat, everything"], found["raw aiohttp"]
+    calls, cpu = ours[0] / base[0], ours[1] / floor[1]
+    print(f"{calls:.1f} times the plain client's calls, {cpu:.2f} times raw aiohttp's CPU")
+    if calls < CALLS or cpu > CPU:
+        sys.exit(f"less than {CALLS:g} times the calls, or more than {CPU:g} times the CPU")
 
 
 if __name__ == "__main__":

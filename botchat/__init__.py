@@ -20,9 +20,11 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.api import bench as bench
     from botchat.pipeline.api import evaluate as evaluate
     from botchat.pipeline.api import generate as generate
+    from botchat.pipeline.api import inject as inject
     from botchat.pipeline.api import judge as judge
     from botchat.pipeline.api import judge_adaptively as judge_adaptively
     from botchat.pipeline.api import probe as probe
+    from botchat.pipeline.api import probe_polarity as probe_polarity
     from botchat.pipeline.api import run as run
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
@@ -32,14 +34,17 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.export import export as export
     from botchat.pipeline.fetch import fetch as fetch
     from botchat.pipeline.generate import Generating as Generating
+    from botchat.pipeline.inject import Injecting as Injecting
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
     from botchat.pipeline.probe import Probing as Probing
+    from botchat.pipeline.probe_polarity import ProbingPolarity as ProbingPolarity
     from botchat.pipeline.publish import publish as publish
     from botchat.pipeline.rank import rank as rank
+    from botchat.pipeline.reproduce import Reproducing as Reproducing
     from botchat.pipeline.results import read as read
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.pipeline.session import JudgeName as JudgeName
@@ -63,13 +68,16 @@ _HOMES = {
     "Adaptive": "pipeline.adaptive:Adaptive",
     "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
     "Benching": "pipeline.bench:Benching",
+    "Reproducing": "pipeline.reproduce:Reproducing",
     "Comparisons": "ratings.comparisons:Comparisons",
     "Evaluating": "pipeline.evaluate:Evaluating",
     "Generating": "pipeline.generate:Generating",
+    "Injecting": "pipeline.inject:Injecting",
     "JudgeName": "pipeline.session:JudgeName",
     "Judging": "pipeline.judge:Judging",
     "Limits": "pipeline.session:Limits",
     "Probing": "pipeline.probe:Probing",
+    "ProbingPolarity": "pipeline.probe_polarity:ProbingPolarity",
     "Running": "pipeline.whole_run:Running",
     "Spending": "pipeline.session:Spending",
     "Target": "ratings.adaptive:Target",
@@ -88,12 +96,14 @@ _HOMES = {
     "generate": "pipeline.api:generate",
     "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",
+    "inject": "pipeline.api:inject",
     "judge": "pipeline.api:judge",
     "judge_adaptively": "pipeline.api:judge_adaptively",
     "label_plan": "pipeline.label_plan:label_plan",
     "leaderboard": "pipeline.leaderboard:leaderboard",
     "plot": "pipeline.plot:plot",
     "probe": "pipeline.api:probe",
+    "probe_polarity": "pipeline.api:probe_polarity",
     "rank": "pipeline.rank:rank",
     "publish": "pipeline.publish:publish",
     "rank_rates": "pipeline.leaderboard:rank_rates",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
@@ -23,6 +23,16 @@ The interval of a number ``x`` is in ``x_low`` and ``x_high``."""
 
 Kind: TypeAlias = Literal["place", "choice", "score", "report"]
 """What a judge answers with; see `botchat.protocols.kinds`."""
+
+Subject: TypeAlias = Literal["answers", "dialogues", "texts"]
+"""What the roles of a panel must be about, so that none pulls against the question: ``answers``:
+which of two is the better; ``dialogues``: who is a machine; ``texts``: anything else, such as one
+text by itself."""
+
+
+Report: TypeAlias = Literal["none", "read", "asked"]
+"""What a report in questions and answers (MATEval §3.2) is to a question: not understood, read in
+place of the answer, or the answer that is asked for."""
 
 
 class Message(TypedDict):
@@ -215,8 +225,8 @@ class Case:
     protocol: str
     seed_id: str
     dialogues: tuple[Shown, ...]
-    prompt: str
-    """The whole question in the papers' wording, dialogues included."""
+    wording: str | Callable[[], str] = field(repr=False)
+    """The prompt, or what words it: not every judge reads it."""
     choices: Set[Verdict]
     """The verdicts that the question offers."""
     read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
@@ -235,6 +245,13 @@ class Case:
     """Of the answer that is asked for."""
     about_ai: bool = False
     """Whether it asks what tells machines from people, which is what the rules judge knows."""
+    report: Report = "none"
+    """What a report in questions and answers is to the question."""
+
+    @cached_property
+    def prompt(self) -> str:
+        """The whole question in the papers' wording, dialogues included."""
+        return self.wording if isinstance(self.wording, str) else self.wording()
 
     @property
     def contestants(self) -> tuple[str, ...]:

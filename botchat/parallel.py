@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import GeneratorType
 from typing import Any, TypeVar
 
@@ -121,6 +122,86 @@ def workers(n_jobs: int | None = None) -> Iterator[Workers]:
     finally:
         working.drop()
         working.close()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The caller's choice in ``joblib.parallel_config``, for tasks that may run on any machine."""
+
+    backend: Any
+    workers: int
+    """Tasks at a time."""
+
+    def each(self, tasks: Sequence[Callable[[], R]]) -> Iterator[R]:
+        """The results of tasks, each as soon as it is there, in any order.
+
+        Raises whatever the backend does when it loses a worker.
+        """
+        with joblib.Parallel(
+            self.workers,
+            backend=self.backend,
+            # Those of ray come all at once.
+            return_as="generator_unordered" if self.backend.supports_return_generator else "list",
+            batch_size=1,
+            pre_dispatch="n_jobs",
+        ) as run:
+            yield from run((task, (), {}) for task in tasks)
+
+
+def chosen_engine() -> Engine | None:
+    """The backend that the caller's ``joblib.parallel_config`` names; ``None``: it names none."""
+    backend, _ = get_active_backend()
+    with joblib.parallel_config() as caller:  # changes nothing; tells what is set
+        named, n_jobs = caller["backend"], caller["n_jobs"]
+    if not isinstance(named, ParallelBackendBase) or backend.nesting_level:
+        return None
+    n_jobs = n_jobs if isinstance(n_jobs, int) else -1
+    here = backend.effective_n_jobs(n_jobs)
+    return Engine(backend, min(here, n_jobs) if n_jobs > 0 else here)
+
+
+@contextmanager
+def engine(name: str | None, workers: int | None, address: str | None) -> Iterator[None]:
+    """Let what is inside run where ``name`` says: `joblib.parallel_config`; ``None``: as before.
+
+    ``address``: of the scheduler of dask or ray; ``None``: ``workers`` of this machine.
+    """
+    if name is None:
+        yield
+        return
+    n_jobs = workers or -1
+    with ExitStack() as opened:
+        try:
+            if name == "dask":
+                from distributed import Client, LocalCluster
+
+                if address is None:
+                    cluster = opened.enter_context(
+                        LocalCluster(
+                            workers or joblib.cpu_count(),
+                            threads_per_worker=1,
+                            dashboard_address=None,
+                        )
+                    )
+                    opened.enter_context(Client(cluster))
+                else:
+                    opened.enter_context(Client(address))
+            elif name == "ray":
+                import ray
+                from ray.util.joblib import register_ray
+
+                register_ray()
+                if not ray.is_initialized():
+                    ray.init(address=address, num_cpus=None if address else workers)
+                    opened.callback(ray.shutdown)
+            opened.enter_context(joblib.parallel_config(name, n_jobs=n_jobs))
+        except ImportError as error:
+            raise ConfigError(
+                f"the engine {name}: {error}; for dask install botchat-bench[cluster], for ray ray"
+            ) from None
+        except (ValueError, OSError, TimeoutError) as error:
+            raise ConfigError(f"the engine {name}: {' '.join(str(error).split())[:200]}") from None
+        yield
 
 
 def _backend_and_jobs(n_jobs: int | None) -> tuple[Any, int]:

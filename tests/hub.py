@@ -6,9 +6,14 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from urllib.parse import unquote, urlsplit
+
+import pytest
 
 TOKEN = "hf_tokenOfTheTests0123"
 
@@ -26,6 +31,8 @@ class Hub(ThreadingHTTPServer):
         self.proposed: list[tuple[str, dict[str, bytes]]] = []
         """Pull requests: repository, and the files that each offers."""
         self.asked: list[str] = []
+        self.tags: dict[str, str] = {}
+        """Names of revisions besides ``main``, with their commits."""
 
     @property
     def url(self) -> str:
@@ -42,10 +49,14 @@ class Hub(ThreadingHTTPServer):
         made.append((name, dict(files)))
         return name
 
+    def sha(self, repository: str, revision: str) -> str:
+        """The commit of a revision."""
+        tags = {"main": self.commits[repository][-1][0], **self.tags}
+        return tags.get(revision, revision)
+
     def files(self, repository: str, revision: str = "main") -> dict[str, bytes] | None:
         """Those of a commit or of the newest; None: no such revision."""
-        known = self.commits[repository]
-        return known[-1][1] if revision == "main" else dict(known).get(revision)
+        return dict(self.commits[repository]).get(self.sha(repository, revision))
 
     def __enter__(self) -> Hub:
         """Serve."""
@@ -56,6 +67,20 @@ class Hub(ThreadingHTTPServer):
         """End."""
         self.shutdown()
         self.server_close()
+
+
+@contextmanager
+def serving(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[Hub]:
+    """A hub of one's own, with the right to write, and an empty cache."""
+    with Hub() as running:
+        constants = "huggingface_hub.constants"
+        monkeypatch.setattr(f"{constants}.ENDPOINT", running.url)
+        template = running.url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(f"{constants}.HF_HUB_CACHE", str(cache))
+        monkeypatch.setattr(f"{constants}.HF_HUB_DISABLE_PROGRESS_BARS", True)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield running
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -106,9 +131,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self._begin()
-        found = re.fullmatch(r"/api/(\w+/[^/]+/[^/]+)/tree/main", path)
+        found = re.fullmatch(r"/api/(\w+/[^/]+/[^/]+)(?:/(tree|revision)/(.+))?", path)
         if found:
-            files = self.server.files(found[1]) or {}
+            revision = found[3] or "main"
+            if found[1] not in self.server.commits:
+                return self._say(404, b"", {"X-Error-Code": "RepoNotFound"})
+            files = self.server.files(found[1], revision)
+            if files is None:
+                return self._say(404, b"", {"X-Error-Code": "RevisionNotFound"})
+            if found[2] != "tree":
+                sha = self.server.sha(found[1], revision)
+                siblings = [{"rfilename": name, "size": len(files[name])} for name in files]
+                return self._json({"id": found[1], "sha": sha, "siblings": siblings})
             listed = [
                 {"type": "file", "path": name, "size": len(content), "oid": "0" * 40}
                 for name, content in files.items()
@@ -122,8 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._say(404, b"", {"X-Error-Code": "RevisionNotFound"})
         if found[3] not in there:
             return self._say(404, b"", {"X-Error-Code": "EntryNotFound"})
-        commits = self.server.commits[found[1]]
-        commit = commits[-1][0] if found[2] == "main" else found[2]
+        commit = self.server.sha(found[1], found[2])
         content = there[found[3]]
         etag = f'"{hashlib.sha1(content).hexdigest()}"'
         return self._say(200, content, {"ETag": etag, "X-Repo-Commit": commit})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
 from typing import Any
@@ -12,12 +12,13 @@ import numpy as np
 
 from botchat.boards import talk_adds
 from botchat.boards.judge_health import SURENESS
+from botchat.boards.stories import difference
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
-from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Annotation, Grid
-from botchat.measures.mateval_records import ERROR_TYPES
+from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Grid
+from botchat.measures.mateval_records import ERROR_TYPES, Reading
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
@@ -51,14 +52,11 @@ class Findings(Agreement):
         return list(talk_adds.lines(self.pairs, self.rows))
 
 
-def ratings(
-    annotations: Iterable[Annotation], truth_prefix: str | None
-) -> dict[tuple[str, str], float]:
+def ratings(grid: Grid, truth_prefix: str | None) -> dict[tuple[str, str], float]:
     """(judge, contestant) -> Bradley-Terry rating by that judge; empty for single dialogues.
 
     The majority of people is the judge ``truth_prefix``.
     """
-    grid = Grid.of(annotations, truth_prefix)
     if NOBODY in grid.contestants or not len(grid.item):
         return {}
     said = {judge: grid.said[judge] for judge in grid.judges}
@@ -68,13 +66,21 @@ def ratings(
         said[truth_prefix] = once
     found = {}
     for judge, codes in said.items():
-        rows, seeds = [], []
-        for i, order in np.argwhere(codes < UNREADABLE).tolist():
-            first, second = (grid.contestants[side] for side in grid.sides[i, :: 1 - 2 * order])
-            rows.append((first, second, (1 + int(codes[i, order])) / 2))
-            seeds.append(grid.items[grid.item[i]])
-        if rows:
-            rated = fit(Comparisons.of(rows, seeds))
+        row, order = np.nonzero(codes < UNREADABLE)
+        if len(row):
+            shown = np.stack([grid.sides[row, order], grid.sides[row, 1 - order]])
+            there = sorted(np.unique(shown).tolist(), key=grid.contestants.__getitem__)
+            number = np.zeros(len(grid.contestants), np.intp)
+            number[there] = np.arange(len(there))
+            rated = fit(
+                Comparisons(
+                    tuple(grid.contestants[i] for i in there),
+                    number[shown[0]],
+                    number[shown[1]],
+                    (1 + codes[row, order].astype(np.float64)) / 2,
+                    grid.item[row],
+                )
+            )
             for model, rating in zip(rated.models, rated.rating.tolist(), strict=True):
                 found[judge, model] = rating
     return found
@@ -399,6 +405,37 @@ def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
         "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores "
         "are counted and left out.",
     ).filled()
+
+
+def recorded(reading: Reading, rows: Sequence[Row], signature: str) -> Table:
+    """`scored` of MATEval's recorded reports, the paper's figures and how far they are in the note.
+
+    ``rows``: those of `botchat.boards.stories.beside_paper`.
+    """
+    made = scored("mateval", rows, signature)
+    lines = sum(row["n"] + row["unreadable"] for row in rows)
+    gaps, positive = (sum(row[key] for row in rows) for key in ("without_score", "positive"))
+    counted = {
+        "as published": f"A score counts with the sign that it has there, and 0 where there is no "
+        f"score line: {gaps:,} of {lines:,} have none, {positive:,} are positive, which rewards an "
+        "error.",
+        "as written": f"Points are off whatever their sign: {positive:,} of {lines:,} signs "
+        f"repaired. Of {gaps:,} without a score line {gaps - made.frame['unreadable'].sum():,} are "
+        "read from the deductions or a No; the others are left out.",
+    }[reading]
+    by_strategy = {
+        strategy: difference(row for row in rows if row["strategy"] == strategy)
+        for strategy in dict.fromkeys(row["strategy"] for row in rows)
+    }
+    known = [f"{name} {far:.3f}" for name, far in by_strategy.items() if far is not None]
+    far = f" Largest difference from the paper's figures: {', '.join(known)}." if known else ""
+    return replace(
+        made,
+        name=f"mateval-{reading.replace(' ', '-')}",
+        title=f"Stories, recorded discussions {reading}: correlation with people "
+        "(layout of MATEval, Table 1)",
+        note=f"Spearman and Kendall of all texts' scores with people's. {counted}{far}",
+    )
 
 
 _SCORED: Mapping[str, tuple[str, str, Column, str, Mapping[str, str]]] = {

@@ -1,4 +1,4 @@
-"""Commands that ask models: run, generate, judge (adaptively too), probe, bench, evaluate."""
+"""Commands that ask models, from run to evaluate."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from botchat.errors import ConfigError
 
 if TYPE_CHECKING:
     from botchat.interfaces import Row
+    from botchat.pipeline.agree import Compared
     from botchat.pipeline.plan import Planned
     from botchat.pipeline.run import Meter
     from botchat.pipeline.session import JudgeName, Spending
@@ -32,8 +33,6 @@ def _ask(
     arguments: argparse.Namespace, request: _Request[Result_co]
 ) -> tuple[Result_co, Meter] | None:
     """Plan or run a request; ``None``: it was planned, and the plan is printed."""
-    from botchat.pipeline.session import Limits, Spending
-
     workspace = workspace_of(arguments)
     if arguments.plan:
         from botchat.pipeline.plan import by_contestant
@@ -45,9 +44,18 @@ def _ask(
             shown += ["", _priced(about)]
         say(arguments, {"rows": rows, "contestants": about}, *shown)
         return None
-    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     with progress(arguments) as meter:
-        return request.run(workspace, Spending(limits, arguments.batch), meter), meter
+        return request.run(workspace, _spending(arguments), meter), meter
+
+
+def _spending(arguments: argparse.Namespace) -> Spending:
+    from botchat.pipeline.session import Limits, Spending
+
+    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
+    cluster = workspace_of(arguments).config.cluster.where(
+        arguments.engine, arguments.workers, arguments.store
+    )
+    return Spending(limits, arguments.batch, cluster)
 
 
 def _priced(rows: list[Row]) -> list[Row]:
@@ -64,7 +72,6 @@ def _priced(rows: list[Row]) -> list[Row]:
 def run(arguments: argparse.Namespace) -> None:
     """Plan, generate, judge and rank."""
     from botchat.pipeline.plan import by_contestant, by_step
-    from botchat.pipeline.session import Limits, Spending
     from botchat.pipeline.whole_run import Running
 
     workspace = workspace_of(arguments)
@@ -78,7 +85,6 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.limit,
         arguments.samples,
     )
-    limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     planned = request.plan(workspace)
     steps, about = by_step(planned), by_contestant(planned)
     if arguments.plan:
@@ -87,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     for row in _priced(steps):
         note(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
     with progress(arguments) as meter:
-        spending = Spending(limits, arguments.batch)
+        spending = _spending(arguments)
         ran = request.run(workspace, spending, meter, planned, formats_of(arguments))
     for line in ran.left_out:
         note(line)
@@ -196,17 +202,44 @@ def probe(arguments: argparse.Namespace) -> None:
     from botchat.workspace.folder import SAMPLE
 
     if arguments.language is not None:
+        if arguments.polarity:
+            raise ConfigError("--language audits a pack, --polarity a judge: leave one out")
         _probe_language(arguments)
         return
     if arguments.judge is None:
         raise ConfigError("probe asks a judge: name one with --judge, or a pack with --language")
     seeds = arguments.seeds or SAMPLE
+    if arguments.polarity:
+        _probe_polarity(arguments, seeds)
+        return
     request = Probing(seeds, _judge_of(arguments), arguments.limit, arguments.seed)
     if (asked := _ask(arguments, request)) is None:
         return
     made, meter = asked
     whole = {key: value for key, value in vars(made).items() if key != "unanswered"}
     say(arguments, whole, made.shown, made.signature, meter=meter)
+    unanswered(made.unanswered, "verdicts", meter)
+
+
+def _probe_polarity(arguments: argparse.Namespace, seeds: str) -> None:
+    """See which way a panel's roles pull."""
+    from botchat.pipeline.probe_polarity import ProbingPolarity
+
+    if arguments.seed:
+        raise ConfigError("--seed says where faults go, and --polarity plants none; leave it out")
+    request = ProbingPolarity(seeds, _judge_of(arguments), arguments.limit)
+    if (asked := _ask(arguments, request)) is None:
+        return
+    made, meter = asked
+    table = made.table
+    whole = {
+        "judge": made.judge,
+        "rows": table.records,
+        "lines": made.lines,
+        "signature": table.signature,
+        "path": made.path,
+    }
+    say(arguments, whole, table, table.note, *made.lines, table.signature, meter=meter)
     unanswered(made.unanswered, "verdicts", meter)
 
 
@@ -228,24 +261,73 @@ def _probe_language(arguments: argparse.Namespace) -> None:
 
 
 def bench(arguments: argparse.Namespace) -> None:
-    """Let a judge answer a benchmark of judges."""
+    """Let a judge answer a benchmark of judges, or a model take part in a paper's experiment."""
     from botchat.boards.tables import Formats
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bench import Benching
+    from botchat.pipeline.reproduce import reproducing
 
-    request = Benching(
+    judge = None if arguments.judge is None else _judge_of(arguments)
+    options = Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats())
+    request: _Request[Compared] | None = reproducing(
         arguments.benchmark,
         arguments.data,
-        None if arguments.judge is None else _judge_of(arguments),
-        arguments.recorded,
-        arguments.control,
-        arguments.out,
-        Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats()),
-        arguments.limit,
+        judge,
+        table=arguments.table,
+        figure=arguments.figure,
+        runs=arguments.runs,
+        grid=arguments.grid,
+        stands_for=arguments.stands_for,
+        limit=arguments.limit,
+        out=arguments.out,
+        options=options,
     )
+    if request is None:
+        request = Benching(
+            arguments.benchmark,
+            arguments.data,
+            judge,
+            arguments.recorded,
+            arguments.control,
+            arguments.out,
+            options,
+            arguments.limit,
+        )
+    elif arguments.recorded or arguments.control:
+        raise ConfigError(
+            "--recorded and --control do not go with --table, --figure, --runs and --grid"
+        )
     if (asked := _ask(arguments, request)) is not None:
         made, meter = asked
         say(arguments, made.whole, *made.shown, meter=meter)
+
+
+def inject(arguments: argparse.Namespace) -> None:
+    """Let a model put errors into stories."""
+    from botchat.pipeline.inject import Injecting
+
+    request = Injecting(
+        arguments.file,
+        arguments.model,
+        arguments.out,
+        arguments.language,
+        arguments.words,
+        arguments.limit,
+        arguments.seed,
+    )
+    if (asked := _ask(arguments, request)) is None:
+        return
+    made, meter = asked
+    for line in made.left_out:
+        note(f"left out: {line}")
+    say(
+        arguments,
+        asdict(made),
+        list(made.rows),
+        f"stories: {made.rows[-1]['stories']}, in {made.path}",
+        meter=meter,
+    )
+    unanswered(made.unanswered, "stories", meter)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:

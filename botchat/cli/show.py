@@ -58,6 +58,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
                 elo,
                 meter,
                 formats,
+                png=not arguments.no_png,
             )
     say(arguments, board.whole, board.table, *board.lines)
 
@@ -370,7 +371,8 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
     seeds = workspace.seeds(name)
     long = sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds)
     spoken = workspace.language(name).code
-    return {"set": name, "n_seeds": len(seeds), "n_min4": long, "language": spoken, "path": path}
+    row = {"set": name, "n_seeds": len(seeds), "n_min4": long, "language": spoken, "path": path}
+    return row | ({"source": source} if (source := workspace.source(name)) else {})
 
 
 def remove(arguments: argparse.Namespace) -> None:
@@ -410,7 +412,7 @@ def ledger_export(arguments: argparse.Namespace) -> None:
     """Write the ledger to a file."""
     from botchat.pipeline.ledger import export
 
-    calls = export(workspace_of(arguments), arguments.file)
+    calls = export(workspace_of(arguments), arguments.file, arguments.since)
     say(arguments, {"path": arguments.file, "calls": calls})
 
 
@@ -420,6 +422,28 @@ def ledger_import(arguments: argparse.Namespace) -> None:
 
     added, known = import_(workspace_of(arguments), arguments.file)
     say(arguments, {"path": arguments.file, "added": added, "known": known})
+
+
+def ledger_push(arguments: argparse.Namespace) -> None:
+    """Leave the ledger's calls in a store."""
+    from botchat.pipeline.ledger import push
+
+    say(arguments, {"pushed": push(workspace_of(arguments), arguments.place)})
+
+
+def ledger_pull(arguments: argparse.Namespace) -> None:
+    """Add a store's calls."""
+    from botchat.pipeline.ledger import pull
+
+    say(arguments, {"added": pull(workspace_of(arguments), arguments.place)})
+
+
+def ledger_rebuild(arguments: argparse.Namespace) -> None:
+    """Make the ledger anew of a store."""
+    from botchat.pipeline.ledger import rebuild
+
+    calls, kept = rebuild(workspace_of(arguments), arguments.place)
+    say(arguments, {"calls": calls, "kept": kept})
 
 
 def ledger_forget(arguments: argparse.Namespace) -> None:

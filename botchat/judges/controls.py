@@ -88,7 +88,7 @@ def calls(settings: TalkSettings) -> int:
     members = len(settings.members)
     match settings:
         case panels.EnsembleSettings():
-            return members * settings.samples
+            return members * settings.samples + settings.steps
         case panels.DebateSettings():
             return settings.rounds * members
         case panels.SummarizedDebateSettings():
@@ -97,6 +97,7 @@ def calls(settings: TalkSettings) -> int:
             return 2
         case panels.DiscussionSettings():
             statements = members * (2 if settings.reflects else 1)
-            return settings.decomposes + settings.rounds * (statements + 1) + 2
+            each = statements + settings.feedback
+            return settings.decomposes + settings.rounds * each + 2
         case _:
             assert_never(settings)

@@ -1,7 +1,8 @@
 """Evaluators that discuss a question part by part (MATEval: Li et al. 2024, §3.4, Algorithm 1).
 
-Strategies: one-by-one, SR (self-reflection), CoT (decomposition), SR+CoT. SA is one agent that
-writes the report at once. All prompts are ours: the paper shows its own only in a figure.
+Strategies: one-by-one, SR (self-reflection), CoT (decomposition; only here agents are told to think
+step by step), SR+CoT. SA is one agent that writes the report at once. All prompts are ours: the
+paper shows its own only in a figure.
 
 Of a statement that was examined again, only the second version is passed on in the history H. A
 feedback that failed is left out; an agent whose reply failed takes no further part.
@@ -32,9 +33,14 @@ PROMPTS = (
     "discussion_feedback",
     "discussion_report",
     "discussion_form",
+    "discussion_answer",
+    "discussion_instead",
     "discussion_single",
     "discussion_prose",
 )
+
+STEPS = "discussion_steps"
+"""Stands in a statement where the question is decomposed (CoT), and nowhere else."""
 
 _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
 
@@ -53,10 +59,13 @@ class Discussion:
     decompose: bool
     """One sub-question a round (CoT)."""
     decomposer: Agent
-    feedback: Agent
+    feedback: Agent | None
+    """``None``: nobody speaks between the rounds."""
     summarizer: Agent
     by_report: bool
     """The report is the one vote; else the agents' last statements are."""
+    form: str = "discussion_form"
+    """The prompt that says what a report looks like."""
     language: Language = ENGLISH
     """Of all that is said to the agents."""
 
@@ -81,6 +90,8 @@ class Discussion:
                     known += filter(heard, [last[agent.name]])
             if not any(map(heard, last.values())):
                 return Talk(tuple(said), tuple(last.values()))
+            if self.feedback is None:
+                continue
             feedback = await self.feedback.say(
                 self.language.fill(
                     "discussion_feedback",
@@ -92,7 +103,7 @@ class Discussion:
             )
             said.append(feedback)
             known += filter(heard, [feedback])
-        form = self.language.text("discussion_form")
+        form = _form(self.form, case, self.language)
         asked = self.language.fill(
             "discussion_report", question=case.prompt, history=history(known), form=form
         )
@@ -112,7 +123,9 @@ class Discussion:
             "agent_name": agent.name,
             "part": part,
         }
-        remark = await agent.say(self.language.fill("discussion_statement", **values), case)
+        steps = f"{self.language.text(STEPS)}{self.language.joint}" if self.decompose else ""
+        asked = self.language.fill("discussion_statement", **values, steps=steps)
+        remark = await agent.say(asked, case)
         said.append(remark)
         if self.reflect and heard(remark):
             asked = self.language.fill(
@@ -130,15 +143,28 @@ class SingleReport:
     agent: Agent
     summarizer: Agent
     """Puts the report into running text."""
+    form: str = "discussion_form"
     language: Language = ENGLISH
 
     async def talk(self, case: Case) -> Talk:
         """Two calls."""
         said: list[Remark] = []
-        form = self.language.text("discussion_form")
+        form = _form(self.form, case, self.language)
         asked = self.language.fill("discussion_single", question=case.prompt, form=form)
         report, prose = await _report(self.agent, asked, self.summarizer, case, said, self.language)
         return Talk(tuple(said), (report,), prose)
+
+
+def _form(form: str, case: Case, language: Language) -> str:
+    """What the report looks like; the answer is asked for once, in the report or after it."""
+    if form != "discussion_form":  # scores alone: the answer is the report
+        return language.text(form)
+    names = {
+        "asked": ("discussion_answer",),
+        "read": ("discussion_form", "discussion_instead"),
+        "none": ("discussion_form", "discussion_answer"),
+    }[case.report]
+    return "\n".join(map(language.text, names))
 
 
 async def _report(

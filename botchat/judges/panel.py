@@ -11,7 +11,15 @@ from typing import Literal, assert_never
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, settings_digest
+from botchat.interfaces import (
+    Answer,
+    Case,
+    ChatModel,
+    Decoding,
+    Judge,
+    Subject,
+    settings_digest,
+)
 from botchat.judges import discussion, talk
 from botchat.judges.calibration import Guarantee
 from botchat.judges.cascade import Cascade
@@ -73,16 +81,26 @@ class Ensemble:
     _: KW_ONLY
     evidence: bool = False
     """Ask for the evidence before the verdict (FairEval's MEC)."""
+    planner: Agent | None = None
+    """Writes evaluation steps that the others follow (G-EVAL: Liu et al. 2023, §2)."""
     language: Language = ENGLISH
 
     async def talk(self, case: Case) -> Talk:
-        """One call an agent."""
-        closing = self.language.text("ensemble_evidence") if self.evidence else ""
+        """One call an agent, after one for the steps, which are the same for every text."""
+        closing, planned = self.language.text("ensemble_evidence") if self.evidence else "", []
+        if self.planner is not None:
+            # What stands before the text is the task and its criteria.
+            task = case.prompt[: case.shared].strip() or case.prompt
+            steps = await self.planner.say(self.language.fill("ensemble_steps", question=task))
+            planned = [steps]
+            if not heard(steps):
+                return Talk((steps,), (steps,))
+            closing = self.language.fill("ensemble_form", steps=steps.text.strip())
         votes = await together(
             agent.say("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
             for agent in self.agents
         )
-        return Talk(tuple(votes), tuple(votes))
+        return Talk((*planned, *votes), tuple(votes))
 
 
 def build_panel(
@@ -92,12 +110,16 @@ def build_panel(
     default_model: str | None,
     judge_of: Callable[[str], Judge] | None = None,
     language: Language = ENGLISH,
+    subject: Subject = "answers",
+    run: int = 1,
 ) -> Judge:
     """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``judge_of`` finds a cascade's judges. ``language``: of what agents are
-    told. Raises `ConfigError`: agents without a model, a default that none needs, an unread role
+    told. ``subject``: of the question, which decides the texts of roles; default: ChatEval's own.
+    ``run``: which of several independent runs, each with draws of its own, from 1. Raises
+    `ConfigError`: agents without a model, a default that none needs, an unread role
     text, a guarantee in a cascade, a language that lacks the prompts.
     """
     model_of = cache(model_of)
@@ -119,7 +141,8 @@ def build_panel(
             drawn = settings.calibration_seeds or 0
             guarantee = Guarantee(settings.alpha, settings.delta or panels.DELTA, drawn)
         share = settings.calibration or 0.0
-        return Cascade(name, cheap, strong, calibration=share, guarantee=guarantee)
+        filed = panels.in_run(name, run)
+        return Cascade(filed, cheap, strong, calibration=share, guarantee=guarantee)
     if default_model is not None:
         name = f"{name}@{model_of(default_model).name}"
     elif not complete:
@@ -127,12 +150,13 @@ def build_panel(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    agents = tuple(_agents(name, settings, model_of, default_model, language))
+    first = (run - 1) * getattr(settings, "samples", 1)
+    agents = tuple(_agents(name, settings, model_of, default_model, language, subject, first))
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
     return Panel(
-        name,
-        _talking(settings, agents, served, language),
+        panels.in_run(name, run),
+        _talking(settings, agents, served, language, first),
         (*(agent.model for agent in agents), served),
         _digest(settings, agents, served, language),
         scores="majority" if settings.decides == "majority" else "mean",
@@ -140,11 +164,23 @@ def build_panel(
     )
 
 
-def wording(settings: PanelSettings, language: Language = ENGLISH) -> dict[str, str]:
-    """What a panel's agents are told, beside the question: title -> text; empty for a cascade."""
+def wording(
+    settings: PanelSettings,
+    language: Language = ENGLISH,
+    subjects: Sequence[Subject] = ("answers",),
+) -> dict[str, str]:
+    """What a panel's agents are told, beside questions about ``subjects``: title -> text.
+
+    Empty for a cascade.
+    """
     if isinstance(settings, panels.CascadeSettings):
         return {}
-    roles = {f"role of {member.name}": _role(member, language) for member in settings.members}
+    roles = {
+        f"role of {member.name}": "\n\n".join(
+            dict.fromkeys(_role(settings, member, language, subject) for subject in subjects)
+        )
+        for member in settings.members
+    }
     spoken = {name.replace("_", " "): language.text(name) for name in _said(settings, language)}
     return {title: text for title, text in {**roles, **spoken}.items() if text}
 
@@ -173,14 +209,22 @@ def _digest(
         "strong": None,
         "calibration": None,
     }
-    # A key that is newer than those judgments is signed by its name.
-    stated = msgspec.structs.asdict(settings)
-    how |= {key: stated[key] for key in stated if key not in {*how, "rounds"}}
+    # A key that is newer than those judgments is signed by its name, where it says something; the
+    # roles are those of the agents, and which set they are of is in their texts.
+    how |= {
+        field.name: getattr(settings, field.name)
+        for field in msgspec.structs.fields(settings)
+        if field.name not in {*how, "rounds", "roles", "role_set"}
+        and getattr(settings, field.name) != field.default
+    }
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
     wording = language.prompts_digest(*_said(settings, language))
     return settings_digest(in_order, who, dict(served.identity), wording)
 
+
+_FORMS = {"qa": "discussion_form", "score": "discussion_scores"}
+"""Form of a report -> its prompt."""
 
 _PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
     panels.EnsembleSettings: ("ensemble_evidence",),
@@ -194,15 +238,25 @@ _PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
 def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
     """The prompts of a strategy; what is not said a pack may lack."""
     said = _PROMPTS[type(settings)]
+    if isinstance(settings, panels.DiscussionSettings) and settings.decomposes:
+        said = (*said, discussion.STEPS)
+    if getattr(settings, "report", "qa") == "score":
+        said = (*said, _FORMS["score"])
+    if isinstance(settings, panels.EnsembleSettings) and settings.steps:
+        return ("ensemble_steps", "ensemble_form")
     if language.english:
         return said
     if isinstance(settings, panels.EnsembleSettings):
         return said if settings.evidence else ()
-    return (*said, *discussion.IN_PLACES) if said == discussion.PROMPTS else said
+    return (*said, *discussion.IN_PLACES) if discussion.PROMPTS[0] in said else said
 
 
-def _role(member: AgentSettings, language: Language) -> str:
-    return (language.text(f"roles/{member.role}") if member.role else member.text or "").strip()
+def _role(
+    settings: TalkSettings, member: AgentSettings, language: Language, subject: Subject
+) -> str:
+    if member.role is None:
+        return (member.text or "").strip()
+    return language.text(settings.role_prompt(member.role, subject)).strip()
 
 
 def _agents(
@@ -211,7 +265,10 @@ def _agents(
     model_of: Callable[[str], ChatModel],
     default_model: str | None,
     language: Language,
+    subject: Subject,
+    first: int,
 ) -> Iterator[Agent]:
+    """``first``: the number of the first draw."""
     samples: int = getattr(settings, "samples", 1)
     for member in settings.members:
         if member.file is not None:
@@ -220,21 +277,26 @@ def _agents(
         for sample in range(samples):
             yield Agent(
                 f"{member.name} #{sample + 1}" if samples > 1 else f"{member.name}",
-                _role(member, language),
+                _role(settings, member, language, subject),
                 model,
-                Decoding(settings.temperature, settings.max_tokens, sample),
+                Decoding(settings.temperature, settings.max_tokens, first + sample),
             )
 
 
 def _talking(
-    settings: TalkSettings, agents: Sequence[Agent], served: ChatModel, language: Language
+    settings: TalkSettings,
+    agents: Sequence[Agent],
+    served: ChatModel,
+    language: Language,
+    first: int,
 ) -> Talking:
-    decoding = Decoding(settings.temperature, settings.max_tokens)
+    decoding = Decoding(settings.temperature, settings.max_tokens, first)
     serving = (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
     decomposer, feedback, summarizer = (Agent(who, "", served, decoding) for who in serving)
     match settings:
         case panels.EnsembleSettings():
-            return Ensemble(agents, evidence=settings.evidence, language=language)
+            planner = decomposer if settings.steps else None
+            return Ensemble(agents, evidence=settings.evidence, planner=planner, language=language)
         case panels.DebateSettings():
             simultaneous = settings.strategy == "simultaneous-talk"
             return talk.Debate(
@@ -242,10 +304,15 @@ def _talking(
             )
         case panels.SummarizedDebateSettings():
             return talk.Debate(
-                agents, settings.rounds, simultaneous=True, summarizer=summarizer, language=language
+                agents,
+                settings.rounds,
+                simultaneous=True,
+                summarizer=summarizer,
+                all_summaries=settings.summary == "concatenate",
+                language=language,
             )
         case panels.SingleReportSettings():
-            return discussion.SingleReport(agents[0], summarizer, language)
+            return discussion.SingleReport(agents[0], summarizer, _FORMS[settings.report], language)
         case panels.DiscussionSettings():
             return discussion.Discussion(
                 agents,
@@ -253,9 +320,10 @@ def _talking(
                 reflect=settings.reflects,
                 decompose=settings.decomposes,
                 decomposer=decomposer,
-                feedback=feedback,
+                feedback=feedback if settings.feedback else None,
                 summarizer=summarizer,
                 by_report=settings.decides == "summary",
+                form=_FORMS[settings.report],
                 language=language,
             )
         case _:

@@ -25,9 +25,13 @@ _SAMPLE = re.compile(rf"(.+) #\d+({re.escape(SWAPPED)})?")
 def sampled(
     name: str, model: ChatModel, decoding: Decoding, n_samples: int, *, structured: bool = False
 ) -> Panel:
-    """A `SingleJudge` asked ``n_samples`` times a case, its votes counted."""
+    """A `SingleJudge` asked ``n_samples`` times a case, its votes counted.
+
+    ``decoding``: of the first sample; the others have the numbers after it.
+    """
+    draws = [replace(decoding, sample=decoding.sample + n) for n in range(n_samples)]
     agents = [
-        Agent(f"{name} #{n + 1}", "", model, replace(decoding, sample=n), structured=structured)
+        Agent(f"{name} #{n + 1}", "", model, draws[n], structured=structured)
         for n in range(n_samples)
     ]
     form = ("structured",) if structured else ()

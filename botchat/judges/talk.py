@@ -7,7 +7,8 @@ What each agent finds in its prompt as the history H:
   literally agent 1 would never hear anybody.)
 - simultaneous-talk (Algorithm 2): all speak at the same time; H is what was said in earlier rounds.
 - simultaneous-talk-with-summarizer (Algorithm 3): as Algorithm 2, but H is the summary that a
-  summariser makes of all messages after every round. If a summary fails, H is the messages.
+  summariser makes of all messages after every round (in the paper's first version all summaries,
+  one after the other). If a summary fails, H is the messages.
 
 An agent's own messages are in H too. The votes are those in each agent's last remark. An agent
 whose reply failed takes no further part; with no agent left the talk ends. The question comes first
@@ -39,6 +40,8 @@ class Debate:
     simultaneous: bool
     summarizer: Agent | None = None
     """Makes a simultaneous talk the one of Algorithm 3."""
+    all_summaries: bool = False
+    """H is all summaries, one after the other (ChatEval v1, §2), not the last one alone."""
     language: Language = ENGLISH
     """Of all that is said to the agents."""
 
@@ -47,6 +50,7 @@ class Debate:
         said: list[Remark] = []
         messages: list[Remark] = []
         known: list[Remark] = []  # H of the algorithms
+        summaries: list[Remark] = []
         last: dict[str, Remark] = {}
         digest = ""
         for _ in range(self.rounds):
@@ -71,7 +75,9 @@ class Debate:
                 )
                 said.append(summary)
                 if heard(summary):
-                    known, digest = [summary], summary.text
+                    digest = summary.text
+                    summaries = [*summaries, summary] if self.all_summaries else [summary]
+                    known = list(summaries)
         return Talk(tuple(said), tuple(last[agent.name] for agent in self.agents), digest)
 
     def _prompt(self, agent: Agent, case: Case, known: Sequence[Remark]) -> str:

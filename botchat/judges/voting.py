@@ -9,7 +9,8 @@ half accuse it; where it offers ``tie``, that is the verdict; else there is none
 with ``No`` after every index. So at every N the panel passes the dialogue if at least half of its
 members do.
 
-*Scores*: the mean (ChatEval Appendix B) of each number by itself.
+*Scores*: the mean (ChatEval Appendix B) of each number by itself, of those who gave it; ``?`` where
+nobody did.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def aggregate(
         ordered = sorted(cast, key=lambda vote: (vote == "No", 0 if vote == "No" else int(vote)))
         return ordered[len(ordered) // 2]
     if scores == "mean" and _are_scores(choices):
-        columns = zip(*(map(Fraction, vote.split()) for vote in cast), strict=True)
-        return " ".join(_decimal(sum(column, Fraction()) / len(cast)) for column in columns)
+        columns = zip(*(vote.split() for vote in cast), strict=True)
+        return " ".join(map(_mean, columns))
     return _majority(cast, choices)
 
 
@@ -107,6 +108,11 @@ def _are_scores(choices: Collection[Verdict]) -> bool:
     """Numbers only, and more than two: "1" and "2" alone are labels of two texts."""
     # Three choices tell; a scale of several numbers may have a million.
     return len(choices) > 2 and all(map(_NUMBERS.fullmatch, islice(choices, 3)))
+
+
+def _mean(column: Iterable[str]) -> str:
+    given = [Fraction(number) for number in column if number != "?"]
+    return _decimal(sum(given, Fraction()) / len(given)) if given else "?"
 
 
 def _decimal(value: Fraction) -> str:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Agreement:
 
 
 def compare(
-    annotations: Iterable[Annotation],
+    annotations: Iterable[Annotation] | Grid,
     truth_prefix: str | None = "human",
     *,
     resamples: int = 1000,
@@ -96,7 +96,7 @@ def compare(
     same name. Raises `MissingError` without a judge, or without an annotator where a prefix is
     given, and `DataError` for two verdicts of one judge on one item in one order.
     """
-    grid = Grid.of(annotations, truth_prefix)
+    grid = annotations if isinstance(annotations, Grid) else Grid.of(annotations, truth_prefix)
     if not grid.judges:
         raise MissingError(
             f"no judge to compare ({', '.join(grid.people) or 'no verdicts'}): give verdicts of "
@@ -143,15 +143,42 @@ class _Tables:
         self._once = Items(len(grid.items), grid.item)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
         self._longer = np.zeros(len(grid.item))
-        for i, sides in enumerate(grid.sides):
+        for i, sides in enumerate(grid.sides if lengths else ()):
             item = grid.items[grid.item[i]]
             one, two = (lengths.get((item, grid.contestants[side])) for side in sides)
             if one is not None and two is not None:
                 self._longer[i] = np.sign(one - two)
 
     @cached_property
-    def _weights(self) -> Floats:
-        return statistics.item_weights(self._items.n, *self._bootstrap)
+    def _kinds(self) -> tuple[Items, Flags, statistics.Counts]:
+        """Items of which everybody said the same of the same contestants are of one kind.
+
+        The rows of the first item of each, which of all rows they are, and how often each counts in
+        each resample: of a large set there are fewer kinds than items.
+        """
+        grid = self._grid
+        told = [*grid.sides.T, *(column for said in grid.said.values() for column in said.T)]
+        row = np.zeros(len(grid.item), np.intp)
+        for column in told:
+            row = np.unique(
+                row * (np.ptp(column) + 1) + column - column.min(), return_inverse=True
+            )[1]
+        order = np.lexsort((row, grid.item))
+        ends = np.searchsorted(grid.item[order], np.arange(self._items.n + 1)) * row.itemsize
+        data = row[order].tobytes()
+        first: dict[bytes, int] = {}
+        kind = np.array(
+            [first.setdefault(data[low:high], len(first)) for low, high in pairwise(ends.tolist())],
+            np.intp,
+        )
+        leads = np.zeros(self._items.n, bool)
+        leads[np.unique(kind, return_index=True)[1]] = True
+        counts = np.bincount(kind, minlength=len(first))
+        return (
+            Items(len(first), np.repeat(kind[grid.item][:, None], 2, axis=1)),
+            leads[grid.item][:, None],
+            statistics.kind_weights(counts, *self._bootstrap),
+        )
 
     def row(self, judge: str, truth: Codes) -> Row:
         """One judge against the truth."""
@@ -236,7 +263,7 @@ class _Tables:
 
     def ranking(self, name: str, said: Codes) -> list[Row]:
         """Contestants by their mean score with one judge, best first."""
-        n, points = map(left_out, self._points(said, said < UNREADABLE))
+        n, points = map(left_out, self._points(said, said < UNREADABLE, self._items))
         score = ratio(points, n)
         ranked = np.flatnonzero((n[0] > 0) & self._proper)
         items = (n[1:] < n[0]).sum(0)
@@ -336,14 +363,16 @@ class _Tables:
         return self._items.share(said == UNREADABLE, said != ABSENT)
 
     def _of_rankings(self, one: Codes, two: Codes, judged: Flags) -> dict[str, Figure]:
-        n, points = self._points(one, judged)
+        items, chosen, weights = self._kinds
+        n, points = self._points(one, judged & chosen, items)
         ranked = (n.sum(0) > 0) & self._proper
         if ranked.sum() < 2:
             nothing = Figure(np.array([math.nan]), kind="drawn")
             return {"spearman": nothing, "kendall": nothing}
-        n, others = self._weights @ n, self._points(two, judged)[1]
-        x = ratio(self._weights @ points, n)[:, ranked]
-        y = ratio(self._weights @ others, n)[:, ranked]
+        others = self._points(two, judged & chosen, items)[1]
+        sums = np.hstack([part[:, ranked] for part in (n, points, others)])
+        n, points, others = np.split(statistics.resampled(weights, sums), 3, axis=1)
+        x, y = ratio(points, n), ratio(others, n)
         return {
             "spearman": Figure(statistics.spearman(x, y), kind="drawn"),
             "kendall": Figure(statistics.kendall(x, y), kind="drawn"),
@@ -370,13 +399,13 @@ class _Tables:
         correlation = statistics.correlation(both, of_a, of_b, n)
         return Figure(correlation, self._items.count(judged), None, -1.0)
 
-    def _points(self, said: Codes, judged: Flags) -> tuple[Floats, Floats]:
+    def _points(self, said: Codes, judged: Flags, items: Items) -> tuple[Floats, Floats]:
         """Comparisons and points of every contestant on each item, both (items, contestants)."""
-        n, points = np.zeros((2, len(self._grid.items), len(self._grid.contestants)))
+        n, points = np.zeros((2, items.n, len(self._grid.contestants)))
         score = (1 + said[judged].astype(np.float64)) / 2
         sides = self._grid.sides
         for shown, gained in ((sides, score), (sides[:, ::-1], 1 - score)):
-            at = (self._items.item[judged], shown[judged])
+            at = (items.item[judged], shown[judged])
             np.add.at(n, at, 1)
             np.add.at(points, at, gained)
         return n, points

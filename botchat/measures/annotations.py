@@ -7,12 +7,12 @@ A judge's name decides whether it counts as a person: see `botchat.measures.agre
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -34,8 +34,10 @@ TIE, UNREADABLE, ABSENT = 0, 2, 3
 _CODE = {"1": 1, "2": -1, "tie": TIE, None: UNREADABLE}
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+class Annotation(msgspec.Struct, frozen=True, gc=False):
     """One verdict of one judge on one comparison, in the order it was shown."""
 
     item: str
@@ -54,8 +56,10 @@ def read_csv(text: str, where: str) -> list[Annotation]:
 
     Raises `DataError`, with the file's name ``where`` and the line, for what is wrong in it.
     """
-    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    lines = (line[0] for line in _LINE.finditer(text.removeprefix("\ufeff")))
+    rows = csv.reader(lines, strict=True)
     found: dict[tuple[str, ...], int] = {}
+    once: dict[str, str] = {}
     annotations: list[Annotation] = []
     line = 1
 
@@ -70,18 +74,20 @@ def read_csv(text: str, where: str) -> list[Annotation]:
                 f"{','.join(COLUMNS)}"
             )
         line = rows.line_num + 1
+        at = [header.index(name) for name in COLUMNS]
         for row in rows:
-            if any(field.strip() for field in row):
+            if "".join(row).strip():
                 if len(row) != len(header):
                     raise wrong(
                         f"{len(row)} fields where the first line names {len(header)}; quote a "
                         "field that contains a comma"
                     )
-                named = {name: row[header.index(name)].strip() for name in COLUMNS}
-                verdict = named.pop("verdict").lower()
-                item, first, second, judge = named.values()
-                if empty := [name for name, value in named.items() if not value]:
-                    raise wrong(f"{empty[0]} is empty; every line needs one")
+                # Of equal names one is kept: a million verdicts repeat them.
+                *names, verdict = [once.setdefault(name := row[i].strip(), name) for i in at]
+                item, first, second, judge = names
+                if not all(names):
+                    raise wrong(f"{COLUMNS[names.index('')]} is empty; every line needs one")
+                verdict = verdict.lower()
                 if first == second:
                     raise wrong(f"{first} is compared with itself; first and second must differ")
                 if verdict not in ("1", "2", "tie", ""):
@@ -125,6 +131,14 @@ def is_person(judge: str, truth_prefix: str | None) -> bool:
     return truth_prefix is not None and judge.startswith(truth_prefix)
 
 
+def _numbered(names: Iterable[str]) -> dict[str, int]:
+    return {name: i for i, name in enumerate(dict.fromkeys(names))}
+
+
+def _indices(numbers: Iterable[int]) -> Indices:
+    return np.fromiter(numbers, np.intp)
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Verdicts as arrays: c comparisons (item and two contestants), each shown in two orders.
@@ -150,42 +164,44 @@ class Grid:
     @classmethod
     def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> Grid:
         """The grid of annotations; raises `DataError` for two of a judge on one item and order."""
-        rows = sorted(annotations, key=lambda row: not is_person(row.judge, truth_prefix))
-        items = {item: i for i, item in enumerate(sorted({r.item for r in rows}, key=natural_key))}
-        contestants: dict[str, int] = {}
-        places: dict[tuple[str, str, str], tuple[int, int]] = {}
-        comparisons: list[tuple[int, int, int]] = []
-        for row in rows:
-            if (row.item, row.first, row.second) not in places:
-                places[row.item, row.first, row.second] = len(comparisons), 0
-                places[row.item, row.second, row.first] = len(comparisons), 1
-                first = contestants.setdefault(row.first, len(contestants))
-                second = contestants.setdefault(row.second, len(contestants))
-                comparisons.append((items[row.item], first, second))
-        shape = len(comparisons), 2
-        names = tuple(dict.fromkeys(row.judge for row in rows))
-        said = {name: np.full(shape, ABSENT, np.int8) for name in names}
+        rows = list(annotations)
+        people = {name for name in {r.judge for r in rows} if is_person(name, truth_prefix)}
+        rows = [r for r in rows if r.judge in people] + [r for r in rows if r.judge not in people]
+        items = _numbered(sorted({row.item for row in rows}, key=natural_key))
+        contestants = _numbered(name for row in rows for name in (row.first, row.second))
+        names = _numbered(row.judge for row in rows)
+        item = _indices(items[row.item] for row in rows)
+        first = _indices(contestants[row.first] for row in rows)
+        second = _indices(contestants[row.second] for row in rows)
+        judge = _indices(names[row.judge] for row in rows)
+        m = len(contestants)
+        key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
+        _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
+        order = np.argsort(seen)  # comparisons as they are found, not by their numbers
+        begin, comparison = seen[order], np.argsort(order)[comparison]
+        mirrored = (first != first[begin][comparison]).astype(np.intp)
+        _, kept = np.unique((judge * len(begin) + comparison) * 2 + mirrored, return_index=True)
+        if len(kept) < len(rows):
+            row = rows[int(np.setdiff1d(np.arange(len(rows)), kept)[0])]
+            raise DataError(
+                f"{row.judge} has judged item {row.item}, {row.first} before {row.second}, "
+                "twice; keep one of the two"
+            )
+        said = np.full((len(names), len(begin), 2), ABSENT, np.int8)
+        said[judge, comparison, mirrored] = [_CODE[row.verdict] for row in rows]
         confidence: dict[str, Floats] = {}
-        for row in rows:
-            place = places[row.item, row.first, row.second]
-            if said[row.judge][place] != ABSENT:
-                raise DataError(
-                    f"{row.judge} has judged item {row.item}, {row.first} before {row.second}, "
-                    "twice; keep one of the two"
-                )
-            said[row.judge][place] = _CODE[row.verdict]
+        for i, row in enumerate(rows):
             if row.confidence is not None:
-                known = confidence.setdefault(row.judge, np.full(shape, np.nan))
-                known[place] = row.confidence
-        table = np.array(comparisons, dtype=np.intp).reshape(-1, 3)
+                known = confidence.setdefault(row.judge, np.full(said.shape[1:], np.nan))
+                known[comparison[i], mirrored[i]] = row.confidence
         return cls(
-            people=tuple(name for name in names if is_person(name, truth_prefix)),
-            judges=tuple(name for name in names if not is_person(name, truth_prefix)),
+            people=tuple(name for name in names if name in people),
+            judges=tuple(name for name in names if name not in people),
             items=tuple(items),
             contestants=tuple(contestants),
-            item=table[:, 0],
-            sides=table[:, 1:],
-            said=said,
+            item=item[begin],
+            sides=np.stack([first[begin], second[begin]], axis=1),
+            said=dict(zip(names, said, strict=True)),
             confidence=confidence,
         )
 

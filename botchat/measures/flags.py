@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, groupby, pairwise
 from operator import gt
@@ -413,13 +413,15 @@ class Measured:
 
     ``measures``: `MEASURES` of each, nan where there is nothing to measure, shape (n, 16).
     ``first``: 1-based utterance of the first flag of each of `CRITERIA`, 0 for none, shape (n, 9).
-    ``style``: N -> `STYLE` of each dialogue cut to N utterances, shape (n, 4).
+    ``style``: N -> `STYLE` of each dialogue cut to N utterances, shape (n, 4). ``flags``: seed id
+    -> utterance, criterion and value of each of its flags.
     """
 
     seed_ids: tuple[str, ...]
     measures: Floats
     first: Indices
     style: Mapping[int, Floats]
+    flags: Mapping[str, Sequence[tuple[int, str, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -457,14 +459,15 @@ def measure_all(
 ) -> Measured:
     """Measure a contestant's dialogues, seed id -> utterances; see `survey`."""
     seed_ids, measures, first = [], [], []
+    marks: dict[str, list[tuple[int, str, float]]] = {}
     styles: dict[int, list[tuple[float, ...]]] = {n: [] for n in turns}
     for seed_id, utterances in dialogues.items():
         found = measure(utterances, language)
         if not found.n_utterances:
             continue
-        flagged: dict[str, int] = {}
-        for criterion, at, _, _ in _exceeded(_read(utterances, language), thresholds):
-            flagged.setdefault(criterion, at + 1)
+        exceeded = _exceeded(_read(utterances, language), thresholds)
+        marks[seed_id] = [(at + 1, criterion, value) for criterion, at, value, _ in exceeded]
+        flagged = {criterion: at for at, criterion, _ in reversed(marks[seed_id])}
         seed_ids.append(seed_id)
         measures.append(found)  # NumPy makes nan of None
         first.append([flagged.get(criterion, 0) for criterion in CRITERIA])
@@ -475,4 +478,5 @@ def measure_all(
         np.array(measures, dtype=np.float64).reshape(-1, len(MEASURES)),
         np.array(first, dtype=np.intp).reshape(-1, len(CRITERIA)),
         {n: np.array(rows, np.float64).reshape(-1, len(STYLE)) for n, rows in styles.items()},
+        marks,
     )

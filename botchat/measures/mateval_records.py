@@ -1,7 +1,14 @@
 """MATEval's published correlations, computed from its recorded discussions without a model.
 
 The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with
-people's scores and one JSON file a strategy (Li et al. 2024, §4, Tables 1 and 2).
+people's scores and one JSON file a strategy (Li et al. 2024, §4, Tables 1 and 2). A recorded report
+is read by the reader of live ones (`botchat.measures.error_reports`), and taken in two ways:
+
+``as published``  what a score line says, its sign as it stands; whatever has none counts as 0: of
+                  32 readings the one closest to the authors' tables, and equal to all ten cells of
+                  their SA on LOT
+``as written``    as `error_reports` understands it: a positive number is points off too, deductions
+                  without a score line count, a No is 0, and what says nothing is missing
 """
 
 from __future__ import annotations
@@ -12,12 +19,16 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
 from botchat.measures.annotations import decoded
 from botchat.measures.correlation import Rating, compare_scores
+from botchat.measures.error_reports import Told, read
+from botchat.prompts.languages import Language, built_in
+
+Reading = Literal["as published", "as written"]
 
 ERROR_TYPES: Mapping[str, tuple[str, str]] = {
     "REP": ("Repetition", "重复问题"),
@@ -37,44 +48,53 @@ STRATEGIES: Mapping[str, str] = {
 }
 """Key of the report in a record -> strategy, in the order of the paper's tables."""
 
+DATASETS = ("ROC", "WP", "LOT", "Ant")
+"""Of the paper; what their files' names begin with."""
+
 _COLUMNS = {"en": ("Score_new", "Story"), "zh": ("新得分", "故事")}
 """Language -> columns of its tables."""
 _PEOPLE = "human"
 
 _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
-_NAMES = "|".join(re.escape(name) for names in ERROR_TYPES.values() for name in names)
-_QUOTE = "['\"\u2018\u2019\u201c\u201d]"
-_QUESTION = re.compile(rf"{_QUOTE}\s*({_NAMES})\s*{_QUOTE}\s*[?\uff1f]", re.IGNORECASE)
-_SCORE = re.compile(
-    r"(?:score for individual questions?|单项问题得分)[ \t]*[:\uff1a]?[ \t]*"
-    r"([-\u2212\u2013\u2014]?)[ \t]*(\d+(?:\.\d+)?)",
-    re.IGNORECASE,
-)
-_TOTAL = re.compile(r"final score|最终得分", re.IGNORECASE)
 _PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
 
 
-def mateval(files: Mapping[str, bytes]) -> list[Row]:
+def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list[Row]:
     """Correlation of each strategy's recorded scores with people's, for each error type.
 
     ``files``: name -> content of one dataset's files, in any folders; JSON files without recorded
     reports are ignored. Rows have ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n``
     stories, ``unreadable`` reports (not in ``n``), ``spearman`` and ``kendall`` with their
-    intervals. Raises `MissingError` without a table of people's scores or recorded reports, and
+    intervals; ``without_score`` (stories without a score line), ``positive`` (errors that a score
+    line rewards).
+    Raises `MissingError` without a table of people's scores or recorded reports, and
     `DataError`, with name and line or record, for an invalid file.
     """
     told = people(files)
-    reports = _reports(files, [story for story, _ in told])
+    reports = recorded(files)
     found: dict[tuple[str, str], Row] = {}
-    for code in ERROR_TYPES:
+    for kind, code in enumerate(ERROR_TYPES):
         ratings = [Rating(str(i), "", _PEOPLE, scores[code]) for i, (_, scores) in enumerate(told)]
+        said = {
+            strategy: {i: by_kind.get(kind) for i, by_kind in recorded.items()}
+            for strategy, recorded in reports.items()
+        }
         ratings += [
-            Rating(str(i), "", f"by {strategy}", scores.get(code))
-            for strategy, read in reports.items()
-            for i, scores in read.items()
+            Rating(str(i), "", f"by {strategy}", _score(one, reading))
+            for strategy, by_story in said.items()
+            for i, one in by_story.items()
         ]
         for row in compare_scores(ratings, _PEOPLE).rows:
-            found[str(row.pop("judge")), code] = row
+            judge = str(row.pop("judge"))
+            lines = [
+                None if one is None else one.written
+                for one in said[judge.removeprefix("by ")].values()
+            ]
+            counted = {
+                "without_score": lines.count(None),
+                "positive": sum(line is not None and line > 0 for line in lines),
+            }
+            found[judge, code] = row | counted
     known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
     return [
         {"strategy": strategy, "error_type": code, **found[f"by {strategy}", code]}
@@ -83,20 +103,16 @@ def mateval(files: Mapping[str, bytes]) -> list[Row]:
     ]
 
 
-def read_report(text: str) -> dict[str, float]:
-    """Scores by error type of a report in question-and-answer form, English or Chinese.
+def dataset(files: Mapping[str, bytes]) -> str:
+    """The dataset that a file names at its beginning; empty: none does."""
+    begins = (PurePosixPath(name).name.partition("_")[0] for name in sorted(files))
+    return next((name for name in begins if name in DATASETS), "")
 
-    The last score line under a question counts, its sign as written, which the published figures
-    use so. A type without a score line is left out; an answer of No is not a score of 0.
-    """
-    _, *parts = _QUESTION.split(text)
-    scores = {}
-    for name, answer in zip(parts[::2], parts[1::2], strict=True):
-        said = _SCORE.findall(_TOTAL.split(answer, maxsplit=1)[0])
-        if said:
-            sign, digits = said[-1]
-            scores[_CODES[name.casefold()]] = -float(digits) if sign else float(digits)
-    return scores
+
+def _score(told: Told | None, reading: Reading) -> float | None:
+    if reading == "as published":
+        return 0.0 if told is None or told.written is None else told.written
+    return None if told is None else told.score
 
 
 def people(files: Mapping[str, bytes]) -> list[tuple[str, dict[str, float]]]:
@@ -141,11 +157,15 @@ def _people_scores(text: str, where: str) -> dict[str, float]:
     return scores
 
 
-def _reports(
-    files: Mapping[str, bytes], stories: list[str]
-) -> dict[str, dict[int, dict[str, float]]]:
-    """Strategy -> index of the story -> scores by error type."""
-    reports: dict[str, dict[int, dict[str, float]]] = {}
+Recorded = dict[int, dict[int, Told]]
+"""Index of a story -> place of an error type -> what the report says about it."""
+
+
+def recorded(files: Mapping[str, bytes]) -> dict[str, Recorded]:
+    """What each strategy's recorded reports say; files and errors as of `mateval`."""
+    code, told = _table(files)
+    stories, language = [story for story, _ in told], built_in()[code]
+    reports: dict[str, Recorded] = {}
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
@@ -161,7 +181,7 @@ def _reports(
         strategy = STRATEGIES.get(key, key.removesuffix("_agent_summary"))
         if strategy in reports:
             raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
-        reports[strategy] = _read_records(name, records, key, stories)
+        reports[strategy] = _read_records(name, records, key, stories, language)
     if not reports:
         raise MissingError(
             f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files "
@@ -171,19 +191,20 @@ def _reports(
 
 
 def _read_records(
-    name: str, records: list[Any], key: str, stories: list[str]
-) -> dict[int, dict[str, float]]:
-    read: dict[int, dict[str, float]] = {}
+    name: str, records: list[Any], key: str, stories: list[str], language: Language
+) -> Recorded:
+    found: Recorded = {}
     same = 0
     for number, record in enumerate(records, 1):
         index = record.get("ID") if isinstance(record, dict) else None
-        if not isinstance(index, int) or not 0 <= index < len(stories) or index in read:
+        if not isinstance(index, int) or not 0 <= index < len(stories) or index in found:
             raise DataError(
                 f"{name}: record {number}: ID {index!r} is not the number of one of the "
                 f"{len(stories)} stories of the table, each once"
             )
         report = record.get(key)
-        read[index] = read_report(report) if isinstance(report, str) else {}
+        told = read(report, language) if isinstance(report, str) else []
+        found[index] = {one.kind: one for one in told}
         same += record.get("story") == stories[index]
     # Upstream changed a few words between the table and the discussions.
     if 2 * same < len(records):
@@ -191,4 +212,4 @@ def _read_records(
             f"{name}: only {same} of {len(records)} stories are those of the table; give files of "
             "one dataset"
         )
-    return read
+    return found

@@ -23,15 +23,35 @@ LEVEL = 0.95
 """Coverage of every interval."""
 
 
-def item_weights(n_items: int, resamples: int, seed: int) -> Floats:
-    """How often each item counts, shape (resamples + 1, n_items).
+Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
 
-    Row 0 is the sample, each item once; in the others items are drawn with replacement.
+
+def kind_weights(counts: Indices, resamples: int, seed: int) -> Counts:
+    """How often items of each kind count, shape (resamples + 1, kinds).
+
+    ``counts``: items of each kind. Row 0 is the sample; in the others items are drawn with
+    replacement. Small integers: of a million items they are 1 GB.
     """
-    drawn = np.random.default_rng(seed).multinomial(
-        n_items, np.full(n_items, 1 / max(n_items, 1)), size=resamples
+    n, stream = int(counts.sum()), np.random.default_rng(seed)
+    # So many more than the mean are never drawn: the chance is below 1e-40.
+    drawn = np.empty(
+        (resamples + 1, len(counts)), np.min_scalar_type(2 * counts.max(initial=0) + 100)
     )
-    return np.vstack([np.ones(n_items), drawn]).astype(np.float64)
+    drawn[0] = counts
+    for low in range(1, resamples + 1, _SLICE):
+        part = drawn[low : low + _SLICE]
+        part[:] = stream.multinomial(n, counts / max(n, 1), size=len(part))
+    return drawn
+
+
+def resampled(weights: Counts, sums: Floats) -> Floats:
+    """Sums over all items in each resample; ``sums``: of one item of each kind, (kinds, k)."""
+    parts = range(0, len(weights), _SLICE)
+    return np.concatenate([weights[low : low + _SLICE].astype(np.float64) @ sums for low in parts])
+
+
+_SLICE = 16
+"""Resamples at a time: their weights are large numbers in memory."""
 
 
 def share(part: float, whole: float) -> float:

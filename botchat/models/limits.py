@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import math
 import random
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -320,9 +321,10 @@ BURST_S = 1.0
 class Rate:
     """A limit in requests or tokens a minute, spread evenly except for `BURST_S` seconds' worth."""
 
-    def __init__(self, per_minute: float) -> None:
+    def __init__(self, per_minute: float, *, burst: bool = True) -> None:
+        """``burst``: whether it begins with these, too."""
         self.per_minute = per_minute
-        self._next = -math.inf
+        self._next = -math.inf if burst else time.monotonic()
 
     def wait_s(self, amount: float, now: float) -> float:
         """Take ``amount`` units; seconds from ``now`` until they may be used."""
@@ -333,6 +335,18 @@ class Rate:
     def correct(self, amount: float) -> None:
         """Take ``amount`` more (negative: give back), where an estimate was wrong."""
         self._next += amount * 60 / self.per_minute
+
+
+_LEASED: dict[tuple[object, ...], Rate] = {}
+
+
+def leased_rate(server: str, unit: str, per_minute: float) -> Rate:
+    """A part of a rate, as this thread has used it so far: a worker does one shard after another.
+
+    It begins without a burst, since other workers begin as well.
+    """
+    place = (server, unit, per_minute, threading.get_ident())
+    return _LEASED.setdefault(place, Rate(per_minute, burst=False))
 
 
 OVERLOADED = (429, 503, 529)
@@ -353,11 +367,20 @@ class Endpoint:
         *,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
+        leased: tuple[str, int] | None = None,
     ) -> None:
-        """At most ``most`` calls in flight, ``start`` at first; a rate of ``None`` is no limit."""
+        """At most ``most`` calls in flight, ``start`` at first; a rate of ``None`` is no limit.
+
+        ``leased``: the server, and in how many places at once it is used; this is one of them.
+        """
+        requests, tokens = requests_per_minute or math.inf, tokens_per_minute or math.inf
         self.most = most
-        self._requests = Rate(requests_per_minute or math.inf)
-        self._tokens = Rate(tokens_per_minute or math.inf)
+        self._requests, self._tokens = Rate(requests), Rate(tokens)
+        if leased is not None:
+            server, places = leased
+            most = self.most = max(1, most // places)
+            self._requests = leased_rate(server, "requests", requests / places)
+            self._tokens = leased_rate(server, "tokens", tokens / places)
         self.limit = float(min(start, most))
         self.in_flight = 0
         self._free_at = 0.0

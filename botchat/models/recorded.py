@@ -245,7 +245,7 @@ class RecordedModel:
                     continue
                 self._learn(reply)
                 if reply.final:
-                    self.ledger.put(key, request, reply, model=self.name, stage=self.stage)
+                    await self._keep(key, request, reply)
                     self._door.open()
                     reply = self._as_asked(reply, decoding)
                     break
@@ -274,6 +274,13 @@ class RecordedModel:
             self._door.leave(key)
         self.on_reply(reply, False)
         return reply
+
+    async def _keep(self, key: str, request: bytes, reply: Reply) -> None:
+        self._out.add(key)  # until it is stored: `drain` waits for it
+        try:
+            await self.ledger.keep(key, request, reply, model=self.name, stage=self.stage)
+        finally:
+            self._out.discard(key)
 
     async def _try(
         self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
@@ -315,6 +322,12 @@ class RecordedModel:
     def quirks(self) -> Mapping[str, Any]:
         """What its endpoint was found to refuse (see `Reply.sent`)."""
         return self._quirks
+
+    def relearn(self) -> None:
+        """Take over what the ledger has learnt since, from calls that were made elsewhere."""
+        self._quirks = self.ledger.quirks(self.identity)
+        if hasattr(self.model, "quirks"):
+            self.model.quirks = dict(self._quirks)
 
     def _taken(self, most: Spent, reply: Reply) -> Spent:
         """What a try counts for whose reservation was ``most`` (the module's table)."""

@@ -7,18 +7,20 @@ run at its batch, because the next batch depends on its verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import Judge
+from botchat.interfaces import Case, Judge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline import plan
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
 from botchat.pipeline.contestants import pick
 from botchat.pipeline.judge import at_each_n, filing_of, pairwise_contestants, too_short
+from botchat.pipeline.parts import Questions
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
 from botchat.pipeline.slices import refuse_guarantee
@@ -68,7 +70,7 @@ class Adaptive:
 
         async def walk(session: plan.PlanningSession, _length: Length) -> None:
             most = session.level == len(plan.LEVELS) - 1
-            for one in arenas(session.judge(self.judge)):
+            for one in arenas(session):
                 await one.foresee(most=most)
 
         return plan.plan(workspace, seeds, walk, workspace.language(self.seed_set))
@@ -81,22 +83,32 @@ class Adaptive:
         Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: run it again.
         """
         seeds, arenas = self._resolved(workspace)
+        language = workspace.language(self.seed_set)
 
         async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
-            wanted = arenas(session.judge(self.judge))
+            wanted = arenas(session)
+            if (elsewhere := session.elsewhere) is not None:
+
+                async def fill(cases: Sequence[Case]) -> None:
+                    asked = [partial(_made, case) for case in cases]
+                    await elsewhere.fill(
+                        [Questions(self.judge, False, 0, wanted[0].field.protocol.subject, asked)],
+                        language,
+                    )
+
+                wanted = [replace(one, fill=fill) for one in wanted]
             for one in wanted:
                 one.filing.ready()
             # A target may be reached any time: only a budget is a total.
             session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
             return await together(one.run(stops, session.meter) for one in wanted)
 
-        language = workspace.language(self.seed_set)
         return in_session(workspace, seeds, spending, meter, ask, language)
 
     def _resolved(
         self, workspace: Workspace
-    ) -> tuple[list[Seed], Callable[[Judge], list[AdaptiveArena]]]:
-        """The whole set, and what makes a judge's Arena at each N, with every name resolved."""
+    ) -> tuple[list[Seed], Callable[[Session], list[AdaptiveArena]]]:
+        """The whole set, and what makes the judge's Arena at each N, with every name resolved."""
         protocol = catalogue_of(workspace, self.seed_set).named(self.protocol)
         refuse_guarantee(workspace, self.judge, "an adaptive Arena")
         seeds, models = workspace.seeds(self.seed_set), self.models
@@ -147,13 +159,18 @@ class Adaptive:
             known = known_comparisons(field, filing, added)
             return AdaptiveArena(field, filing, settings, added, known)
 
-        def arenas(answering: Judge) -> list[AdaptiveArena]:
+        def arenas(session: Session) -> list[AdaptiveArena]:
+            answering = session.judge(self.judge, protocol.subject)
             made = [arena(answering, field) for field in fields]
             if found := [one for one in made if one is not None]:
                 return found
             raise no_board(answering, fields[-1].protocol.n)
 
         return seeds, arenas
+
+
+def _made(case: Case) -> Case:
+    return case
 
 
 def adaptive_settings(

@@ -24,18 +24,18 @@ from botchat.judges.cascade import outside_slice
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.judges.samples import asked_once
 from botchat.measures.agreement import Agreement, compare, detection
-from botchat.measures.annotations import NOBODY, Annotation, is_person
+from botchat.measures.annotations import NOBODY, Annotation, Grid, is_person
 from botchat.pipeline.contestants import full_name
 from botchat.pipeline.read_set import Read, read
 from botchat.pipeline.read_votes import annotations_of
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment
-from botchat.workspace import files
+from botchat.workspace import files, panels
 from botchat.workspace.accounts import Bill, bills
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.panels import PRESETS, PanelSettings, TalkSettings
+from botchat.workspace.panels import PanelSettings, TalkSettings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -152,18 +152,20 @@ def _findings(
         ]
     elif prefix is None and any(name.startswith(HUMAN) for name in known):
         prefix = HUMAN
+    grid = Grid.of(said, prefix)
     compared = compare_judges(
         said,
         prefix,
         options,
         lengths=judge_agreement.shown_lengths(stage.dialogues, judged),
         selves={name: own_name(workspace, name) for name in (*known, *judged)},
+        grid=grid,
     )
     if prefix == BUILT_IN:
         compared = _without_people(compared)
     if protocol is not None and protocol.kind == "place" and protocol.about_ai:
         compared = _with_accusations(compared, judged, stage.dialogues)
-    rated = judge_agreement.ratings(said, prefix)
+    rated = judge_agreement.ratings(grid, prefix)
     name = None if protocol is None else protocol.name
     subject = [f"{name} on {stage.seed_set}"] if stage.seed_set else []
     rows = [
@@ -378,8 +380,9 @@ def compare_judges(
     *,
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
+    grid: Grid | None = None,
 ) -> Agreement:
-    """`compare`; groups leave out votes before a talk and token-matched ones, counted already."""
+    """`compare` (``grid``: of all, if there); groups without votes before a talk, token-matched."""
     compared = partial(
         compare,
         truth_prefix=truth_prefix,
@@ -388,11 +391,11 @@ def compare_judges(
         lengths=lengths,
         selves=selves,
     )
-    whole = compared(annotations)
-    judges = [a for a in annotations if not a.judge.endswith((BEFORE_TALK, TOKEN_MATCHED))]
-    if len(judges) == len(annotations):
-        return whole
-    return replace(whole, groups=compared(judges).groups)
+    whole = compared(grid or annotations)
+    twice = (BEFORE_TALK, TOKEN_MATCHED)
+    counted = {name for name in {a.judge for a in annotations} if name.endswith(twice)}
+    kept = [a for a in annotations if a.judge not in counted]
+    return replace(whole, groups=compared(kept).groups) if counted else whole
 
 
 def with_controls(
@@ -487,10 +490,9 @@ def _bare(judge: str) -> str:
     """The judge itself, of a name that says in what other way it was asked."""
     for ending in (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED):
         judge = judge.removesuffix(ending)
-    return asked_once(judge)
+    return asked_once(panels.run_of(judge)[0])
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
     """The settings of a panel by the name its judgments are filed under."""
-    name = judge.partition("@")[0]
-    return workspace.config.panels.get(name) or PRESETS.get(name)
+    return panels.find(panels.run_of(judge)[0].partition("@")[0], workspace.config.panels)

@@ -14,12 +14,17 @@ from botchat.pipeline.agree import Compared, Options
 from botchat.pipeline.bench import Benching
 from botchat.pipeline.evaluate import Evaluated, Evaluating
 from botchat.pipeline.generate import Generated, Generating
+from botchat.pipeline.inject import Injecting, Made
 from botchat.pipeline.judge import Judging, StageResult
 from botchat.pipeline.probe import Probed, Probing
+from botchat.pipeline.probe_polarity import Polarity, ProbingPolarity
+from botchat.pipeline.reproduce import Reproducing, reproducing
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Limits, Spending
 from botchat.pipeline.whole_run import Ran, Running
+from botchat.prompts.languages import EN
 from botchat.protocols.catalogue import ARENA
+from botchat.protocols.injection import WORDS
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.workspace.folder import Workspace
 
@@ -147,6 +152,24 @@ def probe(
     return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 
+def probe_polarity(
+    workspace: Workspace,
+    seed_set: str,
+    judge_name: str,
+    *,
+    judge_model: str | None = None,
+    samples: int = 1,
+    limit: int | None = None,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> Polarity:
+    """Put a floor bot beside people, see which way a panel's roles pull; see `ProbingPolarity`."""
+    named = JudgeName(judge_name, judge_model, samples)
+    request = ProbingPolarity(seed_set, named, limit)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
+
+
 def bench(
     workspace: Workspace,
     benchmark: str,
@@ -160,14 +183,55 @@ def bench(
     out: Path | None = None,
     options: Options | None = None,
     limit: int | None = None,
+    table: str | None = None,
+    figure: str | None = None,
+    runs: int | None = None,
+    grid: Sequence[str] = (),
+    stands_for: str | None = None,
     limits: Limits | None = None,
     batch: bool = False,
     meter: Meter | None = None,
 ) -> Compared:
-    """Let a judge answer a benchmark and compare it with people; see `Benching`."""
+    """Let a judge answer a benchmark and compare it with people; see `Benching`.
+
+    ``table``, ``figure``, ``runs``, ``grid``: a paper's experiment; see `Reproducing`.
+    """
     named = None if judge_name is None else JudgeName(judge_name, judge_model, samples)
     options = options or Options()
-    request = Benching(benchmark, data, named, from_recorded, control, out, options, limit)
+    request: Benching | Reproducing | None = reproducing(
+        benchmark,
+        data,
+        named,
+        table=table,
+        figure=figure,
+        runs=runs,
+        grid=grid,
+        stands_for=stands_for,
+        limit=limit,
+        out=out,
+        options=options,
+    )
+    if request is None:
+        request = Benching(benchmark, data, named, from_recorded, control, out, options, limit)
+    return request.run(workspace, Spending(limits or Limits(), batch), meter)
+
+
+def inject(
+    workspace: Workspace,
+    file: Path,
+    model: str,
+    out: Path,
+    *,
+    language: str = EN,
+    words: int = WORDS,
+    limit: int | None = None,
+    rng_seed: int = 0,
+    limits: Limits | None = None,
+    batch: bool = False,
+    meter: Meter | None = None,
+) -> Made:
+    """Let a model put errors into the stories of a file; see `Injecting`."""
+    request = Injecting(Path(file), model, Path(out), language, words, limit, rng_seed)
     return request.run(workspace, Spending(limits or Limits(), batch), meter)
 
 

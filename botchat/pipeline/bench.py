@@ -6,14 +6,15 @@ that has judged what is in the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.stories import beside_paper, error_places
 from botchat.errors import (
     BotChatError,
     ConfigError,
@@ -27,7 +28,7 @@ from botchat.judges.cascade import outside_slice
 from botchat.measures import lengths, mateval_records
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
-from botchat.pipeline import plan
+from botchat.pipeline import bench_stories, plan
 from botchat.pipeline.agree import (
     Compared,
     Options,
@@ -39,6 +40,8 @@ from botchat.pipeline.agree import (
     signature,
     with_controls,
 )
+from botchat.pipeline.bench_metrics import of_topical_chat
+from botchat.pipeline.correlations import PEOPLE, correlated, ends_of, of_parts
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import JudgeName, Spending
@@ -49,10 +52,10 @@ from botchat.protocols.preferences import preferences
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 
-PEOPLE = "human labels"
-"""What upstream's labels are filed under; no judge has such a name."""
-
 Files = Mapping[str, bytes]
+ByProtocol = Mapping[str, Sequence[Judgment]]
+"""Of one judge, by name of the protocol."""
+
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 
@@ -81,7 +84,7 @@ class Benching:
         """What `run` would send; errors as there."""
         if self.judge is None:
             raise ConfigError("--plan needs a judge; name one with --judge")
-        cases = self._first(_made(self.benchmark, self.data).cases)
+        cases = first_of(made_of(self.benchmark, self.data).cases, self.limit)
         return Asked(self._set, (), self.judge, cases, self.control).plan(workspace)
 
     def run(
@@ -98,10 +101,9 @@ class Benching:
                     "botchat bench mateval --data DIR --recorded"
                 )
             files = _one_set(self.data, _files(self.data), mateval_records.mateval)
-            rows = mateval_records.mateval(files)
-            return _correlated("mateval-recorded", rows, rows, self.options, self.out)
-        made = _made(self.benchmark, self.data)
-        cases, stopped = self._first(made.cases), None
+            return _recorded(files, self.options, self.out)
+        made = made_of(self.benchmark, self.data)
+        cases, stopped = first_of(made.cases, self.limit), None
         if self.judge is not None:
             try:
                 asked = Asked(self._set, (), self.judge, cases, self.control)
@@ -119,22 +121,30 @@ class Benching:
             f"nobody has judged {self._set} yet; name a judge with --judge"
         )
 
-    def _first(self, cases: Sequence[Cases]) -> Sequence[Cases]:
-        """The cases of the first items that ``limit`` allows."""
-        if self.limit is None:
-            return cases
-        if self.limit < 1:
-            raise ConfigError(f"--limit {self.limit}: at least one item is needed")
-        items = {make().seed_id: None for one in cases for make in one.make}
-        among = {*[*items][: self.limit]}
-        return [
-            Cases(protocol, [make for make in makes if make().seed_id in among])
-            for protocol, makes in cases
-        ]
-
     @property
     def _set(self) -> str:
-        return f"bench-{self.benchmark}"
+        return set_of(self.benchmark)
+
+
+def set_of(benchmark: str) -> str:
+    """What the judgments of a benchmark are filed under."""
+    return f"bench-{benchmark}"
+
+
+def first_of(
+    cases: Sequence[Cases], limit: int | None, items: Collection[str] | None = None
+) -> Sequence[Cases]:
+    """The cases of ``items``, default all, and of these the first that ``limit`` allows."""
+    if limit is not None and limit < 1:
+        raise ConfigError(f"--limit {limit}: at least one item is needed")
+    if limit is None and items is None:
+        return cases
+    known = dict.fromkeys(make().seed_id for one in cases for make in one.make)
+    among = {*[id_ for id_ in known if items is None or id_ in items][:limit]}
+    return [
+        Cases(protocol, [make for make in makes if make().seed_id in among])
+        for protocol, makes in cases
+    ]
 
 
 @dataclass(frozen=True)
@@ -155,12 +165,23 @@ class _Answered:
 
 
 @dataclass(frozen=True)
-class _Benchmark:
+class Benchmark:
+    """One data set: what is asked, and what the replies are worth."""
+
     cases: Sequence[Cases]
     compared: Callable[[_Answered], Compared]
+    measured: Callable[[Workspace, ByProtocol, Sequence[str], Options], Row]
+    """(workspace, one judge's judgments, keys of columns, options) -> their numbers, with the ends
+    of intervals, ``n`` and ``unreadable``; see `botchat.boards.experiments`."""
+    given: Mapping[str, Callable[[Sequence[str]], Row]] = field(default_factory=dict)
+    """The same of what needs no judge: metrics, upstream's recordings; keys -> numbers."""
+    data: str = ""
+    """What papers call it, where one of several was given."""
+    among: Callable[[Sequence[str]], Collection[str] | None] = lambda _: None
+    """Keys of columns -> the items that they are about; ``None``: all."""
 
 
-def _faireval(files: Files) -> _Benchmark:
+def _faireval(files: Files) -> Benchmark:
     pairs = answers.faireval(files)
 
     def compared(answered: _Answered) -> Compared:
@@ -204,17 +225,44 @@ def _faireval(files: Files) -> _Benchmark:
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
         return publish(findings, [first, *others], answered.out, formats=options.formats)
 
+    def measured(
+        workspace: Workspace, said: ByProtocol, keys: Sequence[str], options: Options
+    ) -> Row:
+        made = said[answers.ANSWERS.name]
+        calibrated = answers.calibrated(made)
+        costs = expenses(workspace, {PEOPLE: made})[PEOPLE]
+        row: Row = {"usd": costs["usd"], "minutes": costs["seconds"]}
+        row = {key: None if each is None else each * len(made) for key, each in row.items()}
+        row["minutes"] = None if row["minutes"] is None else row["minutes"] / 60
+        row["n"] = sum(one.verdict is not None for one in calibrated)
+        row["unreadable"] = len(calibrated) - row["n"]
+        for category in {key.rpartition("_")[0] for key in keys}:
+            ids = {pair.id for pair in pairs if category in ("", pair.category)}
+            asked = [one for one in calibrated if one.item in ids]
+            people = [one for one in answers.labels(pairs, PEOPLE) if one.item in ids]
+            if asked and people:
+                (found,) = compare_judges([*people, *asked], PEOPLE, options).rows
+                begin = f"{category}_" if category else ""
+                row |= ends_of(found, ("accuracy", "kappa"), begin)
+        return row
+
+    def among(keys: Sequence[str]) -> Collection[str] | None:
+        categories = {key.rpartition("_")[0] for key in keys}
+        if "" in categories:
+            return None
+        return {pair.id for pair in pairs if pair.category in categories}
+
     cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
-    return _Benchmark([cases], compared)
+    return Benchmark([cases], compared, measured, among=among)
 
 
-def _topicalchat(files: Files) -> _Benchmark:
+def _topicalchat(files: Files) -> Benchmark:
     responses = answers.topical_chat(files)
 
-    def compared(answered: _Answered) -> Compared:
-        def ratings(aspect: str, judged: Sequence[Judgment]) -> list[Rating]:
-            return [*answers.aspect_labels(responses, aspect, PEOPLE), *scores.ratings(judged)]
+    def ratings(aspect: str, judged: Sequence[Judgment]) -> list[Rating]:
+        return [*answers.aspect_labels(responses, aspect, PEOPLE), *scores.ratings(judged)]
 
+    def compared(answered: _Answered) -> Compared:
         data, rows, pairs = _by_part(answered, "aspect", answers.ASPECTS, ratings)
         return _correlated("topicalchat", data, rows, answered.options, answered.out, pairs=pairs)
 
@@ -222,37 +270,69 @@ def _topicalchat(files: Files) -> _Benchmark:
         Cases(protocol, [partial(answers.aspect_case, each, aspect) for each in responses])
         for aspect, protocol in answers.ASPECTS.items()
     ]
-    return _Benchmark(cases, compared)
+    measured = _correlations(answers.ASPECTS, ratings)
+    return Benchmark(cases, compared, measured, of_topical_chat(responses))
 
 
-def _mateval(files: Files) -> _Benchmark:
+def _mateval(files: Files) -> Benchmark:
     told = stories.stories(files)
     protocol = stories.asked_in(built_in()[mateval_records.language(files)])
+    parts = dict.fromkeys(ERROR_TYPES, protocol)
+
+    def ratings(code: str, judged: Sequence[Judgment]) -> list[Rating]:
+        return [*stories.labels(told, code, PEOPLE), *stories.ratings(judged, code)]
 
     def compared(answered: _Answered) -> Compared:
-        def ratings(code: str, judged: Sequence[Judgment]) -> list[Rating]:
-            return [*stories.labels(told, code, PEOPLE), *stories.ratings(judged, code)]
-
-        parts = dict.fromkeys(ERROR_TYPES, protocol)
         data, rows, pairs = _by_part(answered, "error_type", parts, ratings)
         judges = list(answered.judged[protocol.name])
         rows.sort(key=lambda row: judges.index(row["judge"]))
         rows = [{"strategy": row["judge"], **row} for row in rows]
-        return _correlated("mateval", data, rows, answered.options, answered.out, pairs=pairs)
+        judged = answered.judged[protocol.name]
+        places = bench_stories.live_locations(answered.workspace, files, told, judged)
+        return _correlated(
+            "mateval", data, rows, answered.options, answered.out, pairs=pairs, places=places
+        )
 
     cases = Cases(protocol, [partial(stories.case, story, protocol) for story in told])
-    return _Benchmark([cases], compared)
+    return Benchmark(
+        [cases],
+        compared,
+        _correlations(parts, ratings),
+        bench_stories.of_stories(files, told),
+        mateval_records.dataset(files) or "own",
+    )
 
 
-BENCHMARKS: Mapping[str, Callable[[Files], _Benchmark]] = {
+BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
     "faireval": _faireval,
     "mateval": _mateval,
     "topicalchat": _topicalchat,
 }
 """Name -> from upstream's files what is asked, and how the replies are compared with people."""
 
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "faireval": ("accuracy", "kappa"),
+    "mateval": of_parts(ERROR_TYPES),
+    "topicalchat": of_parts(answers.ASPECTS),
+}
+"""What a table of a benchmark shows where no paper says it; see `Benchmark.measured`."""
+
 _IN_ORDER = ("consistency", "position_preference", "length_preference", "self_preference")
 """Figures of FairEval that only verdicts in one order have, or that need both orders."""
+
+
+def _correlations(
+    protocols: Mapping[str, Protocol],
+    ratings: Callable[[str, Sequence[Judgment]], list[Rating]],
+) -> Callable[[Workspace, ByProtocol, Sequence[str], Options], Row]:
+    """``measured`` of a benchmark of scores: correlations of each part, and their mean."""
+
+    def measured(_: Workspace, said: ByProtocol, __: Sequence[str], ___: Options) -> Row:
+        return correlated(
+            {part: ratings(part, said.get(of.name, ())) for part, of in protocols.items()}
+        )
+
+    return measured
 
 
 def _by_part(
@@ -277,15 +357,35 @@ def _by_part(
 def _correlated(
     benchmark: str, data: Any, rows: list[Row], options: Options, out: Path | None, **more: Any
 ) -> Compared:
-    """One table of correlations, which has no figures; ``more`` goes to the JSON."""
+    """A table of correlations, and one of places where there are any; ``more`` goes to the JSON."""
     signed = signature("bench", {"benchmark": benchmark}, data, PEOPLE, options)
-    shown = judge_agreement.scored(benchmark.removesuffix("-recorded"), rows, signed)
-    findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
+    shown = [judge_agreement.scored(benchmark, rows, signed)]
+    if places := more.get("places"):
+        shown.append(error_places(places, signed))
+    findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
     whole = {"rows": rows, **more, "signature": signed}
-    return publish(findings, [shown], out, whole, options.formats)
+    return publish(findings, shown, out, whole, options.formats)
 
 
-def _made(benchmark: str, data: Path) -> _Benchmark:
+def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
+    """MATEval's recorded reports, taken as the paper did and as they are written."""
+    rows, tables = [], []
+    for reading in get_args(mateval_records.Reading):
+        found = mateval_records.mateval(files, reading)
+        found = beside_paper(found, mateval_records.dataset(files))
+        rows += [{"reading": reading, **row} for row in found]
+        signed = signature("bench", {"benchmark": "mateval-recorded"}, found, PEOPLE, options)
+        tables.append(judge_agreement.recorded(reading, found, signed))
+    signed = tables[0].signature
+    if places := bench_stories.recorded_locations(files):
+        tables.append(error_places(places, signed))
+    findings = Findings(subject="Recorded discussions", truth=PEOPLE, signature=signed)
+    whole = {"rows": rows, "places": places, "signature": signed}
+    return publish(findings, tables, out, whole, options.formats)
+
+
+def made_of(benchmark: str, data: Path) -> Benchmark:
+    """A benchmark made of upstream's files; raises `ConfigError` for one that is unknown."""
     if benchmark not in BENCHMARKS:
         raise ConfigError(
             f"unknown benchmark {benchmark!r}{did_you_mean(benchmark, BENCHMARKS)}; "

@@ -25,9 +25,6 @@ TOKEN = "X-BotChat-Token"
 MOST_BYTES = 8 << 20
 """Of a body."""
 
-_DRAINED = 1 << 20
-"""Bytes of a refused body that are read, so that the browser sees the answer."""
-
 
 class Refused(BotChatError):
     """A request that is turned away, with its HTTP status."""

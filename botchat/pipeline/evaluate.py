@@ -19,7 +19,8 @@ from botchat.interfaces import Case, Row
 from botchat.measures.correlation import compare_scores
 from botchat.pipeline import plan
 from botchat.pipeline.agree import Options, compare_judges
-from botchat.pipeline.bench import PEOPLE, judgments_of
+from botchat.pipeline.bench import judgments_of
+from botchat.pipeline.correlations import PEOPLE
 from botchat.pipeline.judge import Asked, Cases
 from botchat.pipeline.run import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
@@ -118,7 +119,7 @@ class Evaluating:
             raise ConfigError(f"--criteria {odd}: unknown; criteria: {', '.join(known)}")
         protocols = [known[name] for name in dict.fromkeys(self.criteria)]
         wanted = [plain(name) for one in protocols or [MATEVAL] for name in evaluation.numbers(one)]
-        listed = _read(self.file, wanted)
+        listed = read_items(self.file, wanted)
         of_texts = isinstance(listed[0], Text)
         what, shows = ("texts", "one") if of_texts else ("pairs", "pair")
         rules = self.judge.name == RULES
@@ -177,7 +178,8 @@ class Evaluating:
         return Evaluated(criteria, lines, whole, unanswered)
 
 
-def _read(file: Path, numbers: Sequence[str]) -> list[Text] | list[AnswerPair]:
+def read_items(file: Path, numbers: Sequence[str] = ()) -> list[Text] | list[AnswerPair]:
+    """What a file holds, see `botchat.protocols.items`; `ConfigError` for any other kind of it."""
     kind = file.suffix.lower()
     if file.is_dir():
         raise ConfigError(f"{file} is a folder; name a file in it: {', '.join(SUFFIXES)}")

@@ -92,7 +92,7 @@ def _is_of(path: str, seed_set: str) -> bool:
         return False
     inside = len(parts) > 2 and parts[1] == seed_set
     return (
-        path == f"seeds/{seed_set}.jsonl"
+        path in (f"seeds/{seed_set}.jsonl", f"seeds/{seed_set}.toml")
         or (parts[0] == "generations" and inside and len(parts) == 3 and path.endswith(".jsonl"))
         or (parts[0] == "judgments" and inside and len(parts) == 4 and path.endswith(".jsonl"))
         or (parts[0] == "leaderboards" and inside and PurePosixPath(path).suffix in DATA)
@@ -106,7 +106,7 @@ def _checked(where: str, path: str, digest: str, read: Callable[[str], bytes]) -
         raise DataError(
             f"{where}: {path} is not what {MANIFEST} says (another SHA-256), so nothing is taken"
         )
-    if (stage := path.split("/", 1)[0]) in STAGES:
+    if (stage := path.split("/", 1)[0]) in STAGES and path.endswith(".jsonl"):
         try:
             msgspec.json.Decoder(STAGES[stage]).decode_lines(content)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

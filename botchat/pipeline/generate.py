@@ -13,6 +13,7 @@ from botchat.interfaces import adapted, settings_digest
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline import plan
+from botchat.pipeline.parts import Talks
 from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import Meter, Step, Stops, work_through
 from botchat.pipeline.session import Session, Spending, in_session
@@ -99,6 +100,11 @@ class Generating:
         for job in jobs:
             if job.pending:
                 files.Appender[Dialogue](job.path).ready()
+        if session.elsewhere is not None:
+            await session.elsewhere.fill(
+                [Talks(job.names, turns, job.language, job.pending) for job in jobs],
+                workspace.language(self.seed_set),
+            )
         session.meter.begin("generate", sum(len(job.pending) for job in jobs))
         session.meter.steps += [job.step for job in jobs]
         return await together(job.run(length, stops, session.meter) for job in jobs)
@@ -124,7 +130,8 @@ class Generating:
         jobs: dict[str, _Job] = {}
         language = workspace.language(self.seed_set)
         for model in self.models:
-            speakers = [session.speaker(name) for name in (model, self.partner) if name is not None]
+            names = (model, self.partner) if self.partner else (model,)
+            speakers = [session.speaker(name) for name in names]
             contestant = " + ".join(speaker.model.name for speaker in speakers)
             settings = settings_digest(
                 *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
@@ -132,6 +139,7 @@ class Generating:
             jobs[contestant] = _Job(
                 self.seed_set,
                 contestant,
+                names,
                 speakers,
                 turns,
                 f"botchat:{VERSION}|generate|set:{self.seed_set}{language.signed}|n:{turns}"
@@ -157,6 +165,8 @@ class _Job:
 
     seed_set: str
     contestant: str
+    names: tuple[str, ...]
+    """Who speaks, as on the command line."""
     speakers: Sequence[Speaker]
     turns: int
     asked: str

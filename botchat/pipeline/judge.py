@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -23,6 +23,7 @@ from botchat.parallel import together
 from botchat.pipeline import plan, slices
 from botchat.pipeline.contestants import full_name, of_people, pick
 from botchat.pipeline.generate import first_seeds
+from botchat.pipeline.parts import Questions
 from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
@@ -172,14 +173,14 @@ class Asked:
         async def walk(session: PlanningSession, _length: Length) -> None:
             await self.walk(workspace, session)
 
-        return plan.plan(workspace, self.seeds, walk, self._language)
+        return plan.plan(workspace, self.seeds, walk, self.language)
 
     async def walk(self, workspace: Workspace, session: PlanningSession) -> None:
         """Answer every case as a plan does; nothing is stored."""
 
-        async def calls_of(answering: Judge) -> list[str]:
+        async def calls_of(asked: Iterable[tuple[Judge, Cases]]) -> list[str]:
             calls: list[str] = []
-            for cases in self.cases:
+            for answering, cases in asked:
                 step = cases.protocol.name
                 session.about = (step, ())
                 ready = await slices.calibrated(answering, cases.make, Meter(), Stops())
@@ -190,31 +191,49 @@ class Asked:
                     calls += (filing.stored(case) or await ready.answer(case)).calls
             return calls
 
-        calls = [await calls_of(one) for one in session.judges(self.judge, self.control)]
-        if self.control and (third := session.token_matched(self.judge, *calls)):
-            await calls_of(third)
+        judges = self.judges(session)
+        calls = [await calls_of(asked) for asked in judges]
+        if self.control and calls[0]:
+            name = judges[0][0][0].name
+            if third := session.token_matched(self.judge, name, *calls):
+                await calls_of((third, cases) for cases in self.cases)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
     ) -> list[StageResult]:
         """One result for each judge and protocol."""
         ask = partial(self.ask, workspace)
-        return in_session(workspace, self.seeds, spending, meter, ask, self._language)
+        return in_session(workspace, self.seeds, spending, meter, ask, self.language)
 
     async def ask(self, workspace: Workspace, session: Session, stops: Stops) -> list[StageResult]:
         """`run` in a session that is there."""
-        answerers = session.judges(self.judge, self.control)
+        answerers = self.judges(session)
         n_cases = sum(len(cases.make) for cases in self.cases)
         asked = []
-        for answering, cases in product(answerers, self.cases):
+        for answering, cases in chain.from_iterable(answerers):
             ready = await slices.calibrated(answering, cases.make, session.meter, stops)
             filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
             asked.append((filing, cases))
         for filing, cases in asked:
             if len(filing.have) < len(cases.make):
                 filing.ready()
+        if session.elsewhere is not None:
+            # A cascade with a guarantee must know all cases before it answers: it asks here.
+            at = {id(one): nth for nth, pairs in enumerate(answerers) for one, _ in pairs}
+            parts = [
+                Questions(
+                    self.judge,
+                    self.control,
+                    at[id(filing.answering)],
+                    cases.protocol.subject,
+                    [make for make in cases.make if filing.stored(make()) is None],
+                )
+                for filing, cases in asked
+                if id(filing.answering) in at
+            ]
+            await session.elsewhere.fill(parts, self.language)
         session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
-        calls: dict[str, list[str]] = {answering.name: [] for answering in answerers}
+        calls: dict[str, list[str]] = {pairs[0][0].name: [] for pairs in answerers}
 
         async def settle(filing: Filing, cases: Cases) -> StageResult:
             filing.step.items = len(cases.make)
@@ -237,7 +256,7 @@ class Asked:
         whole = sum(one.cases - one.unanswered for one in made) == len(answerers) * n_cases
         if self.control and whole:
             # How many tokens a panel uses is known when it is done.
-            third = session.token_matched(self.judge, *calls.values())
+            third = session.token_matched(self.judge, next(iter(calls)), *calls.values())
             if third is not None:
                 made += await together(
                     settle(filing_of(workspace, self.seed_set, cases.protocol, third), cases)
@@ -245,8 +264,16 @@ class Asked:
                 )
         return made
 
+    def judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
+        """The judge with the cases that it answers, as their protocol wants it; so its control."""
+        subjects = {cases.protocol.subject for cases in self.cases}
+        of = {one: session.judges(self.judge, self.control, one) for one in subjects}
+        pairs = ([(judge, cases) for judge in of[cases.protocol.subject]] for cases in self.cases)
+        return [list(each) for each in zip(*pairs, strict=True)]
+
     @property
-    def _language(self) -> Language:
+    def language(self) -> Language:
+        """Of what is asked."""
         return next((cases.protocol.language for cases in self.cases), ENGLISH)
 
 

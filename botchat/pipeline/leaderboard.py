@@ -20,7 +20,6 @@ from botchat.pipeline.judge import Judging
 from botchat.pipeline.read_set import Read, only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.pipeline.session import RULES, JudgeName
-from botchat.prompts.languages import Language
 from botchat.protocols.catalogue import RANKING
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
@@ -97,12 +96,14 @@ def leaderboard(
     elo: EloSettings | None = None,
     meter: Meter | None = None,
     formats: Formats | None = None,
+    *,
+    png: bool = True,
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
     ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``. A
     page that is there already keeps its other judges, after this one. ``formats``: of the file of
-    each table (csv).
+    each table (csv). ``png``: figures as png too; without, those of before are taken away.
     """
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
@@ -119,7 +120,7 @@ def leaderboard(
     from botchat.boards.tables import EEE
     from botchat.pipeline import every_eval_ever
 
-    shown = _shown(workspace, found, elo, meter, png=True)
+    shown = _shown(workspace, found, elo, meter, png=png)
     told = shown[0]
     board = told.board
     texts = leaderboards.files(board, told.headline, told.verdict, formats)
@@ -129,7 +130,7 @@ def leaderboard(
     texts[BY_SEED] = json.dumps(by_seed(board, found.seeds), separators=(",", ":")) + "\n"
     store.write_all(folder, texts)
     for chart in told.charts:
-        write_chart(folder, chart)
+        write_chart(folder, chart, png=png)
     page = write_page(workspace, found, shown, folder, meter)
     return Published(
         table=board.main,
@@ -212,10 +213,13 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
     return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 
 
-def write_chart(folder: Path, chart: Chart) -> None:
-    """Write a figure as svg and png."""
+def write_chart(folder: Path, chart: Chart, *, png: bool = True) -> None:
+    """Write a figure as svg and, if wanted, png; else one of before is taken away."""
     store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
-    store.write_atomic(folder / f"{chart.name}.png", chart.png)
+    if png:
+        store.write_atomic(folder / f"{chart.name}.png", chart.png)
+    else:
+        (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
 
 def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
@@ -325,8 +329,7 @@ def write_page(
     from botchat.report import archive, transcripts
 
     compared = _compared(found, shown[0].findings)
-    spoken = found.catalogue.language
-    talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, spoken)]
+    talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, found)]
 
     views = []
     for one in shown:
@@ -341,7 +344,8 @@ def write_page(
     chunks = None
     if not any(found.columns.values()):
         meter.begin("pack transcripts", 0)
-        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue)
+        measured = found.survey.measured if found.survey else None
+        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, measured)
         for name, text in chunks.files.items():
             store.write_atomic(folder / name, text.encode())
         known = {folder / name for name in chunks.files}
@@ -377,13 +381,15 @@ def _compared(found: Read, compared: Mapping[str, Findings]) -> list[Beside]:
     return shown
 
 
-def _panel_prompts(workspace: Workspace, judge: str, language: Language) -> list[Prompt]:
+def _panel_prompts(workspace: Workspace, judge: str, found: Read) -> list[Prompt]:
     """Roles and prompts of a judge that is a panel, as its settings are now."""
     from botchat import report as pages
     from botchat.judges.panel import wording
     from botchat.pipeline.agree import panel_of
 
     settings = panel_of(workspace, judge)
-    told = wording(settings, language) if settings else {}
+    judged = found.catalogue.among(found.judged[judge]).values()
+    subjects = sorted({protocol.subject for protocol in judged})
+    told = wording(settings, found.catalogue.language, subjects) if settings else {}
     texts = [f"{title}\n\n{text}" for title, text in told.items()]
     return [pages.Prompt(f"panel {judge}", settings_digest(told), texts)] if told else []

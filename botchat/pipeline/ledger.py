@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from botchat.errors import ConfigError, MissingError, did_you_mean
+from botchat.errors import BotChatError, ConfigError, DataError, MissingError, did_you_mean
 from botchat.models.recorded import spoken
 from botchat.pipeline.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
-from botchat.workspace import accounts, files
+from botchat.workspace import accounts, files, segments
 from botchat.workspace import export as moving
 from botchat.workspace import ledger as stored
-from botchat.workspace.calls import Damaged
+from botchat.workspace.calls import Damaged, StoredCall
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
+from botchat.workspace.segments import Store
 
 
 def stats_rows(workspace: Workspace) -> list[dict[str, Any]]:
@@ -27,10 +30,79 @@ def stats_rows(workspace: Workspace) -> list[dict[str, Any]]:
         return [asdict(one) for one in accounts.stats(ledger)]
 
 
-def export(workspace: Workspace, path: Path) -> int:
-    """Write all calls to ``path`` (JSON lines, gzip for ``.gz``); how many."""
+def export(workspace: Workspace, path: Path, since: str | None = None) -> int:
+    """Write all calls to ``path`` (JSON lines, gzip for ``.gz``), or those ``since``; how many."""
+    first = -math.inf if since is None else _moment(since)
     with closing(_existing(workspace)) as ledger:
-        return moving.export(ledger, path)
+        return moving.export(ledger, path, first)
+
+
+def _moment(text: str) -> float:
+    """Seconds of the epoch of an ISO 8601 time, UTC where it does not say."""
+    try:
+        said = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"--since {text[:40]!r}: write a time like 2026-11-22 or 2026-11-22T12:00Z"
+        ) from None
+    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+
+
+def push(workspace: Workspace, place: str | None) -> int:
+    """Leave what a store lacks there, after a `pull`; how many calls."""
+    with workspace.locked(), closing(_existing(workspace, readonly=False)) as ledger:
+        return segments.push(ledger, _store(workspace, place))
+
+
+def pull(workspace: Workspace, place: str | None) -> int:
+    """Add the calls of a store's segments; how many were new."""
+    with workspace.locked(), closing(workspace.ledger()) as ledger:
+        return segments.pull(ledger, _store(workspace, place)).calls
+
+
+def rebuild(workspace: Workspace, place: str | None) -> tuple[int, Path | None]:
+    """Make the ledger's file anew from a store's segments, and from what can be read of it.
+
+    Returns:
+        How many calls it has, and where the old file is kept; ``None``: there was none.
+    """
+    store, path = _store(workspace, place), workspace.ledger_path
+    with workspace.locked():
+        whole = path.with_name(f".{path.name}.part")
+        whole.unlink(missing_ok=True)
+        with closing(stored.Ledger(whole)) as new:
+            segments.pull(new, store)
+            if path.exists():
+                with closing(_existing(workspace)) as old:
+                    with suppress(DataError):
+                        if n := old.n_batched(0.0):
+                            raise BotChatError(
+                                f"{n} calls are in batches that only this ledger knows of; collect "
+                                "them with --batch first"
+                            )
+                    for superseded in (False, True):
+                        found = old.readable(superseded=superseded)
+                        new.add(call for call in found if isinstance(call, StoredCall))
+                    with suppress(DataError):
+                        rest = (*segments.mark(old)[:2], 0)
+                        segments.take(new, segments.since(old, rest))
+            ((n,),) = new.select("SELECT count(*) FROM calls")
+        kept = None
+        if path.exists():
+            kept = path.with_name(f"{path.name}.{time.strftime('%Y%m%dT%H%M%S')}")
+            for end in ("", "-wal", "-shm"):
+                if (part := path.with_name(path.name + end)).exists():
+                    part.rename(kept.with_name(kept.name + end))
+        whole.rename(path)
+        return n, kept
+
+
+def _store(workspace: Workspace, place: str | None) -> Store:
+    if (place := place or workspace.config.cluster.store) is None:
+        raise ConfigError(
+            "no store is named: give a folder or a URL, or set store in [cluster] of botchat.toml"
+        )
+    return Store(place)
 
 
 def import_(workspace: Workspace, path: Path) -> tuple[int, int]:

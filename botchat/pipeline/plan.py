@@ -33,6 +33,8 @@ REPLY_TOKENS: Mapping[str, tuple[int, int, int]] = {
     "generate": (20, 41, 199),
     # A verdict with a sentence, a few sentences, a page of reasoning.
     "judge": (20, 80, 400),
+    # A story of five sentences, or of 200 words, said again with notes on its errors.
+    "inject": (120, 250, 600),
 }
 """Tokens of a reply: low, expected, high, where the ledger knows none of the model's."""
 
@@ -89,6 +91,8 @@ class PlannedModel:
     """What a call that is made now is about."""
     asked: dict[str, int] = field(default_factory=dict)
     """Key of a call -> tokens of its prompt, as we count."""
+    answered: list[str] = field(default_factory=list)
+    """Keys of the calls that the ledger answered, in order."""
     places: dict[str, Place] = field(default_factory=dict)
     """Key of a call -> what it is about."""
     parallel = 1
@@ -113,6 +117,7 @@ class PlannedModel:
         key = request_key(request_json(self.identity, messages, decoding))
         stored = self.ledger.get(key)
         if stored is not None:
+            self.answered.append(key)
             return spoken(stored)
         if key not in self.asked:
             self.asked[key] = prompt_tokens(messages, self.count)

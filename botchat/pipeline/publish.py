@@ -105,6 +105,8 @@ def publish(
     contents, _ = dataset_files(workspace, seed_set, JSONL, name)
     if calls := _calls(workspace, seed_set):
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
+    if (about := workspace.about_path(seed_set)).exists():
+        contents[f"seeds/{seed_set}.toml"] = about.read_bytes()
     out = workspace.out(seed_set)
     page = {p.relative_to(out).as_posix(): p for p in sorted(out.rglob("*")) if p.suffix in _PAGE}
     contents |= {

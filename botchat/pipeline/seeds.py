@@ -32,7 +32,7 @@ _TABLES = {
 
 ACCEPTED = (
     "mutual (downloads it), a folder or .zip in MuTual's layout, BotChat's "
-    f"{', '.join(_TABLES)}, or hf://ORG/NAME[/CONFIG][@SPLIT]"
+    f"{', '.join(_TABLES)}, or {hub.SYNTAX}"
 )
 """What `read_source` understands, in words."""
 
@@ -49,7 +49,8 @@ def import_seeds(
 
     ``language``: code of the language pack, which is kept with the set. ``replace``: also where the
     set is there with other dialogues; else that is a `ConfigError`, since dialogues and judgments
-    of the seeds that are there would no longer count.
+    of the seeds that are there would no longer count. A dataset of the hub is read at one commit,
+    which is kept with the set too.
     """
     if name == SAMPLE:
         raise ConfigError(
@@ -57,14 +58,15 @@ def import_seeds(
         )
     path = workspace.seeds_path(name)
     workspace.language_named(language)
-    found = read_source(source, workspace.hidden)
+    origin = hub.pinned(source) if source.startswith("hf://") else None
+    found = read_source(origin or source, workspace.hidden)
     if not replace and path.exists() and (there := workspace.seeds(name)) != in_order(found):
         raise ConfigError(
             f"the set {name} is there already, with {len(there)} seeds, and {source!r} holds other "
             f"ones ({len(found)}); choose another --name, or take the new ones with --replace"
         )
     with workspace.locked():
-        workspace.write_seeds(name, found, language)
+        workspace.write_seeds(name, found, language, origin)
     return path
 
 

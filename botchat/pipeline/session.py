@@ -7,13 +7,14 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from botchat import parallel
 from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Decoding, Judge
+from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
@@ -25,14 +26,17 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.workspace import config, keys
+from botchat.workspace import config, keys, panels, segments
 from botchat.workspace.accounts import bills
+from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.segments import Store
 
 if TYPE_CHECKING:
     from botchat.models.endpoint.connection import Connection
+    from botchat.pipeline.cluster import Elsewhere
 
 log = logging.getLogger("botchat")
 
@@ -60,6 +64,8 @@ class JudgeName:
     """Of a panel's agents that name none (``--judge-model``)."""
     samples: int = 1
     """How often a single judge is asked about each case; the majority decides."""
+    run: int = 1
+    """Which of several independent runs, each with draws of its own (`Decoding.sample`)."""
 
 
 @dataclass
@@ -86,6 +92,11 @@ class Spending:
     limits: Limits = field(default_factory=Limits)
     batch: bool = False
     """Send every call through its endpoint's Batch API."""
+    cluster: ClusterSettings | None = None
+    """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
+    says."""
+    leased: int | None = None
+    """This is a part of a run that is under way in so many places: the limits are that part's."""
 
 
 def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue:
@@ -112,6 +123,9 @@ class Session:
         self.meter = meter
         meter.in_flight = lambda: self.under_way
         self._batch = spending.batch
+        self._leased = spending.leased
+        self.elsewhere: Elsewhere | None = None
+        """Who makes calls first; see `botchat.pipeline.cluster`."""
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self._ledger = ledger
@@ -122,8 +136,11 @@ class Session:
         self._local: dict[str, str] = {}
         """Name of local weights -> where they are."""
 
-    def speaker(self, name: str) -> Speaker:
-        """A model that takes part in dialogues; `ConfigError` for a name that cannot be used."""
+    def speaker(self, name: str, stage: str = "generate") -> Speaker:
+        """A model that writes, in dialogues or else; `ConfigError` for a name that cannot be used.
+
+        ``stage``: what its calls are filed under.
+        """
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError(
@@ -131,18 +148,22 @@ class Session:
             )
         of = resolved.settings
         decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
-        return Speaker(self._model(resolved, "generate", decoding.max_tokens), decoding)
+        return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding)
 
-    def judge(self, asked: JudgeName) -> Judge:
-        """The judge of that name; `ConfigError` if it cannot be used or be asked like this."""
+    def judge(self, asked: JudgeName, subject: Subject) -> Judge:
+        """The judge of that name, for questions about ``subject``.
+
+        Raises `ConfigError` if it cannot be used or be asked like this.
+        """
         from botchat.judges.panel import build_panel
 
         name, panel = asked.name, self._panel(asked.name)
         if asked.samples < 1:
             raise ConfigError(f"--samples {asked.samples}: give a number from 1, or leave it out")
-        if asked.samples > 1 and name == RULES:
+        if name == RULES and max(asked.samples, asked.run) > 1:
+            flag = "--samples" if asked.samples > 1 else "--runs"
             raise ConfigError(
-                "--samples: the rules judge says the same however often it is asked; leave it out"
+                f"{flag}: the rules judge says the same however often it is asked; leave it out"
             )
         if panel is not None:
             if asked.samples > 1:
@@ -156,8 +177,10 @@ class Session:
                 panel,
                 lambda model: self._judge_model(model, longest),
                 asked.model,
-                judge_of=lambda other: self.judge(JudgeName(other)),
+                judge_of=lambda other: self.judge(JudgeName(other, run=asked.run), subject),
                 language=self._language,
+                subject=subject,
+                run=asked.run,
             )
         if asked.model is not None:
             raise ConfigError(
@@ -170,29 +193,29 @@ class Session:
             from botchat.judges.rules import RulesJudge
 
             return RulesJudge(self._humans, self._language)
-        return self._single(name, asked.samples)
+        return self._single(name, asked.samples, asked.run)
 
-    def judges(self, asked: JudgeName, control: bool) -> list[Judge]:
-        """The judge of that name and, with ``control``, the single judge asked as often.
+    def judges(self, asked: JudgeName, control: bool, subject: Subject) -> list[Judge]:
+        """As `judge` and, with ``control``, the single judge asked as often.
 
         Raises `ConfigError` as `judge`, and for a control of what is no panel with a fixed number
         of calls.
         """
-        found = [self.judge(asked)]
-        return [*found, self._control(asked, found[0])] if control else found
+        found = [self.judge(asked, subject)]
+        return [*found, self._control(asked, found[0].name)] if control else found
 
     def token_matched(
-        self, asked: JudgeName, panel: Iterable[str], control: Iterable[str]
+        self, asked: JudgeName, name: str, panel: Iterable[str], control: Iterable[str]
     ) -> Judge | None:
         """The single judge that uses as many tokens as a panel; ``None`` where they are not known.
 
-        ``panel``, ``control``: ledger keys of the calls of the panel and of its call-matched
-        control on the same cases.
+        ``name``: what the panel's judgments are filed under. ``panel``, ``control``: ledger keys of
+        the calls of the panel and of its call-matched control on the same cases.
         """
         used, by_vote = self.tokens(panel), self.tokens(control)
-        return self._control(asked, self.judge(asked), used / by_vote) if used and by_vote else None
+        return self._control(asked, name, used / by_vote) if used and by_vote else None
 
-    def _control(self, asked: JudgeName, judge: Judge, more: float | None = None) -> Judge:
+    def _control(self, asked: JudgeName, name: str, more: float | None = None) -> Judge:
         """The call-matched control of a panel, or one that asks so many times as often."""
         from botchat.judges.controls import CALL_MATCHED, TOKEN_MATCHED, call_matched
         from botchat.judges.panel import build_panel
@@ -205,13 +228,13 @@ class Session:
             samples = math.ceil(more * settings.samples)
             settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
         longest: int | None = getattr(settings, "max_tokens", None)
-        named = f"{judge.name}{ending}"
         return build_panel(
-            named,
+            f"{name}{ending}",
             settings,
             lambda model: self._judge_model(model, longest),
             None,
             language=self._language,
+            run=asked.run,
         )
 
     def tokens(self, calls: Iterable[str]) -> float | None:
@@ -220,7 +243,7 @@ class Session:
         counted = [bill.tokens for bill in found.values() if bill.tokens is not None]
         return math.fsum(counted) if len(counted) == len(asked) else None
 
-    def _single(self, name: str, samples: int) -> Judge:
+    def _single(self, name: str, samples: int, run: int) -> Judge:
         from botchat.judges.samples import TEMPERATURE, sampled
         from botchat.judges.single import SingleJudge
 
@@ -245,13 +268,16 @@ class Session:
                 f"judges.{name}: structured and logprobs are for models of endpoints, which "
                 f"{entry.model} is not; leave them out"
             )
-        decoding = Decoding(entry.temperature, entry.max_tokens, logprobs=entry.logprobs)
+        first = (run - 1) * samples
+        decoding = Decoding(entry.temperature, entry.max_tokens, first, logprobs=entry.logprobs)
         if samples == 1:
-            return SingleJudge(shown, asked, decoding, structured=entry.structured)
-        return sampled(shown, asked, decoding, samples, structured=entry.structured)
+            filed = panels.in_run(shown, run)
+            return SingleJudge(filed, asked, decoding, structured=entry.structured)
+        several = sampled(shown, asked, decoding, samples, structured=entry.structured)
+        return replace(several, name=panels.in_run(several.name, run))
 
     def _panel(self, name: str) -> PanelSettings | None:
-        return self._config.panels.get(name) or PRESETS.get(name)
+        return panels.find(name, self._config.panels)
 
     def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
         resolved = config.model_name(name, self._config)
@@ -261,6 +287,8 @@ class Session:
 
     def stop(self) -> None:
         """Send nothing more."""
+        if self.elsewhere is not None:
+            self.elsewhere.stop()
         for model in self._recorded.values():
             model.stop()
 
@@ -272,9 +300,19 @@ class Session:
         for connection, _ in self._servers.values():
             await connection.close()
 
+    def learn(self) -> None:
+        """Take over what the ledger has learnt by now of what endpoints refuse."""
+        for model in self._recorded.values():
+            model.relearn()
+
     def drop(self, model: ChatModel) -> None:
         """Make a model anew when it is named again: it could not answer, but may by then."""
         self._recorded = {at: one for at, one in self._recorded.items() if one is not model}
+
+    @property
+    def local(self) -> dict[str, ChatModel]:
+        """Models that run on this machine, by name."""
+        return {m.name: m.model for m in self._recorded.values() if m.endpoint is None}
 
     @property
     def under_way(self) -> int:
@@ -367,6 +405,7 @@ class Session:
                     limits.max_concurrency or settings.max_concurrency,
                     requests_per_minute=limits.requests_per_minute,
                     tokens_per_minute=limits.tokens_per_minute,
+                    leased=(settings.base_url, self._leased) if self._leased else None,
                 ),
             )
         connection, endpoint = self._servers[place]
@@ -393,11 +432,15 @@ def in_session(
     """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
 
     Replies in flight are stored before it ends, but batches are not waited for: the ledger has
-    noted them.
+    noted them. Where the caller's ``joblib.parallel_config`` or the settings name an engine, calls
+    are made by its workers. Where they name a store, its segments are read before, and it is given
+    what it lacks after.
     """
     spending = spending or Spending()
+    settings, here = spending.cluster or workspace.config.cluster, spending.leased is not None
+    here |= spending.batch
 
-    async def run() -> list[T]:
+    async def run(engine: parallel.Engine | None) -> list[T]:
         stops, ledger = Stops(), workspace.ledger()
         session = Session(workspace, seeds, ledger, spending, meter or Meter(), language)
         if not spending.batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
@@ -406,10 +449,20 @@ def in_session(
                 "asks of them is paid a second time; collect them with --batch",
                 n,
             )
+        store = None
         try:
+            if settings.store is not None and spending.leased is None:
+                store = Store(settings.store)
+                segments.pull(ledger, store)
+            if engine is not None:
+                from botchat.pipeline.cluster import Elsewhere
+
+                session.elsewhere = Elsewhere(workspace, seeds, ledger, session, engine, settings)
             with told(workspace, session.meter, session.budget):
                 results = await stoppable(ask(session, stops), session.stop)
                 stops.raise_first()
+            if session.elsewhere is not None:
+                session.elsewhere.close()
         except asyncio.CancelledError:
             if (n := session.under_way) and not spending.batch:
                 log.warning(
@@ -421,9 +474,13 @@ def in_session(
         finally:
             try:
                 await session.close()
+                if store is not None:
+                    segments.push(ledger, store)
             finally:
                 ledger.close()
         return results
 
-    with workspace.locked():
-        return run_now(run())
+    callers = spending.cluster is None and parallel.chosen_engine() is not None
+    named = None if here or callers else settings.engine
+    with workspace.locked(), parallel.engine(named, settings.workers, settings.address):
+        return run_now(run(None if here else parallel.chosen_engine()))

@@ -16,6 +16,7 @@ from botchat.pipeline.plan import Planned, PlanningSession
 from botchat.pipeline.run import Meter, Stops
 from botchat.pipeline.session import JudgeName, Limits, Session, Spending, catalogue_of, in_session
 from botchat.protocols.catalogue import RANKING
+from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues
 from botchat.workspace.folder import Workspace
 
@@ -96,7 +97,7 @@ class Running:
         generating = self._generating
 
         async def walk(session: PlanningSession, length: Length) -> None:
-            session.judges(self.judge, control=False)
+            self._judged_by(workspace, session)
             made = await generating.walk(workspace, session, length)
             for asked in self._asked(workspace, made)[0]:
                 await asked.walk(workspace, session)
@@ -130,7 +131,7 @@ class Running:
         left_out: list[str] = []
 
         async def ask(session: Session, stops: Stops) -> list[StageResult]:
-            session.judges(self.judge, control=False)  # nothing is paid for if it cannot be asked
+            self._judged_by(workspace, session)  # nothing is paid for if it cannot be asked
             generated.extend(await self._generating.ask(workspace, session, stops))
             stops.raise_first()
             found, out = self._asked(workspace)
@@ -142,7 +143,7 @@ class Running:
             return judged
 
         seeds = workspace.seeds(self.seed_set)
-        spending = Spending(limits, spending.batch)
+        spending = replace(spending, limits=limits)
         language = workspace.language(self.seed_set)
         judged = in_session(workspace, seeds, spending, meter, ask, language)
         board = leaderboard(workspace, self.seed_set, judged[0].judge, meter=meter, formats=formats)
@@ -157,8 +158,17 @@ class Running:
         """Refuse what cannot work before a model is asked."""
         if set(self.models) <= {HUMAN}:
             raise ConfigError("run needs a --model besides human, which is judged in any case")
-        for name in self.protocols:
-            catalogue_of(workspace).named(name)
+        self._named(workspace)
+
+    def _named(self, workspace: Workspace) -> list[Protocol]:
+        """The protocols; by default the paper's."""
+        known = catalogue_of(workspace)
+        return [known.named(name) for name in self.protocols] or list(RANKING)
+
+    def _judged_by(self, workspace: Workspace, session: Session) -> None:
+        """Refuse a judge that cannot be asked."""
+        for subject in {protocol.subject for protocol in self._named(workspace)}:
+            session.judge(self.judge, subject)
 
     def _asked(
         self, workspace: Workspace, made: Dialogues | None = None
@@ -168,17 +178,17 @@ class Running:
         ``made``: their dialogues, in place of those that are stored.
         """
         found, left_out = [], []
-        for name in self.protocols or [protocol.name for protocol in RANKING]:
+        for protocol in self._named(workspace):
             models = tuple(dict.fromkeys(self.models))
-            if catalogue_of(workspace).named(name).shows == "one":
+            if protocol.shows == "one":
                 models = tuple(dict.fromkeys((*models, HUMAN)))
-            judging = Judging(self.seed_set, name, self.judge, models, limit=self.limit)
+            judging = Judging(self.seed_set, protocol.name, self.judge, models, limit=self.limit)
             try:
                 found.append(judging.asked(workspace, made))
             except (ConfigError, MissingError) as error:
                 if self.protocols:
                     raise
-                left_out.append(f"{name} is left out: {error}")
+                left_out.append(f"{protocol.name} is left out: {error}")
         if not found:
             raise MissingError("; ".join(left_out))
         return found, left_out

@@ -16,10 +16,10 @@ def text(name: str) -> str:
     return resources.files(__name__).joinpath(f"{name}.txt").read_text("utf-8").strip("\n")
 
 
-def names() -> set[str]:
-    """Of every prompt here."""
-    files = resources.files(__package__).iterdir()
-    return {file.name.removesuffix(".txt") for file in files if file.name.endswith(".txt")}
+def names(folder: str = "") -> set[str]:
+    """Of every prompt here, or in a folder such as ``roles/``."""
+    files = resources.files(__name__).joinpath(folder).iterdir()
+    return {f"{folder}{f.name.removesuffix('.txt')}" for f in files if f.name.endswith(".txt")}
 
 
 def fill(name: str, **values: str) -> str:

@@ -57,6 +57,9 @@ ASPECTS: Mapping[str, Protocol] = {
     for aspect, (lowest, highest) in _SCALES.items()
 }
 
+ORIGINAL = "Original Ground Truth"
+"""The system of Topical-Chat's file that is the conversation itself: what people said next."""
+
 _ALL_ASPECTS = Scale(0, 3, tuple(_SCALES))
 
 
@@ -70,6 +73,8 @@ class AnswerPair:
     answers: tuple[str, str]
     label: str | None
     """``"1"`` or ``"2"``: which answer most people prefer, ``"tie"``; ``None``: not known."""
+    category: str = ""
+    """Of the question, where upstream says it: ``coding``."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
         )
     review_file, one, two = review[0]
     questions = _by_question(files, by_name["question.jsonl"])
+    categories = _by_question(files, by_name["question.jsonl"], "category")
     answers = [_by_question(files, answer_files[model]) for model in (one, two)]
     said = decoded(files[review_file], review_file).rstrip().splitlines()
     if len(said) != len(questions):
@@ -193,7 +199,8 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
             if id_ not in texts:
                 raise DataError(f"{answer_files[model]}: no answer to question {id_}; add it")
         shown = answers[0][id_], answers[1][id_]
-        pairs.append(AnswerPair(id_, questions[id_], (one, two), shown, meant[name]))
+        about = questions[id_], (one, two), shown, meant[name], categories[id_]
+        pairs.append(AnswerPair(id_, *about))
     return pairs
 
 
@@ -234,8 +241,8 @@ def _framed(text: str) -> str:
     return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text.replace("\0", "")))
 
 
-def _by_question(files: Mapping[str, bytes], name: str) -> dict[str, str]:
-    """Question id -> text of one JSON-lines file, in its order."""
+def _by_question(files: Mapping[str, bytes], name: str, key: str = "text") -> dict[str, str]:
+    """Question id -> text of one JSON-lines file, in its order; or what stands under ``key``."""
     texts: dict[str, str] = {}
     for line, content in enumerate(decoded(files[name], name).split("\n"), 1):
         if not content.strip():
@@ -246,7 +253,7 @@ def _by_question(files: Mapping[str, bytes], name: str) -> dict[str, str]:
         id_ = str(record.get("question_id", ""))
         if not id_ or id_ in texts:
             raise DataError(f"{name}:{line}: question_id {id_!r} is missing or there twice")
-        texts[id_] = record["text"]
+        texts[id_] = str(record.get(key, ""))
     return texts
 
 

@@ -16,17 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
-from botchat.interfaces import Case, Kind, Shown, settings_digest
+from botchat.interfaces import Case, Kind, Report, Shown, Subject, settings_digest
 from botchat.prompts.languages import ENGLISH, Language
-from botchat.protocols import labels, reports, scores
+from botchat.protocols import labels, reports, scores, verdicts
 from botchat.protocols.scores import Scale, ScoreChoices
-from botchat.protocols.wording import (
-    Wording,
-    choice_schema,
-    read_choice,
-    read_index,
-    verdict_words,
-)
+from botchat.protocols.wording import Wording, choice_schema
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, Verdict, eligible
 from botchat.workspace.criteria import KINDS
 
@@ -137,6 +131,14 @@ class Protocol:
         return self.about_ai and (self.kind == "place" or self.shows == "human")
 
     @property
+    def subject(self) -> Subject:
+        """What roles must be about that are put to this question."""
+        if self.about_ai and self.kind in ("place", "choice"):
+            return "dialogues"
+        better = self.shows == "pair" and (self.kind == "score" or self.chosen_wins)
+        return "answers" if better else "texts"
+
+    @property
     def base(self) -> str:
         """The name without N: how the protocol is called on the command line."""
         return self.name if self.n is None else self.name.removesuffix(f"-n{self.n}")
@@ -193,7 +195,8 @@ class Protocol:
     def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         """The question about one dialogue."""
         shown = Shown(contestant, tuple(utterances))
-        return self.asked(seed_id, (shown,), self._fill(conversation=self._framed(utterances)))
+        words = partial(self._worded, conversation=shown.utterances)
+        return self.asked(seed_id, (shown,), words)
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
         """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
@@ -201,7 +204,7 @@ class Protocol:
         return self.asked(
             seed_id,
             (Shown(first.contestant, one), Shown(second.contestant, two)),
-            self._fill(conversation_1=self._framed(one), conversation_2=self._framed(two)),
+            partial(self._worded, conversation_1=one, conversation_2=two),
             partial(self.pair, seed_id, second, first, n),
         )
 
@@ -219,12 +222,14 @@ class Protocol:
         self,
         seed_id: str,
         shown: tuple[Shown, ...],
-        prompt: str,
+        prompt: str | Callable[[], str],
         mirror: Callable[[], Case] | None = None,
     ) -> Case:
-        """The case that asks ``prompt`` about what is shown."""
+        """The case that asks ``prompt``, or what that makes, about what is shown."""
         reading = self.reading(shown[0].utterances)
-        about = self.kind, self.about_ai
+        understood = self.scale is not None and self.scale.points_off
+        report: Report = "read" if understood else "asked" if self.kind == "report" else "none"
+        about = self.kind, self.about_ai, report
         return Case(self.name, seed_id, shown, prompt, *reading, mirror, *about)
 
     def reading(self, utterances: tuple[str, ...] = ()) -> Reading:
@@ -259,7 +264,9 @@ class Protocol:
         said = self.wording.conversation(utterances)
         return scores.harmless(said, self.asked_scale) if self.kind == "score" else said
 
-    def _fill(self, **conversations: str) -> str:
+    def _worded(self, **dialogues: Sequence[str]) -> str:
+        """The prompt, with the utterances of these dialogues."""
+        conversations = {name: self._framed(said) for name, said in dialogues.items()}
         if self.template:
             return prompts.fill_text(self.template, self.name, **conversations)
         first, *examples = self.prompts
@@ -318,50 +325,46 @@ def comparable(
 
 def read_place(text: str, n: int, language: Language = ENGLISH) -> tuple[Verdict | None, str]:
     """(``"No"`` or a 1-based index, reason) of a judge's reply about ``n`` utterances."""
-    w = labels.wording(language)
-    choice, why, rest = read_choice(text, _yes_or_no(language).get, w)
-    if choice == "no":
-        return "No", why
-    index = read_index(rest, n, w) if choice == "yes" else None
-    return (None if index is None else str(index)), why
+    found = verdicts.read(text, _yes_or_no(language), language)
+    if found.verdict == "no":
+        return "No", found.reason
+    index = found.index if found.verdict == "yes" else None
+    return str(index) if index is not None and 1 <= index <= n else None, found.reason
 
 
 @lru_cache(maxsize=16)
-def _yes_or_no(language: Language) -> Mapping[str, str]:
-    w = labels.wording(language)
-    return {w.normal(word): said for word, said in labels.places(language).items()}
+def _yes_or_no(language: Language) -> verdicts.Meaning:
+    return verdicts.meanings(labels.places(language), language)
 
 
 @lru_cache(maxsize=256)
 def _place(n: int, language: Language) -> Reading:
-    meaning = _yes_or_no(language).get
+    meaning = _yes_or_no(language)
     offered = ["No", "Yes"] if language.english else [language.labels.no[0], language.labels.yes[0]]
-    w = labels.wording(language)
     return Reading(
         frozenset({"No", *map(str, range(1, n + 1))}),
         partial(read_place, n=n, language=language),
-        choice_schema(offered, w, index=True),
-        partial(verdict_words, meaning=meaning, w=w, index=True),
+        choice_schema(offered, verdicts.fields_asked(language), index=True),
+        lambda text: verdicts.read(text, meaning, language).words,
     )
 
 
 @lru_cache(maxsize=64)
 def _choice(asked: tuple[str, ...], language: Language) -> Reading:
-    w = labels.wording(language)
-    own = labels.choices(language)
     if asked == LABELS:
-        asked = LABELS if language.english else labels.asked_choices(language)
+        asked = labels.asked_choices(language)
+        meaning = verdicts.meanings(labels.choices(language), language)
     else:  # somebody's own criterion
         own = dict(zip(asked, _CHOICE, strict=False))
-    meaning = {w.normal(label): verdict for label, verdict in own.items()}.get
+        meaning = verdicts.meanings(own, language, phrases=False)
 
     def read(text: str) -> tuple[Verdict | None, str]:
-        verdict, why, _ = read_choice(text, meaning, w)
-        return verdict, why
+        found = verdicts.read(text, meaning, language)
+        return found.verdict, found.reason
 
     return Reading(
         frozenset(_CHOICE[: len(asked)]),
         read,
-        choice_schema(asked, w),
-        partial(verdict_words, meaning=meaning, w=w),
+        choice_schema(asked, verdicts.fields_asked(language)),
+        lambda text: verdicts.read(text, meaning, language).words[:1],
     )

@@ -1,93 +1,51 @@
-"""How a language pack's labels frame what a judge is shown, and how its verdicts are written.
+"""How a language pack's labels frame what a judge is shown, and what verdicts are written as.
 
-English labels are read beside the pack's, since judges fall back on them. Full-width digits,
-letters and marks are read as the plain ones.
+English labels are read beside the pack's, since judges fall back on them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
-from botchat.prompts.languages import Language
+from botchat.prompts import languages
+from botchat.prompts.languages import PLAIN, Language
+from botchat.protocols.verdicts import any_of
 from botchat.protocols.wording import ENGLISH, Wording
-
-_PLAIN: dict[int, str | int] = {
-    **{0xFF01 + i: 0x21 + i for i in range(94)},
-    **dict.fromkeys(map(ord, "\u3000\u00a0"), " "),
-    **dict.fromkeys(map(ord, "\u3001\u060c"), ","),
-    **dict.fromkeys(map(ord, "\u3002\uff61\u0964"), "."),
-    **dict.fromkeys(map(ord, "\u201c\u201d\u2018\u2019\u300a\u300b\u300c\u300d\u300e\u300f"), '"'),
-    **dict.fromkeys(map(ord, "\u3010\u3014\u3016"), "["),
-    **dict.fromkeys(map(ord, "\u3011\u3015\u3017"), "]"),
-    **{zero + i: 0x30 + i for zero in (0x660, 0x6F0, 0x966) for i in range(10)},
-}
-"""One character for each, so that places in a text stay the same; digits of Arabic, Hindi too."""
 
 
 @lru_cache(maxsize=16)
 def wording(language: Language) -> Wording:
-    """The frame and the labels of a language."""
+    """The frame of a language."""
     if language.english:
         return ENGLISH
     labels = language.labels
     before = r"(?<![^\W\d_])" if language.pack.units == "words" else "(?<![A-Za-z])"
-    marks = r"[\"'`*_~\s\[\]]*"
-    choice = any_of(("choice", *labels.choice))
-    index = any_of(("index", *labels.index))
-    reason = any_of(("reason", *labels.reason))
-    numerals = any_of(labels.numerals)
-    signs = re.escape("".join(sorted(set("".join(labels.numerals)))))
-    number = rf"-?\d+(?!\d|[{signs}])|(?:{numerals})(?![{signs}\d])" if signs else r"-?\d+"
-    ordinal = rf"(?:{any_of(labels.ordinal)})?{marks}" if labels.ordinal else ""
+    mark = any_of(("choice", "index", "reason", *labels.choice, *labels.index, *labels.reason))
     shown = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
     end = re.escape(labels.end.strip("<>[]() "))
     return Wording(
         labels.end,
-        choice=re.compile(
-            rf"{before}(?:{choice}){marks}[:=]{marks}"
-            rf"(?P<choice>(?:(?!{before}(?:{index}|{reason}){marks}[:=])[^\n;,.(}}\"'`*\u2013\u2014])*)",
-            re.IGNORECASE,
-        ),
-        index=re.compile(
-            rf"{before}(?:{index}){marks}[:=]{marks}{ordinal}(?P<index>{number}|[^\n;,}}]*)",
-            re.IGNORECASE,
-        ),
-        reason=re.compile(
-            rf"{before}(?:{reason}){marks}[:=]\s*(?P<reason>.*)", re.IGNORECASE | re.DOTALL
-        ),
-        json_value=re.compile(
-            rf"(?<!\\)\"(?:(?P<choice>{choice})|(?P<index>{index}))\"\s*:\s*\"?(?P<value>[^\",}}\n]*)",
-            re.IGNORECASE,
-        ),
-        fields={
-            name.casefold(): key
-            for key in ("choice", "index", "reason")
-            for name in (key, *getattr(labels, key))
-        },
-        names=(labels.choice[0], labels.index[0], labels.reason[0]),
-        numerals={word: n for n, word in enumerate(labels.numerals, 1)},
-        plain=_PLAIN,
+        plain=PLAIN,
         frame_like=re.compile(
             rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
-            rf"|(?P<colon>{before}(?:{choice}|{index}|{reason})[\"'*_ \t\]]*"
+            rf"|(?P<colon>{before}(?:{mark})[\"'*_ \t\]]*"
             r"|^[ \t>*_#-]*[AB][*_]*[ \t]*):"
             rf"|^[ \t>*_#]*(?P<label>{shown})(?=[ \t]*(?::|$))",
             re.IGNORECASE | re.MULTILINE,
         ),
-        spaced=language.pack.units == "words",
     )
 
 
 def places(language: Language) -> dict[str, str]:
     """What UniEval's verdict is written as -> ``yes`` or ``no``; the pack's words decide."""
-    return {"yes": "yes", "no": "no"} | _verdicts(language, {"yes": "yes", "no": "no"})
+    return _verdicts(language, {"yes": "yes", "no": "no"})
 
 
 def choices(language: Language) -> dict[str, str]:
     """What a choice between two conversations is written as -> the verdict; as `places`."""
-    return _AS_JUDGES_WRITE | _verdicts(language, _CHOICES)
+    return _verdicts(language, _CHOICES)
 
 
 def asked_choices(language: Language) -> tuple[str, ...]:
@@ -97,24 +55,11 @@ def asked_choices(language: Language) -> tuple[str, ...]:
 
 _CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
 
-_AS_JUDGES_WRITE: dict[str, str] = {
-    **dict.fromkeys(("Conversation 1", "conversation1", "1", "conversation one"), "1"),
-    **dict.fromkeys(("Conversation 2", "conversation2", "2", "conversation two"), "2"),
-    **dict.fromkeys(("Both", "both conversations"), "both"),
-    **dict.fromkeys(("Neither", "neither conversation"), "neither"),
-}
-"""The English labels, and what judges make of them."""
-
 
 def _verdicts(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
-    if language.english:
-        return {}
     return {
-        word: verdict for key, verdict in keys.items() for word in getattr(language.labels, key)
+        word: verdict
+        for one in (languages.ENGLISH, language)
+        for key, verdict in keys.items()
+        for word in getattr(one.labels, key)
     }
-
-
-def any_of(words: Iterable[str]) -> str:
-    """A pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = sorted({word.translate(_PLAIN) for word in words}, key=lambda word: (-len(word), word))
-    return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain)

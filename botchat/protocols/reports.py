@@ -20,7 +20,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from botchat.protocols.wording import END, json_fields, neutral, object_schema
+from botchat.protocols.verdicts import json_fields
+from botchat.protocols.wording import END, neutral, object_schema
 from botchat.records import Judgment, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 

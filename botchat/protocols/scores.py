@@ -1,7 +1,8 @@
 """Scores: what a judge may give, how they are read from its reply, and what a verdict holds.
 
 A verdict is the scores themselves: decimals in the order shown, joined by a space (``"8 7.5"`` for
-two answers). A panel's is the mean of its members' (ChatEval, Appendix B).
+two answers). A panel's is the mean of its members' (ChatEval, Appendix B). Of points off by kind of
+error each counts by itself: one that cannot be read is missing (``"-1 0 ? 0 0"``), the rest stays.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from functools import lru_cache
 from itertools import product
 
 from botchat.errors import DataError
+from botchat.measures import error_reports
 from botchat.measures.correlation import Rating
-from botchat.prompts.languages import ENGLISH, Language
-from botchat.protocols import labels
+from botchat.prompts.languages import ENGLISH, PLAIN, Language
+from botchat.protocols.verdicts import any_of
 from botchat.records import Judgment, Verdict
 
 
@@ -30,7 +32,8 @@ class Scale:
     whole: bool = False
     """Whole numbers only; else they are rounded to a tenth."""
     points_off: bool = False
-    """The numbers are deductions: one without its minus is negative all the same."""
+    """The numbers are points off for MATEval's kinds of error, in the order of the languages'
+    ``[report]``, and a reply is a report on them (`botchat.measures.error_reports`)."""
 
     @property
     def steps(self) -> list[str]:
@@ -38,6 +41,10 @@ class Scale:
         if self.whole:
             return [str(score) for score in range(self.lowest, self.highest + 1)]
         return [f"{tenth / 10:g}" for tenth in range(10 * self.lowest, 10 * self.highest + 1)]
+
+
+MISSING = "?"
+"""Stands in a verdict for points off that the reply does not tell."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +56,11 @@ class ScoreChoices(Set[Verdict]):
     def __contains__(self, verdict: object) -> bool:
         """Whether it is as many scores as are asked for, each on the scale and spelled as here."""
         said = str(verdict).split(" ")
-        return len(said) == len(self.scale.names) and set(said) <= _steps(self.scale)
+        told = set(said) - {MISSING} if self.scale.points_off else set(said)
+        return len(said) == len(self.scale.names) and bool(told) and told <= _steps(self.scale)
 
     def __iter__(self) -> Iterator[Verdict]:
-        """One after the other, lowest first."""
+        """One after the other, lowest first; without those that lack a number."""
         return map(" ".join, product(self.scale.steps, repeat=len(self.scale.names)))
 
     def __len__(self) -> int:
@@ -65,9 +73,11 @@ def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict
     """(scores, reason) of a judge's reply; ``None`` unless all are there and on the scale.
 
     Of each number the last line that names it counts; where a number is not named at all, the last
-    line that holds nothing but all the numbers (FairEval's form).
+    line that holds nothing but all the numbers (FairEval's form). Points off: see `Scale`.
     """
-    plain = labels.wording(language).folded(text)
+    if scale.points_off:
+        return _points_off(text, scale, language)
+    plain = text.translate(PLAIN)
     named = {_plain(match["name"]): match for match in _pattern(scale, language).finditer(plain)}
     if len(named) == len(scale.names):
         found = [named[_plain(name)]["number"] for name in scale.names]
@@ -78,6 +88,19 @@ def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict
     else:
         return None, " ".join(text.split())
     return _verdict(found, scale), _reason(text, start, end)
+
+
+def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
+    told = {one.kind: one.score for one in error_reports.read(text, language)}
+    given = [_step(told.get(kind), scale) for kind in range(len(scale.names))]
+    verdict = None if set(given) == {MISSING} else " ".join(given)
+    reason = error_reports.before(text, language) if verdict else text
+    return verdict, " ".join(reason.split())
+
+
+def _step(score: float | None, scale: Scale) -> str:
+    spelled = MISSING if score is None else f"{round(score, 1) + 0.0:g}"
+    return spelled if spelled in _steps(scale) else MISSING
 
 
 def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
@@ -98,10 +121,16 @@ def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[R
             judgment.seed_id,
             judgment.contestants[0],
             judgment.judge,
-            None if judgment.verdict is None else scores(judgment.verdict, n)[place],
+            None if judgment.verdict is None else _at(place, judgment.verdict, n),
         )
         for judgment in judgments
     ]
+
+
+def _at(place: int, verdict: Verdict, n: int) -> float | None:
+    given = verdict.split()
+    told = scores(" ".join(one for one in given if one != MISSING), n - given.count(MISSING))
+    return None if given[place] == MISSING else told[place - given[:place].count(MISSING)]
 
 
 def harmless(text: str, scale: Scale) -> str:
@@ -111,11 +140,6 @@ def harmless(text: str, scale: Scale) -> str:
 
 _NUMBER = r"[-\u2212\u2013\u2014]?\d+(?:\.\d+)?"
 _MARKS = r"[\"'`*_~\s]*"
-_END = (
-    # A number is a score only where nothing but an end or an aside follows it on its line.
-    r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.0)?)?(?:[ \t]*points?\b)?(?=[ \t\"'`*_~]*"
-    r"(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]|(?:and|assistant|the score|score)\b))"
-)
 _SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
 _TRIMMED = " \t\r\n-*_#>{\"'`"
 _ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
@@ -128,24 +152,20 @@ def _steps(scale: Scale) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _pattern(scale: Scale, language: Language = ENGLISH) -> re.Pattern[str]:
-    if not language.english:
-        own = language.labels
-        score, points = (
-            labels.any_of(("score", *own.score)),
-            labels.any_of(("points", *own.points)),
-        )
-        minus = f"(?:{labels.any_of(own.minus)})?" if own.minus and scale.points_off else ""
-        return re.compile(
-            rf"(?P<name>{_any_of(scale.names)})(?:[\s_-]*(?:{score}))?(?:\s*\([^()\n]*\))?"
-            rf"{_MARKS}[:=]{_MARKS}{minus}(?P<number>{_NUMBER})"
-            rf"(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{points}))?"
-            r"(?=[ \t\"'`*_~]*(?:$|[\r.,;|()}\]]|[-\u2013\u2014][ \t]))",
-            re.IGNORECASE | re.MULTILINE,
-        )
+    packs = dict.fromkeys((ENGLISH, language))
+
+    def of(key: str) -> str:
+        return any_of(word for one in packs for word in getattr(one.labels, key))
+
+    names = _any_of(scale.names)
+    # A number is a score only where nothing but an end, an aside or the next one follows it.
+    aside = any_of(word for one in packs if one.pack.report for word in one.pack.report.aside)
+    ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|(?:{aside}|{of('score')}|{names})(?![A-Za-z])"
     return re.compile(
-        rf"\b(?P<name>{_any_of(scale.names)})(?:['\u2019]s)?"
-        rf"(?:[\s_-]*(?:overall\s*)?(?:score|rating))?(?:\s*\([^()\n]*\))?"
-        rf"{_MARKS}[:\uff1a=]{_MARKS}(?P<number>{_NUMBER}){_END}",
+        rf"{_start(scale)}(?P<name>{names})(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?"
+        rf"(?:\s*\([^()\n]*\))?{_MARKS}[:=]{_MARKS}(?P<number>{_NUMBER})"
+        rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*\d+(?:\.0)?)?(?:[ \t]*(?:{of('points')}))?"
+        rf"(?=[ \t\"'`*_~]*(?:{ends}))",
         re.IGNORECASE | re.MULTILINE,
     )
 
@@ -159,9 +179,12 @@ def _bare(n: int) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def _score_like(scale: Scale) -> re.Pattern[str]:
+    return re.compile(rf"{_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]", re.IGNORECASE)
+
+
+def _start(scale: Scale) -> str:
     # No boundary parts the letters of a language that writes without blanks.
-    start = r"\b" if "".join(scale.names).isascii() else ""
-    return re.compile(rf"{start}({_any_of(scale.names)})\s*[:\uff1a=]", re.IGNORECASE)
+    return r"\b" if "".join(scale.names).isascii() else ""
 
 
 def _any_of(names: Sequence[str]) -> str:
@@ -177,8 +200,6 @@ def _verdict(found: Sequence[str], scale: Scale) -> Verdict | None:
     given = []
     for text in found:
         value = float(re.sub(r"[\u2212\u2013\u2014]", "-", text))
-        if scale.points_off:
-            value = -abs(value)
         value = round(value, 1)
         if not scale.lowest <= value <= scale.highest or (scale.whole and value % 1):
             return None

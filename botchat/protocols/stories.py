@@ -1,7 +1,7 @@
 """Story evaluation (MATEval: Li et al. 2024, §4): how many errors of five kinds has a story?
 
 A verdict is five scores in the order of the paper's tables (``"0 -1 0 0 -2"``): 0, or one point off
-for each erroneous passage.
+for each erroneous passage; ``?`` is missing. The paper's scale has no floor.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ STORIES = Protocol(
     shows="one",
     question="one story: points off for five kinds of error",
     prompts=("story",),
-    # People's lowest score of a kind in the published data is -4.
-    scale=Scale(
-        -5, 0, tuple(english for english, _ in ERROR_TYPES.values()), whole=True, points_off=True
-    ),
+    # Judges take off halves too. A number below two digits was miswritten.
+    scale=Scale(-99, 0, tuple(english for english, _ in ERROR_TYPES.values()), points_off=True),
 )
 
 
@@ -42,7 +40,7 @@ def asked_in(language: Language) -> Protocol:
     return replace(STORIES, scale=replace(STORIES.scale, names=names), language=language)
 
 
-_STORY = "story"
+STORY = "story"
 """Name of the one contestant."""
 
 
@@ -68,7 +66,7 @@ def stories(files: Mapping[str, bytes]) -> list[Story]:
 def case(story: Story, protocol: Protocol = STORIES) -> Case:
     """The question about one story."""
     told = scores.harmless(story.text.replace("\0", ""), protocol.asked_scale)
-    shown = Shown(_STORY, (story.text,))
+    shown = Shown(STORY, (story.text,))
     return protocol.asked(story.id, (shown,), protocol.language.fill("story", story=told))
 
 
@@ -80,4 +78,4 @@ def ratings(judgments: Iterable[Judgment], code: str) -> list[Rating]:
 
 def labels(told: Iterable[Story], code: str, judge: str) -> list[Rating]:
     """What people say about one kind of error."""
-    return [Rating(story.id, _STORY, judge, story.scores[code]) for story in told]
+    return [Rating(story.id, STORY, judge, story.scores[code]) for story in told]

@@ -3,7 +3,7 @@
 A judge answers one question for each of five error types: yes or no; after a yes every passage
 concerned, word for word, and what is wrong with it; a score, from 0, one point off for each
 passage. The verdict is the five scores (``"0 -1 0 0 -2"``), the canonical report the reason.
-What a reply does not say is missing, in the report as in the verdict: an answer of No is no score.
+What a reply does not say is missing, in the report as in the verdict; an answer of No is a 0.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from itertools import accumulate
 
 from botchat import prompts
 from botchat.interfaces import Case, Shown
+from botchat.measures import error_reports
+from botchat.measures.locations import sentences
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols import scores
 from botchat.protocols.kinds import Protocol
@@ -35,7 +37,7 @@ MATEVAL = Protocol(
     shows="one",
     question="one text: which errors of five kinds, where, why, points off",
     prompts=("mateval",),
-    scale=Scale(-5, 0, KINDS, whole=True, points_off=True),
+    scale=Scale(-99, 0, KINDS, points_off=True),  # the paper has no floor
 )
 
 TEXT = "text"
@@ -54,7 +56,7 @@ class Text:
     @property
     def sentences(self) -> list[str]:
         """What an error's place is counted in."""
-        return [part.strip() for part in _BETWEEN.split(self.text) if part.strip()]
+        return sentences(self.text)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -109,7 +111,8 @@ def case(text: Text) -> Case:
     told = scores.harmless(text.text.replace("\0", ""), MATEVAL.asked_scale)
     shown = Shown(TEXT, (text.text,))
     prompt = prompts.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", told))
-    return replace(MATEVAL.asked(text.id, (shown,), prompt), read=partial(read, text=text))
+    asked = MATEVAL.asked(text.id, (shown,), prompt)
+    return replace(asked, read=partial(read, text=text), report="asked")
 
 
 def read(reply: str, text: Text) -> tuple[Verdict | None, str]:
@@ -122,33 +125,19 @@ def read(reply: str, text: Text) -> tuple[Verdict | None, str]:
 
 
 def parse(reply: str, text: Text) -> Report:
-    """The report on a text in a reply.
-
-    Of a kind the last block that begins with its question counts; its score is the closing line
-    ``Repetition: -1``, or else the last ``Score:`` of the block.
-    """
-    blocks: dict[str, list[str]] = {}
-    closing: dict[str, float] = {}
-    lines: list[str] = []
-    for line in reply.splitlines():
-        if kind := _asked(line):
-            lines = blocks[kind] = [line]
-        elif match := _CLOSING.match(line):
-            closing[_NAMED[_plain(match["kind"])]] = _points(match["number"])
-            lines = []
-        else:
-            lines.append(line)
-    found = []
-    for kind in KINDS:
-        block = blocks.get(kind, [])
-        said = next((m["said"].lower() for line in block if (m := _ANSWER.search(line))), None)
-        points = [_points(match["number"]) for line in block if (match := _SCORE.match(line))]
-        score = closing.get(kind, points[-1] if points else None)
-        if said is None and score is None:
-            continue
-        passages = tuple(_passages(block, text)) if said == "yes" else ()
-        found.append(Finding(kind, None if said is None else said == "yes", score, passages))
-    return Report(tuple(found))
+    """The report on a text in a reply, as `error_reports.read` finds it."""
+    return Report(
+        tuple(
+            Finding(
+                KINDS[told.kind],
+                told.present,
+                told.score,
+                tuple(_passages(told.said, text)) if told.present else (),
+            )
+            for told in error_reports.read(reply)
+            if told.present is not None or told.score is not None
+        )
+    )
 
 
 def reports(judgment: Judgment, text: Text) -> dict[str, Report]:
@@ -209,62 +198,22 @@ def place(passage: Passage) -> str:
 
 MATEVAL_SCALE = MATEVAL.asked_scale
 
-_BETWEEN = re.compile(
-    r"\n|(?<=[.!?])(?=\s)|(?<=[.!?][\"'\u201d\u2019)\]])(?=\s{1,9}[^\sa-z])"
-    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
-)
-"""Where one sentence ends and the next begins."""
 _MARKS = r"[ \t>*_#`\u2022-]*"
 _LEAD_IN = rf"{_MARKS}(?:\(?\d{{1,2}}[.)]{_MARKS})?"
-_KIND = "|".join(name.replace(" ", r"[\s_-]*") for name in KINDS)
-_HEAD = re.compile(rf"^{_LEAD_IN}(?:question\b|(?:{_KIND})[*_`\"' \t]*\?)", re.IGNORECASE)
-_KIND_NAME = re.compile(rf"\b(?:{_KIND})\b", re.IGNORECASE)
-_ANSWER = re.compile(
-    rf"(?:^{_MARKS}answer[*_ \t]*[:\uff1a]|[?\uff1f])[*_\"' \t]*(?P<said>yes|no)\b", re.IGNORECASE
-)
-_NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?[ \t]*\d+(?:\.\d+)?)"
-_SCORE = re.compile(rf"^{_MARKS}score\b[^:\uff1a\n]*[:\uff1a][*_ \t]*{_NUMBER}", re.IGNORECASE)
-_CLOSING = re.compile(
-    rf"^{_LEAD_IN}(?P<kind>{_KIND})[*_` \t]*[:\uff1a=][*_` \t]*{_NUMBER}"
-    r"(?:[ \t]*(?:points?)?)[ \t.*_`]*$",
-    re.IGNORECASE,
-)
 _FRAME_LIKE = re.compile(r"^([ \t>*_#-]*(?:question|answer|score))[ \t]*:", re.I | re.MULTILINE)
 _QUOTE = re.compile(r"[\"\u201c\u201e\u00ab](?P<quote>.{1,2000}?)[\"\u201d\u00bb]")
 _LONGEST_QUOTE = re.compile(_QUOTE.pattern.replace("}?", "}"))
 _LEAD = re.compile(rf"^{_LEAD_IN}")
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
-
-
-_NAMED = {_plain(kind): kind for kind in KINDS}
-
-
-def _asked(line: str) -> str | None:
-    """The kind that a line asks about, if it asks about exactly one."""
-    named = {_NAMED[_plain(match[0])] for match in _KIND_NAME.finditer(line)}
-    return named.pop() if len(named) == 1 and _HEAD.match(line) else None
-
-
-def _points(number: str) -> float:
-    """Points off: a number without its minus is negative all the same."""
-    return 0.0 - float(re.sub(r"[^\d.]", "", number))
-
-
-def _passages(block: Sequence[str], text: Text) -> Iterator[Passage]:
-    """The passages below a Yes: the lines that quote, or else the words after it."""
-    for line in block:
-        match = _ANSWER.search(line)
-        said = line[match.end() :] if match else line
-        if (not match and _asked(line)) or _SCORE.match(line):
+def _passages(said: Sequence[str], text: Text) -> Iterator[Passage]:
+    """The passages of a Yes: the lines that quote, or else the words that follow it."""
+    for at, line in enumerate(said):
+        line = _LEAD.sub("", line.lstrip(".,;: \t")).strip()
+        if not line:
             continue
-        said = _LEAD.sub("", said.lstrip(".,;: \t")).strip()
-        if not said:
-            continue
-        quote, reason = _quoted(said, text)
-        if quote or match:
+        quote, reason = _quoted(line, text)
+        if quote or at == 0:
             yield Passage(quote, _sentence(quote, text), reason)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from botchat.measures.flags import Thresholds, fit_thresholds, flags
+from botchat.measures.flags import Measured, Thresholds, fit_thresholds, flags
 from botchat.measures.shares import by_seed
 from botchat.prompts.languages import Language
 from botchat.protocols.catalogue import Catalogue
@@ -59,9 +59,11 @@ def build(
     dialogues: Dialogues,
     judged: ByJudge,
     catalogue: Catalogue | None = None,
+    measured: Mapping[str, Measured] | None = None,
 ) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
+    ``measured``: contestant -> what is known of its dialogues; flags of the others are looked for.
     ``dialogues``: of ``human`` too. ``judged``: those on other seeds or contestants, and of
     protocols that are not in the catalogue (default: the built-in ones), are passed over.
 
@@ -70,7 +72,7 @@ def build(
     """
     ordered = sorted(seeds, key=lambda seed: natural_key(seed.id))
     contestants = sorted(dialogues)
-    catalogue = catalogue or Catalogue()
+    catalogue, known = catalogue or Catalogue(), measured or {}
     filed = _Filed(ordered, contestants, dialogues, judged, catalogue)
     limits = fit_thresholds((seed.utterances for seed in ordered), catalogue.language)
     chunks: dict[str, Any] = {}
@@ -79,7 +81,12 @@ def build(
         chunk = []
         for seed in ordered[first : first + SEEDS]:
             told = [
-                _dialogue(dialogues[name].get(seed.id), limits, catalogue.language)
+                _dialogue(
+                    dialogues[name].get(seed.id),
+                    limits,
+                    catalogue.language,
+                    known[name].flags.get(seed.id) if name in known else None,
+                )
                 for name in contestants
             ]
             for name, one in zip(contestants, told, strict=True):
@@ -297,16 +304,21 @@ def _errors(report: Report) -> list[list[Any]]:
 
 
 def _dialogue(
-    dialogue: Dialogue | None, limits: Thresholds, language: Language
+    dialogue: Dialogue | None,
+    limits: Thresholds,
+    language: Language,
+    marks: Sequence[tuple[int, str, float]] | None = None,
 ) -> dict[str, Any] | None:
     """One dialogue as the page reads it; what is as usual is left out."""
     if dialogue is None:
         return None
     generated = dialogue.contestant != HUMAN
-    found = flags(dialogue.utterances, limits, language) if generated else []
+    if marks is None and generated:
+        found = flags(dialogue.utterances, limits, language)
+        marks = [(flag.index, flag.criterion, flag.value) for flag in found]
     told: dict[str, Any] = {
         "said": dialogue.utterances,
-        "flags": [[flag.index, flag.criterion, round(flag.value, 2)] for flag in found],
+        "flags": [[at, name, round(value, 2)] for at, name, value in marks or () if generated],
     }
     facts = list(enumerate(dialogue.facts, N_SEED + 1))
     if dropped := {index: fact.dropped for index, fact in facts if fact.dropped}:

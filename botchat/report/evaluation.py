@@ -8,9 +8,12 @@ from botchat.boards.evaluation import Criterion
 from botchat.report import script_digest, template, text
 
 _OWN = (
+    "\nheader { padding-top: 1.25rem; }"
+    "\nh1, p, li { overflow-wrap: anywhere; }"
     "\nblockquote, .said { white-space: pre-wrap; overflow-wrap: anywhere; max-width: 52rem; }"
     "\nblockquote { margin: .4rem 0; padding-left: .8rem; border-left: 3px solid var(--edge); }"
     "\n.plain td.name { text-align: left; white-space: normal; overflow-wrap: anywhere; }"
+    "\n.plain td.name { min-width: 9rem; }"
     "\narticle { border-top: 1px solid var(--grid); padding-top: .8rem; max-width: 60rem; }\n"
 )
 

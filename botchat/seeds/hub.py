@@ -1,6 +1,6 @@
 """Datasets from elsewhere: rows of a Hugging Face dataset, and MuTual's upstream archive.
 
-The only module that imports `datasets` and `huggingface_hub`, and only when they are used.
+`datasets` is imported when it is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from botchat.errors import BotChatError, ConfigError, DataError
+from botchat.errors import BotChatError, ConfigError, DataError, MissingError
+from botchat.seeds import repositories
 from botchat.workspace.files import write_atomic
 
 log = logging.getLogger("botchat")
@@ -31,38 +32,57 @@ MUTUAL_DIGEST = "a9682ec7789c065f4f89416bc7454ef091baca4721469fc299c60e10629382d
 
 MAX_ARCHIVE_BYTES = 256 * 2**20
 MAX_ITEM_BYTES = 2**20
+MAX_DATASET_BYTES = 2**32
 
 _MUTUAL_ITEM = re.compile(r"[^/]+/(data/mutual/test/test_[0-9]+\.txt)")
 _REMOTE = re.compile(
-    r"(?:datasets/)?(?P<name>[^/@]+/[^/@]+)(?:/(?P<config>[^/@]+))?(?:@(?P<split>[^/@]+))?"
+    r"(?:datasets/)?(?P<name>[^/@#]+/[^/@#]+)"
+    r"(?:@(?P<revision>refs/(?:convert|pr)/[^/@#]+|[^/@#]+))?"
+    r"(?:/(?P<config>[^/@#]+))?(?:#(?P<split>[^/@#]+))?"
 )
-_LOCAL = re.compile(r"(?P<path>[./~].*?)(?:@(?P<split>[^/@]+))?")
+_LOCAL = re.compile(r"(?P<path>[./~][^#]*)(?:#(?P<split>[^#]+))?")
 _SUFFIXES = (".arrow", ".csv", ".json", ".jsonl", ".parquet")
+_WANTED = ("README.md", "*.zip", *(f"*{suffix}*" for suffix in (*_SUFFIXES, ".tsv")))
+"""Of a dataset on the hub: its card, which says what its configurations are, and its data, also
+compressed."""
+
+SYNTAX = "hf://ORG/NAME[@REVISION][/CONFIG][#SPLIT]"
+"""A dataset on the hub. REVISION: branch, tag or commit; default: the newest."""
+
+
+def pinned(uri: str) -> str | None:
+    """The same dataset at the commit that ``uri`` names now; what it needs is downloaded.
+
+    None: a folder or file of this machine, which has no commits. Raises as `load_rows`.
+    """
+    found = _parts(uri)
+    if "path" in found:
+        return None
+    config = f"/{found['config']}" if found["config"] else ""
+    split = f"#{found['split']}" if found["split"] else ""
+    return f"hf://{found['name']}@{_snapshot(found).name}{config}{split}"
 
 
 def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a dataset, read as a stream with `datasets`; no code of it is run.
 
-    ``uri`` is ``hf://[datasets/]ORG/NAME[/CONFIG][@SPLIT]`` on the Hugging Face hub, or
-    ``hf://PATH[@SPLIT]`` where PATH begins with ``.``, ``/`` or ``~``: a folder that `datasets`
-    loads or has saved, or a file that ends as in `_SUFFIXES`. SPLIT is ``test`` unless given, or
-    the only one there is. Raises `ConfigError`: no such name, dataset, configuration or split;
-    gated or private; `DataError`: it cannot be reached or read.
+    ``uri`` is as `SYNTAX`, on the Hugging Face hub, or ``hf://PATH[#SPLIT]`` where PATH begins with
+    ``.``, ``/`` or ``~``: a folder that `datasets` loads or has saved, or a file that ends as in
+    `_SUFFIXES`. SPLIT is ``test`` unless given, or the only one there is. Downloads stay in the
+    cache of `huggingface_hub`; with ``HF_HUB_OFFLINE`` that is all there is.
+
+    Raises:
+        ConfigError: no such name, configuration or split.
+        MissingError: no such dataset or revision, or a gated or private one.
+        DataError: it cannot be reached or read.
     """
-    rest = uri.removeprefix("hf://")
-    found = _LOCAL.fullmatch(rest) or _REMOTE.fullmatch(rest)
-    if found is None:
-        raise ConfigError(f"{uri!r} is not hf://ORG/NAME[/CONFIG][@SPLIT] or hf://PATH[@SPLIT]")
-    named = found.groupdict()
-    if "path" in named:
-        path = Path(named["path"]).expanduser()
-        if not path.exists():
-            raise ConfigError(f"{uri}: there is no {path}; give a dataset's folder or file")
-    else:
-        _check_access(uri, named["name"])
+    found = _parts(uri)
+    path = Path(found["path"]).expanduser() if "path" in found else _snapshot(found)
+    if not path.exists():
+        raise ConfigError(f"{uri}: there is no {path}; give a dataset's folder or file")
     try:
-        splits = _open_local(path) if "path" in named else _open_hub(named["name"], named["config"])
-        yield from _split(uri, splits, named["split"])
+        splits = _open_local(path) if "path" in found else _open_config(path, found)
+        yield from _split(uri, splits, found["split"])
     except BotChatError:
         raise
     except Exception as error:  # `datasets` raises whatever its readers raise
@@ -121,42 +141,39 @@ def mutual_digest(archive: Path | IO[bytes]) -> str:
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
-def _check_access(uri: str, name: str) -> None:
-    """Ask the hub once, because `datasets` itself retries for half a minute."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-    )
+def _parts(uri: str) -> dict[str, str]:
+    """What a URI names, by the groups of `_LOCAL` or `_REMOTE`; empty: not said."""
+    rest = uri.removeprefix("hf://")
+    found = _LOCAL.fullmatch(rest) or _REMOTE.fullmatch(rest)
+    if found is None:
+        raise ConfigError(f"{uri!r} is not {SYNTAX} or hf://PATH[#SPLIT]")
+    return found.groupdict("")
 
+
+def _snapshot(found: Mapping[str, str]) -> Path:
+    name, revision = found["name"], found["revision"]
     try:
-        HfApi().auth_check(name, repo_type="dataset")
-    except (GatedRepoError, RepositoryNotFoundError) as error:
-        fault = f"no dataset {name!r} on the hub, or a private one; check the name, or"
-        if isinstance(error, GatedRepoError):
-            fault = "the dataset is gated; accept its terms on its page on the hub, then"
-        raise ConfigError(f"{uri}: {fault} log in with: hf auth login") from None
-    except HFValidationError as error:
-        raise ConfigError(f"{uri}: not a dataset's name: {_one_line(error)}") from None
-    except Exception as error:  # the http client's errors have no public root here
-        reason = "HF_HUB_OFFLINE is set" if isinstance(error, OfflineModeIsEnabled) else error
+        return repositories.snapshot(name, revision or None, _WANTED, MAX_DATASET_BYTES)
+    except MissingError as error:
+        split = f"; of a split: hf://{name}#{revision}" if revision else ""
+        raise MissingError(f"{error}{split}") from None
+    except DataError as error:
         raise DataError(
-            f"{uri}: cannot reach the Hugging Face hub ({_one_line(reason)}); where there is a "
-            "network, download the dataset and give its folder: hf://./FOLDER"
-        ) from error
+            f"{error}; with HF_HUB_OFFLINE=1 an earlier import's copy is taken, and hf://./FOLDER "
+            "is a folder that was downloaded elsewhere"
+        ) from None
 
 
-def _open_hub(name: str, config: str | None) -> Mapping[str, Iterable[Any]]:
+def _open_config(folder: Path, found: Mapping[str, str]) -> Mapping[str, Iterable[Any]]:
     from datasets import get_dataset_config_names, load_dataset
 
-    known = get_dataset_config_names(name)
-    if config is None and len(known) > 1 and "default" not in known:
+    name, config = found["name"], found["config"]
+    known = get_dataset_config_names(str(folder))
+    if not config and len(known) > 1 and "default" not in known:
         raise ConfigError(f"hf://{name}: choose one of {', '.join(known)}: hf://{name}/{known[0]}")
-    if config is not None and config not in known:
+    if config and config not in known:
         raise ConfigError(f"hf://{name}: no {config!r}; there is {', '.join(known)}")
-    splits: Mapping[str, Iterable[Any]] = load_dataset(name, config, streaming=True)
+    splits: Mapping[str, Iterable[Any]] = load_dataset(str(folder), config or None, streaming=True)
     return splits
 
 
@@ -178,13 +195,11 @@ def _open_local(path: Path) -> Mapping[str, Iterable[Any]]:
     return splits
 
 
-def _split(
-    uri: str, splits: Mapping[str, Iterable[Any]], wanted: str | None
-) -> Iterator[dict[str, Any]]:
+def _split(uri: str, splits: Mapping[str, Iterable[Any]], wanted: str) -> Iterator[dict[str, Any]]:
     names = sorted(map(str, splits))
     name = wanted or ("test" if "test" in names or len(names) != 1 else names[0])
     if name not in names:
-        raise ConfigError(f"{uri}: no split {name!r}; add one of @{', @'.join(names)}")
+        raise ConfigError(f"{uri}: no split {name!r}; add one of #{', #'.join(names)}")
     for row in splits[name]:
         yield dict(row)
 

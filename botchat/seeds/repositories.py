@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
@@ -112,6 +113,37 @@ def opened(
     path = path_of(first, revision)
     commit = path.parts[path.parts.index("snapshots") + 1]
     return commit, path.read_bytes(), lambda file: path_of(file, commit).read_bytes()
+
+
+def snapshot(name: str, revision: str | None, files: Sequence[str], max_bytes: int) -> Path:
+    """Folder of a dataset's files in the cache of `huggingface_hub`; the commit is its name.
+
+    ``revision``: branch, tag or commit (default: the newest); ``files``: patterns of those wanted,
+    together at most ``max_bytes``. Offline it is what an earlier call for that revision left there.
+
+    Raises:
+        ConfigError: no such name; more than ``max_bytes``.
+        MissingError: no such dataset or revision, or no right to read it.
+        DataError: the hub cannot be reached; offline: not in the cache.
+    """
+    from huggingface_hub import HfApi, constants
+
+    api = HfApi()
+    with _told(name, "dataset"):
+        if not constants.HF_HUB_OFFLINE:
+            there = api.dataset_info(name, revision=revision, files_metadata=True).siblings or []
+            sizes = {one.rfilename: one.size or 0 for one in there}
+            size = sum(sizes[path] for path in sizes if any(fnmatch(path, one) for one in files))
+            if size > max_bytes:
+                raise ConfigError(
+                    f"{name}: {size:,} bytes of data, more than the {max_bytes:,} allowed; "
+                    "download the files you need and give their folder: hf://./FOLDER"
+                )
+        return Path(
+            api.snapshot_download(
+                name, repo_type="dataset", revision=revision, allow_patterns=list(files)
+            )
+        )
 
 
 @contextmanager

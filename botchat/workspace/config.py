@@ -19,6 +19,7 @@ import msgspec
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN, N_SEED
+from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import LOCAL, beside, model_faults, url_fault, weights
 from botchat.workspace.keys import OPENAI_URL
@@ -166,6 +167,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     arena: ArenaSettings = ArenaSettings()
     languages: dict[str, LanguageSettings] = {}
     run: RunSettings = RunSettings()
+    cluster: ClusterSettings = ClusterSettings()
 
 
 _TABLES = (Config, ModelSettings, EndpointSettings, JudgeSettings, GenerationSettings)
@@ -292,6 +294,8 @@ class TomlFile:
             if value["strategy"] not in list(kinds):
                 raise self.error(f"{table}.strategy", f"{value['strategy']!r} is unknown; {known}")
             kind = kinds[value["strategy"]]
+            if "rounds" in value and "turns" not in value and hasattr(kind, "rounds"):
+                value = {"turns" if key == "rounds" else key: one for key, one in value.items()}
         # TOML has no null: the word "none" leaves a setting out of the request.
         none = {key: None for key in ("temperature", "max_tokens") if value.get(key) == "none"}
         try:

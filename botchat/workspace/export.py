@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,8 +32,10 @@ class _Request(msgspec.Struct):
     sampling: dict[str, Any]
 
 
-def export(ledger: Ledger, path: Path) -> int:
+def export(ledger: Ledger, path: Path, since: float = -math.inf) -> int:
     """Write every call as one JSON line (gzip if the name ends in ``.gz``); how many.
+
+    ``since``: only those stored then or later, in seconds of the epoch.
 
     Raises:
         DataError: some are damaged; they are named, and all others are in the file. A file that was
@@ -47,7 +50,7 @@ def export(ledger: Ledger, path: Path) -> int:
                 for call in ledger.readable(superseded=superseded):
                     if isinstance(call, Damaged):
                         damaged.append(call.key)
-                    else:
+                    elif call.at >= since:
                         file.write(msgspec.json.encode(call) + b"\n")
                         count += 1
             if damaged and there and part != path:
@@ -87,19 +90,24 @@ def _calls(file: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[StoredCall]:
                 f"{path}:{n}: longer than {MAX_LINE >> 20} MiB, which no call of an exported "
                 "ledger is"
             )
-        try:
-            call = msgspec.json.decode(line, type=StoredCall)
-            request = bytes(call.request)
-            if request_key(request) != call.key:
-                raise DataError(f"{path}:{n}: the request does not match its key {call.key[:12]}…")
-            msgspec.json.decode(request, type=_Request)
-            if call.outcome in UNANSWERED:
-                raise ValueError(f"the outcome {call.outcome} is no answer")
-            json.dumps(call.sent)  # fails on lists inside lists without end
-        except (ValueError, RecursionError) as error:
-            why = " ".join(str(error).split())[:200]
-            raise DataError(f"{path}:{n}: not a call of an exported ledger: {why}") from None
-        yield call
+        yield checked(line, f"{path}:{n}")
+
+
+def checked(line: bytes, where: str) -> StoredCall:
+    """The call that a line holds, whose key is that of its request; else a `DataError`."""
+    try:
+        call = msgspec.json.decode(line, type=StoredCall)
+        request = bytes(call.request)
+        if request_key(request) != call.key:
+            raise DataError(f"{where}: the request does not match its key {call.key[:12]}…")
+        msgspec.json.decode(request, type=_Request)
+        if call.outcome in UNANSWERED:
+            raise ValueError(f"the outcome {call.outcome} is no answer")
+        json.dumps(call.sent)  # fails on lists inside lists without end
+    except (ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise DataError(f"{where}: not a call of an exported ledger: {why}") from None
+    return call
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -43,6 +44,8 @@ class _AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``seeds/<set>.toml``: what is not in the lines of the set."""
 
     language: str = languages.EN
+    source: str | None = None
+    """The dataset on a hub that it was made from, at its commit."""
 
 
 class Workspace:
@@ -78,6 +81,10 @@ class Workspace:
             )
         return self.root / "seeds" / f"{name}.jsonl"
 
+    def about_path(self, name: str) -> Path:
+        """File of what is not in the lines of the set ``name``, if anything is not."""
+        return self.seeds_path(name).with_suffix(".toml")
+
     def seed_sets(self) -> dict[str, Path]:
         """Every seed set with its file."""
         found = {path.stem: path for path in sorted((self.root / "seeds").glob("*.jsonl"))}
@@ -106,32 +113,43 @@ class Workspace:
             raise DataError(f"{path}: seed id {twice!r} stands there {count} times; keep one")
         return seeds
 
-    def write_seeds(self, name: str, seeds: list[Seed], language: str | None = None) -> Path:
+    def write_seeds(
+        self, name: str, seeds: list[Seed], language: str | None = None, source: str | None = None
+    ) -> Path:
         """Store a set, in natural order of the ids.
 
-        ``language``: stored beside it, unless English; ``None``: the one it has remains.
+        ``language`` (unless English) and ``source`` are stored beside it; where ``language`` is
+        ``None``, what is there remains.
         """
         path = self.seeds_path(name)
-        beside = path.with_suffix(".toml")
-        if language not in (None, languages.EN):
-            store.write_atomic(beside, f'language = "{language}"\n'.encode())
+        beside = self.about_path(name)
+        said = {"language": language if language != languages.EN else None, "source": source}
+        lines = [f"{key} = {json.dumps(value)}\n" for key, value in said.items() if value]
+        if lines:
+            store.write_atomic(beside, "".join(lines).encode())
         store.finish(path, seeds, _seed_order)
-        if language == languages.EN:
+        if language == languages.EN and not lines:
             beside.unlink(missing_ok=True)
         return path
 
     def language(self, seed_set: str) -> Language:
         """The language of a set; raises `ConfigError` if there is no pack of it."""
-        path = self.seeds_path(seed_set).with_suffix(".toml")
+        return self.language_named(self._about(seed_set).language)
+
+    def source(self, seed_set: str) -> str | None:
+        """The dataset on a hub that a set was made from, at its commit; see `seeds.hub.SYNTAX`."""
+        return self._about(seed_set).source
+
+    def _about(self, seed_set: str) -> _AboutSet:
+        path = self.about_path(seed_set)
         try:
-            said = msgspec.toml.decode(path.read_bytes(), type=_AboutSet)
+            return msgspec.toml.decode(path.read_bytes(), type=_AboutSet)
         except FileNotFoundError:
-            return languages.ENGLISH
+            return _AboutSet()
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise DataError(f'{path}: {error}; it has one line: language = "zh"') from None
-        return self.language_named(said.language)
+            raise DataError(f'{path}: {error}; it has lines such as language = "zh"') from None
 
     def language_named(self, code: str) -> Language:
         """The language pack of that code: the workspace's own, or one that comes with BotChat."""

@@ -11,6 +11,7 @@ checked before it answers anything: a row that was changed or damaged is said, n
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
@@ -24,7 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -45,6 +46,9 @@ from botchat.workspace.files import make_folder
 SCHEMA = 1
 
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
+
+_Keeping: TypeAlias = tuple[dict[str, Any], "asyncio.Future[None]"]
+"""A row, and who waits until it is stored."""
 
 TABLE_OF = {False: "calls", True: "superseded"}
 _INSERT = {
@@ -104,6 +108,7 @@ class Ledger:
         Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
+        self._keeping: list[_Keeping] = []
         try:
             if path is None:
                 self._db = _connect(None)
@@ -181,6 +186,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file."""
+        self._keep_all()
         self._db.close()
         if self._copy is not None:
             self._copy.cleanup()
@@ -191,15 +197,35 @@ class Ledger:
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
-        call = StoredCall(
-            model=model,
-            stage=stage,
-            at=time.time(),
-            request=msgspec.Raw(request),
-            **vars(reply.usage),
-            **{name: getattr(reply, name) for name in REPLY} | {"key": key},
-        )
-        self._write(_INSERT["calls"], row_of(call))
+        self._write(_INSERT["calls"], _row(key, request, reply, model, stage))
+
+    async def keep(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
+        """`put`, in one transaction with all others of this turn of the event loop."""
+        loop = asyncio.get_running_loop()
+        row, kept = _row(key, request, reply, model, stage), loop.create_future()
+        if not self._keeping:
+            loop.call_soon(self._keep_all)
+        self._keeping.append((row, kept))
+        await kept
+
+    def _keep_all(self) -> None:
+        keeping, self._keeping = self._keeping, []
+        groups = [keeping] if keeping else []
+        while groups:
+            group, failed = groups.pop(), None
+            try:
+                with self._transaction():
+                    self._db.executemany(_INSERT["calls"], [row for row, _ in group])
+            except BotChatError as error:
+                if len(group) > 1:  # each that can be stored is
+                    groups += [[one] for one in group]
+                    continue
+                failed = error
+            for _, kept in group:
+                if failed is not None and not kept.done():
+                    kept.set_exception(failed)
+                elif not kept.done():
+                    kept.set_result(None)
 
     def add_attempt(self, key: str, reply: Reply, *, model: str) -> None:
         """Note a try that brought no answer (it may have been billed)."""
@@ -275,13 +301,13 @@ class Ledger:
         with self._reading():
             return self._db.execute(sql, values).fetchall()
 
-    def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
+    def calls(self, which: str, *values: Any, superseded: bool = False) -> Iterator[StoredCall]:
         """The stored calls that ``which``, the rest of a query with its ``values``, selects.
 
         Raises `DataError` at the first that is damaged.
         """
         with self._reading():
-            for one in self._rows("calls", which, values):
+            for one in self._rows(TABLE_OF[superseded], which, values):
                 if isinstance(one, Damaged):
                     raise DataError(
                         f"the ledger {self.path}: the call {one.key} is not as it was stored, and "
@@ -359,6 +385,71 @@ class Ledger:
                 added, known = added + new, known + 1 - new
         return added, known
 
+    def merge(
+        self,
+        calls: Iterable[StoredCall],
+        attempts: Iterable[Sequence[Any]],
+        quirks: Iterable[tuple[str, str]],
+        segment: str,
+    ) -> list[StoredCall]:
+        """Take in a segment named ``segment``, whole or not at all; its calls that were not here.
+
+        Where two answers to one call meet, that with the smaller digest is kept and the other is
+        superseded; what is superseded anywhere is. So all who merge the same have the same.
+        """
+        new = []
+        with self._transaction():
+            run = self._db.execute
+            (mark,) = run(
+                "INSERT INTO segments (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET name=name"
+                " RETURNING id",
+                (segment,),
+            ).fetchone()
+            seen = "INSERT OR IGNORE INTO segment_rows VALUES (?,?,?,?)"
+            for call in calls:
+                run(seen, (call.key, call.at, TABLE_OF[call.superseded], mark))
+                if self._merged(call):
+                    new.append(call)
+            for key, model, at, *rest in attempts:
+                run(seen, (key, at, "attempts", mark))
+                run(
+                    "INSERT INTO attempts SELECT ?,?,?,?,?,?,? WHERE NOT EXISTS"
+                    " (SELECT 1 FROM attempts WHERE key=? AND at=?)",
+                    (key, model, at, *rest, key, at),
+                )
+            run("CREATE TEMP TABLE IF NOT EXISTS told (identity, value)")
+            run("DELETE FROM told")
+            self._db.executemany("INSERT INTO told VALUES (?,?)", quirks)
+            run(
+                "INSERT INTO quirks SELECT identity, value FROM told WHERE true"
+                " ON CONFLICT (identity) DO UPDATE SET value=max(value, excluded.value)"
+            )
+        return new
+
+    def _merged(self, call: StoredCall) -> bool:
+        """Whether a call of a segment was not here; see `merge`."""
+        row, place = row_of(call), (call.key, call.at)
+        if call.superseded:
+            self._db.execute("DELETE FROM calls WHERE key=? AND at=?", place)
+            return bool(self._db.execute(_INSERT[TABLE_OF[True]], row).rowcount)
+        if self._db.execute(_INSERT["calls"], row).rowcount:
+            return True
+        (here,) = [*self._rows("calls", "WHERE key=?", (call.key,)), None][:1]
+        if here is None or (isinstance(here, StoredCall) and here.at == call.at):
+            return False
+        if isinstance(here, Damaged):
+            self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
+        elif line_digest(here) < line_digest(call):
+            return bool(self._db.execute(_INSERT[TABLE_OF[True]], row).rowcount)
+        else:
+            self._db.execute(
+                f"INSERT OR IGNORE INTO superseded ({COLUMNS}) SELECT {COLUMNS} FROM calls"
+                " WHERE key=?",
+                (call.key,),
+            )
+            self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
+        return bool(self._db.execute(_INSERT["calls"], row).rowcount)
+
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; how many there were.
 
@@ -411,12 +502,31 @@ class Ledger:
         )
 
 
+def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> dict[str, Any]:
+    """An answer as ``calls`` keeps it."""
+    return row_of(
+        StoredCall(
+            model=model,
+            stage=stage,
+            at=time.time(),
+            request=msgspec.Raw(request),
+            **vars(reply.usage),
+            **{name: getattr(reply, name) for name in REPLY} | {"key": key},
+        )
+    )
+
+
 _NAMES = "SELECT name FROM pragma_table_info('calls')"
 
 
 def _connect(path: Path | None, how: str = "") -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?{how}" if path else "file::memory:"
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
+def line_digest(call: StoredCall) -> bytes:
+    """SHA-256 of a call as a line of an exported ledger; the same wherever it is stored."""
+    return hashlib.sha256(msgspec.json.encode(call)).digest()
 
 
 def _identity_key(identity: Mapping[str, Any]) -> str:

@@ -53,6 +53,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     detail TEXT NOT NULL,
     latency_s REAL NOT NULL
 );
+CREATE INDEX IF NOT EXISTS attempts_of ON attempts (key);
 -- What a model's endpoint refuses (a role layout, a parameter).
 CREATE TABLE IF NOT EXISTS quirks (identity TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 -- A batch that was sent; `batched`: a call in it (botchat.models.endpoint.batch).
@@ -64,3 +65,12 @@ CREATE TABLE IF NOT EXISTS batches (
     sent TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batched (key TEXT PRIMARY KEY, tag TEXT NOT NULL) WITHOUT ROWID;
+-- A segment that was read or written (botchat.workspace.segments); `segment_rows`: what is in it.
+CREATE TABLE IF NOT EXISTS segments (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS segment_rows (
+    key TEXT NOT NULL,
+    at REAL NOT NULL,
+    kind TEXT NOT NULL,
+    segment INTEGER NOT NULL,
+    PRIMARY KEY (key, at, kind, segment)
+) WITHOUT ROWID;

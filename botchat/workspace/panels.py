@@ -8,14 +8,18 @@ table is (`KINDS`). A struct has only the keys of its own strategies, so any oth
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from importlib import resources
 from pathlib import PurePath
-from typing import Annotated, ClassVar, Literal, TypeAlias, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args, get_type_hints
 
 import msgspec
+
+from botchat.errors import ConfigError
+from botchat.interfaces import Subject
 
 ROLES = (
     "general-public",
@@ -27,6 +31,10 @@ ROLES = (
     "evaluator",
 )
 """Roles with a text in ``botchat/prompts/roles``; the first five are ChatEval's (Appendix A)."""
+
+CHATEVAL = ROLES[:5]
+"""ChatEval's, in the order of its Appendix A. Their text there asks which of two responses is the
+better one: another subject has texts of its own."""
 
 DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"
 """Speakers that take part in a talk but have no vote."""
@@ -79,6 +87,9 @@ class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     agents: tuple[AgentSettings | str, ...] = ()
     """Members, or names of roles. Empty: General Public and Critic, as in the ChatEval authors'
     runs with 2 agents (§3.2); in a discussion 2 evaluators, or 1 in ``discussion-sa`` (MATEval)."""
+    roles: Positive | None = None
+    """In place of ``agents``, how many there are: the first so many of ChatEval's five roles
+    (§4.3), in a discussion as many evaluators."""
     model: str | None = None
     """Model of every agent that names none; default: the one of ``--judge-model``."""
     aggregation: str = "auto"
@@ -86,6 +97,10 @@ class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     decided by majority, and UniEval's indices as `botchat.judges.voting` says. ``majority``: scores
     too. ``summary``: the report of a discussion decides. ``auto``: ``summary`` for discussions,
     ``mean`` for all others (ChatEval Appendix B)."""
+    role_set: Literal["auto", "answers", "dialogues", "texts"] = "auto"
+    """Whose texts the roles have: ``answers``: ChatEval's own, about the better of two responses;
+    ``dialogues``: about who is a machine; ``texts``: about one text. ``auto``: as the question is
+    (`botchat.interfaces.Subject`)."""
     position_calibration: bool = False
     """Ask in both orders and pool the votes (FairEval's BPC); no effect where there is no order."""
     temperature: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = 0.0
@@ -101,6 +116,10 @@ class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def __post_init__(self) -> None:
         """Refuse too few agents and equal names."""
+        if self.roles is not None and self.agents:
+            raise ValueError("roles: agents says who they are; give one of the two")
+        if self.roles is not None and self.roles > (most := len(self._of(self.roles))):
+            raise ValueError(f"roles: {self.roles}, but there are {most}; name more with agents")
         try:
             names = [str(agent.name) for agent in self.members]
         except ValueError as error:
@@ -110,15 +129,25 @@ class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         if len(set(names)) < len(names):
             raise ValueError(f"agents: two have the same name; names: {', '.join(names)}")
 
+    def role_prompt(self, role: str, subject: Subject) -> str:
+        """The prompt with a role's text, for a question about ``subject``."""
+        of = subject if self.role_set == "auto" else self.role_set
+        own = of != "answers" and role in CHATEVAL
+        return f"roles/{of}/{role}" if own else f"roles/{role}"
+
     @property
     def decides(self) -> str:
         """The aggregation, ``auto`` resolved."""
         return self._auto if self.aggregation == "auto" else self.aggregation
 
+    def _of(self, n: int) -> tuple[AgentSettings | str, ...]:
+        """The first ``n`` agents that ``roles`` takes, or as many as there are."""
+        return CHATEVAL[:n]
+
     @property
     def members(self) -> tuple[AgentSettings, ...]:
         """The agents with distinct names, and with role and model filled in where known."""
-        given = self.agents or self._agents
+        given = self.agents or (self._of(self.roles) if self.roles else self._agents)
         agents = [AgentSettings(role=one) if isinstance(one, str) else one for one in given]
         names = [agent.name or agent.default_name or self._name for agent in agents]
         filled = []
@@ -142,8 +171,16 @@ class EnsembleSettings(_AgentsSettings, frozen=True, kw_only=True):
     """Independent draws of every agent (FairEval's MEC: 3)."""
     evidence: bool = False
     """Ask for the evidence before the verdict (FairEval's MEC)."""
+    steps: bool = False
+    """Have evaluation steps written first, once a question, that every draw follows (G-EVAL)."""
 
     _fewest = 1
+
+    def __post_init__(self) -> None:
+        """Refuse two instructions on how to answer."""
+        super().__post_init__()
+        if self.steps and self.evidence:
+            raise ValueError("steps: evidence says how to answer too; give one of the two")
 
 
 class _Debate(_AgentsSettings, frozen=True, kw_only=True):
@@ -152,6 +189,7 @@ class _Debate(_AgentsSettings, frozen=True, kw_only=True):
     """How often every agent speaks (ChatEval §3.2: 2)."""
 
     _role = "annotator"  # ChatEval §4.1: the control without diverse roles
+    _fewest = 1  # ChatEval Figure 4 begins with one role
 
 
 class DebateSettings(_Debate, frozen=True, kw_only=True):
@@ -166,17 +204,26 @@ class SummarizedDebateSettings(_Debate, frozen=True, kw_only=True):
     strategy: Literal["simultaneous-talk-with-summarizer"] = "simultaneous-talk-with-summarizer"
     summarizer: str | None = None
     """Model of the summariser; default: the first agent's."""
+    summary: Literal["replace", "concatenate"] = "replace"
+    """What agents hear: the last summary in place of all before it (ChatEval v2, Appendix C), or
+    all summaries, one after the other (v1, §2)."""
 
 
 class _Discussion(_AgentsSettings, frozen=True, kw_only=True):
     aggregation: Literal["auto", "mean", "majority", "summary"] = "auto"
     summarizer: str | None = None
     """Model of summariser, feedback and decomposer; default: the first agent's."""
+    report: Literal["qa", "score"] = "qa"
+    """Form of the report: questions and answers with place and reason, or scores only (MATEval
+    Table 3, −QA)."""
 
     _auto = "summary"
     _agents: ClassVar[tuple[AgentSettings | str, ...]] = (AgentSettings(), AgentSettings())
     _role = "evaluator"
     _name = "Evaluator"
+
+    def _of(self, n: int) -> tuple[AgentSettings | str, ...]:
+        return (AgentSettings(),) * n
 
 
 class DiscussionSettings(_Discussion, frozen=True, kw_only=True):
@@ -187,6 +234,8 @@ class DiscussionSettings(_Discussion, frozen=True, kw_only=True):
     ]
     rounds: Positive = msgspec.field(name="turns", default=3)
     """Most rounds of a discussion (3 in the MATEval authors' recorded runs)."""
+    feedback: bool = True
+    """Whether a feedback agent speaks after every round (without: MATEval Table 3, −fb)."""
 
     @property
     def reflects(self) -> bool:
@@ -327,3 +376,70 @@ PRESETS: Mapping[str, PanelSettings] = {
     )["panels"].items()
 }
 """The panels of the papers; their agents take the model of ``--judge-model``."""
+
+
+def find(name: str, own: Mapping[str, PanelSettings]) -> PanelSettings | None:
+    """The panel of that name, one's own or a preset; ``None``: there is none.
+
+    ``PANEL[roles=3,rounds=1]`` is the panel with these settings in place of its own. Raises
+    `ConfigError` for a setting that it cannot have.
+    """
+    match = _POINT.fullmatch(name)
+    base = match["panel"] if match else name
+    settings = own.get(base) or PRESETS.get(base)
+    if match is None or settings is None:
+        return own.get(name) or PRESETS.get(name)
+    changed = dict(one.split("=", 1) for one in match["settings"].split(","))
+    try:
+        return _changed(settings, changed)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def point(panel: str, settings: Mapping[str, str]) -> str:
+    """The name of a panel with some settings changed, which `find` reads."""
+    said = ",".join(f"{key}={value}" for key, value in settings.items())
+    return f"{panel}[{said}]" if said else panel
+
+
+def in_run(judge: str, run: int) -> str:
+    """What a judge's judgments in one of several runs are filed under; in the first, its name."""
+    return f"{judge} (run {run})" if run > 1 else judge
+
+
+def run_of(filed: str) -> tuple[str, int]:
+    """(name of the judge, number of the run): `in_run` the other way round."""
+    found = _RUN.search(filed)
+    return (filed[: found.start()], int(found[1])) if found else (filed, 1)
+
+
+_RUN = re.compile(r" \(run (\d+)\)$")
+_POINT = re.compile(
+    r"(?P<panel>[^\[\]]+)\[(?P<settings>[\w-]+=[^,\[\]=]+(?:,[\w-]+=[^,\[\]=]+)*)\]"
+)
+
+
+def _changed(settings: PanelSettings, changed: Mapping[str, str]) -> PanelSettings:
+    """The settings with some given as words; what another strategy has not is left out."""
+    if isinstance(settings, CascadeSettings):
+        raise ConfigError(f"a cascade has no settings to change: {', '.join(changed)}")
+    strategy = changed.get("strategy", settings.strategy)
+    if strategy not in KINDS:
+        raise ValueError(f"strategy: {strategy!r} is unknown; strategies: {', '.join(KINDS)}")
+    kind = KINDS[strategy]
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    stated: dict[str, Any] = {
+        field.encode_name: getattr(settings, field.name)
+        for field in msgspec.structs.fields(settings)
+        if field.name in fields and getattr(settings, field.name) != field.default
+    }
+    for key, value in changed.items():
+        if key not in fields and key != "turns":
+            raise ValueError(
+                f"{key}: {strategy} has no such setting; settings: {', '.join(fields)}"
+            )
+        name = fields[key].encode_name if key in fields else key
+        stated[name] = value
+        if key == "roles":
+            stated.pop("agents", None)
+    return msgspec.convert(msgspec.to_builtins(stated), kind, strict=False)

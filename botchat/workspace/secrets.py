@@ -83,6 +83,8 @@ class Redactor:
 
     def clean(self, text: str) -> str:
         """``text`` as valid UTF-8, with `GONE` in place of every secret, however it is spelt."""
+        if not text:
+            return text
         if self._spelt(text):
             text = self._clean_spelt(text)
         for secret in self._secrets:

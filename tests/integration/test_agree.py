@@ -330,7 +330,7 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
         assert f'aria-label="{figure}"' in page
     assert found["signature"] in page
     assert "What the talk changed" in page
-    assert escape(prompts.text("roles/critic").splitlines()[0]) in page
+    assert escape(prompts.text("roles/dialogues/critic").splitlines()[0]) in page
     plot = ["plot", "cost-against-agreement-gteval", *where[:-1]]
     assert main([*plot, str(tmp_path / "cost.svg")]) == 0
     assert "What agreement costs" in (tmp_path / "cost.svg").read_text("utf-8")
@@ -371,7 +371,7 @@ def test_one_judge_with_its_controls(judged, capsys):
     assert names == ["pair", "pair (before talk)", "pair (control)", "pair (token control)"]
     (line,) = found["talk"]
     assert line.startswith("What the talk of pair adds in accuracy: +50.0 points (")
-    assert " over the token-matched vote at 0.9 times the money." in line
+    assert " over the token-matched vote at 1.0 times the money." in line
 
 
 def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):

@@ -270,7 +270,10 @@ def test_tokens_and_costs_count_the_cache_as_it_is_billed(tmp_path, messages):
 
 
 def test_a_panel_reads_the_question_of_its_talk_from_the_cache(tmp_path, messages):
-    """The first to speak writes it, all others read it; single judges write nothing in vain."""
+    """The first to speak writes it, all others read it; a single judge's beginning is shared too.
+
+    That is UniEval's instructions and examples, which every other dialogue's question begins with.
+    """
     folder = prepared(tmp_path / "w", messages)
     lines = tuple(f"{'word ' * 700}{n}" for n in range(2))
     store.finish(folder / "seeds" / "small.jsonl", [Seed("s", lines)], lambda seed: seed.id)
@@ -278,7 +281,9 @@ def test_a_panel_reads_the_question_of_its_talk_from_the_cache(tmp_path, message
     messages.used.clear()
     judge = ["judge", "unieval", "--seeds", "small", "--model", "alpha", "--judge"]
     assert run(folder, command=[*judge, "umpire"]) == 0
-    assert messages.used["written"] == messages.used["read"] == 0
+    assert 1024 < messages.used["written"] < 1400
+    assert messages.used["read"] == 0
+    messages.used.clear()
     before = messages.n_received
     assert run(folder, command=[*judge, "chateval-default", "--judge-model", "umpire"]) == 0
     n = messages.n_received - before

@@ -255,22 +255,22 @@ def test_an_unnoted_batch_is_found_on_a_later_page_of_the_list(tmp_path):
 
 def test_a_crash_between_two_stored_replies_loses_none(tmp_path, monkeypatch, capsys):
     """The ledger fails in the middle of a batch's answers: the rest is fetched again, not asked."""
-    put = Ledger.put
+    keep = Ledger.keep
     stored = []
 
-    def fail(ledger, *arguments, **more):
+    async def fail(ledger, *arguments, **more):
         if len(stored) == 4:
             raise BotChatError("no room on the disk")
         stored.append(arguments[0])
-        put(ledger, *arguments, **more)
+        await keep(ledger, *arguments, **more)
 
     with BatchServer() as server:
         files = expected(server, tmp_path)
         folder = workspace(tmp_path / "w", server, N_SEEDS)
-        monkeypatch.setattr(Ledger, "put", fail)
+        monkeypatch.setattr(Ledger, "keep", fail)
         assert run(folder, "--batch") == 1
         assert "no room on the disk" in capsys.readouterr().err
-        monkeypatch.setattr(Ledger, "put", put)
+        monkeypatch.setattr(Ledger, "keep", keep)
         assert run(folder, "--batch") == 0
         check(server, folder, files)
         assert set(server.asked.values()) == {1}

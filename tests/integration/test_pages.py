@@ -336,3 +336,17 @@ def test_view_of_a_set_that_is_not_there(workspace: Workspace) -> None:
     """Refused, with the sets that are."""
     with pytest.raises(MissingError, match="there are: sample"):
         Server(workspace, "nothing")
+
+
+def test_without_png_a_board_has_svg_alone(workspace: Workspace, tmp_path: Path) -> None:
+    """What an earlier board left as png is gone, not stale; all else is the same."""
+    command = ["leaderboard", "--dir", str(workspace.root), "--seeds", SAMPLE, "--runs", "1"]
+    command += ["--shuffles", "20", "--out", str(tmp_path)]
+    assert main(command) == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert main([*command, "--no-png"]) == 0
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert {name for name in before if name.endswith(".png")} - {"og.png"}
+    assert after == {name: before[name] for name in before if name in after}
+    assert {name for name in after if name.endswith(".png")} == {"og.png"}
+    assert {name for name in before if not name.endswith(".png")} <= after.keys()

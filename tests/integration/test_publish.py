@@ -16,7 +16,7 @@ from botchat.errors import BotChatError
 from botchat.pipeline.publish import MANIFEST
 from botchat.records import Seed
 from botchat.workspace.folder import Workspace
-from tests.hub import TOKEN, Hub
+from tests.hub import TOKEN, Hub, serving
 from tests.openai_server import Server
 
 NAME = "some/run"
@@ -26,14 +26,7 @@ DATASET = f"datasets/{NAME}"
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     """A hub of one's own, with the right to write, and an empty cache."""
-    with Hub() as running:
-        constants = "huggingface_hub.constants"
-        monkeypatch.setattr(f"{constants}.ENDPOINT", running.url)
-        template = running.url + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_PROGRESS_BARS", True)
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
+    with serving(monkeypatch, tmp_path / "hub") as running:
         yield running
 
 
@@ -108,6 +101,15 @@ def test_what_is_published(run: Workspace, hub: Hub, server: Server) -> None:
     assert page["index.html"] == (run.out("s") / "index.html").read_bytes()
     assert b"sdk: static" in page["README.md"]
     assert [one.get("sdk") for one in hub.created] == [None, "static"]
+
+
+def test_the_language_of_a_set_comes_along(hub: Hub, tmp_path: Path) -> None:
+    """Without it a judge would be asked in English."""
+    mine, theirs = Workspace(tmp_path / "mine"), Workspace(tmp_path / "theirs")
+    mine.write_seeds("s", [Seed("1", ("你好。", "你好！"))], "zh", source="hf://a/b@0123")
+    botchat.publish(mine, "s", NAME)
+    botchat.fetch(theirs, NAME)
+    assert (theirs.language("s").code, theirs.source("s")) == ("zh", "hf://a/b@0123")
 
 
 def test_published_again_what_was_removed_is_gone(run: Workspace, hub: Hub, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ COMMANDS = {
         "judge", "arena", *SET, "--judge", "rules", "--turns", "6", "--adaptive", "--budget", "40",
     ],
     "probe": ["probe", *SET, "--judge", "rules", "--limit", "3"],
+    "probe-polarity": ["probe", *SET, "--polarity", "--judge", "rules"],
     "leaderboard": ["leaderboard", *SET, "--judge", "rules"],
     "leaderboard-rates": ["leaderboard", "--pairwise-rates", str(RATES), "--shuffles", "20"],
     "compare": ["compare", "small", "leaderboards/small/leaderboard.json"],

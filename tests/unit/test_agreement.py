@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy import stats
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
@@ -113,14 +114,44 @@ def test_effective_votes_lie_between_one_and_all():
     assert statistics.effective_votes(5, np.array([1.0, 0.0, 0.25])).tolist() == [1.0, 5.0, 2.5]
 
 
-def test_item_weights_draw_whole_items_reproducibly():
+def test_resamples_draw_whole_items_reproducibly():
     """The sample itself first, then resamples of the same size, the same for the same seed."""
-    weights = statistics.item_weights(7, 50, seed=3)
+    weights = statistics.kind_weights(np.ones(7, np.intp), 50, seed=3)
     assert weights.shape == (51, 7)
-    assert set(weights.sum(1)) == {7.0}
-    assert set(weights[0]) == {1.0}
-    np.testing.assert_array_equal(weights, statistics.item_weights(7, 50, seed=3))
-    assert not np.array_equal(weights, statistics.item_weights(7, 50, seed=4))
+    assert set(weights.sum(1)) == {7}
+    assert set(weights[0]) == {1}
+    np.testing.assert_array_equal(weights, statistics.kind_weights(np.ones(7, np.intp), 50, seed=3))
+    assert not np.array_equal(weights, statistics.kind_weights(np.ones(7, np.intp), 50, seed=4))
+
+
+def test_items_of_one_kind_are_drawn_together_as_often_as_each_alone():
+    """Sums of resamples by kind vary as those by item do; the first is the sample's."""
+    counts = np.array([500, 1, 30, 2])
+    sums = np.array([[1.0, 0.5], [2, 1], [1, 0], [3, 3]])
+    by_kind = statistics.resampled(statistics.kind_weights(counts, 4000, 0), sums)
+    one_each = statistics.kind_weights(np.ones(counts.sum(), np.intp), 4000, 1)
+    by_item = statistics.resampled(one_each, np.repeat(sums, counts, axis=0))
+    np.testing.assert_array_equal(by_kind[0], counts @ sums)
+    np.testing.assert_array_equal(by_item[0], by_kind[0])
+    np.testing.assert_allclose(by_kind[1:].mean(0), by_kind[0], rtol=2e-3)
+    covariances = [np.cov(drawn[1:].T) for drawn in (by_kind, by_item)]
+    np.testing.assert_allclose(*covariances, rtol=0.1)
+
+
+@given(seed=st.integers(0, 99), n_items=st.integers(2, 30))
+def test_correlations_of_rankings_do_not_depend_on_how_many_items_are_alike(seed, n_items):
+    """The figure is that of all items, whatever their kinds; in any order, with several pairs."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        Annotation(f"q{item}", *pair, judge, str(rng.choice(["1", "2", "tie"])))
+        for item in range(n_items)
+        for pair in ([("a", "b")], [("a", "b"), ("b", "c")], [("c", "a")])[rng.integers(3)]
+        for judge in ("human", "judge")
+    ]
+    (row,) = compare(rows, resamples=10).rows
+    apart = [structs.replace(one, item=f"{one.item}-{n // 2}") for n, one in enumerate(rows)]
+    (other,) = compare(apart, resamples=10).rows
+    assert (row["spearman"], row["kendall"]) == (other["spearman"], other["kendall"])
 
 
 # ------------------------------------------------------------------------------- the file

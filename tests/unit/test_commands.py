@@ -12,8 +12,10 @@ from botchat.pipeline.adaptive import Adaptive
 from botchat.pipeline.bench import Benching
 from botchat.pipeline.evaluate import Evaluating
 from botchat.pipeline.generate import Generating
+from botchat.pipeline.inject import Injecting
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.probe import Probing
+from botchat.pipeline.probe_polarity import ProbingPolarity
 
 FOLDER = resources.files("botchat.cli")
 DECLARED = tomllib.loads(FOLDER.joinpath("commands.toml").read_text("utf-8"))
@@ -94,7 +96,17 @@ def test_every_flag_is_read_and_what_is_read_is_a_flag(command):
 
 
 REQUESTS = {
-    one.__name__: one for one in (Generating, Judging, Adaptive, Probing, Benching, Evaluating)
+    one.__name__: one
+    for one in (
+        Generating,
+        Judging,
+        Adaptive,
+        Probing,
+        ProbingPolarity,
+        Benching,
+        Injecting,
+        Evaluating,
+    )
 }
 
 

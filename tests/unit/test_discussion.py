@@ -6,13 +6,18 @@ import asyncio
 
 import pytest
 
+from botchat import prompts
 from botchat.interfaces import Decoding
 from botchat.judges.discussion import Discussion, SingleReport
 from botchat.judges.panel import Panel, build_panel
 from botchat.judges.talk import Agent
 from botchat.judges.voting import opening_votes
+from botchat.protocols import stories, texts
+from botchat.protocols.catalogue import DIAGNOSIS
+from botchat.protocols.stories import Story
+from botchat.protocols.texts import Text
 from botchat.workspace.panels import PRESETS, DiscussionSettings
-from tests.scripted import FAILED, Scripted, arena_case, choice
+from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
 
 PARTS = "Here are the parts:\n1. Does it repeat?\n**2.** Is it too formal?\n3、Does it drift?\n4. x"
 
@@ -229,3 +234,54 @@ def test_the_speakers_without_a_vote_have_a_model_of_their_own():
     )
     rule(build_panel("p", settings, models.__getitem__, None))
     assert (len(models["m"].prompts), len(models["s"].prompts)) == (2, 3)
+
+
+REPORT = """Question: Does the text have 'Repetition'?
+Answer: Yes. "He went home." is told twice.
+Score: -1 point
+Question: Does the text have 'Logical Inconsistency'?
+Answer: No
+Score: 0
+Question: Does the text have 'Discontinuity'?
+Answer: No
+Question: Does the text have 'Inappropriate Lexical Choice'?
+Answer: hard to say
+Question: Does the text have 'Factual Error'?
+Answer: Yes. Fish do not fly. Deduction: -1
+Final Score: -2"""
+
+STORY = stories.case(Story("1", "He went home. He went home. A fish flew by.", {}))
+TOLD = texts.case(Text("1", "He went home. He went home. A fish flew by."))
+FORM, ANSWER, INSTEAD = (
+    prompts.text(f"discussion_{name}") for name in ("form", "answer", "instead")
+)
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        (STORY, [FORM, INSTEAD]),
+        (TOLD, [ANSWER]),
+        (DIAGNOSIS.one("s1", "a", PLAIN), [ANSWER]),
+        (arena_case(), [FORM, ANSWER]),
+    ],
+)
+def test_the_answer_is_asked_for_once(case, said):
+    """In the report where it is read from that, or is one; else after it; alone or after a talk."""
+    judge, _, others = discussion([says("a")] * 2, rounds=1)
+    rule(judge, case)
+    model = Scripted(REPORT)
+    agent = Agent("Evaluator", "", model, Decoding())
+    rule(Panel("p", SingleReport(agent, agent), 1, "00000000"), case)
+    for prompt in (others["summarizer"].prompts[0], model.prompts[0]):
+        assert prompt.startswith(case.prompt)
+        assert [one for one in (FORM, ANSWER, INSTEAD) if one in prompt] == said
+
+
+def test_the_one_report_is_the_verdict():
+    """Questions and answers are read; what they do not tell is missing, the rest stays."""
+    judge, _, _ = discussion([says("a")] * 2, rounds=1, summarizer=[REPORT, "Twice home."])
+    answer = rule(judge, STORY)
+    assert answer.verdict == "-1 0 0 ? -1"
+    assert answer.reason == "1 of 1 votes: -1 0 0 ? -1 ×1. Twice home."
+    assert answer.verdict in STORY.choices

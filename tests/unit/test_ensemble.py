@@ -12,7 +12,10 @@ from botchat.interfaces import Decoding, Reply
 from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import Agent
+from botchat.protocols import stories
 from botchat.protocols.catalogue import GTEVAL
+from botchat.protocols.stories import Story
+from botchat.protocols.texts import KINDS
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.scripted import (
     FAILED,
@@ -191,6 +194,32 @@ def test_judges_of_earlier_runs_keep_their_digests():
     assert found == {
         "faireval-mec-bpc": "66a47612",
         "chateval-default": "d2c1a864",
-        "mateval-sr": "e69f6f44",
+        "mateval-sr": "5043d3b2",
     }
     assert SingleJudge("j", model, Decoding(0.0, 1024)).digest == "23030a0b"
+
+
+def test_g_eval_writes_steps_without_the_text_and_every_draw_follows_them():
+    """Once a question, whatever the text; then 20 draws whose mean is the score."""
+    forms = ["\n".join(f"{kind}: {n}" for kind in KINDS) for n in (0, -1)]
+    model = Scripted(["1. Look.", *forms * 10])
+    judge = build_panel("g-eval", PRESETS["g-eval"], lambda _: model, "m")
+    case = stories.case(Story("1", "Once a goat sang.", {}))
+    answer = rule(judge, case)
+    steps, *draws = model.prompts
+    assert case.dialogues[0].utterances[0] not in steps
+    assert steps.startswith(case.prompt[: case.shared].strip())
+    assert len(draws) == 20
+    assert all(one.startswith(case.prompt) and "steps:\n1. Look." in one for one in draws)
+    assert sorted(one.sample for one in model.samplings[1:]) == list(range(20))
+    assert {one.temperature for one in model.samplings} == {1.0}
+    assert answer.transcript[0].verdict is None
+    assert answer.verdict == "-0.5 -0.5 -0.5 -0.5 -0.5"
+
+
+def test_without_steps_nobody_is_asked():
+    """A failure that may pass in another run is none of the judge's."""
+    model = Scripted([FAILED["transport"]])
+    judge = build_panel("g-eval", PRESETS["g-eval"], lambda _: model, "m")
+    answer = rule(judge, arena_case())
+    assert (answer.verdict, answer.outcome, len(model.prompts)) == (None, "transport", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import socket
 import threading
 import zipfile
@@ -14,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from botchat.errors import ConfigError, DataError
+from botchat.errors import ConfigError, DataError, MissingError
+from botchat.pipeline.seeds import import_seeds
 from botchat.seeds import hub
+from botchat.workspace.folder import Workspace
+from tests.hub import Hub, serving
 
 ITEM = "MuTual-master/data/mutual/test/test_{}.txt"
 
@@ -60,8 +64,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        status, headers, body = self.server.answers.get(self.path, (404, {}, b""))
+        path = self.path.partition("?")[0]
+        self.server.asked.append(path)
+        status, headers, body = self.server.answers.get(path, (404, {}, b""))
         self.send_response(status)
         for name, value in ({"Content-Length": str(len(body))} | headers).items():
             self.send_header(name, value)
@@ -192,11 +197,11 @@ class TestLoadRows:
         made.to_json(tmp_path / "rows.jsonl")
         made.save_to_disk(tmp_path / "saved")
         DatasetDict(train=made.select([0]), test=made).save_to_disk(tmp_path / "splits")
-        for name in ("folder", "rows.parquet", "rows.jsonl", "saved", "splits", "splits@test"):
+        for name in ("folder", "rows.parquet", "rows.jsonl", "saved", "splits", "splits#test"):
             assert list(hub.load_rows(f"hf://{tmp_path / name}")) == list(self.ROWS), name
-        assert list(hub.load_rows(f"{tmp_path}/splits@train")) == [self.ROWS[0]]
-        with pytest.raises(ConfigError, match="no split 'dev'; add one of @test, @train"):
-            list(hub.load_rows(f"hf://{tmp_path}/splits@dev"))
+        assert list(hub.load_rows(f"{tmp_path}/splits#train")) == [self.ROWS[0]]
+        with pytest.raises(ConfigError, match="no split 'dev'; add one of #test, #train"):
+            list(hub.load_rows(f"hf://{tmp_path}/splits#dev"))
 
     def test_which_split_is_asked_where_none_is_obvious(self, tmp_path: Path) -> None:
         """Two splits, neither called test: the user chooses."""
@@ -204,7 +209,7 @@ class TestLoadRows:
 
         made = Dataset.from_list(list(self.ROWS))
         DatasetDict(train=made, dev=made).save_to_disk(tmp_path / "d")
-        with pytest.raises(ConfigError, match="add one of @dev, @train"):
+        with pytest.raises(ConfigError, match="add one of #dev, #train"):
             list(hub.load_rows(f"hf://{tmp_path / 'd'}"))
 
     @pytest.mark.parametrize(
@@ -226,19 +231,22 @@ class TestLoadRows:
         assert "\n" not in str(caught.value)
 
     @pytest.mark.parametrize(
-        "uri", ["hf://", "hf://name", "hf://a/b/c/d", "hf://a/b@c@d", "hf://a/@b"]
+        "uri", ["hf://", "hf://name", "hf://a/b/c/d", "hf://a/b@c@d", "hf://a/@b", "hf://a/b#c#d"]
     )
     def test_a_malformed_name_is_told_the_syntax(self, uri: str) -> None:
         """What cannot be a dataset is not asked for."""
-        with pytest.raises(ConfigError, match=r"is not hf://ORG/NAME\[/CONFIG\]\[@SPLIT\]"):
+        with pytest.raises(
+            ConfigError, match=r"is not hf://ORG/NAME\[@REVISION\]\[/CONFIG\]\[#SPLIT\]"
+        ):
             list(hub.load_rows(uri))
 
     @pytest.mark.parametrize(
         ("status", "code", "message"),
         [
-            (404, "RepoNotFound", "no dataset 'some/thing' on the hub, or a private one"),
-            (403, "GatedRepo", "the dataset is gated; accept its terms"),
-            (500, "", "cannot reach the Hugging Face hub"),
+            (404, "RepoNotFound", "no dataset some/thing on the hub, or no right to see it"),
+            (403, "GatedRepo", "is gated; accept its terms"),
+            (404, "RevisionNotFound", r"no such revision.*; of a split: hf://some/thing#v1$"),
+            (500, "", r"the hub answers 500.* hf://\./FOLDER is a folder"),
         ],
     )
     def test_what_the_hub_refuses_is_one_line(
@@ -249,25 +257,125 @@ class TestLoadRows:
         server: Server,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Unknown, gated and failing: what to do in each case."""
+        """Unknown, gated and failing: what to do in each case; it is asked once."""
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
-        server.answers["/api/datasets/some/thing/auth-check"] = (
-            status,
-            {"X-Error-Code": code},
-            b"{}",
-        )
-        with pytest.raises((ConfigError, DataError), match=message) as caught:
-            list(hub.load_rows("hf://datasets/some/thing/config@test"))
+        path = "/api/datasets/some/thing/revision/v1"
+        server.answers[path] = (status, {"X-Error-Code": code}, b"{}")
+        with pytest.raises((MissingError, DataError), match=message) as caught:
+            list(hub.load_rows("hf://datasets/some/thing@v1/config#test"))
         assert "\n" not in str(caught.value)
-        assert server.asked.count("/api/datasets/some/thing/auth-check") == 1
+        assert server.asked.count(path) == 1
 
     def test_no_network_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Offline the hub is asked once, and the folder form is offered."""
+        """Offline the hub is asked once, and the cache and the folder form are offered."""
         monkeypatch.setattr(
             "huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{closed_port()}"
         )
-        with pytest.raises(DataError, match=r"cannot reach the Hugging Face hub .*hf://\./FOLDER"):
+        offered = r"cannot reach the hub .*HF_HUB_OFFLINE=1 .*hf://\./FOLDER"
+        with pytest.raises(DataError, match=offered):
             list(hub.load_rows("hf://some/thing"))
+
+
+class TestHubDatasets:
+    """Datasets of a hub that the suite serves: revisions, configurations, the cache."""
+
+    NAME = "datasets/some/talk"
+    CARD = (
+        b"---\nconfigs:\n"
+        b"- config_name: short\n  data_files:\n"
+        b"  - {split: test, path: short/test.jsonl}\n  - {split: train, path: short/train.jsonl}\n"
+        b"- config_name: long\n  data_files:\n  - {split: test, path: long/*.jsonl}\n---\n"
+    )
+
+    @pytest.fixture
+    def theirs(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+        """A hub with two commits of a dataset, the older one tagged; and a video."""
+        with serving(monkeypatch, tmp_path / "cache") as running:
+            files = {
+                "README.md": self.CARD,
+                "short/test.jsonl": talk("Old."),
+                "short/train.jsonl": talk("Train."),
+                "long/test.jsonl": talk("Long."),
+                "film.mp4": b"0" * 2000,
+            }
+            running.tags["v1"] = running.commit(self.NAME, files)
+            running.commit(self.NAME, {**files, "short/test.jsonl": talk("New.")})
+            yield running
+
+    def first(self, uri: str) -> str:
+        """The first utterance of the only dialogue."""
+        (row,) = hub.load_rows(uri)
+        return str(row["dialog"][0])
+
+    def test_a_revision_configuration_and_split_are_chosen(self, theirs: Hub) -> None:
+        """A tag, a commit and the newest; what is not there is said, and no film is taken."""
+        tagged = theirs.tags["v1"]
+        assert self.first("hf://some/talk/short") == "New."
+        assert self.first("hf://some/talk@v1/short") == "Old."
+        assert self.first(f"hf://datasets/some/talk@{tagged}/short#train") == "Train."
+        assert self.first("hf://some/talk@v1/long") == "Long."
+        assert not [one for one in theirs.asked if "film" in one]
+        with pytest.raises(ConfigError, match="choose one of short, long: hf://some/talk/short"):
+            list(hub.load_rows("hf://some/talk"))
+        with pytest.raises(ConfigError, match="no 'tall'; there is short, long"):
+            list(hub.load_rows("hf://some/talk/tall"))
+        with pytest.raises(MissingError, match=r"no such revision.*: hf://some/talk#nine$"):
+            list(hub.load_rows("hf://some/talk@nine/short"))
+
+    def test_a_pin_is_the_commit(self, theirs: Hub, tmp_path: Path) -> None:
+        """What is read is the same after the dataset has changed; a folder has no commit."""
+        pin = hub.pinned("hf://some/talk@main/short#test")
+        assert pin == f"hf://some/talk@{theirs.sha(self.NAME, 'main')}/short#test"
+        theirs.commit(self.NAME, {"README.md": self.CARD, "short/test.jsonl": talk("Newer.")})
+        assert self.first(pin) == "New."
+        assert hub.pinned(f"hf://{tmp_path}") is None
+
+    def test_offline_the_cache_of_an_earlier_import_is_used(
+        self, theirs: Hub, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The commit that was the newest then; nobody is asked; what was not taken is one line."""
+        pin = hub.pinned("hf://some/talk/short")
+        assert pin is not None
+        n_asked = len(theirs.asked)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        theirs.commit(self.NAME, {"README.md": self.CARD, "short/test.jsonl": talk("Newer.")})
+        assert hub.pinned("hf://some/talk/short") == pin
+        assert self.first("hf://some/talk/short") == self.first(pin) == "New."
+        assert self.first("hf://some/talk/long") == "Long."
+        for uri in ("hf://some/talk@v1/short", "hf://some/other"):
+            with pytest.raises(DataError, match="cannot reach the hub, and it is not in the cache"):
+                list(hub.load_rows(uri))
+        assert len(theirs.asked) == n_asked
+
+    def test_what_would_fill_the_disk_is_not_taken(
+        self, theirs: Hub, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its size is known before anything is downloaded."""
+        monkeypatch.setattr(hub, "MAX_DATASET_BYTES", 100)
+        with pytest.raises(ConfigError, match=r"^some/talk: \d+ bytes of data, more than the 100"):
+            hub.pinned("hf://some/talk/short")
+        assert not [one for one in theirs.asked if "resolve" in one]
+
+    def test_the_set_keeps_its_commit(self, theirs: Hub, tmp_path: Path) -> None:
+        """Beside the language; a set made again from elsewhere has none."""
+        workspace = Workspace(tmp_path / "w")
+        import_seeds(workspace, "hf://some/talk@v1/short", "s", "zh")
+        pin = f"hf://some/talk@{theirs.tags['v1']}/short"
+        assert (workspace.source("s"), workspace.language("s").code) == (pin, "zh")
+        assert (workspace.root / "seeds/s.toml").read_text() == (
+            f'language = "zh"\nsource = "{pin}"\n'
+        )
+        import_seeds(workspace, pin, "s")
+        assert (workspace.source("s"), workspace.language("s").code) == (pin, "en")
+        (tmp_path / "s.jsonl").write_bytes(talk("Old."))
+        import_seeds(workspace, str(tmp_path / "s.jsonl"), "s", replace=True)
+        assert workspace.source("s") is None
+        assert not (workspace.root / "seeds/s.toml").exists()
+
+
+def talk(first: str) -> bytes:
+    """A dataset of one dialogue."""
+    return json.dumps({"id": "1", "dialog": [first, "Yes.", "So?", "No."]}).encode() + b"\n"
 
 
 def closed_port() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import closing
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.cli.main import main
-from botchat.errors import DataError
+from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Reply, Usage
 from botchat.workspace.accounts import Bill, bills, stats
 from botchat.workspace.export import export, import_
@@ -33,6 +34,39 @@ def put(ledger, text="hello", model="m", messages=ASK, **facts):
     reply = Reply(facts.pop("outcome", "ok"), text=text, **facts)
     ledger.put(request_key(request), request, reply, model=model, stage="judge")
     return request_key(request)
+
+
+def test_what_is_kept_in_one_turn_of_the_loop_is_one_transaction(ledger):
+    """Whoever waits goes on when it is stored; one that cannot be stored takes no other with it.
+
+    Who was cancelled meanwhile has paid all the same.
+    """
+    refuse = "CREATE TRIGGER no BEFORE INSERT ON calls WHEN new.model = 'bad' BEGIN"
+    ledger._db.execute(f"{refuse} SELECT RAISE(ABORT, 'no room'); END")
+    commits = []
+
+    async def keep(model):
+        request = request_json({"model": model}, ASK, Decoding())
+        key = request_key(request)
+        await ledger.keep(key, request, Reply("ok", text="hello"), model=model, stage="judge")
+        assert ledger.get(key).text == "hello"
+
+    async def kept(*models, cancel=()):
+        tasks = [asyncio.create_task(keep(model)) for model in models]
+        await asyncio.sleep(0)
+        for i in cancel:
+            tasks[i].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    ledger._db.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+    ends = asyncio.run(kept("a", "b", "c", cancel=[1]))
+    assert [type(end) for end in ends] == [type(None), asyncio.CancelledError, type(None)]
+    assert len(commits) == 1
+    one, two, three = asyncio.run(kept("d", "bad", "e"))
+    assert (one, three) == (None, None)
+    assert isinstance(two, BotChatError)
+    assert "no room" in str(two)
+    assert {row.model for row in stats(ledger)} == {"a", "b", "c", "d", "e"}
 
 
 @given(text=st.text().filter(lambda t: not any(0xD800 <= ord(c) < 0xE000 for c in t)))

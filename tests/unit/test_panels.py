@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.errors import ConfigError
+from botchat.interfaces import Subject
 from botchat.judges.panel import build_panel, wording
+from botchat.prompts.languages import ENGLISH, built_in
+from botchat.protocols.answers import ANSWERS, ASPECTS
+from botchat.protocols.catalogue import ARENA, DIAGNOSIS, GTEVAL, UNIEVAL, catalogue
+from botchat.protocols.probe_polarity import POLARITY
+from botchat.protocols.stories import STORIES
+from botchat.protocols.texts import MATEVAL
 from botchat.workspace.config import TomlFile
+from botchat.workspace.criteria import CriterionSettings
 from botchat.workspace.panels import (
     KINDS,
     PRESETS,
@@ -89,7 +100,7 @@ def test_a_whole_panel_is_read():
             r"name: 'Feedback' is the name of a speaker without a vote",
         ),
         ('strategy = "one-by-one"\nturns = 0', r"toml:3: panels\.x\.turns: Expected `int` >= 1"),
-        ('strategy = "one-by-one"\nagents = ["critic"]', r"agents: .* needs at least 2"),
+        ('strategy = "discussion-sr"\nagents = ["critic"]', r"agents: .* needs at least 2"),
         (
             'strategy = "ensemble"\nturns = 2',
             r"toml:3: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, agents, "
@@ -122,7 +133,7 @@ def test_a_whole_panel_is_read():
         ),
         (
             'strategy = "ensemble"\ncheap = "m"',
-            r"toml:3: panels\.x\.cheap: unknown key .* evidence; `cheap` belongs to cascade$",
+            r"toml:3: panels\.x\.cheap: unknown key .* steps; `cheap` belongs to cascade$",
         ),
         (
             'strategy = "cascade"\ncheap = "m"',
@@ -207,30 +218,76 @@ def test_role_texts_are_read_from_files():
         panel(settings, "m", default="m")
 
 
-def test_every_role_has_its_text():
-    """A role that can be named can be played."""
-    assert all(prompts.text(f"roles/{role}").startswith("You are") for role in ROLES)
+SUBJECTS = get_args(Subject)
+LANGUAGES = [built_in()[code] for code in ("en", "zh")]
 
 
-def test_roles_and_template_are_the_papers_words():
-    """ChatEval's appendix holds the five roles, the Annotator and the template's sentences."""
-    paper = Path(__file__).resolve().parents[2].parent / "shared" / "papers" / "chateval-v2.md"
-    if not paper.exists():
-        pytest.skip("the paper's text is not beside the project")
-    printed = " ".join(paper.read_text("utf-8").replace("’", "'").split())
-    for role in ROLES[:6]:
-        assert prompts.text(f"roles/{role}") in printed
-    quoted = prompts.fill(
-        "debate",
-        question="level of detail",
-        chat_history="{chat_history}",
-        role_description="{role_description}",
-        agent_name="{agent_name}",
-        closing="</p>",
+def texts(subject, language=ENGLISH, role_set="auto"):
+    """What a panel of all roles is told to be, for questions about a subject."""
+    settings = DebateSettings(strategy="one-by-one", agents=ROLES, role_set=role_set)
+    told = wording(settings, language, [subject])
+    return [told[f"role of {agent.name}"] for agent in settings.members]
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda one: one.code)
+def test_every_role_has_its_texts(language):
+    """A role that can be named can be played, whatever is asked; ChatEval's five differ."""
+    sets = [texts(subject, language) for subject in SUBJECTS]
+    assert all(text.startswith(("You are", "你")) for told in sets for text in told)
+    for role, told in zip(ROLES, zip(*sets, strict=True), strict=True):
+        assert len(set(told)) == (3 if role in ROLES[:5] else 1), role
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda one: one.code)
+def test_only_roles_about_answers_look_for_the_better_one(language):
+    """Where machines are asked for, the better one loses; one text has no better one."""
+    better = re.compile("better|更好|two responses|两个回答")
+    assert sum(bool(better.search(text)) for text in texts("answers", language)) >= 4
+    assert not any(better.search(text) for text in texts("texts", language))
+    about_ai = "人工智能" if not language.english else "AI"
+    for text in texts("dialogues", language)[:5]:
+        assert about_ai in text
+        assert not better.search(text)
+
+
+def test_the_protocol_says_which_roles_fit():
+    """By its kind and by what it shows, a value; nobody asks for its name."""
+    own = CriterionSettings(kind="choice", shows="pair", prompt="{{conversation_1}}")
+    one = CriterionSettings(
+        kind="score", prompt="{{conversation}}", numbers=("Wit",), lowest=1, highest=5
     )
-    sentences = [line for line in quoted.splitlines()[1:-1] if line]
-    assert len(sentences) == 5
-    assert all(sentence in printed for sentence in sentences)
+    loses = msgspec.structs.replace(own, chosen="loses")
+    mine = catalogue({"warmth": own, "wit": one, "rude": loses})
+    wanted = {
+        "dialogues": (UNIEVAL, ARENA, ARENA.at(8), GTEVAL, POLARITY),
+        "answers": (ANSWERS, mine.named("warmth")),
+        "texts": (
+            *ASPECTS.values(),
+            STORIES,
+            MATEVAL,
+            DIAGNOSIS,
+            *map(mine.named, ("wit", "rude")),
+        ),
+    }
+    for subject, protocols in wanted.items():
+        assert {protocol.subject for protocol in protocols} == {subject}
+
+
+def test_a_panel_can_name_its_set_of_roles():
+    """The papers' own for everything, as before; the digest is that of the texts."""
+    assert texts("dialogues", role_set="answers") == texts("answers")
+    assert texts("answers", role_set="texts") == texts("texts")
+
+    def digest(role_set, subject):
+        settings = DebateSettings(strategy="one-by-one", role_set=role_set, model="m")
+        model = {"m": Scripted("", name="m")}.__getitem__
+        return build_panel("x", settings, model, None, subject=subject).digest
+
+    assert digest("answers", "dialogues") == digest("auto", "answers")
+    assert digest("auto", "dialogues") == digest("dialogues", "answers")
+    assert len({digest("auto", subject) for subject in SUBJECTS}) == 3
+    with pytest.raises(ConfigError, match=r"role_set: Invalid enum value 'best'; known: auto, ans"):
+        read('[panels.x]\nstrategy = "ensemble"\nrole_set = "best"\n')
 
 
 def test_groups_may_be_of_different_models():

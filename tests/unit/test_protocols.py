@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -70,7 +69,8 @@ def test_unieval_reads_replies_as_judges_write_them(said, verdict):
         ("Choice: Conversation 2; Reason: as in 'Choice: Conversation 3'", "2"),
         ("Choice: Conversation 3; Reason: x", None),
         ("Choice: None", None),
-        ("Conversation 1 is AI", None),
+        ("Conversation 1 is AI", "1"),
+        ("Conversation 1 is a treat", None),
         ("", None),
     ],
 )
@@ -207,13 +207,6 @@ def test_a_protocol_that_nobody_could_read_is_no_value(change, said):
     """It would be asked, paid for and found unreadable, or fail on a board."""
     with pytest.raises(ValueError, match=f"protocol unieval: .*{said}"):
         replace(UNIEVAL, **change)
-
-
-def test_every_prompt_has_its_source():
-    """And every file named there exists."""
-    folder = Path(prompts.__file__).parent
-    named = re.findall(r"`([a-z/_-]+\.txt)`", (folder / "SOURCES.md").read_text("utf-8"))
-    assert set(named) == {path.relative_to(folder).as_posix() for path in folder.rglob("*.txt")}
 
 
 def test_prompts_are_filled_strictly_and_once():

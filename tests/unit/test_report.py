@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
+from botchat.measures.flags import survey
 from botchat.measures.shares import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, as_text
@@ -362,6 +363,22 @@ def test_scores_of_pairs_are_those_of_the_tables() -> None:
 def by_hand(share: float, n: float) -> list[float]:
     """Wilson's interval of so few seeds that they are worth no more than one case each."""
     return [round(end, 4) for end in of_share(share * n, n)]
+
+
+def test_the_archive_takes_the_flags_that_a_survey_has_found() -> None:
+    """The same bytes with them, with those of some contestants and without."""
+    records = made({"a": 0.9, "b": 0.2}, 20)
+    said = records.dialogues["a"]["S-3"].utterances
+    looped = msgspec.structs.replace(
+        records.dialogues["a"]["S-3"], utterances=(*said[:2], *["Bye now, see you!"] * 8)
+    )
+    dialogues = {**records.dialogues, "a": {**records.dialogues["a"], "S-3": looped}}
+    known = survey(records.seeds, dialogues).measured
+    assert known["a"].flags["S-3"]
+    judged = {"rules": records.judgments}
+    alone = build(records.seeds, dialogues, judged)
+    assert build(records.seeds, dialogues, judged, measured=known) == alone
+    assert build(records.seeds, dialogues, judged, measured={"b": known["b"]}) == alone
 
 
 def test_the_page_and_its_archive_are_the_same_every_time() -> None:

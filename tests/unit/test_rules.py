@@ -239,7 +239,7 @@ def unieval(*utterances: str) -> Case:
         protocol="unieval",
         seed_id="x",
         dialogues=(Shown("m", utterances),),
-        prompt="…",
+        wording="…",
         choices=frozenset({"No", *map(str, range(1, n + 1))}),
         read=lambda _: (None, ""),
     )
@@ -251,10 +251,19 @@ def pair(a: Utterances, b: Utterances, choices: frozenset[str] = COMPARISON) -> 
         protocol="arena-n16",
         seed_id="x",
         dialogues=(Shown("a", a), Shown("b", b)),
-        prompt="…",
+        wording="…",
         choices=choices,
         read=lambda _: (None, ""),
     )
+
+
+def test_the_prompt_of_a_case_is_worded_only_if_it_is_read() -> None:
+    """Once, and then kept: this judge reads none, a model many times."""
+    made = []
+    case = replace(unieval("Hello.", "Hi."), wording=lambda: made.append(1) or "Who?")
+    answer(RulesJudge([BUS]), case)
+    assert made == []
+    assert (case.prompt, case.prompt, made) == ("Who?", "Who?", [1])
 
 
 def answer(judge: Judge, case: Case) -> Answer:

@@ -113,13 +113,13 @@ def test_confidence_is_the_probability_of_the_verdict_s_words():
         (b"<think>Choice: Both</think>", -9.0),
         ("é".encode()[:1], -1.0),
         ("é".encode()[1:], -1.0),
-        (b" Choice", -0.5),
+        (b". Choice", -0.5),
         (b":", 0.0),
         (b" Conv", -0.25),
         (b"ersation", 0.0),
         (b" 1;", -0.125),
         (b" Reason: so", -3.0),
-        text="é Choice: Conversation 1; Reason: so",
+        text="é. Choice: Conversation 1; Reason: so",
     )
     assert confidence(case, reply) == pytest.approx(math.exp(-0.375))
 

@@ -51,9 +51,22 @@ def test_the_last_line_of_a_kind_counts():
     assert STORIES.reading().read(text)[0] == "-2 0 0 0 0"
 
 
-@pytest.mark.parametrize("text", ["", "no idea", reply([0, 0, 0, 0, -6]), reply([0] * 5)[:60]])
-def test_anything_else_is_unreadable(text):
-    """A kind that is missing or off the scale leaves no verdict."""
+def test_a_line_that_cannot_be_read_is_missing_and_the_rest_stays():
+    """Also in the mean of a panel, in what is compared with people, and among the choices."""
+    said, _ = STORIES.reading().read(reply([-1, 0, "-1 or -2", 0, -7]))
+    assert said == "-1 0 ? 0 -7"
+    choices = case(Story("1", "x", {})).choices
+    assert said in choices
+    assert "? ? ? ? ?" not in choices
+    assert aggregate([said, "-2 ? ? 0 -6"], choices) == "-1.5 0 ? 0 -6.5"
+    made = Judgment("stories", "1", ("story",), "j", said, "", 1, "d", "s")
+    given = [ratings([made], code)[0].score for code in ("REP", "LINC", "DCONT", "ILC", "FER")]
+    assert given == [-1, 0, None, 0, -7]
+
+
+@pytest.mark.parametrize("text", ["", "no idea", "Repetition: a number from 0 to -5"])
+def test_a_reply_without_any_score_is_unreadable(text):
+    """Then the story is."""
     assert STORIES.reading().read(text)[0] is None
 
 

@@ -45,17 +45,19 @@ def test_a_report_is_read_with_place_quote_reason_and_score():
     (odd,) = found["Logical Inconsistency"].passages
     assert odd == Passage('The cat was a "dog"', 2, "contradicts the first sentence.")
     assert found["Factual Error"].passages == (Passage("Cats bark", None, "nobody says so"),)
-    assert [one.score for one in found.values()] == [-1, -1, 0, None, -1]
+    assert [one.score for one in found.values()] == [-1, -1, 0, 0, -1]
     assert [one.present for one in found.values()] == [True, True, False, False, True]
 
 
 def test_what_a_reply_does_not_say_is_missing():
-    """A No is no score; without all five there is no verdict, and the report says which lack."""
-    report = texts.parse(REPLY, CAT)
+    """A Yes is no score; without all five there is no verdict, and the report says which lack."""
+    unsure = REPLY.replace("Answer: No", "Answer: Yes")
+    report = texts.parse(unsure, CAT)
     assert report.missing == ["Inappropriate Lexical Choice"]
     assert "No score of: inappropriate lexical choice." in report.text
-    assert texts.read(REPLY, CAT)[0] is None
-    assert texts.read(REPLY + "Inappropriate Lexical Choice: 0", CAT)[0] == "-1 -1 0 0 -1"
+    assert texts.read(unsure, CAT)[0] is None
+    assert texts.read(unsure + "Inappropriate Lexical Choice: 0", CAT)[0] == "-1 -1 0 0 -1"
+    assert texts.read(REPLY, CAT)[0] == "-1 -1 0 0 -1"
     assert texts.read("I like it.\nVery much.", CAT) == (None, "I like it. Very much.")
     assert texts.parse("I like it.", CAT).missing == list(KINDS)
 
@@ -85,7 +87,7 @@ def findings(draw):
     for kind in KINDS:
         present = draw(st.sampled_from([True, False, None, "absent"]))
         score = float(-draw(st.integers(0, 5))) if present is None else None
-        score = draw(st.sampled_from([score, -1.0, 0.0]))
+        score = draw(st.sampled_from([0.0 if present is False else score, -1.0, 0.0]))
         if present == "absent" or (present is None and score is None):
             continue
         passages = tuple(draw(PASSAGES)) if present else ()

@@ -20,7 +20,7 @@ import openai
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Reply
-from botchat.models.endpoint.connection import Send, posted
+from botchat.models.endpoint.connection import Response, Send, posted
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Retry
 
@@ -177,7 +177,7 @@ class BatchExchanges:
             if done_already is not None and (result := await done_already()) is not None:
                 return result
 
-    def _failure(self, what: str, response: httpx2.Response) -> Reply:
+    def _failure(self, what: str, response: Response) -> Reply:
         """The error that a response is; raises `FatalModelError` if no further attempt can help."""
         without = f"while BotChat tried to {what}; without --batch it need not"
         try:

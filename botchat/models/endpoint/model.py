@@ -29,13 +29,12 @@ from functools import cached_property, partial
 from importlib import resources
 from typing import Any
 
-import httpx2
 import msgspec
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Refusal, WireFormat, identity
-from botchat.models.endpoint.connection import Connection, Send, posted
+from botchat.models.endpoint.connection import Connection, Response, Send
 from botchat.models.endpoint.replies import events, retry_after_s
 from botchat.models.roles import arrange, reply_tokens
 from botchat.workspace.config import ModelSettings, public_url
@@ -87,11 +86,14 @@ class EndpointModel:
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """One attempt; the module's table lists what can come of it."""
         sent, started = self.quirks, time.monotonic()
-        found = await self.exchange(posted(self.wire.path, self.body(messages, decoding, sent)))
-        reply = found if isinstance(found, Reply) else self.read(found, sent)
-        return replace(reply, latency_s=time.monotonic() - started, sent=reply.sent or sent)
+        body = self.body(messages, decoding, sent)
+        found = await self.connection.post(self.wire.path, body, self.settings.timeout_s)
+        latency_s = time.monotonic() - started
+        if isinstance(found, Reply):
+            return replace(found, latency_s=latency_s, sent=sent)
+        return self.read(found, sent, latency_s)
 
-    async def exchange(self, send: Send, longer_s: float = 0.0) -> httpx2.Response | Reply:
+    async def exchange(self, send: Send, longer_s: float = 0.0) -> Response | Reply:
         """One HTTP exchange, or how it failed; ``longer_s`` is added to a call's ``timeout_s``."""
         return await self.connection.exchange(send, self.settings.timeout_s + longer_s)
 
@@ -121,7 +123,7 @@ class EndpointModel:
             body[name] = made | value if joined else value  # as verbosity beside format in text
         return body
 
-    def read(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Reply:
+    def read(self, response: Response, sent: Mapping[str, Any], latency_s: float = 0.0) -> Reply:
         """What the response to a request sent with the quirks ``sent`` is, as the table above says.
 
         Raises:
@@ -146,19 +148,20 @@ class EndpointModel:
             reply = self.wire.read(parsed, raw)
         else:
             reply = self._read_error(response, self.wire.refusal(parsed, raw), raw, sent)
-        return self._cleaned(reply, sent)
+        return self._cleaned(reply, sent, latency_s)
 
-    def _cleaned(self, reply: Reply, sent: Mapping[str, Any]) -> Reply:
+    def _cleaned(self, reply: Reply, sent: Mapping[str, Any], latency_s: float = 0.0) -> Reply:
         return replace(
             reply,
             text=self.clean(reply.text),
             detail=self.clean(reply.detail)[:500],
             raw=self.clean(reply.raw),
             sent=self.quirks if reply.adapted else dict(sent),
+            latency_s=latency_s,
         )
 
     def _read_error(
-        self, response: httpx2.Response, refusal: Refusal, raw: str, sent: Mapping[str, Any]
+        self, response: Response, refusal: Refusal, raw: str, sent: Mapping[str, Any]
     ) -> Reply:
         status = response.status_code
         code, message, parameter = refusal

@@ -11,7 +11,7 @@ import selectors
 import weakref
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -25,6 +25,8 @@ MAX_STREAM = 8 * MAX_BODY
 
 CONNECT_TIMEOUT_S = 30.0
 _KEEP_S = 30.0
+_Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
+"""One system call a look, where there is ``poll``; ``epoll`` takes four."""
 _SENT = ("content-type", "accept", "user-agent")
 _SENT_TO_OPENAI = ("openai-organization", "openai-project")
 
@@ -42,6 +44,22 @@ class BodyTooLargeError(Exception):
     """A body is larger than the limit."""
 
 
+class Precedent(NamedTuple):
+    """Of a request that was sent, what the next one to the same place shares with it."""
+
+    url: str
+    headers: Mapping[str, str]
+
+
+class Received(NamedTuple):
+    """A whole response, with the names that it has in an ``httpx2.Response``."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+    raw_headers: Sequence[tuple[bytes, bytes]] = ()
+
+
 class Transport(httpx2.AsyncBaseTransport):
     """Sends only what is needed, follows no redirect, reads no body beyond ``max_body`` bytes."""
 
@@ -53,14 +71,29 @@ class Transport(httpx2.AsyncBaseTransport):
         ``headers`` are sent with every request, as they are at that time.
         """
         url = httpx2.URL(base_url)
+        self._base = url.path.rstrip("/")
         self._proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
         self._sent = _SENT + (_SENT_TO_OPENAI if url.host == "api.openai.com" else ())
         self._headers = headers or {}
         self._max_body = max_body
         self._session: aiohttp.ClientSession | None = None
+        self.precedents: dict[str, Precedent] = {}
+        """By path after the base URL: POST requests; to be cleared where a header changes."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send ``request`` and read the whole response.
+        """Send ``request`` and read the whole response; raises as `exchange`."""
+        sent = {name: request.headers[name] for name in self._sent if name in request.headers}
+        made = Precedent(str(request.url), {**sent, **self._headers, "accept-encoding": "gzip"})
+        if request.method == "POST":
+            self.precedents[request.url.path.removeprefix(self._base)] = made
+        found = await self.exchange(made, await request.aread(), request.method)
+        headers = [pair for pair in found.raw_headers if pair[0].lower() != b"content-encoding"]
+        return httpx2.Response(
+            found.status_code, headers=headers, content=found.content, request=request
+        )
+
+    async def exchange(self, made: Precedent, body: bytes, method: str = "POST") -> Received:
+        """Send ``body`` as ``made`` says and read the whole response.
 
         Raises:
             ConnectError: there was no connection, so nothing was sent.
@@ -74,27 +107,22 @@ class Transport(httpx2.AsyncBaseTransport):
                 auto_decompress=False,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
             )
-        sent = {name: request.headers[name] for name in self._sent if name in request.headers}
-        sent |= self._headers
         try:
             async with self._session.request(
-                request.method,
-                str(request.url),
-                data=await request.aread(),
-                headers=sent | {"accept-encoding": "gzip"},
+                method,
+                made.url,
+                data=body,
+                headers=made.headers,
                 allow_redirects=False,
                 proxy=self._proxy,
             ) as reply:
-                body = await self._read(reply)
+                content = await self._read(reply)
         except _NOT_SENT as error:
             cause = getattr(error, "os_error", error)
             raise httpx2.ConnectError(type(cause).__name__) from None
         except (aiohttp.ClientError, zlib.error, ValueError, OSError) as error:
             raise httpx2.TransportError(type(error).__name__) from None
-        headers: Sequence[tuple[bytes, bytes]] = [
-            pair for pair in reply.raw_headers if pair[0].lower() != b"content-encoding"
-        ]
-        return httpx2.Response(reply.status, headers=headers, content=body, request=request)
+        return Received(reply.status, reply.headers, content, reply.raw_headers)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -105,7 +133,7 @@ class Transport(httpx2.AsyncBaseTransport):
         packed = reply.headers.get("content-encoding", "identity").lower() != "identity"
         unzip = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
         most = self._max_body
-        if reply.content_type == "text/event-stream":
+        if reply.headers.get("content-type", "").lower().startswith("text/event-stream"):
             most = max(most, MAX_STREAM)
         body = bytearray()
         async for chunk in reply.content.iter_any():
@@ -145,6 +173,6 @@ def _readable(transport: Any) -> bool:
     socket = transport.get_extra_info("socket") if transport is not None else None
     if socket is None or socket.fileno() < 0:
         return True
-    with selectors.DefaultSelector() as selector:
+    with _Selector() as selector:
         selector.register(socket.fileno(), selectors.EVENT_READ)
         return bool(selector.select(0))

@@ -34,10 +34,26 @@ _MOST_BYTES = 2**20
 CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 """A language's code, after BCP 47: ``zh``, ``pt-BR``."""
 
+PLAIN: Mapping[int, str | int] = {
+    **{0xFF01 + i: 0x21 + i for i in range(94)},
+    **dict.fromkeys(map(ord, "\u3000\u00a0"), " "),
+    **dict.fromkeys(map(ord, "\u3001\u060c"), ","),
+    **dict.fromkeys(map(ord, "\u3002\uff61\u0964"), "."),
+    **dict.fromkeys(map(ord, "\u201c\u201d\u2018\u2019\u300a\u300b\u300c\u300d\u300e\u300f"), '"'),
+    **dict.fromkeys(map(ord, "\u3010\u3014\u3016"), "["),
+    **dict.fromkeys(map(ord, "\u3011\u3015\u3017"), "]"),
+    **{zero + i: 0x30 + i for zero in (0x660, 0x6F0, 0x966) for i in range(10)},
+}
+"""Full-width and other digits, letters and marks -> the plain ones that they are read as.
+
+One character for each, so that places in a text stay the same; digits of Arabic, Hindi too."""
+
 Words = tuple[str, ...]
 
 
-class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Labels(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):  # Without what a pack leaves out, so that a new key changes no signature of another pack.
     """``[labels]``: what a judge writes; the first of each list is what the prompts ask for."""
 
     end: str
@@ -64,6 +80,24 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """What may stand behind a score."""
     minus: Words = ()
     """What may stand before points that are taken off."""
+    out_of: Words = ()
+    """Stands between a score and the highest there is."""
+    before: Words = ()
+    """Changes nothing before a verdict: "only" in English."""
+    after: Words = ()
+    """Changes nothing behind one: "is AI involved"."""
+    alternative: Words = ()
+    """Names another verdict, or another index, beside one: "or"."""
+    lead: Words = ()
+    """Leads to one's own verdict within a sentence: "so"."""
+    others: Words = ()
+    """Tells what somebody else says, or asks for: a verdict behind it is nobody's own."""
+    copula: Words = ()
+    """Stands for the colon: "is"."""
+    placeholder: Words = ()
+    """Stands for the reason where the prompts say what a reply looks like."""
+    also: Words = ()
+    """As ``choice``, where nothing else marks a verdict: "Answer"."""
 
 
 class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -115,6 +149,31 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Names and numbers of which one can stand for another in a wrong fact."""
 
 
+class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[report]``: what reports on the errors in a text are read by; English is read beside it."""
+
+    kinds: tuple[Words, Words, Words, Words, Words]
+    """Names of MATEval's five kinds of error, the first of each as in its data: repetition, logical
+    inconsistency, discontinuity, inappropriate lexical choice, factual error."""
+    question: Words
+    """Stands before the colon of a question; the first never stands before anything else."""
+    answer: Words
+    yes: Words
+    no: Words
+    score: Words
+    """Stands before the points of one kind; so does ``deduction``, of one passage of it."""
+    deduction: Words
+    total: Words
+    """Stands before what is about the whole report."""
+    nothing: Words
+    """No points off, in words."""
+    points: Words
+    aside: Words
+    """What follows a score in its line and says what it is for."""
+    until: Words
+    """Stands between two numbers of which neither is meant."""
+
+
 class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole ``language.toml``."""
 
@@ -127,6 +186,7 @@ class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     thresholds: dict[str, float] | None = None
     """Criterion of the rules -> the most that an utterance may show of it, as a floor."""
     faults: Faults | None = None
+    report: ReportWords | None = None
 
 
 @dataclass(frozen=True)
@@ -275,11 +335,13 @@ _ENGLISH_ONLY = re.compile("diagnosis|answers|aspect.*")
 """Prompts whose data, or whose answers, are English."""
 
 
+_ROLES = ("roles/", "roles/dialogues/", "roles/texts/")
+
+
 @cache
 def every_prompt() -> frozenset[str]:
     """Names of all prompts that a pack may have, roles among them."""
-    roles = (resources.files(prompts) / "roles").iterdir()
-    names = prompts.names() | {f"roles/{file.name.removesuffix('.txt')}" for file in roles}
+    names = {name for part in ("", *_ROLES) for name in prompts.names(part)}
     return frozenset(name for name in names if not _ENGLISH_ONLY.fullmatch(name))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -151,8 +152,11 @@ def _curve(
 
 
 def _look(name: str, i: int) -> tuple[str, Dashes]:
-    if name == HUMAN:
-        return people(), "-"
+    return (people(), "-") if name == HUMAN else line_look(i)
+
+
+def line_look(i: int) -> tuple[str, Any]:
+    """Shade and dashes of the line number ``i``."""
     shade, dashes = _LOOKS[i % len(_LOOKS)]
     return tint(shade), dashes
 

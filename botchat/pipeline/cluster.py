@@ -1,0 +1,447 @@
+"""A run whose calls are made by workers, on this machine or many (docs/cluster.md).
+
+A shard is a small workspace: settings without keys, seeds, a part of what is to be asked, and the
+answers there are to it. A worker asks the rest and gives back the rows of its ledger. Then the run
+itself goes through everything as ever: it finds each call in the ledger, sends nothing, and writes
+the same bytes. What workers could not do, it does itself.
+
+Shards get parts of the run's limits, and of each endpoint's capacity and rates. A worker hands in a
+segment now and then, so that little is paid twice if it is killed; one whose head is gone, or has
+begun anew, stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
+from botchat.interfaces import ChatModel, Reply
+from botchat.models.limits import Budget
+from botchat.models.recorded import DRAIN_S
+from botchat.models.self_chat import Length
+from botchat.parallel import Engine, together
+from botchat.pipeline import plan
+from botchat.pipeline.parts import Part
+from botchat.pipeline.plan import PlanningSession
+from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.session import Limits, Session, Spending, in_session
+from botchat.prompts.languages import ENGLISH, Language
+from botchat.records import Seed
+from botchat.workspace import segments
+from botchat.workspace.cluster import ClusterSettings
+from botchat.workspace.config import Config
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.secrets import public_url
+from botchat.workspace.segments import Store, Taken
+
+log = logging.getLogger("botchat")
+
+SHARDS_A_WORKER = 4
+"""So that one which takes longer than others does not hold up the end."""
+
+MOST_CALLS = 2_000
+"""Of a shard, about."""
+
+STALLED = 3
+"""Times in a row that workers may be lost without a single reply."""
+
+WATCH_S = 0.5
+"""Between two looks of a worker at who commands it."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What a worker gets."""
+
+    id: str
+    config: Config
+    seeds: Sequence[Seed]
+    """The whole set."""
+    language: Language
+    environment: dict[str, str]
+    parts: Sequence[Part]
+    known: bytes
+    """Segment of the answers there are to it, and of what endpoints refuse."""
+    lease: Limits
+    places: int
+    """Shards under way at a time."""
+    place: str
+    """Of the store."""
+    home: str
+    run: str
+    """Its head, and the run that commands it."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a worker gives back."""
+
+    id: str
+    """Of the shard."""
+    names: Sequence[str]
+    """Segments that it has handed in, in their order."""
+    segment: bytes
+    """What it has not handed in."""
+    usd: float
+    """Counted against its lease; likewise the next two."""
+    calls: int
+    tokens: int
+    limited: bool
+    """It ended because its lease was used up."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An item with calls that are not in the ledger."""
+
+    part: int
+    item: Any
+    calls: int
+    """That are not, about."""
+    known: Sequence[str]
+    """Keys of those that are."""
+
+
+class Elsewhere:
+    """Makes a session's calls on the workers of an engine."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        seeds: Sequence[Seed],
+        ledger: Ledger,
+        session: Session,
+        engine: Engine,
+        settings: ClusterSettings,
+    ) -> None:
+        """Command the workers of ``workspace``, and read what they have handed in."""
+        self._workspace, self._seeds, self._ledger = workspace, seeds, ledger
+        self._session, self._engine, self._settings = session, engine, settings
+        _refuse_logins(workspace.config)
+        self._own = None if settings.store else workspace.hidden.absolute() / "spool"
+        self._store = Store(settings.store or str(self._own))
+        where = f"{socket.gethostname()}:{workspace.root.absolute()}"
+        self._home = hashlib.sha256(where.encode()).hexdigest()[:16]
+        self._run = secrets.token_hex(8)
+        self._store.take_command(self._home, self._run)
+        self._turn = asyncio.Lock()
+        if self._own:  # what a run that was killed has left
+            self._read(self._store.names())
+
+    async def fill(self, parts: Sequence[Part], language: Language = ENGLISH) -> None:
+        """Have the calls that ``parts`` take, and that the ledger lacks, made by workers.
+
+        It ends when nothing is missing, or only what a limit or an endpoint keeps it from.
+        """
+        stalled = 0
+        async with self._turn:  # another N's batch of an adaptive run
+            while missing := await self._missing(parts, language):
+                before = self._session.meter.calls
+                shards = self._shards(parts, missing, language)
+                lost, again = await self._round(shards)
+                self._session.learn()
+                came = self._session.meter.calls > before
+                if lost is None and not (again and came):
+                    return
+                stalled = 0 if came else stalled + 1
+                if stalled >= STALLED:
+                    why = " ".join(str(lost).split())[:200]
+                    raise BotChatError(
+                        f"workers were lost {STALLED} times without a reply ({why}); everything "
+                        "received is stored; run it without --engine to see what is wrong"
+                    ) from lost
+                if lost is not None:
+                    log.warning(
+                        "workers were lost; their shards are given out again, from what they have "
+                        "handed in (%s)",
+                        type(lost).__name__,
+                    )
+
+    def stop(self) -> None:
+        """Let every worker store what is under way and end."""
+        self._run = f"{self._run} stopped"
+        with suppress(BotChatError):
+            self._store.take_command(self._home, self._run)
+
+    def close(self) -> None:
+        """Leave nothing behind: all is done, and in the ledger."""
+        if self._own is not None:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+    async def _missing(self, parts: Sequence[Part], language: Language) -> list[Missing]:
+        """What is not in the ledger, found as by a plan."""
+        session = PlanningSession(self._workspace, self._seeds, self._ledger, 1, len, language)
+        length, found = plan.text_length(), []
+        for number, part in enumerate(parts):
+            ask, _ = part.begun(session, length)
+            for item in part.items:
+                before = {name: len(m.asked) for name, m in session.planned.items()}
+                for model in session.planned.values():
+                    model.answered.clear()
+                await ask(item)
+                models = session.planned.items()
+                if calls := sum(len(m.asked) - before.get(name, 0) for name, m in models):
+                    known = [key for _, model in models for key in model.answered]
+                    found.append(Missing(number, item, calls, known))
+        return found
+
+    def _shards(
+        self, parts: Sequence[Part], missing: Sequence[Missing], language: Language
+    ) -> Iterator[Shard]:
+        """Shards of about as many calls each: contestants, protocols and seeds in their order."""
+        budget, places = self._session.budget, self._engine.workers
+        total = sum(one.calls for one in missing)
+        # A limit is divided anew when all have come back.
+        wanted = places if _limited(budget) else max(places * SHARDS_A_WORKER, total // MOST_CALLS)
+        if budget.max_calls is not None:
+            wanted = min(wanted, budget.max_calls - budget.calls)
+        wanted = min(wanted, len(missing))
+        if (lease := _lease(budget, wanted)) is None:
+            return
+        before = 0
+        chunks: list[list[Missing]] = [[] for _ in range(wanted)]
+        for one in missing:
+            chunks[min(before * wanted // total, wanted - 1)].append(one)
+            before += one.calls
+        for chunk in filter(None, chunks):
+            yield Shard(
+                secrets.token_hex(8),
+                self._workspace.config,
+                self._seeds,
+                language,
+                {name: os.environ[name] for name in _TOLD if name in os.environ},
+                [
+                    replace(parts[number], items=[one.item for one in group])
+                    for number, group in groupby(chunk, lambda one: one.part)
+                ],
+                segments.of_calls(self._ledger, [key for one in chunk for key in one.known]),
+                lease,
+                places,
+                self._store.place,
+                self._home,
+                self._run,
+            )
+
+    async def _round(self, shards: Iterator[Shard]) -> tuple[Exception | None, bool]:
+        """Have shards done: what lost a worker, and whether any used up its lease."""
+        limited, out = False, {shard.id: shard for shard in shards}
+        results = self._engine.each([partial(work, shard) for shard in out.values()])
+        try:
+            while True:
+                coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
+                try:
+                    done = await asyncio.shield(coming)
+                except asyncio.CancelledError:
+                    self.stop()
+                    await self._drained(results, coming)
+                    raise
+                if done is None:
+                    return None, limited
+                self._take(done)
+                del out[done.id]
+                limited |= done.limited
+        except BotChatError:
+            raise
+        except Exception as error:  # each backend has its own for this
+            for id in out:  # what they were billed for and nobody knows of is not counted
+                new = self._read(self._store.names(id))
+                self._count(new, new.cost_usd, new.calls, new.tokens)
+            return error, True
+
+    async def _drained(self, results: Iterator[Done], coming: asyncio.Future[Done | None]) -> None:
+        """Take what workers that were stopped give back."""
+        with suppress(Exception):
+            until = time.monotonic() + DRAIN_S
+            while (done := await asyncio.wait_for(coming, until - time.monotonic())) is not None:
+                self._take(done)
+                coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
+
+    def _take(self, done: Done) -> None:
+        """Merge what a worker gives back, and count what it has spent."""
+        new = self._read(done.names) + segments.take(self._ledger, done.segment)
+        self._count(new, done.usd, done.calls, done.tokens)
+
+    def _count(self, new: Taken, usd: float, calls: int, tokens: int) -> None:
+        """Count what is new here, and what was spent for it."""
+        budget, meter = self._session.budget, self._session.meter
+        budget.usd += usd
+        budget.calls += calls
+        budget.tokens += tokens
+        meter.calls += new.calls
+        meter.tokens += new.tokens
+        meter.cost_usd += new.cost_usd
+        meter.unpriced += new.unpriced
+        meter.watch()
+
+    def _read(self, names: Sequence[str]) -> Taken:
+        """Merge what a worker has handed in; what was new."""
+        new = Taken()
+        for name in names:
+            if (segment := self._store.read(name)) is not None:
+                new += segments.take(self._ledger, segment)
+        if self._own:
+            self._store.remove(names)
+        return new
+
+
+_TOLD = ("OPENAI_BASE_URL",)
+"""Environment variables that decide what a name stands for."""
+
+
+def _limited(budget: Budget) -> bool:
+    return budget.limited or budget.max_calls is not None
+
+
+def _lease(budget: Budget, shards: int) -> Limits | None:
+    """One of so many equal parts of what is left; ``None``: nothing is."""
+    usd = None if budget.max_usd is None else (budget.max_usd - budget.usd) / max(1, shards)
+    tokens, calls = (
+        None if most is None else (most - spent) // max(1, shards)
+        for most, spent in ((budget.max_tokens, budget.tokens), (budget.max_calls, budget.calls))
+    )
+    if shards < 1 or any(part is not None and part <= 0 for part in (usd, tokens, calls)):
+        return None
+    return Limits(usd, calls, tokens)
+
+
+def _refuse_logins(config: Config) -> None:
+    """`ConfigError` for a URL that holds a login: it would be sent to every worker."""
+    for name, model in config.models.items():
+        if public_url(model.base_url) != model.base_url.rstrip("/"):
+            raise ConfigError(
+                f"models.{name}.base_url holds a login or a query, which would travel to every "
+                'worker: write headers = { Authorization = "$NAME" } in its place'
+            )
+
+
+@dataclass
+class _HandingIn(Meter):
+    """Calls ``hand_in`` when enough replies are stored here only."""
+
+    most: int = 1
+    longest_s: float = math.inf
+    hand_in: Callable[[], None] = lambda: None
+    waiting: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+    def count(self, reply: Reply, stored: bool) -> None:
+        """As a meter."""
+        super().count(reply, stored)
+        if stored or not reply.answered:
+            return
+        self.waiting += 1
+        # What is under way is lost with a worker, too.
+        enough = max(self.most // 4, self.most - self.in_flight())
+        if self.waiting >= enough or time.monotonic() - self.since > self.longest_s:
+            self.hand_in()
+            self.waiting, self.since = 0, time.monotonic()
+
+
+_KEPT: dict[str, ChatModel] = {}
+"""Local weights of this worker, for its next shards."""
+
+
+def work(shard: Shard) -> Done:
+    """Do a shard, in a worker."""
+    os.environ.update(shard.environment)
+    store = Store(shard.place)
+    # It sees another disk if it knows of no head there: it hands in nothing before the end.
+    seen = bool(store.command(shard.home))
+    names = store.names(shard.id) if seen else []
+    settings = shard.config.cluster
+    with tempfile.TemporaryDirectory(prefix="botchat-") as folder:
+        workspace = Workspace(Path(folder))
+        workspace.config = shard.config
+        with closing(workspace.ledger()) as ledger:
+            segments.take(ledger, shard.known)
+            spent = Taken()  # by one who was given this shard before, and was killed
+            for name in names:
+                if (segment := store.read(name)) is not None:
+                    spent += segments.take(ledger, segment)
+            mark = segments.mark(ledger)
+
+            def hand_in() -> None:
+                nonlocal mark
+                until = segments.mark(ledger)
+                names.append(store.write(segments.since(ledger, mark), shard.id))
+                mark = until
+
+            meter = _HandingIn()
+            if seen:
+                meter.most, meter.longest_s = settings.hand_in_calls, settings.hand_in_s
+                meter.hand_in = hand_in
+            budget = Budget()
+
+            async def ask(session: Session, stops: Stops) -> list[None]:
+                nonlocal budget
+                budget, length = session.budget, plan.text_length()
+                budget.usd, budget.calls, budget.tokens = spent.cost_usd, spent.calls, spent.tokens
+                asking = asyncio.ensure_future(
+                    together(
+                        _through(part, session, length, stops, str(number))
+                        for number, part in enumerate(shard.parts)
+                    )
+                )
+
+                def end() -> None:
+                    session.stop()
+                    asking.cancel()
+
+                watching = asyncio.create_task(_watch(shard, store if seen else None, end))
+                try:
+                    await asking
+                finally:
+                    watching.cancel()
+                    _KEPT.update(session.local)
+                return []
+
+            limited = False
+            spending = Spending(shard.lease, leased=shard.places)
+            try:
+                in_session(workspace, shard.seeds, spending, meter, ask, shard.language)
+            except LimitReached:
+                limited = True
+            except (FatalModelError, asyncio.CancelledError, KeyboardInterrupt):
+                pass  # the head finds out for itself, or has gone
+            if seen:
+                hand_in()  # what it gives back may be lost with it
+            last = segments.since(ledger, mark)
+            return Done(shard.id, names, last, budget.usd, budget.calls, budget.tokens, limited)
+
+
+async def _through(part: Part, session: Session, length: Length, stops: Stops, name: str) -> None:
+    ask, parallel = part.begun(session, length)
+
+    async def do(item: Any) -> None:
+        await ask(item)
+
+    await work_through(part.items, do, parallel, stops, name)
+
+
+async def _watch(shard: Shard, store: Store | None, end: Callable[[], None]) -> None:
+    """Call ``end()`` when the head is gone, or another run has begun."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        if store is not None:
+            commands = await asyncio.to_thread(store.command, shard.home)
+            if commands and commands != shard.run:
+                break
+        await asyncio.sleep(WATCH_S)
+    end()

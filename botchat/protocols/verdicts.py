@@ -1,0 +1,397 @@
+"""The one reader of verdicts: a choice, or a place, in what a judge says, in any language.
+
+A verdict is *given* where its mark ("Choice:") begins a line or a sentence. One that is quoted, or
+asked for by the judged text, or told in the reason of another verdict, is none. Of several that are
+given the last counts. What names two verdicts at once, or none that is offered, is unreadable. The
+words are data: ``[labels]`` of the language pack, the English ones beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from botchat.prompts.languages import ENGLISH, PLAIN, Language
+
+Meaning = Callable[[str], str | None]
+"""Normalised words -> the verdict that they are, ``None``: none that is offered."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A verdict in a reply."""
+
+    verdict: str | None
+    reason: str
+    index: int | None = None
+    """Of an utterance, where one is told with the verdict."""
+    words: tuple[tuple[int, int], ...] = ()
+    """(start, end) in the reply of the verdict's words, and of the index."""
+
+
+def read(text: str, meaning: Meaning, language: Language = ENGLISH) -> Found:
+    """The verdict given in a reply, or in the JSON or the table that it holds; never raises."""
+    w = _words(language)
+    plain = w.folded(_spoken(text))
+    if (fields := _fields(plain, json_fields(text), w)) is not None:
+        return _of_fields(fields, text, meaning, w)
+    given = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
+    ends = text.rstrip().rfind("{")
+    if given is None and (fields := _fields("", json_fields(text[ends:]), w)) is not None:
+        return _of_fields(fields, text, meaning, w)
+    given = given or _bare(plain, meaning, w)
+    if given is None:
+        return Found(None, reason(text, w))
+    verdict, start, end = given
+    index, spans = _index(plain, text, start, end, w)
+    return Found(verdict, reason(text[start:], w), index, ((start, end), *spans))
+
+
+def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
+    """How words are understood: as a label of ``table``, label -> verdict.
+
+    ``phrases``: what may stand before and after a label is passed over ("only …", "… is AI
+    involved").
+    """
+    w = _words(language)
+    known = {w.normal(label).replace(" ", ""): verdict for label, verdict in table.items()}
+
+    def meaning(words: str) -> str | None:
+        said = w.normal(words).strip(" /")
+        verdict = known.get(said.replace(" ", ""))
+        if verdict is not None or not phrases:
+            return verdict
+        said = w.after.sub("", w.before.sub("", said))
+        return known.get(said.replace(" ", ""))
+
+    return meaning
+
+
+def reason(text: str, w: _Words) -> str:
+    """What follows ``Reason:``, or the whole text where the mark is missing; white space joined."""
+    match = w.reason.search(w.folded(text))
+    said = text[match.end() :] if match else text
+    return " ".join(said.strip().lstrip(_QUOTES).rstrip(f"}}{_QUOTES}").split())
+
+
+def json_fields(text: str) -> dict[str, Any]:
+    """The fields of the JSON object that a reply is, or ends with; by lower-case name."""
+    if "{" not in text:
+        return {}
+    bare = _FENCE.sub("", text.strip())
+    if not bare.startswith("{") and (blocks := _BLOCK.findall(text)):
+        bare = blocks[-1].strip()
+    if not bare.startswith("{"):
+        return {}
+    try:
+        fields = json.loads(bare)
+    except (ValueError, RecursionError):
+        return {}
+    return {name.lower(): value for name, value in fields.items()}
+
+
+def fields_asked(language: Language) -> tuple[str, str, str]:
+    """What JSON fields of choice, index and reason are called."""
+    labels = language.labels
+    named = (labels.choice[0], labels.index[0], labels.reason[0])
+    return ("choice", "index", "reason") if language.english else named
+
+
+# ---------------------------------------------------------------------------------- where
+
+_FENCE = re.compile(r"^```\w*\s*|\s*```$")
+_BLOCK = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(r"\A.*</think(?:ing)?>|<think(?:ing)?>.*", re.DOTALL | re.IGNORECASE)
+_QUOTES = "\"`*'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
+_PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]')
+_MARKS = r"[\"'`*_~\s\[\]]*"
+_RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
+
+
+def _spoken(text: str) -> str:
+    """The text with its thoughts blanked out, as long as it was."""
+    if "think" not in text.lower():
+        return text
+    return _THOUGHTS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def _given(
+    plain: str, text: str, meaning: Meaning, w: _Words, marks: re.Pattern[str]
+) -> tuple[str, int, int] | None:
+    """(verdict, start, end of its words) of the last verdict that is given."""
+    last: tuple[str, int, int] | None = None
+    for match in marks.finditer(plain):
+        verdict = _meant(match, plain, meaning, w)
+        if verdict is None or w.placeholder.match(plain, match.end()):
+            continue
+        start = match.start()
+        line = plain[plain.rfind("\n", 0, start) + 1 : start]
+        begins = not re.search(r"[^\W_]", _ITEM.sub("", line))
+        own = begins and ">" not in line and not _quoted(text, start, "\n\n")
+        if not begins and (match["sep"] is None or _quoted(text, start)):
+            continue  # Without a colon only a line of its own is a verdict.
+        if not own and last is not None and _in_reason(plain, last[2], start, w):
+            continue
+        if begins or _led_to(line, w):
+            end = match.end("said")
+            last = (verdict, match.start("said"), end - len(_trailing(match["said"])))
+    return last
+
+
+def _led_to(line: str, w: _Words) -> bool:
+    """Whether what stands before a mark on its line ends a sentence, or leads to one's verdict."""
+    before = line[-_NEAR:]
+    if w.boundary.search(before):
+        return True
+    soft = re.search(r"[:,][\s*_`\[(]*\Z", before)
+    return soft is not None and not w.others.search(re.split(r"[.!?;]\s", before)[-1])
+
+
+def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _Words) -> str | None:
+    """The verdict of the words behind a mark, if it is one and no other is named beside it."""
+    verdict = meaning(match["said"])
+    beside = w.beside.match(plain, match.end())
+    if verdict is None or beside is None:
+        return verdict
+    other = meaning(w.alternative.sub("", w.normal(beside["said"])))
+    return verdict if other in (None, verdict) else None
+
+
+def _trailing(said: str) -> str:
+    return said[len(said.rstrip()) :]
+
+
+def _quoted(text: str, start: int, since: str = "\n") -> bool:
+    """Whether a mark stands in quotation marks that were opened on its line, or ``since``."""
+    line = text[text.rfind(since, 0, start) + 1 : start]
+    opened = len(_PAIRED.findall(line)) % 2 == 1
+    return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
+
+
+def _in_reason(plain: str, after: int, start: int, w: _Words) -> bool:
+    """Whether the reason of a verdict, told since ``after``, is still going on at ``start``."""
+    told = list(w.reason.finditer(plain, after, start))
+    return bool(told) and not re.search(r"\n[ \t]*\n", plain[told[-1].end() : start])
+
+
+def _bare(plain: str, meaning: Meaning, w: _Words) -> tuple[str, int, int] | None:
+    """The verdict that the first line is, where no verdict is marked."""
+    if w.choice.search(plain):
+        return None
+    found = []
+    for match in re.finditer(r"[^\n]*[^\W\d_][^\n]*", plain):
+        line = w.reason.split(match[0], maxsplit=1)[0].rstrip(" \t;,.")
+        found.append((meaning(line), match.start(), match.start() + len(line)))
+    verdicts = {verdict for verdict, _, _ in found if verdict is not None}
+    return found[0] if found and found[0][0] is not None and len(verdicts) == 1 else None  # type: ignore[return-value]
+
+
+def _index(
+    plain: str, text: str, start: int, end: int, w: _Words
+) -> tuple[int | None, list[tuple[int, int]]]:
+    """(number, its words) of the index that is told behind a verdict, else on a line before it.
+
+    Its words may be no number ("None").
+    """
+    behind = [match for match in w.index.finditer(plain, end) if _tells(match, plain, text, end, w)]
+    before = plain.rfind("\n\n", 0, start) + 1
+    ahead = [
+        match
+        for match in w.index.finditer(plain, before, start)
+        if not re.search(r"\w", plain[plain.rfind("\n", 0, match.start()) + 1 : match.start()])
+    ]
+    for match in (*behind[:1], *([] if behind else ahead[-1:])):
+        said = match["said"].strip()
+        number = w.numerals.get(said.lower())
+        if number is None and re.fullmatch(r"\d{1,9}", said):
+            number = int(said)
+        at = match.start("said")
+        return None if w.more.match(plain, match.end()) else number, [(at, at + len(said))]
+    return None, []
+
+
+def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Words) -> bool:
+    """Whether an index is told for itself, not quoted and not in passing."""
+    start = match.start()
+    line = plain[plain.rfind("\n", 0, start) + 1 : start]
+    if not re.search(r"\w", line):
+        return not _in_reason(plain, after, start, w) or not _quoted(text, start)
+    if _quoted(text, start):
+        return False
+    return not _in_reason(plain, after, start, w) or bool(re.search(r"[;.]\s*\Z", line))
+
+
+# ------------------------------------------------------------------------- JSON and tables
+
+
+def _fields(plain: str, told: Mapping[str, Any], w: _Words) -> dict[str, Any] | None:
+    """Those of a JSON object, or of the first table with a column for the verdict and one row."""
+    found = {w.fields.get(w.normal(name), name): value for name, value in told.items()}
+    if "choice" in found:
+        return found
+    lines = plain.splitlines() if "|" in plain else []
+    for head, rule, row, *rest in zip(lines, lines[1:], lines[2:], [*lines[3:], ""], strict=False):
+        names = [w.fields.get(w.normal(cell)) for cell in _cells(head)]
+        one_row = _RULE.fullmatch(rule) and not rest[0].strip().startswith("|")
+        told = {name: cell for name, cell in zip(names, _cells(row), strict=False) if name}
+        if one_row and w.normal(told.get("choice", "")) not in (*w.fields, ""):
+            return told
+    return None
+
+
+def _cells(row: str) -> list[str]:
+    return row.strip().strip("|").split("|") if "|" in row else []
+
+
+def _of_fields(fields: Mapping[str, Any], text: str, meaning: Meaning, w: _Words) -> Found:
+    said = " ".join(str(fields.get("reason") or "").split())
+    value = w.choice.search(w.folded(f"choice: {fields['choice']}"))
+    verdict = _meant(value, value.string, meaning, w) if value else None
+    told = f"index: {fields.get('index')}"
+    index, _ = _index(w.folded(told), told, 0, 0, w)
+    spans = {
+        w.fields[w.normal(match["key"])]: match.span("value") for match in w.value.finditer(text)
+    }
+    words = tuple(spans[name] for name in ("choice", "index") if name in spans)
+    return Found(verdict, said, index, words)
+
+
+# ---------------------------------------------------------------------------------- words
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The patterns of a language's labels; of texts that are `folded`."""
+
+    choice: re.Pattern[str]
+    also: re.Pattern[str]
+    """The same for what is a verdict's mark only where nothing else is."""
+    index: re.Pattern[str]
+    reason: re.Pattern[str]
+    value: re.Pattern[str]
+    """A field of a reply in JSON."""
+    fields: Mapping[str, str]
+    """Name of a field -> choice, index or reason."""
+    numerals: Mapping[str, int]
+    before: re.Pattern[str]
+    after: re.Pattern[str]
+    beside: re.Pattern[str]
+    """What stands next to a verdict's words, on its line."""
+    alternative: re.Pattern[str]
+    placeholder: re.Pattern[str]
+    """The form of a reply, as the prompt gives it, behind a verdict in it."""
+    more: re.Pattern[str]
+    """Another number, or the rest of one, behind a number."""
+    boundary: re.Pattern[str]
+    """What ends a sentence, or leads to one's own verdict."""
+    others: re.Pattern[str]
+    """What others say, or ask for."""
+    spaced: bool
+    plain: Mapping[int, int | str]
+
+    def folded(self, text: str) -> str:
+        """The text with plain digits and marks, as long as it was."""
+        return text.translate(self.plain)
+
+    def normal(self, words: str) -> str:
+        """Words of a judge without case, marks and surplus white space."""
+        return _normal(self.folded(words), self.spaced)
+
+
+@lru_cache(maxsize=16)
+def _words(language: Language) -> _Words:
+    packs = [one.labels for one in dict.fromkeys((language, ENGLISH))]
+    own = packs[0]
+    spaced = language.pack.units == "words"
+
+    def of(key: str) -> list[str]:
+        return [word for one in packs for word in getattr(one, key)]
+
+    edge = r"(?<![^\W\d_])" if spaced else "(?<![A-Za-z])"
+    choice, index, why = (any_of(of(key)) for key in ("choice", "index", "reason"))
+    numerals = any_of(own.numerals) or "(?!)"
+    # A number in words does not go on, and without blanks digits do not go on in words.
+    signs = "A-Za-z" if spaced else re.escape("".join({*"".join(own.numerals)})) or "A-Za-z"
+    number = rf"-?\d+(?![\d{'' if spaced else signs}])|(?:{numerals})(?![{signs}\d])"
+    blank = r"[ \t]+" if spaced else r"[ \t]*"
+    is_ = rf"{blank}(?:{any_of(of('copula'))}){blank}"
+    ends = r"(?:[:=]|(?!\w))" if spaced else "[:=]"
+    next_label = rf"{edge}(?:{index}|{why}){_MARKS}{ends}"
+    said = rf"(?P<said>(?:(?!{next_label}|[ \t]-[ \t])[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
+
+    def mark(words: str) -> re.Pattern[str]:
+        # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
+        other = rf"[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{is_}|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
+        heading = r"[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)"
+        return re.compile(
+            rf"{edge}(?:{words})(?:{_MARKS}(?P<sep>[:=]){_MARKS}|{other}|{heading}){_LEFT}{said}",
+            re.IGNORECASE,
+        )
+
+    def phrases(key: str) -> str:
+        plain = sorted(
+            {_normal(word, spaced) for word in of(key)}, key=lambda word: (-len(word), word)
+        )
+        return "|".join(map(re.escape, plain)) or "(?!)"
+
+    space = " " if spaced else ""
+    return _Words(
+        choice=mark(choice),
+        also=mark(any_of(of("also")) or "(?!)"),
+        index=re.compile(
+            rf"{edge}(?:{index})(?:{_MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
+            rf"(?:(?:{any_of(of('ordinal'))})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)",
+            re.IGNORECASE,
+        ),
+        reason=re.compile(
+            rf"{edge}(?:{why}){_MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*", re.IGNORECASE
+        ),
+        value=re.compile(
+            rf"(?<!\\)\"(?P<key>{choice}|{index})\"\s*:\s*\"?(?P<value>[^\",}}\n]*)", re.IGNORECASE
+        ),
+        fields={
+            _normal(name, spaced): key for key in ("choice", "index", "reason") for name in of(key)
+        },
+        numerals={word.lower(): n for one in packs for n, word in enumerate(one.numerals, 1)},
+        before=re.compile(rf"\A(?:(?:{phrases('before')}){space})+"),
+        after=re.compile(rf"{space}(?:{phrases('after')})\Z"),
+        beside=re.compile(rf"[\"'`*_ \t]*[,;(/\u2013\u2014-][\"'`*_ \t]*{said}", re.IGNORECASE),
+        alternative=re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+"),
+        placeholder=re.compile(
+            rf"\W*{edge}(?:{why}){_MARKS}[:=]{_MARKS}(?:{any_of(of('placeholder')) or '(?!)'})",
+            re.IGNORECASE,
+        ),
+        more=re.compile(rf"[.]\d|\s*(?:{any_of(of('alternative'))})\s*\d", re.IGNORECASE),
+        boundary=re.compile(
+            rf"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{any_of(of('lead'))})[ \t]*[:,]?)[\s*_`\[(]*\Z",
+            re.IGNORECASE,
+        ),
+        others=re.compile(
+            rf"{edge if spaced else ''}(?:{any_of(of('others'))})(?![A-Za-z])"
+            r"|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z",
+            re.IGNORECASE,
+        ),
+        spaced=spaced,
+        plain={**PLAIN, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')},
+    )
+
+
+_NEAR = 120
+"""Characters before a mark that may lead to it."""
+_LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
+_ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
+
+
+def _normal(words: str, spaced: bool) -> str:
+    found = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
+    return found if spaced else found.replace(" ", "")
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of the words, longest first; blanks in them may be any, or none."""
+    plain = sorted({word.translate(PLAIN) for word in words}, key=lambda word: (-len(word), word))
+    return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain)

@@ -1,0 +1,373 @@
+"""Runs whose calls are made by workers: the same bytes, limits kept, nothing lost with a worker."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pickle
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import joblib
+import pytest
+
+from botchat import parallel
+from botchat.cli.main import main
+from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
+from botchat.pipeline import cluster
+from botchat.pipeline.adaptive import Adaptive
+from botchat.pipeline.generate import Generating
+from botchat.pipeline.judge import Judging
+from botchat.pipeline.run import Meter
+from botchat.pipeline.session import JudgeName, Limits, Session, Spending
+from botchat.pipeline.whole_run import Running
+from botchat.ratings.adaptive import AdaptiveSettings
+from botchat.records import Seed
+from botchat.workspace.cluster import ClusterSettings
+from botchat.workspace.folder import Workspace
+from botchat.workspace.segments import Store
+from tests.openai_server import Server, converse, templates
+
+MODELS = ("alpha", "beta")
+JUDGE = JudgeName("umpire")
+MINE = "s3cr3t-of-mine"
+
+needs = {
+    "dask": pytest.mark.skipif(
+        importlib.util.find_spec("distributed") is None, reason="needs dask[distributed]"
+    ),
+    "ray": [
+        pytest.mark.opt_in,
+        pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray"),
+    ],
+}
+
+
+def workspace(folder: Path, server: Server, more: str = "", **each: object) -> Workspace:
+    """Three seeds and three models, whose price is $1 a million tokens."""
+    made = Workspace(folder)
+    made.write_seeds(
+        "few", [Seed(f"s{n}", tuple(f"line {i} of {n}" for i in range(4))) for n in range(3)]
+    )
+    usual = {"max_concurrency": 3, "max_tokens": 64, "price_input": 1.0, "price_output": 1.0}
+    lines = "".join(f"{key} = {value}\n" for key, value in {**usual, **each}.items())
+    entries = [
+        f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\nidentity = "one"\n{lines}'
+        for name in (*MODELS, "umpire")
+    ]
+    (folder / "botchat.toml").write_text("\n".join([*entries, more]))
+    return made
+
+
+def files(made: Workspace) -> dict[str, bytes]:
+    """Every stage file and board."""
+    return {
+        str(path.relative_to(made.root)): path.read_bytes()
+        for stage in ("generations", "judgments", "leaderboards")
+        for path in sorted((made.root / stage).rglob("*"))
+        if path.suffix in (".jsonl", ".csv")
+    }
+
+
+def ran(made: Workspace, meter: Meter | None = None) -> dict[str, bytes]:
+    """The files of both stages."""
+    Generating("few", MODELS, turns=6).run(made, None, meter)
+    Judging("few", "arena", JUDGE, turns=(3, 4)).run(made, None, meter)
+    return files(made)
+
+
+def generating(turns: int = 5) -> Generating:
+    """Eighteen calls."""
+    return Generating("few", MODELS, turns=turns)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """Files, calls and account of a run without workers."""
+    with Server() as server:
+        meter = Meter()
+        made = ran(workspace(tmp_path_factory.mktemp("alone"), server), meter)
+        yield made, server.n_received, meter
+
+
+ENGINES = [
+    ("threading", 1),
+    ("threading", 2),
+    ("threading", 4),
+    ("loky", 2),
+    pytest.param("dask", 2, marks=needs["dask"]),
+    pytest.param("ray", 2, marks=needs["ray"]),
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # of dask and ray
+@pytest.mark.parametrize(("engine", "workers"), ENGINES)
+def test_workers_give_the_same_bytes(alone, server, tmp_path, engine, workers):
+    """Stage files and account; each call is sent once, and the run itself sends none."""
+    expected, calls, account = alone
+    made, meter = workspace(tmp_path, server), Meter()
+    with parallel.engine(engine, workers, None):
+        assert ran(made, meter) == expected
+    assert server.n_received == calls == meter.calls
+    assert meter.replayed == calls + account.replayed  # all of it by the run itself
+    assert meter.cost_usd == pytest.approx(account.cost_usd)
+    assert not (tmp_path / ".botchat" / "spool").exists()
+
+
+def test_a_whole_run_by_workers_gives_the_same_boards(server, tmp_path):
+    """Tables with all their intervals and costs, from one budget."""
+    request, made = Running("few", MODELS, JUDGE, limit=2), {}
+    for engine in (None, "threading"):
+        made[engine] = workspace(tmp_path / str(engine), server)
+        with parallel.engine(engine, 2, None):
+            request.run(made[engine], Spending(Limits(max_usd=1.0)))
+    assert files(made[None]) == files(made["threading"])
+    assert any("leaderboards" in name for name in files(made[None]))
+
+
+def test_adaptive_batches_panels_and_controls_are_asked_by_workers(server, tmp_path):
+    """Every request that judges; a control that needs a panel's tokens is asked by the run."""
+
+    def judged(folder, engine):
+        made = workspace(tmp_path / folder, server)
+        before = server.n_received
+        with parallel.engine(engine, 2, None):
+            generating().run(made)
+            settings = AdaptiveSettings(target=None, budget=6)
+            Adaptive("few", JUDGE, settings, turns=(3, 4)).run(made)
+            panel = JudgeName("chateval-default", "umpire")
+            Judging("few", "unieval", panel, control=True).run(made)
+        return files(made), server.n_received - before
+
+    assert judged("workers", "threading") == judged("alone", None)
+
+
+def test_the_settings_name_an_engine_and_a_flag_another(server, tmp_path, capsys, monkeypatch):
+    """``[cluster]`` of botchat.toml, ``--engine`` before it; a Batch API needs neither."""
+    used = []
+    each = parallel.Engine.each
+
+    def watched(self, tasks):
+        used.append((type(self.backend).__name__, self.workers))
+        return each(self, tasks)
+
+    monkeypatch.setattr(parallel.Engine, "each", watched)
+    made = workspace(tmp_path, server, '[cluster]\nengine = "threading"\nworkers = 2\n')
+    generate = ["generate", "--seeds", "few", "--model", "alpha", "--dir", str(tmp_path)]
+    assert main([*generate, "--turns", "3"]) == 0
+    assert main([*generate, "--turns", "4", "--engine", "sequential", "--workers", "1"]) == 0
+    with joblib.parallel_config("threading", n_jobs=3):
+        generating().run(made)
+    assert used == [("ThreadingBackend", 2), ("SequentialBackend", 1), ("ThreadingBackend", 3)]
+    assert capsys.readouterr().out.count("3 calls") == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--workers", "2"], "--workers 2: name their --engine"),
+        (["--engine", "loky", "--workers", "0"], "--workers 0: give at least 1"),
+        (["--engine", "lokky"], "the engine lokky: Invalid backend"),
+    ],
+)
+def test_what_is_no_engine_is_said(tmp_path, capsys, flags, said):
+    """In one line, before anything is asked."""
+    generate = ["generate", "--seeds", "sample", "--model", "bot:eliza", "--dir", str(tmp_path)]
+    assert main([*generate, *flags]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_only_what_is_missing_is_given_out(server, tmp_path):
+    """A dialogue that was cut short goes on where it was; what is there is not asked."""
+    made = workspace(tmp_path, server)
+    with pytest.raises(LimitReached):
+        generating().run(made, Spending(Limits(max_calls=7)))
+    assert server.n_received == 7
+    with parallel.engine("threading", 2, None):
+        generating().run(made)
+    assert server.n_received == 18
+    assert len({call.body["model"] + str(call.messages) for call in server.calls}) == 18
+
+
+@pytest.mark.parametrize("limit", [{"max_calls": 7}, {"max_usd": 0.003}, {"max_tokens": 3000}])
+def test_a_limit_holds_over_all_workers(server, tmp_path, limit):
+    """And the same command goes on."""
+    made, meter = workspace(tmp_path, server), Meter()
+    with parallel.engine("threading", 2, None):
+        with pytest.raises(LimitReached, match=f"--{next(iter(limit)).replace('_', '-')}"):
+            generating().run(made, Spending(Limits(**limit)), meter)
+        spent = {
+            "max_calls": server.n_received,
+            "max_usd": meter.cost_usd,
+            "max_tokens": meter.tokens,
+        }
+        ((name, most),) = limit.items()
+        assert 0 < spent[name] <= most
+        generating().run(made)
+    assert server.n_received == 18
+
+
+def test_a_wrong_key_is_said_as_without_workers(tmp_path):
+    """By the run itself, which tries it once."""
+    with Server(api_key="right") as server:
+        made = workspace(tmp_path, server)
+        with (
+            parallel.engine("threading", 2, None),
+            pytest.raises(FatalModelError, match="401"),
+        ):
+            Generating("few", ("alpha",), turns=3).run(made)
+
+
+def test_what_endpoints_refuse_comes_back_with_the_replies(tmp_path):
+    """The run signs its dialogues as if it had found out itself."""
+    rules = {name: templates.Rules(default_temperature=True) for name in MODELS}
+    with Server(models=rules) as server:
+        made = [workspace(tmp_path / name, server, temperature=0.5) for name in "ab"]
+        generating().run(made[0])
+        with parallel.engine("threading", 2, None):
+            generating().run(made[1])
+        assert b"|adapted:alpha without temperature" in b"".join(files(made[0]).values())
+        assert files(made[0]) == files(made[1])
+
+
+def test_two_heads_with_a_store_end_as_one_run(alone, server, tmp_path):
+    """Each asks one model; then either has the whole set without sending anything."""
+    expected, calls, _ = alone
+    store = f'[cluster]\nstore = "{tmp_path / "store"}"\n'
+    heads = [workspace(tmp_path / name, server, store) for name in "ab"]
+    for head, model in zip(heads, MODELS, strict=True):
+        with parallel.engine("threading", 2, None):
+            Generating("few", (model,), turns=6).run(head)
+    before = server.n_received
+    Generating("few", MODELS, turns=6).run(heads[0])
+    assert server.n_received == before
+    assert ran(heads[0]) == expected
+    assert server.n_received == calls
+    assert ran(heads[1]) == expected
+    assert server.n_received == calls
+    assert main(["ledger", "rebuild", "--dir", str(heads[1].root)]) == 0
+    assert main(["ledger", "push", "--dir", str(heads[1].root)]) == 0
+    assert len(list((tmp_path / "store" / "ledger").rglob("*.jsonl.gz"))) > 2
+
+
+def test_no_key_travels(server, tmp_path, monkeypatch):
+    """A worker has its own; a URL with a login is refused before anything is sent."""
+    sent = []
+    work = cluster.work
+    monkeypatch.setattr(cluster, "work", lambda shard: (sent.append(shard), work(shard))[1])
+    monkeypatch.setenv("MINE", MINE)
+    made = workspace(tmp_path / "a", server, api_key_env='"MINE"', headers='{ X-It = "$MINE" }')
+    with parallel.engine("threading", 2, None):
+        generating(3).run(made)
+    assert {call.headers["x-it"] for call in server.calls} == {MINE}
+    assert sent
+    assert all(MINE.encode() not in pickle.dumps(shard) for shard in sent)
+    told = f'[models.mine]\nmodel = "m"\nbase_url = "{server.url.replace("//", "//me:pw@")}"\n'
+    with parallel.engine("threading", 2, None), pytest.raises(ConfigError, match=r"mine\.base_url"):
+        generating(4).run(workspace(tmp_path / "b", server, told))
+
+
+def test_a_worker_keeps_local_models_for_its_next_shard(server, tmp_path, monkeypatch):
+    """Weights are loaded once a worker."""
+    monkeypatch.setattr(cluster, "_KEPT", {})
+    with parallel.engine("threading", 1, None):
+        Generating("few", ("bot:eliza", "alpha"), turns=4).run(workspace(tmp_path, server))
+    assert list(cluster._KEPT) == ["bot:eliza"]
+
+
+def test_an_interrupted_run_keeps_what_its_workers_were_told(tmp_path):
+    """Ctrl-C: every reply that was under way is stored, and the same command goes on."""
+    told, before = threading.Event(), []
+
+    def script(call):
+        if server.n_received >= 5 and not told.is_set():
+            told.set()
+            os.kill(os.getpid(), signal.SIGINT)
+        return converse(call)
+
+    with Server(script) as server, parallel.engine("threading", 2, None):
+        made = workspace(tmp_path, server)
+        with pytest.raises(KeyboardInterrupt):
+            generating().run(made)
+        assert server.n_received < 18
+        before.append(server.n_received)
+        generating().run(made)
+        assert server.n_received == 18
+
+
+def test_a_worker_that_is_killed_costs_little(alone, tmp_path):
+    """A `kill -9` of one of two: the shards are given out again, from what was handed in."""
+    from joblib.externals.loky import reusable_executor
+
+    expected, calls, _ = alone
+    most, killed = 4, threading.Event()
+
+    def script(call):
+        if server.n_received == 12 and not killed.is_set():
+            killed.set()
+            os.kill(next(iter(reusable_executor._executor._processes)), signal.SIGKILL)
+        return converse(call)
+
+    with Server(script) as server:
+        made = workspace(tmp_path, server, f"[cluster]\nhand_in_calls = {most}\n")
+        with parallel.engine("loky", 2, None):
+            assert ran(made) == expected
+        assert killed.is_set()
+        assert server.n_received - calls <= 2 * (most + 3)
+
+
+def test_workers_that_are_always_lost_end_the_run(server, tmp_path, monkeypatch):
+    """After three times without a reply, with what to do."""
+
+    def gone(_shard):
+        raise RuntimeError("worker gone")
+
+    monkeypatch.setattr(cluster, "work", gone)
+    made = workspace(tmp_path, server)
+    with (
+        parallel.engine("threading", 2, None),
+        pytest.raises(BotChatError, match="lost 3 times without a reply"),
+    ):
+        generating().run(made)
+    assert server.n_received == 0
+
+
+def test_a_worker_stops_when_another_run_has_begun(server, tmp_path, monkeypatch):
+    """An orphan sends nothing more, and what it was told is handed in."""
+    shards, stopped, stop = [], threading.Event(), Session.stop
+
+    def keep(shard):
+        shards.append(shard)
+        raise BotChatError("kept")
+
+    work = cluster.work
+    monkeypatch.setattr(cluster, "work", keep)
+    monkeypatch.setattr(Session, "stop", lambda self: (stop(self), stopped.set()))
+    made = workspace(tmp_path, server)
+    with parallel.engine("sequential", 1, None), pytest.raises(BotChatError, match="kept"):
+        Generating("few", ("alpha",), turns=4).run(made)
+    store = Store(shards[0].place)
+    with ThreadPoolExecutor(1) as worker:
+        stopped.clear()
+        gate = server.hold()
+        done = worker.submit(work, shards[0])
+        gate.wait_held(1)
+        store.take_command(shards[0].home, "another run")
+        assert stopped.wait(30)
+        gate.open()
+        assert (done.result(30).calls, server.n_received) == (1, 1)
+    assert store.names(shards[0].id) == done.result().names
+    with parallel.engine("sequential", 1, None):
+        monkeypatch.setattr(cluster, "work", work)
+        Generating("few", ("alpha",), turns=4).run(made)
+    assert server.n_received == 6
+
+
+def test_settings_of_a_cluster():
+    """A flag changes the engine; an address belongs to the engine beside it."""
+    told = ClusterSettings(engine="dask", workers=8, address="tcp://it:8786", store="s3://b")
+    assert told.where(None, 2, None).address == "tcp://it:8786"
+    assert told.where("loky", None, "/mnt").address is None
+    assert told.where("loky", None, "/mnt").store == "/mnt"

@@ -1,0 +1,203 @@
+"""Reports on errors, live or recorded, are read by one reader: forms, languages, signs, gaps."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.measures.error_reports import Told, before, read
+from botchat.measures.mateval_records import ERROR_TYPES, STRATEGIES
+from botchat.prompts.languages import ENGLISH, built_in
+from botchat.protocols.stories import asked_in
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"
+ZH = built_in()["zh"]
+NAMES = {ENGLISH: 0, ZH: 1}
+
+
+def report(scores, language=ENGLISH):
+    """A report as the authors' prompt asks for it; ``None`` leaves the score line out."""
+    asked, label, total = [
+        ("Question: Is there any '{}'?\n", "Score for individual questions: {}", "Final Score: -9"),
+        ("问：故事里有没有'{}'？\n", "单项问题得分：{}", "最终得分：-9分"),
+    ][NAMES[language]]
+    lines = []
+    for names, score in zip(ERROR_TYPES.values(), scores, strict=True):
+        lines.append(asked.format(names[NAMES[language]]))
+        if score is not None:
+            lines.append(label.format(score))
+    return "\n".join([*lines, total])
+
+
+def part(said, language=ENGLISH):
+    """What one question with this below it is read as."""
+    name = [*ERROR_TYPES.values()][1][NAMES[language]]
+    asked = f"Question: Is there any '{name}'?" if language is ENGLISH else f"问：有没有'{name}'？"
+    after = "Question: Is it 'Factual Error'?\nAnswer: No"
+    told = {one.kind: one for one in read(f"{asked}\n{said}\n{after}", language)}
+    return told.get(1)
+
+
+@pytest.mark.parametrize("language", [ENGLISH, ZH])
+@given(scores=st.lists(st.none() | st.sampled_from([0, -1, -2, -0.5, -11]), min_size=5, max_size=5))
+def test_a_report_is_read_in_both_languages(language, scores):
+    """One score a kind; the total is none of them; no floor."""
+    told = {one.kind: one.score for one in read(report(scores, language), language)}
+    assert [told.get(kind) for kind in range(5)] == scores
+
+
+@pytest.mark.parametrize(
+    ("said", "score"),
+    [
+        ("Score for individual questions: -1 point", -1),
+        ("Score for individual question: 1", -1),
+        ("score for individual questions -2", -2),
+        ("Score for individual questions: \u22121 (it is said twice)", -1),
+        ("Score for individual questions: -1 because of the fox", -1),
+        ("Score for individual questions: -0.5", -0.5),
+        ("Score for individual questions: -1 * 3 = -3", -3),
+        ("Score for individual questions: 0\nScore for individual questions: -1", -1),
+        ("Answer: Yes\nThe fox flies. Score: -1", -1),
+        ("Answer: Yes\nDeduction: -2\nScore for individual questions: -1", -1),
+        ("Answer: Yes\nDeduction: -1", -1),
+        ("Answer: Yes\nDeductions: 1 point for the fox.", -1),
+        ("Answer: Yes\nDeduction: -1\nDeduction: -1", -2),
+        ('Answer: Yes\nScore: -1\nThe text says "Score: -9" twice.', -1),
+        ("Score for individual questions: 0 errors found", 0),
+        ("A: Yes\nIt is said twice. Score: -1", -1),
+        ("Answer: No", 0),
+        ("**Answer:** No.", 0),
+        ("No, there is none.", 0),
+        ("Answer: No\nScore for individual questions: none", 0),
+        ("Answer: Yes", None),
+        ("Answer: Yes\nScore for individual questions: -1 or -2", None),
+        ("Answer: Yes\nDeduct -1 if it counts.\nScore for individual questions: to be seen", None),
+        ("Answer: Yes\nScore for individual questions: 2 sentences are too many", None),
+        ("Final Score: -3", None),
+    ],
+)
+def test_points_are_read_as_a_careful_reader_reads_them(said, score):
+    """Asides, sums, deductions, a plain No; a range or a Yes alone is no score."""
+    told = part(said)
+    assert (told.score if told else None) == score
+
+
+@pytest.mark.parametrize(
+    ("said", "score"),
+    [
+        ("单项问题得分：-1分", -1),
+        ("单项问题得分-1", -1),
+        ("单项问题得分：－２分", -2),
+        ("答：是。狐狸会飞。扣分：-1分", -1),
+        ("答：是。狐狸会飞。扣1分。", -1),
+        ("答：是\n扣分：-1（狐狸）单项问题得分：-2", -2),
+        ("答：否。", 0),
+        ("没有。", 0),
+        ("答：否\n单项问题得分：无", 0),
+        ("答：是\n单项问题得分：-1 或 0", None),
+        ("答：是\n单项问题得分：暂时不定", None),
+        ("答：是", None),
+    ],
+)
+def test_points_are_read_in_chinese(said, score):
+    """Labels, units and signs of the pack, wide or not."""
+    told = part(said, ZH)
+    assert (told.score if told else None) == score
+
+
+CLOSING = [
+    "{}: {}",
+    "**{}**: {} point",
+    "- {} score: {} (see above)",
+    "1. {} = {}.",
+    "| {} | {} |",
+    "| {} | Yes | {} |",
+    "**{} (in short):** Yes - Score: {}",
+    "{}: {}, and 2 more words",
+    "## {}\nYes\nScore: {}",
+    "Question: does it show {}?\nAnswer: Yes\nScore: {} points",
+]
+
+
+@pytest.mark.parametrize("form", CLOSING)
+@pytest.mark.parametrize("names", [0, 1])
+def test_every_form_of_a_report_is_read(form, names):
+    """Lines, lists, tables, headings, with English or Chinese names of the kinds."""
+    scores = [-1, 0, -2, -1, -6]
+    lines = (form.format(n[names], s) for n, s in zip(ERROR_TYPES.values(), scores, strict=True))
+    assert [one.score for one in read("Well.\n" + "\n".join(lines), ZH)] == scores
+
+
+def test_json_is_a_report_too():
+    """Fenced or not, flat or with answers."""
+    flat = {names[0]: -1 for names in ERROR_TYPES.values()}
+    deep = {names[0]: {"answer": "Yes", "score": -2} for names in ERROR_TYPES.values()}
+    assert [one.score for one in read(json.dumps(flat))] == [-1] * 5
+    assert [one.score for one in read(f"```json\n{json.dumps(deep)}\n```")] == [-2] * 5
+
+
+def test_the_sign_stands_as_written_beside_the_points_off():
+    """What the published tables were counted from."""
+    assert part("Score for individual questions: 1").written == 1
+    assert part("Answer: Yes\nDeduction: -1") == Told(1, True, -1, None, ("", "Deduction: -1"))
+
+
+def test_a_kind_named_in_passing_or_of_nobody_opens_nothing():
+    """Nor does the total's calculation change a score."""
+    scores = [-1, 0, 0, -1, 0]
+    text = report(scores) + "\nminus one for 'Repetition'.\nScore for individual questions: -5"
+    assert [one.score for one in read(text)] == scores
+    told = read("Question: 'Repetition'?\nAnswer: No\nQuestion: 'Spelling'?\nScore: -3")
+    assert [(one.kind, one.score) for one in told] == [(0, 0)]
+    assert read("nothing of the kind") == []
+
+
+@pytest.mark.parametrize("language", [ENGLISH, ZH])
+def test_the_live_reader_reads_the_same_report(language):
+    """The verdict of a report, its gap a question mark; the reason is the report."""
+    text = report([-1, 0, None, -1, 0], language)
+    assert asked_in(language).reading().read(text) == ("-1 0 ? -1 0", " ".join(text.split()))
+
+
+@given(st.text() | st.lists(st.sampled_from(re.findall(r"\S+|\s", report([-1] * 5)))).map("".join))
+def test_reading_never_raises(text):
+    """Whatever is said; what is read is a choice."""
+    for language in (ENGLISH, ZH):
+        verdict, _ = asked_in(language).reading().read(text)
+        assert verdict is None or verdict in asked_in(language).reading().choices
+        assert before(text, language) in text
+
+
+FINAL = re.compile(r"(?:final score|最终得分)\W{0,4}?(-?\s*\d+(?:\.\d+)?)", re.IGNORECASE)
+
+MISCOUNTED = {"ROC": 0, "LOT": 36}
+"""Recorded reports whose own total is not the sum of their scores: the judge's arithmetic."""
+
+
+@pytest.mark.parametrize("name", ["ROC", "LOT"])
+def test_recorded_reports_are_read_by_the_live_reader(name):
+    """All complete ones; what is read adds up to the report's own total wherever that is right."""
+    folder = DATA / name
+    if not folder.is_dir():
+        pytest.skip("MATEval's recorded discussions are not beside this checkout")
+    language = ENGLISH if name == "ROC" else ZH
+    live, whole, n, odd = asked_in(language).reading(), 0, 0, 0
+    for path in sorted(folder.glob("*.json")):
+        for record in json.loads(path.read_text("utf-8")):
+            text = next(record[key] for key in STRATEGIES if key in record)
+            n += 1
+            verdict, _ = live.read(text)
+            whole += verdict is not None and "?" not in verdict
+            total = FINAL.search(text)
+            if verdict is None or "?" in verdict or total is None:
+                continue
+            said = -abs(float(total[1].replace(" ", "")))
+            odd += sum(map(float, verdict.split())) != said
+    # Three are not complete: one lacks its questions, two leave a score open.
+    assert n - whole == {"ROC": 0, "LOT": 3}[name]
+    assert odd == MISCOUNTED[name]

@@ -1,0 +1,94 @@
+"""What is shipped, pinned and documented is whole; `make test-dist` and `make docs` do the rest."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import botchat
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
+
+
+def test_the_sdist_has_every_file_of_the_repository() -> None:
+    """Whatever git knows is under a path that pyproject.toml includes."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git checkout, such as an sdist")
+    known = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    given = [
+        one.lstrip("/") for one in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    ]
+    # hatchling takes these whatever is said
+    given += ["pyproject.toml"]
+    left_out = [
+        path
+        for path in known
+        if not any(fnmatch(path, one) or path.startswith(f"{one}/") for one in given)
+    ]
+    assert left_out == []
+
+
+@pytest.mark.parametrize(
+    ("lock", "asked"),
+    [
+        (
+            "requirements.lock",
+            [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]],
+        ),
+        ("requirements-docs.lock", PROJECT["dependency-groups"]["docs"]),
+        ("requirements-tokens.lock", ["llama-index-core"]),
+    ],
+)
+def test_locks_have_what_is_asked_for_and_name_no_index(lock: str, asked: list[str]) -> None:
+    """`make lock` was run after pyproject.toml changed; every package has digests."""
+    text = (ROOT / lock).read_text("utf-8")
+    pinned = dict(re.findall(r"^([a-z0-9-]+)(?:\[[^]]*\])?==(\S+) ", text, re.M))
+    lacking = [
+        one
+        for one in map(Requirement, asked)
+        if one.name not in pinned or pinned[one.name] not in one.specifier
+    ]
+    assert lacking == []
+    assert "://" not in text
+    assert re.findall(r"^\w.*[^\\]$", text, re.M) == []  # a line that no digest follows
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can name in a page: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def test_no_link_of_a_page_is_dead() -> None:
+    """Files and headings that pages link to are there; `make docs` looks again, on the site."""
+    dead = [
+        f"{page.relative_to(ROOT)}: {link}#{anchor}"
+        for page in PAGES
+        for link, anchor in re.findall(
+            r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", page.read_text("utf-8")
+        )
+        if not (there := page.parent / link if link else page).exists()
+        or (anchor and anchor not in anchors(there))
+    ]
+    assert dead == []
+
+
+def test_the_site_has_every_page_and_every_public_name() -> None:
+    """The navigation of mkdocs.yml, and docs/api.md, forget nothing."""
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert [
+        page.name for page in ROOT.glob("docs/*.md") if f"docs/{page.name}\n" not in navigation
+    ] == []
+    told = (ROOT / "docs" / "api.md").read_text("utf-8")
+    names = set(re.findall(r"^::: botchat\.(\w+)$", told, re.M)) | {"bradley_terry", "elo"}
+    assert names == {*botchat.__all__} - {"__version__"}

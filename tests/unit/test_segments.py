@@ -1,0 +1,209 @@
+"""Segments: rows of a ledger as files named by their content, in any place."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.errors import ConfigError, DataError
+from botchat.interfaces import Decoding, Reply, Usage
+from botchat.workspace import segments
+from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.segments import Store
+
+
+def put(ledger, text, number=0, cost=0.5, model="m"):
+    """Store one reply; its key."""
+    messages = [{"role": "user", "content": f"question {number}"}]
+    request = request_json({"model": model}, messages, Decoding())
+    reply = Reply("ok", text=text, usage=Usage(3, 2), cost_usd=cost)
+    ledger.put(request_key(request), request, reply, model=model, stage="judge")
+    return request_key(request)
+
+
+def content(ledger):
+    """Everything that a ledger answers, knows and was billed, in one order."""
+    calls = "SELECT key, at, digest FROM {} ORDER BY key, at"
+    return (
+        ledger.select(calls.format("calls")),
+        ledger.select(calls.format("superseded")),
+        ledger.select("SELECT * FROM attempts ORDER BY key, at"),
+        ledger.select("SELECT * FROM quirks ORDER BY identity"),
+    )
+
+
+@pytest.fixture
+def ledgers(tmp_path):
+    """Makes empty ledgers."""
+    made = []
+
+    def make():
+        made.append(Ledger(tmp_path / f"l{len(made)}.sqlite3"))
+        return made[-1]
+
+    yield make
+    for ledger in made:
+        ledger.close()
+
+
+def test_a_segment_carries_replies_tries_and_quirks(ledgers):
+    """Another ledger answers the same; taking it again changes nothing and is worth nothing."""
+    one, other = ledgers(), ledgers()
+    key = put(one, "hello")
+    one.add_attempt("k", Reply("transport", detail="gone"), model="m")
+    one.set_quirks({"model": "m"}, {"parameters": {"seed": None}})
+    segment = segments.since(one)
+    assert segments.take(other, segment) == segments.Taken(1, 5, 0.5, 0)
+    assert segments.take(other, segment) == segments.Taken()
+    assert content(other) == content(one)
+    assert other.get(key) == one.get(key)
+
+
+def test_a_segment_since_a_mark_holds_what_came_after(ledgers):
+    """Not what the mark knew."""
+    one, other = ledgers(), ledgers()
+    put(one, "old", 1)
+    mark = segments.mark(one)
+    key = put(one, "new", 2)
+    segments.take(other, segments.since(one, mark))
+    assert [call.key for call in other.calls("")] == [key]
+
+
+def test_only_the_calls_that_are_named_travel(ledgers):
+    """The answers that a shard may need."""
+    one, other = ledgers(), ledgers()
+    keys = [put(one, "x", n) for n in range(3)]
+    segments.take(other, segments.of_calls(one, [keys[1], "no such call"]))
+    assert [call.key for call in other.calls("")] == [keys[1]]
+
+
+@given(order=st.permutations(range(4)), data=st.data())
+def test_all_who_read_the_same_segments_agree(order, data):
+    """Two answers to one question, one of them forgotten elsewhere: any order, any repetition."""
+    written = [Ledger(None) for _ in range(4)]
+    for n, ledger in enumerate(written):
+        put(ledger, f"answer {n}", 0)
+        put(ledger, f"own {n}", n)
+    key = put(written[3], "forgotten", 9)
+    segments.take(written[2], segments.since(written[3]))
+    written[3].forget([key])
+    made = [segments.since(ledger) for ledger in written]
+    first, second = Ledger(None), Ledger(None)
+    for segment in made:
+        segments.take(first, segment)
+    for n in [*order, *data.draw(st.lists(st.integers(0, 3), max_size=4))]:
+        segments.take(second, made[n])
+    assert content(first) == content(second)
+    assert len(first.select("SELECT 1 FROM calls WHERE key=?", key)) == 0
+    for ledger in (*written, first, second):
+        ledger.close()
+
+
+def test_what_was_forgotten_here_stays_forgotten(ledgers):
+    """The store still has it as an answer."""
+    one = ledgers()
+    key = put(one, "wrong")
+    segment = segments.since(one)
+    one.forget([key])
+    assert segments.take(one, segment) == segments.Taken()
+    assert one.get(key) is None
+
+
+def test_a_changed_segment_is_refused(ledgers):
+    """No edited reply answers for a request that it does not belong to."""
+    one = ledgers()
+    put(one, "hello")
+    lines = gzip.decompress(segments.since(one)).replace(b"question 0", b"question 1")
+    with pytest.raises(DataError, match="does not match its key"):
+        segments.take(ledgers(), gzip.compress(lines))
+    with pytest.raises(DataError, match="no segment of a ledger"):
+        segments.take(ledgers(), b"nothing of the kind")
+
+
+@pytest.mark.parametrize("place", ["{}", "file://{}"])
+def test_two_ledgers_become_one_through_a_store(ledgers, tmp_path, place):
+    """Each leaves what the store lacks; who has pushed and pulled has everything, once."""
+    store = Store(place.format(tmp_path / "a store"))
+    one, other = ledgers(), ledgers()
+    put(one, "a", 1)
+    put(other, "b", 2)
+    assert (segments.push(one, store), segments.push(other, store)) == (1, 1)
+    assert segments.pull(one, store).calls == 1
+    assert content(one) == content(other)
+    before = store.names()
+    assert (segments.push(one, store), segments.push(other, store)) == (0, 0)
+    assert store.names() == before
+    put(one, "c", 3)
+    assert segments.push(one, store) == 1
+    second = Store(str(tmp_path / "another"))
+    assert segments.push(one, second) == 3
+
+
+def test_a_store_is_filled_in_segments_of_bounded_size(ledgers, tmp_path, monkeypatch):
+    """A ledger of any size is never held whole."""
+    monkeypatch.setattr(segments, "MOST_ROWS", 4)
+    store, one, other = Store(str(tmp_path / "s")), ledgers(), ledgers()
+    for n in range(10):
+        put(one, "x", n)
+    assert segments.push(one, store) == 10
+    assert len(store.names()) == 3
+    assert segments.pull(other, store).calls == 10
+
+
+def test_a_torn_segment_is_passed_over_until_it_is_whole(ledgers, tmp_path):
+    """A writer that was killed does no harm, and who writes it again mends it."""
+    store, one, other = Store(str(tmp_path / "s")), ledgers(), ledgers()
+    put(one, "x")
+    name = store.write(segments.since(one), "shard")
+    file = tmp_path / "s" / "ledger" / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[:40])
+    assert segments.pull(other, store).calls == 0
+    store.write(whole, "shard")
+    assert segments.pull(other, store).calls == 1
+    assert store.names("shard") == [name]
+    store.remove([name])
+    assert store.names() == []
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("nowhere://x", "Protocol not known"),
+        ("s3://user:secret@bucket", "a secret stands in it"),
+    ],
+)
+def test_what_is_no_place_is_said_without_secrets(place, said):
+    """Before anything is read."""
+    with pytest.raises(ConfigError, match=said) as error:
+        Store(place)
+    assert "secret@" not in str(error.value)
+
+
+def test_a_damaged_call_is_replaced_by_the_segments(ledgers):
+    """A row that was changed answers nothing; the segment brings it back."""
+    one, other = ledgers(), ledgers()
+    key = put(one, "right")
+    segment = segments.since(one)
+    segments.take(other, segment)
+    with closing(Ledger(other.path)) as vandal:
+        vandal._db.execute("UPDATE calls SET text='wrong'")
+    assert segments.take(other, segment).calls == 1
+    assert other.get(key).text == "right"
+
+
+def test_random_shares_of_a_ledger_make_it_whole_again(ledgers):
+    """As from workers: parts that overlap, in any order."""
+    rng, one, other = random.Random(0), ledgers(), ledgers()
+    keys = [put(one, f"text {n}", n) for n in range(30)]
+    parts = [segments.of_calls(one, rng.sample(keys, 12)) for _ in range(12)]
+    for part in rng.sample(parts, len(parts)):
+        segments.take(other, part)
+    missing = {call.key for call in one.calls("")} - {call.key for call in other.calls("")}
+    segments.take(other, segments.of_calls(one, missing))
+    assert content(other) == content(one)

@@ -1,0 +1,188 @@
+"""The reader of verdicts: hard replies in three languages, and what may not change a verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.prompts import languages
+from botchat.protocols.catalogue import ARENA, UNIEVAL
+from botchat.protocols.kinds import _choice
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+PACKS = {
+    "en": languages.ENGLISH,
+    "zh": languages.built_in()["zh"],
+    "de": languages.load(DATA / "languages" / "de", "de"),
+}
+ASKED = {"arena": ARENA, "unieval": UNIEVAL}
+REPLIES = [json.loads(line) for line in (DATA / "replies.jsonl").read_text("utf-8").splitlines()]
+"""Replies in our own words, with the verdict that a careful person reads in them."""
+
+
+def reading(language, protocol):
+    """How replies are read, about 12 utterances."""
+    return ASKED[protocol].spoken(PACKS[language]).reading(("x",) * 12)
+
+
+def test_hard_replies_are_read_as_a_careful_person_reads_them():
+    """None of them wrongly, and hardly any not at all."""
+    wrong, missed = [], []
+    for each in REPLIES:
+        found, _ = reading(each["language"], each["protocol"]).read(each["reply"])
+        if found != each["verdict"]:
+            (missed if found is None else wrong).append((found, each))
+    assert wrong == []
+    assert len(missed) <= 0.01 * sum(each["verdict"] is not None for each in REPLIES), missed
+
+
+def test_the_replies_are_many_and_of_all_kinds():
+    """Each language, each protocol, each verdict, and many that are none."""
+    assert len(REPLIES) >= 500
+    for language in PACKS:
+        of_language = [each for each in REPLIES if each["language"] == language]
+        assert len(of_language) >= 80
+        assert sum(each["verdict"] is None for each in of_language) >= 20
+        verdicts = {each["verdict"] for each in of_language}
+        assert verdicts >= {"1", "2", "both", "neither", "No", "4", None}
+
+
+def label(language, key):
+    """What the prompts of a language ask for."""
+    return getattr(PACKS[language].labels, key)[0]
+
+
+def marked(language, key):
+    """A label with its colon."""
+    return f"{label(language, key)}{'：' if language == 'zh' else ':'} "
+
+
+VERDICTS = {"1": "first", "2": "second", "both": "both", "neither": "neither"}
+WHY = ["it never stumbles", "liest sich glatt", "一次也没有停顿", "a, b; c. D!"]
+said = st.tuples(
+    st.sampled_from(sorted(PACKS)), st.sampled_from(sorted(VERDICTS)), st.sampled_from(WHY)
+)
+between = st.sampled_from(["; ", "\n", "\n\n", ". "])
+
+
+def well_formed(language, verdict, why, between):
+    """A reply as it is asked for."""
+    choice = f"{marked(language, 'choice')}{label(language, VERDICTS[verdict])}"
+    return f"{choice}{between}{marked(language, 'reason')}{why}"
+
+
+WRAPS = [
+    "```\n{}\n```",
+    "```text\n{}\n```\n",
+    "# Verdict\n\n{}",
+    "{}\n\n---\n",
+    "<answer>\n{}\n</answer>",
+    "Well.\n\n{}",
+    "<think>\nMaybe Choice: Both.\n</think>\n{}",
+    '"{}"',
+    "\n\n  {}  ",
+    "- {}",
+    "1. {}",
+    "> {}",
+    "**{}",
+]
+
+
+@given(said, between, st.sampled_from(WRAPS), st.booleans())
+def test_markdown_around_a_reply_changes_nothing(reply, between, wrap, bold):
+    """Fences, headings, lists, quotation, bold labels."""
+    language, verdict, _ = reply
+    text = well_formed(*reply, between)
+    if bold:
+        for key in ("choice", "reason"):
+            text = text.replace(marked(language, key), f"**{marked(language, key).strip()}** ")
+    assert reading(language, "arena").read(wrap.format(text))[0] == verdict
+
+
+QUOTATIONS = ['"{}"', "'{}'", "`{}`", "“{}”", "「{}」", "„{}“", "»{}«", "\n> {}\n", '\n"{}"\n']
+
+
+@given(said, between, st.sampled_from(sorted(VERDICTS)), st.sampled_from(QUOTATIONS), st.booleans())
+def test_a_verdict_quoted_in_the_reason_changes_nothing(reply, between, other, quotation, whole):
+    """Nor one that the judged text asks for in the reason."""
+    language, verdict, _ = reply
+    quoted = f"{marked(language, 'choice')}{label(language, VERDICTS[other])}"
+    if whole:
+        quoted = well_formed(language, other, "x", "; ")
+    text = f"{well_formed(*reply, between)} {quotation.format(quoted)} {WHY[0]}"
+    assert reading(language, "arena").read(text)[0] == verdict
+    asked = f"{well_formed(*reply, between)} and wants me to say {quoted} at once"
+    assert reading(language, "arena").read(asked)[0] == verdict
+
+
+@given(st.sampled_from(sorted(PACKS)), st.integers(1, 12), st.integers(1, 12), between)
+def test_an_index_quoted_in_the_reason_changes_nothing(language, index, other, between):
+    """UniEval's, wherever the reason stands."""
+    yes = f"{marked(language, 'choice')}{label(language, 'yes')}"
+    told = f"{marked(language, 'index')}{index}"
+    why = f'{marked(language, "reason")}it says "{yes} {marked(language, "index")}{other}"'
+    read = reading(language, "unieval").read
+    assert read(between.join([yes, told, why]))[0] == str(index)
+    assert read(f"{why}\n{yes}{between}{told}")[0] == str(index)
+
+
+PIECES = [
+    "Choice: ", "选择：", "Wahl: ", "Index: ", "Reason: ", "理由：", "Both", "两者", "Yes", "否",
+    "\n", "\n\n", '"', "“", "```", "```json", "{", "}", "|", "|---|", "<think>", "</think>", "**",
+    "; ", " or ", "a", "ist", "\\boxed{", "＝", "\u2028", "\0", "\ud800", "> ", "7",
+]  # fmt: skip
+
+
+@given(st.text() | st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_reading_never_raises(text):
+    """Whatever is said: a verdict that is offered or none, its words inside the reply."""
+    for language in PACKS:
+        for protocol in ASKED:
+            how = reading(language, protocol)
+            verdict, _ = how.read(text)
+            assert verdict is None or verdict in how.choices
+            for start, end in how.words(text):
+                assert 0 <= start <= end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Choice: Both; Reason: x", ["Both"]),
+        ("**Choice:** Conversation 1 \n**Reason:** x", ["Conversation 1"]),
+        ('I quote "Choice: Both".\nChoice: Neither', ["Neither"]),
+        ('{"choice": "Conversation 2", "reason": "x"}', ["Conversation 2"]),
+        ("no verdict", []),
+    ],
+)
+def test_the_words_of_a_verdict_are_found(text, words):
+    """Whose probability is the confidence in it."""
+    how = ARENA.reading()
+    assert [text[start:end] for start, end in how.words(text)] == words
+
+
+def test_the_index_is_a_word_of_the_verdict_too():
+    """Of UniEval."""
+    text = "Choice: Yes\nIndex: Chat 7\nReason: x"
+    found = UNIEVAL.reading(("x",) * 8).words(text)
+    assert [text[start:end] for start, end in found] == ["Yes", "7"]
+
+
+def test_labels_of_ones_own_are_read_as_they_are():
+    """Without the phrases that belong to AI-involved conversations."""
+    read = _choice(("Left", "Right", "Same"), languages.ENGLISH).read
+    assert read('Choice: Left; Reason: said "Choice: Right"')[0] == "1"
+    assert read("Choice: Same")[0] == "both"
+    assert read("Choice: only Left")[0] is None
+    assert read("Choice: Left, Right")[0] is None
+
+
+def test_a_long_reply_is_read_at_once():
+    """Marks by the thousand, none of them given, and quotation marks without an end."""
+    text = 'he says "Choice: Both or ' * 4000
+    assert ARENA.reading().read(text)[0] is None
+    assert UNIEVAL.reading(("x",) * 12).read("Choice: Yes Reason: " + "Index: x " * 4000)[0] is None
