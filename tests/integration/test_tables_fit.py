@@ -160,7 +160,7 @@ def test_a_board_of_five_contestants_is_a_screen_at_80_columns(printed):
 
 
 def test_every_command_with_a_table_is_there():
-    """Those of the others: none, or leaderboard's (demo, run), or they need a hub."""
+    """Those of the others: none, or leaderboard's (demo, run), or one row of what they moved."""
     from tests.unit import test_commands
 
     called = {
@@ -169,6 +169,7 @@ def test_every_command_with_a_table_is_there():
     }
     others = {
         (word,)
-        for word in "demo run report plot init view label publish fetch".split()  # noqa: SIM905
+        for word in "demo run report plot init view label publish fetch inject".split()  # noqa: SIM905
     }
+    others |= {("ledger", word) for word in ("push", "pull", "rebuild")}
     assert {one["words"] for one in test_commands.COMMANDS} == called | others
