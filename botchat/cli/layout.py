@@ -24,7 +24,11 @@ _LEAST_NAME = 16
 _LEAST_PROSE = 24
 """Columns below which a name, or a text that is broken into lines, is not made narrower."""
 
-_NUMBER = re.compile(r"[-\u2013]|[-+]?[\d,]+(\.\d+)?(e[-+]?\d+)?( \[.*\])?")
+_NUMBER = re.compile(
+    r"[-\u2013]|[-+]?\$?[\d,]+(\.\d+)?(e[-+]?\d+)?( %)?"
+    r"(\u2013[\d.]+| \[.*\]| \([-\d.]+( to |\u2013)[\d.]+\))?"
+)
+"""A number, also with its interval, or a range: it is never shortened."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,8 @@ def of_rows(rows: Sequence[Mapping[str, Any]]) -> Grid:
     keys = tuple(rows[0])
     cells = tuple(tuple(_cell(row.get(key)) for key in keys) for row in rows)
     shown = tuple(map(printable, keys))
-    return Grid(keys, shown, cells, (0,) * len(keys), is_record=len(rows) == 1, broken=True)
+    kept = tuple(0 if key.startswith("cost_usd") else 1 for key in keys)  # what a plan is read for
+    return Grid(keys, shown, cells, kept, is_record=len(rows) == 1, broken=True)
 
 
 def chosen(grids: Sequence[Grid], wanted: Sequence[str]) -> list[Grid]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat.errors import ConfigError, DataError, Fell, MissingError, did_you_mean
 from botchat.interfaces import Row
-from botchat.measures.changes import Change, Estimate, holm
+from botchat.measures.changes import Change, Estimate, correlation, holm
+from botchat.pipeline.leaderboard import BY_SEED
 from botchat.records import HUMAN
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
+    from botchat.boards.by_seed import Values
     from botchat.boards.tables import Kind, Table
 
 ALPHA = 0.05
@@ -43,6 +46,16 @@ class Board:
     signatures: Sequence[str]
     judge: str
     """By whom; empty where the file does not say."""
+    seeds: Sequence[str] = ()
+    """A digest of each, where the file beside it says."""
+    by_seed: Values = field(default_factory=dict)
+    """What each says about each number."""
+
+    def aligned(self, key: str, model: str, seeds: Sequence[str]) -> list[float]:
+        """What each of some seeds says about a number; nan: nothing."""
+        said = self.by_seed.get(key, {}).get(model, ())
+        known = dict(zip(self.seeds, said, strict=False))
+        return [math.nan if (one := known.get(seed)) is None else one for seed in seeds]
 
     @property
     def measures(self) -> list[str]:
@@ -113,7 +126,8 @@ def compare(
     p_each = [(one.turned if turned else one).fell for one in changes[by].values()]
     p = dict(zip(judged, holm(p_each), strict=True))
     fell = [name for name in judged if p[name] <= alpha]
-    lines = [*_notes(old, new, by), _assumed(alpha, len(judged))]
+    shared = max(_shared(by, old, new, model) for model in models)
+    lines = [*_notes(old, new, by), _assumed(alpha, len(judged), shared)]
     table = _table(changes, by, models, p, f"{old.path} → {new.path}")
     whole = {
         "rows": table.records,
@@ -146,9 +160,26 @@ def read_board(workspace: Workspace, name: str) -> Board:
         told = json.loads(store.content(path, MAX_BOARD_BYTES))
         rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
         signatures = told.get("signatures") or [told["signature"]]
-        return Board(path, rows, signatures, told.get("judge", {}).get("name", ""))
+        return Board(
+            path,
+            rows,
+            signatures,
+            told.get("judge", {}).get("name", ""),
+            *_beside(path.with_name(BY_SEED)),
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
+
+
+def _beside(path: Path) -> tuple[Sequence[str], Values]:
+    """Seeds, and what each says; neither where the file is not there."""
+    if not path.is_file():
+        return (), {}
+    try:
+        told = json.loads(store.content(path, MAX_BOARD_BYTES))
+        return list(map(str, told["seeds"])), {k: dict(v) for k, v in told["values"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
 
 
 def estimate(row: Row, key: str) -> Estimate | None:
@@ -169,9 +200,25 @@ def _changes(key: str, old: Board, new: Board, models: Sequence[str]) -> dict[st
         shift = sum(a.value - b.value for b, a in pairs.values()) / len(pairs)
         shift = shift if set(old.rows) != set(new.rows) else 0.0
     return {
-        name: Change(before, Estimate(*(end - shift for end in after)))
+        name: Change(
+            before,
+            Estimate(*(end - shift for end in after)),
+            correlation(*_said(key, old, new, name)),
+        )
         for name, (before, after) in pairs.items()
     }
+
+
+def _said(key: str, old: Board, new: Board, model: str) -> list[list[float]]:
+    """What every seed of either board says about a number, on both."""
+    seeds = list(dict.fromkeys((*old.seeds, *new.seeds)))
+    return [board.aligned(key, model, seeds) for board in (old, new)]
+
+
+def _shared(key: str, old: Board, new: Board, model: str) -> int:
+    """Seeds that say something about a number on both boards."""
+    both = zip(*_said(key, old, new, model), strict=True)
+    return sum(not math.isnan(one + other) for one, other in both)
 
 
 def _table(
@@ -257,9 +304,14 @@ def _subject(signature: str) -> str:
     return f"{fields[1] if len(fields) > 1 else signature}{n}"
 
 
-def _assumed(alpha: float, n: int) -> str:
+def _assumed(alpha: float, n: int, shared: int) -> str:
+    paired = (
+        f"Paired by the {shared:,} ChatSEEDs of both boards."
+        if shared
+        else "The boards are taken as independent: they share no ChatSEEDs, or were written before "
+        f"{BY_SEED} was; where they do share them, intervals are wider than need be."
+    )
     return (
-        "The boards are taken as independent; where they share ChatSEEDs, intervals are wider than "
-        f"need be. A model fell where p, after Holm over {n} models, is at most {alpha:g}: if none "
+        f"{paired} A model fell where p, after Holm over {n} models, is at most {alpha:g}: if none "
         f"is worse, at most {100 * alpha:g} % of comparisons name any."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +49,9 @@ report` packs any number. 14 models in all protocols are 50 MB."""
 
 SECONDS_A_CHART = 0.4
 """CPU time of drawing on a core of 2023."""
+
+BY_SEED = "by-seed.json"
+"""Beside ``leaderboard.json``: see `botchat.boards.by_seed`."""
 
 MAX_RATES_BYTES = 2**24
 """Of a table of rates."""
@@ -112,6 +116,7 @@ def leaderboard(
     too_much = megabytes > MOST_TOLD_MB
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import board as leaderboards
+    from botchat.boards.by_seed import by_seed
     from botchat.boards.tables import EEE
     from botchat.pipeline import every_eval_ever
 
@@ -122,6 +127,7 @@ def leaderboard(
     if formats is not None and EEE in formats.names:
         made = every_eval_ever.records(workspace, board, found.dialogues)
         texts |= {f"{EEE}/{path}": text for path, text in made.items()}
+    texts[BY_SEED] = json.dumps(by_seed(board, found.seeds), separators=(",", ":")) + "\n"
     store.write_all(folder, texts)
     for chart in told.charts:
         write_chart(folder, chart, png=png)

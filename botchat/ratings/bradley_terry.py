@@ -164,6 +164,23 @@ def fit(
     )
 
 
+def influence(comparisons: Comparisons, fitted: BradleyTerryResult) -> tuple[Indices, Floats]:
+    """Seeds, and how far each moves the ratings, in points, shape (seeds, m); none where not known.
+
+    Its squares, summed over seeds, are the variances of the ratings (but for small corrections).
+    """
+    if fitted.warning or comparisons.cluster is None:
+        return np.empty(0, dtype=np.intp), np.empty((0, len(comparisons.models)))
+    weight = fitted.settings.tie_weight
+    games, score = (table[None] for table in tables(comparisons, weight))
+    theta = (fitted.rating - fitted.settings.mean) / fitted.settings.elo
+    difference = theta[comparisons.first] - theta[comparisons.second]
+    residual = (comparisons.result - score_rate(difference)) * weights(comparisons, weight)
+    bread = np.linalg.inv(curvature(games, theta[None], ~has_maximum(score))[0])
+    moves = scores_by_cluster(comparisons, residual) @ bread
+    return distinct(comparisons.cluster)[0], fitted.settings.elo * _centred_rows(moves)
+
+
 def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = None) -> Floats:
     """Ratings refitted to resampled seeds, or comparisons where seeds are not known.
 

@@ -21,7 +21,15 @@ from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN, N_SEED
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
-from botchat.workspace.entries import LOCAL, beside, model_faults, url_fault, weights
+from botchat.workspace.entries import (
+    LOCAL,
+    beside,
+    model_faults,
+    slip,
+    unknown_model,
+    url_fault,
+    weights,
+)
 from botchat.workspace.keys import OPENAI_URL
 from botchat.workspace.keys import api_key as api_key
 from botchat.workspace.panels import (
@@ -240,17 +248,6 @@ def load(path: Path) -> Config:
     return Config(**sections)
 
 
-_SLIPS = (
-    ("[“”„«»‘’]", '; write straight quotes: "…"'),
-    (r"^\s*[\w.-]+\s*:", "; write = between a key and its value"),
-    (r"=\s*\d+,\d+\s*(#.*)?$", "; write a decimal point, no comma"),
-    (r"^\s*\[[\w.]*[\w ]* [\w ]*\]", '; a name with blanks stands in quotes: [models."my model"]'),
-    (r"""=\s*('[^']*|"[^"]*)$""", "; close the quotes"),
-    (r"=\s*[A-Za-z]", '; text stands in quotes: "…"'),
-)
-"""What a line looks like that is no TOML -> what to do about it."""
-
-
 def _parsed(file: TomlFile) -> dict[str, Any]:
     try:
         return tomllib.loads(file.source)
@@ -267,8 +264,7 @@ def _parsed(file: TomlFile) -> dict[str, Any]:
         at = f" at `{key}`" if key in _SETTINGS else ""
         said = public(str(error))
         wrong = lines[row - 1] if 0 < row <= len(lines) else ""
-        hint = next((told for how, told in _SLIPS if re.search(how, wrong)), "")
-        raise ConfigError(f"{file.path}:{row}: not valid TOML{at}: {said}{hint}") from None
+        raise ConfigError(f"{file.path}:{row}: not valid TOML{at}: {said}{slip(wrong)}") from None
     except ValueError:
         lines = file.source.splitlines()
         row = next((n for n, text in enumerate(lines, 1) if re.search(r"[\d_]{4000}", text)), 1)
@@ -430,32 +426,8 @@ def model_name(
         return ModelName(
             "endpoint", f"{public_url(url)}#{model}", ModelSettings(model=model, base_url=url)
         )
-    raise ConfigError(f"unknown model {public(name)!r}{_hint(name, config)}")
-
-
-def _hint(name: str, config: Config) -> str:
-    """What may have been meant by a name that is of no model, and what can be named."""
-    judges = (*config.judges, *config.panels, *PRESETS, "rules")
-    if name in judges:
-        return ": it is a judge; a contestant is a model"
-    forms = [*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
-    known = f"; models that can be named: {', '.join(forms)}"
-    if "#" in name or re.match(r"[\w.-]+:\d+(/|$)", name):
-        return f": an endpoint begins with http:// or https://{known}"
-    if name.startswith("openai/"):
-        return f" (did you mean openai:{public(name.removeprefix('openai/'))}?){known}"
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        return (
-            f" (local weights are hf:{public(name)}, a served model is URL#{public(name)}){known}"
-        )
-    if "," in name:
-        return f"; --model takes one name and is repeatable{known}"
-    if re.match(r"(gpt|chatgpt|o\d)\b", name):
-        return f" (did you mean openai:{public(name)}?){known}"
-    scheme, _, rest = name.partition(":")
-    if rest and scheme.casefold() in ("bot", "openai", "hf"):
-        return f" (did you mean {scheme.casefold()}:{public(rest)}?){known}"
-    return f"{did_you_mean(name, [*config.models, *judges, HUMAN])}{known}"
+    hint = unknown_model(name, config.models, (*config.judges, *config.panels, *PRESETS, "rules"))
+    raise ConfigError(f"unknown model {public(name)!r}{hint}")
 
 
 def endpoint_settings(model: ModelSettings, config: Config) -> EndpointSettings:

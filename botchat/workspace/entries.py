@@ -1,4 +1,4 @@
-"""What is wrong with one ``[models]`` or ``[endpoints]`` entry, beyond the types of its values."""
+"""What is wrong with an entry of ``botchat.toml`` or a model's name, beyond the types of values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from botchat.errors import did_you_mean
+from botchat.records import HUMAN
 from botchat.workspace.keys import OF_ENVIRONMENT, fits_header
 from botchat.workspace.secrets import has_key, names_secret, public
 
@@ -35,6 +37,22 @@ _OURS = re.compile(
 """Headers that carry the request itself."""
 
 _KEY_PLACES = "put the secret into the environment or a file, and name it in"
+
+
+_SLIPS = (
+    ("[“”„«»‘’]", '; write straight quotes: "…"'),
+    (r"^\s*[\w.-]+\s*:", "; write = between a key and its value"),
+    (r"=\s*\d+,\d+\s*(#.*)?$", "; write a decimal point, no comma"),
+    (r"^\s*\[[\w.]*[\w ]* [\w ]*\]", '; a name with blanks stands in quotes: [models."my model"]'),
+    (r"""=\s*('[^']*|"[^"]*)$""", "; close the quotes"),
+    (r"=\s*[A-Za-z]", '; text stands in quotes: "…"'),
+)
+"""What a line looks like that is no TOML -> what to do about it."""
+
+
+def slip(line: str) -> str:
+    """What to do about a line that is no TOML, to end a message with; empty where it is unclear."""
+    return next((told for how, told in _SLIPS if re.search(how, line)), "")
 
 
 def url_fault(url: str) -> str | None:
@@ -64,6 +82,30 @@ def url_fault(url: str) -> str | None:
     if wrong_end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
         return f"{shown!r} ends with {wrong_end[0]}, which is added to it; leave that out"
     return None
+
+
+def unknown_model(name: str, models: Collection[str], judges: Collection[str]) -> str:
+    """What may have been meant by a name that is of no model, and what can be named."""
+    if name in judges:
+        return ": it is a judge; a contestant is a model"
+    forms = [*sorted(models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
+    known = f"; models that can be named: {', '.join(forms)}"
+    if "#" in name or re.match(r"[\w.-]+:\d+(/|$)", name):
+        return f": an endpoint begins with http:// or https://{known}"
+    if name.startswith("openai/"):
+        return f" (did you mean openai:{public(name.removeprefix('openai/'))}?){known}"
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        return (
+            f" (local weights are hf:{public(name)}, a served model is URL#{public(name)}){known}"
+        )
+    if "," in name:
+        return f"; --model takes one name and is repeatable{known}"
+    if re.match(r"(gpt|chatgpt|o\d)\b", name):
+        return f" (did you mean openai:{public(name)}?){known}"
+    scheme, _, rest = name.partition(":")
+    if rest and scheme.casefold() in ("bot", "openai", "hf"):
+        return f" (did you mean {scheme.casefold()}:{public(rest)}?){known}"
+    return f"{did_you_mean(name, [*models, *judges, HUMAN])}{known}"
 
 
 def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -243,4 +243,5 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BotChatError(f"cannot make the folder {path}: {error.strerror}") from None
+        what = "a file has that name; name another" if path.is_file() else error.strerror
+        raise BotChatError(f"cannot make the folder {path}: {what}") from None

@@ -101,6 +101,7 @@ COMMANDS = [
     ("evaluate empty.csv --judge rules", "empty.csv: no texts", "in a column named text"),
     ("publish mine --seeds mine --dry-run", "'mine' is not ORG/NAME"),
     ("publish https://h/a/b --seeds mine --dry-run", "is not ORG/NAME"),
+    ("export --seeds mine --parquet latin.csv", "latin.csv: a file has that name; name another"),
     ("export --seeds mine", "--parquet DIR, --jsonl DIR", "--eee DIR"),
     ("remove --seeds sample --model bot:elisa", "did you mean 'bot:eliza'?", "nothing was removed"),
     ("view --seeds nope", "there are: sample, mine"),

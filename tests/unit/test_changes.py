@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import botchat
+from botchat.boards.by_seed import by_seed
 from botchat.cli.main import main
 from botchat.errors import ConfigError, DataError, Fell, MissingError
-from botchat.measures.changes import Change, Estimate, holm
+from botchat.measures.changes import Change, Estimate, correlation, holm
 from botchat.measures.statistics import wilson
 from botchat.pipeline.compare import compare
-from botchat.ratings.bradley_terry import fit
+from botchat.ratings.bradley_terry import fit, influence
 from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import EloSettings
 from botchat.workspace.folder import Workspace
 
 
@@ -67,6 +70,67 @@ def test_turned_round_a_change_is_the_other_way(one, other):
 def test_what_is_the_same_did_not_fall(one):
     """P is ½, or 1 where nothing varies."""
     assert Change(one, one).fell >= 0.5
+
+
+@given(ESTIMATES, ESTIMATES, st.floats(0, 1))
+def test_what_goes_together_changes_more_surely(one, other, r):
+    """The interval of a change is the narrower the more alike the boards are, and holds it."""
+    paired, strangers = Change(one, other, r), Change(one, other)
+    assert strangers.low - 1e-12 <= paired.low <= paired.value + 1e-12
+    assert paired.value - 1e-12 <= paired.high <= strangers.high + 1e-12
+    assert paired.turned.low == pytest.approx(-paired.high)
+
+
+def test_paired_shares_have_newcombes_interval():
+    """Method 10 for paired data of Newcombe 1998, Statistics in Medicine 17, 2635: 36, 12, 2, 0."""
+    before = np.repeat([1.0, 1.0, 0.0], [36, 2, 12])
+    after = np.repeat([1.0, 0.0, 1.0], [36, 2, 12])
+    phi = float(np.corrcoef(before, after)[0, 1])
+    change = Change(share(38, 50), share(48, 50), phi)
+    assert (change.low, change.high) == pytest.approx((0.0569, 0.3404), abs=5e-5)
+    assert correlation(before, after) == pytest.approx(phi + 2 / 50)
+
+
+def test_a_correlation_is_of_the_seeds_of_both():
+    """Nothing of four seeds or of what never varies; less where an estimate rests on others too."""
+    one = np.array([0, 1, 0, 1, 1, 0, 1, 0], dtype=float)
+    alone = np.full(8, math.nan)
+    assert correlation(one, one) == pytest.approx(1 - 2 / 8)
+    assert correlation(one, 1 - one) == pytest.approx(-(1 - 2 / 8))
+    assert correlation([*one, *alone], [*one, *one]) == pytest.approx((1 - 2 / 8) * math.sqrt(0.5))
+    assert correlation(one[:4], one[:4]) == 0
+    assert correlation(one, alone) == correlation(one, np.ones(8)) == correlation([], []) == 0
+
+
+def test_seeds_that_a_model_is_good_at_stay_so():
+    """Paired, the interval of a change of nothing holds as often, and is clearly narrower."""
+    rng, held, widths = np.random.default_rng(3), 0, []
+    for _ in range(400):
+        hard = rng.normal(size=60)
+        one, other = (hard + 0.5 * rng.normal(size=60) < 0.3 for _ in range(2))
+        told = [share(int(said.sum()), 60) for said in (one, other)]
+        change, strangers = Change(*told, correlation(one, other)), Change(*told)
+        held += change.low <= 0 <= change.high
+        widths.append((change.high - change.low) / (strangers.high - strangers.low))
+    assert held / 400 > 0.95 - 3 * math.sqrt(0.05 * 0.95 / 400)
+    assert np.mean(widths) < 0.75
+
+
+def test_a_seeds_part_of_a_rating_adds_up_to_its_variance():
+    """Bradley-Terry's influences against its own sandwich; none where the ratings are unbounded."""
+    rng, pairs = np.random.default_rng(2), list(permutations(range(4), 2))
+    first, second = (np.tile(side, 40) for side in np.array(pairs).T)
+    won = rng.random(len(first)) < 1 / (1 + np.exp(0.3 * (second - first)))
+    cluster = np.repeat(np.arange(40), len(pairs))
+    made = Comparisons(tuple("abcd"), first, second, won.astype(float), cluster)
+    fitted = fit(made)
+    seeds, moves = influence(made, fitted)
+    assert seeds.tolist() == list(range(40))
+    squares = moves.T @ moves * (40 / 39)
+    assert np.sqrt(np.diag(squares)) == pytest.approx(fitted.std_error, rel=0.02)
+    assert moves.sum(axis=0) == pytest.approx(0, abs=1e-6)
+    certain = Comparisons(("a", "b"), [0, 0], [1, 1], [1.0, 1.0], [0, 1])
+    assert influence(certain, fit(certain))[1].shape == (0, 2)
 
 
 def rejected(changes: list[Change]) -> list[bool]:
@@ -144,6 +208,53 @@ def test_a_gate_ends_with_4_where_a_model_fell(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["fell"] == ["a"]
     assert {row["model"] for row in told["rows"]} == {"a", "b"}
+
+
+def test_boards_of_the_same_seeds_are_paired(tmp_path, capsys):
+    """A fall that is in the noise of strangers shows, where seeds are as hard as before."""
+    old = board(tmp_path / "old", {"a": 60, "b": 50})
+    new = board(tmp_path / "new", {"a": 52, "b": 50})
+    assert compare(Workspace(tmp_path), old, new).fell == []
+    for folder, passed in ((old, {"a": 60, "b": 50}), (new, {"a": 52, "b": 50})):
+        values = {name: [int(i < k) for i in range(100)] for name, k in passed.items()}
+        said = {"seeds": [f"{i:08x}" for i in range(100)], "values": {"success_n16": values}}
+        (Path(folder) / "by-seed.json").write_text(json.dumps(said))
+    found = compare(Workspace(tmp_path), old, new)
+    assert found.fell == ["a"]
+    assert any(line.startswith("Paired by the 100 ChatSEEDs") for line in found.lines)
+    one, other = (share(k, 100) for k in (60, 52))
+    r = correlation(*([int(i < k) for i in range(100)] for k in (60, 52)))
+    row = next(row for row in found.whole["rows"] if row["model"] == "a")
+    ends = row["success_n16_change_low"], row["success_n16_change_high"]
+    assert ends == pytest.approx((Change(one, other, r).low, Change(one, other, r).high), abs=1e-4)
+    elsewhere = {"seeds": ["x"] * 100, "values": {}}
+    (Path(new) / "by-seed.json").write_text(json.dumps(elsewhere))
+    assert compare(Workspace(tmp_path), old, new).fell == []
+    (Path(new) / "by-seed.json").write_text("[1]")
+    with pytest.raises(DataError, match=r"by-seed\.json is not what leaderboard writes"):
+        compare(Workspace(tmp_path), old, new)
+
+
+def test_what_each_seed_says_is_what_the_board_counts(tmp_path):
+    """Means over seeds are the board's rates, of every protocol; squares its ratings' variance."""
+    workspace = Workspace(tmp_path)
+    models = ["bot:eliza", "bot:retrieval", "bot:verbose"]
+    botchat.generate(workspace, "sample", models, limit=12, turns=8)
+    for protocol in ("unieval", "gteval"):
+        botchat.judge(workspace, protocol, "sample", "rules")
+    board = botchat.read(workspace, "sample").board(elo=EloSettings(shuffles=2, runs=1))
+    made, told = board.main, by_seed(board, workspace.seeds("sample"))
+    assert len(set(told["seeds"])) == len(workspace.seeds("sample")) == len(told["seeds"])
+    keys = {"success_n8", "success_n4", "success_human_length", "gteval_win_or_tie"}
+    assert keys <= set(told["values"])
+    for key in keys:
+        for row in made.records:
+            if row["model"] == "human":
+                assert "human" not in told["values"][key]
+                continue
+            said = [one for one in told["values"][key][row["model"]] if one is not None]
+            assert np.mean(said) == pytest.approx(row[key], abs=1e-3)
+            assert len(said) <= 12
 
 
 def test_more_flags_are_worse(tmp_path):

@@ -27,6 +27,8 @@ from botchat.boards.writers import described, fragment
 from botchat.cli import main as command_line
 from botchat.cli.main import main
 from botchat.errors import ConfigError
+from botchat.pipeline.compare import compare
+from botchat.workspace.folder import Workspace
 from tests.boards import made
 
 NAMES = [
@@ -186,6 +188,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         assert main([*line.split(), "--seeds", "sample", "--dir", str(folder), "--quiet"]) == 0
     return folder
+
+
+def test_a_board_has_what_pairs_it_with_a_later_one(place: Path) -> None:
+    """Beside leaderboard.json, seed by seed."""
+    found = compare(Workspace(place), "sample", "sample")
+    assert any(line.startswith("Paired by the 4 ChatSEEDs of both boards.") for line in found.lines)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""What each ChatSEED says about each number of a board: for differences from a later board.
+
+Two boards of the same ChatSEEDs rise and fall together, so that their difference is surer than of
+two strangers; how much says the correlation over seeds (`botchat.measures.changes`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from botchat.boards.arena import Arena
+from botchat.boards.board import Board
+from botchat.boards.protocols import BesideHuman, Evidence, Part, Place, Scored
+from botchat.boards.results import Sides, comparisons_of
+from botchat.interfaces import settings_digest
+from botchat.measures.statistics import Floats
+from botchat.ratings.bradley_terry import influence
+from botchat.ratings.comparisons import LOSS
+from botchat.records import HUMAN, MIN_HUMAN, Seed
+
+DIGITS = 4
+"""Significant ones of a value."""
+
+Values = Mapping[str, Mapping[str, Sequence[float | None]]]
+"""Key of a number -> model -> its value by seed; ``None``: the seed says nothing."""
+
+
+def by_seed(board: Board, seeds: Sequence[Seed]) -> dict[str, object]:
+    """``seeds``, a digest of each, and ``values``, JSON-ready; people have none.
+
+    A rate has a dialogue's result, a mean its score; of a rating, which is no mean, the part of it
+    that the seed's comparisons make, in points.
+    """
+    values: dict[str, dict[str, list[float | None]]] = {}
+    for part in board.parts:
+        for key, model, found in _values(part, board.evidence[part.protocol.name], seeds):
+            if model != HUMAN:
+                values.setdefault(key, {})[model] = [_short(one) for one in found.tolist()]
+    return {"seeds": [settings_digest(one.id, one.utterances) for one in seeds], "values": values}
+
+
+def _values(
+    part: Part, judged: Evidence, seeds: Sequence[Seed]
+) -> Iterator[tuple[str, str, Floats]]:
+    """(key on the main table, contestant, value of every seed; nan where it says nothing)."""
+    place = {seed.id: i for i, seed in enumerate(seeds)}
+    if isinstance(part, Place):
+        lengths = [n if (n := len(s.utterances)) >= MIN_HUMAN else 0 for s in seeds]
+        for column in part.quoted:
+            found: dict[str, Floats] = {}
+            for one in judged.judgments:
+                at = place[one.seed_id]
+                row = found.setdefault(one.contestants[0], np.full(len(seeds), math.nan))
+                if (n := column.n or lengths[at]) and one.verdict is not None:
+                    accused = math.inf if one.verdict == "No" else int(one.verdict)
+                    row[at] = 0 if accused <= n else 1 if one.shown >= n else math.nan
+            yield from ((part.quote(column).key, name, row) for name, row in found.items())
+    elif isinstance(part, Scored):
+        for i, column in enumerate(part.quoted):
+            given: dict[str, Floats] = {}
+            for one in judged.judgments:
+                said = part.protocol.numbers(one.verdict)
+                row = given.setdefault(one.contestants[0], np.full(len(seeds), math.nan))
+                row[place[one.seed_id]] = math.nan if said is None else said[i]
+            yield from ((part.quote(column).key, name, row) for name, row in given.items())
+    elif isinstance(part, Arena | BesideHuman):
+        readable = judged.verdicts.only(judged.verdicts.readable)
+        made = comparisons_of(readable)
+        where = np.array([place[name] for name in readable.seed_ids], dtype=np.intp)
+        if isinstance(part, Arena):
+            (column,) = part.ranking
+            labels, moves = influence(made, part.strengths.ties.half)
+            for i, name in enumerate(made.models):
+                row = np.full(len(seeds), math.nan)
+                row[where[labels]] = moves[:, i] if len(labels) else []
+                yield part.quote(column).key, name, row
+            return
+        (column,) = part.quoted
+        sides = Sides.of(made)
+        assert sides.seed is not None
+        for i, name in enumerate(made.models):
+            mine = (sides.side == i) & (made.models[i] != HUMAN)
+            at = where[sides.seed[mine]]
+            cases = np.bincount(at, minlength=len(seeds))
+            hits = np.bincount(at, sides.result[mine] != LOSS, len(seeds))
+            with np.errstate(invalid="ignore"):
+                yield part.quote(column).key, name, hits / cases
+
+
+def _short(value: float) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.{DIGITS}g}")
