@@ -168,14 +168,16 @@ def sign_flip(sums: Floats, *, largest: int = 1 << 15, draws: int = 99_999, seed
     """Two-sided p of the hypothesis that each item's sum might as well have the other sign.
 
     Of independent items with whole sums: exact, by convolution (Fisher 1935, §21); with sums of 1
-    and -1 it is McNemar's exact test. Where they are not whole or add up to more than ``largest``,
-    by ``draws`` random flips.
+    and -1 it is McNemar's exact test. Where they are not whole, or of several sizes and more than
+    ``largest`` together, by ``draws`` random flips.
     """
     sizes = np.abs(sums[sums != 0])
     total, seen = float(sizes.sum()), abs(float(sums.sum()))
-    if total <= largest and np.array_equal(sizes, np.round(sizes)):
+    whole = np.array_equal(sizes, np.round(sizes))
+    size_of, count = np.unique(sizes, return_counts=True)
+    if whole and (total <= largest or len(count) < 2):
         chance = np.ones(1)
-        for size, n in zip(*np.unique(sizes.astype(np.intp), return_counts=True), strict=True):
+        for size, n in zip(size_of.astype(np.intp), count, strict=True):
             flipped = np.zeros(int(size * n) + 1)
             flipped[:: int(size)] = _halves(int(n))
             chance = np.convolve(chance, flipped)
@@ -183,6 +185,11 @@ def sign_flip(sums: Floats, *, largest: int = 1 << 15, draws: int = 99_999, seed
         beyond = np.abs(total - 2 * np.arange(len(chance))) >= seen
         return min(1.0, float(chance[beyond].sum()))
     signs = np.random.default_rng(seed)
+    if whole:  # how many of each size are flipped, in place of which
+        flips = np.zeros(draws)
+        for size, n in zip(size_of, count, strict=True):
+            flips += size * (2 * signs.binomial(n, 0.5, draws) - n)
+        return (1 + int((np.abs(flips) >= seen * (1 - 1e-12)).sum())) / (draws + 1)
     beyond = 1
     for _ in range(draws):
         flipped = sizes @ (2.0 * signs.integers(0, 2, len(sizes)) - 1)

@@ -100,6 +100,11 @@ def test_sign_flips_of_thousands_of_items_and_of_scores_are_still_numbers():
     """No overflow; sums that are not whole are flipped at random, the same each time."""
     many = np.array([1.0] * 4_700 + [-1.0] * 5_300)
     assert statistics.sign_flip(many) == pytest.approx(stats.binomtest(4_700, 10_000).pvalue)
+    more = np.repeat([1.0, -1.0], [60_300, 59_700])
+    assert statistics.sign_flip(more) == pytest.approx(stats.binomtest(60_300, 120_000).pvalue)
+    twos = np.repeat([2.0, -2.0, 1.0, -1.0], [9_050, 8_950, 10_000, 9_900])
+    normal = stats.norm.sf(abs(twos.sum()) / np.sqrt(twos @ twos)) * 2
+    assert statistics.sign_flip(twos) == pytest.approx(normal, abs=0.01)
     scores = np.random.default_rng(0).normal(0.3, 1, 40)
     p = statistics.sign_flip(scores)
     assert p == statistics.sign_flip(scores)
