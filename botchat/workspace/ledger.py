@@ -15,15 +15,11 @@ import asyncio
 import hashlib
 import json
 import math
-import re
-import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,10 +38,9 @@ from botchat.workspace.calls import (
     row_of,
 )
 from botchat.workspace.files import make_folder
+from botchat.workspace.ledger_file import NAMES, TABLES, Copy, connect, opened_to_read, stand_in
 
 SCHEMA = 1
-
-_TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
 _Keeping: TypeAlias = tuple[dict[str, Any], "asyncio.Future[None]"]
 """A row, and who waits until it is stored."""
@@ -99,8 +94,7 @@ def request_key(request: bytes) -> str:
 class Ledger:
     """One workspace's calls. Not shared between threads; one writing process at a time."""
 
-    _copy: tempfile.TemporaryDirectory[str] | None = None
-    """Holds what is read where SQLite cannot work beside the file itself."""
+    _copy: Copy | None = None
 
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
         """Open or create the ledger at ``path``; ``None``: an empty one in memory.
@@ -111,13 +105,13 @@ class Ledger:
         self._keeping: list[_Keeping] = []
         try:
             if path is None:
-                self._db = _connect(None)
+                self._db = connect(None)
             elif readonly:
-                self._db = self._opened_to_read(path)
-                self._stand_in()
+                self._db, self._copy = opened_to_read(path)
+                stand_in(self._db)
             else:
                 make_folder(path.parent)
-                self._db = _connect(path, "mode=rwc")
+                self._db = connect(path, "mode=rwc")
             if path is None or not readonly:
                 self._prepare()
             (found,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
@@ -134,8 +128,8 @@ class Ledger:
         """Make what a ledger of an older version, or a new one, does not have."""
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.executescript(_TABLES)
-        columns = {name for (name,) in self._db.execute(_NAMES)}
+        self._db.executescript(TABLES)
+        columns = {name for (name,) in self._db.execute(NAMES)}
         if "cache_write_tokens" not in columns:
             self._db.execute("ALTER TABLE calls ADD COLUMN cache_write_tokens INTEGER")
         if "digest" not in columns:
@@ -148,41 +142,6 @@ class Ledger:
             except BotChatError:  # part of it is damaged, or the disk is nearly full
                 self._db.execute(add)
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
-
-    def _opened_to_read(self, path: Path) -> sqlite3.Connection:
-        """The file as it is, also where nothing can be written beside it."""
-        db = _connect(path, "mode=ro")
-        try:
-            # Else a file that was cut is refused whole.
-            db.execute("PRAGMA writable_schema=ON")
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            return db
-        except sqlite3.OperationalError as error:
-            db.close()
-            if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
-                raise
-        wal = path.with_name(f"{path.name}-wal")
-        if not wal.exists() or not wal.stat().st_size:
-            return _connect(path, "immutable=1")
-        # Calls that a killed process stored are not in the file yet: SQLite puts them in a copy.
-        self._copy = tempfile.TemporaryDirectory(prefix="botchat-", ignore_cleanup_errors=True)
-        for file in (path, wal):
-            shutil.copyfile(file, Path(self._copy.name, file.name))
-        return _connect(Path(self._copy.name, path.name), "mode=rw")
-
-    def _stand_in(self) -> None:
-        """Let what a ledger of an older version lacks be empty, in this connection only."""
-        self._db.executescript("PRAGMA temp_store=MEMORY; PRAGMA writable_schema=ON")
-        have = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
-        for made in re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) (.*?;)", _TABLES, re.DOTALL):
-            if "calls" in have and made[0] not in have:
-                self._db.execute("CREATE TEMP TABLE {} {}".format(*made))
-        columns = {name for (name,) in self._db.execute(_NAMES)}
-        if lacking := [n for n in ("cache_write_tokens", "digest") if columns and n not in columns]:
-            nulls = ", ".join(f"NULL AS {name}" for name in lacking)
-            self._db.execute(
-                f"CREATE TEMP VIEW calls AS SELECT rowid AS rowid, *, {nulls} FROM main.calls"
-            )
 
     def close(self) -> None:
         """Close the file."""
@@ -514,14 +473,6 @@ def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> dict
             **{name: getattr(reply, name) for name in REPLY} | {"key": key},
         )
     )
-
-
-_NAMES = "SELECT name FROM pragma_table_info('calls')"
-
-
-def _connect(path: Path | None, how: str = "") -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?{how}" if path else "file::memory:"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
 def line_digest(call: StoredCall) -> bytes:
