@@ -51,7 +51,7 @@ def test_it_makes_and_serves_the_page(workspace: Workspace) -> None:
     ("flags", "says"),
     [
         (["--protocol", "none"], "unknown protocol 'none'"),
-        (["--name", " "], "1 to 60 characters"),
+        (["--name", "x" * 61], "1 to 60 characters"),
         (["--plan"], "make one with: botchat label-plan --seeds sample"),
         (["--seeds", "other"], "no seed set 'other'"),
     ],
