@@ -28,7 +28,7 @@ from typing import Literal
 import msgspec
 
 from botchat.boards.tables import Column, Kind, Table, table, with_interval
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import Row
 from botchat.workspace import panels
 
@@ -131,7 +131,14 @@ def experiment(paper: str, shown: str) -> Experiment:
     known = papers().get(paper, {})
     if shown not in known:
         kind, _, number = shown.partition(" ")
-        there = ", ".join(known) or f"none; papers: {', '.join(papers())}"
+        data_of = [
+            name
+            for name, shows in papers().items()
+            if paper in {e.benchmark for e in shows.values()}
+        ]
+        meant = f", it is data of {' and '.join(data_of)}" if data_of else ""
+        none = f"none{meant or did_you_mean(paper, papers())}; papers: {', '.join(papers())}"
+        there = ", ".join(known) or none
         raise ConfigError(f"bench {paper} --{kind} {number}: of {paper} there is {there}")
     return known[shown]
 
