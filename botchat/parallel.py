@@ -35,13 +35,16 @@ from joblib.parallel import (
     get_active_backend,
 )
 
-from botchat.errors import BotChatError, ConfigError
+from botchat.errors import BotChatError, ConfigError, did_you_mean
 
 R = TypeVar("R")
 T = TypeVar("T")
 
 FORK = "botchat-fork"
 """The name under which joblib knows the forking backend."""
+
+ENGINES = ("loky", "dask", "ray", "threading")
+"""What ``--engine`` is for."""
 
 _LINUX = sys.platform == "linux"
 _FORK_WORTH_S = 0.5
@@ -200,6 +203,11 @@ def engine(name: str | None, workers: int | None, address: str | None) -> Iterat
                 f"the engine {name}: {error}; for dask install botchat-bench[cluster], for ray ray"
             ) from None
         except (ValueError, OSError, TimeoutError) as error:
+            if str(error).startswith("Invalid backend"):
+                raise ConfigError(
+                    f"no engine {name!r}{did_you_mean(name, ENGINES)}; engines: "
+                    f"{', '.join(ENGINES)}, or a backend that is registered with joblib"
+                ) from None
             raise ConfigError(f"the engine {name}: {' '.join(str(error).split())[:200]}") from None
         yield
 

@@ -28,7 +28,7 @@ from typing import Literal
 import msgspec
 
 from botchat.boards.tables import Column, Kind, Table, table, with_interval
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import Row
 from botchat.workspace import panels
 
@@ -131,7 +131,14 @@ def experiment(paper: str, shown: str) -> Experiment:
     known = papers().get(paper, {})
     if shown not in known:
         kind, _, number = shown.partition(" ")
-        there = ", ".join(known) or f"none; papers: {', '.join(papers())}"
+        data_of = [
+            name
+            for name, shows in papers().items()
+            if paper in {e.benchmark for e in shows.values()}
+        ]
+        meant = f", it is data of {' and '.join(data_of)}" if data_of else ""
+        none = f"none{meant or did_you_mean(paper, papers())}; papers: {', '.join(papers())}"
+        there = ", ".join(known) or none
         raise ConfigError(f"bench {paper} --{kind} {number}: of {paper} there is {there}")
     return known[shown]
 
@@ -159,6 +166,11 @@ _FIGURES: Mapping[str, tuple[str, Kind]] = {
 }
 """A figure -> its heading and how it is written."""
 
+_TOTALS = ("usd", "minutes")
+"""Figures that grow with the items."""
+
+_UNREAD = "no verdict could be read"
+
 
 def column(key: str) -> Column:
     """The column of a key: one of `_FIGURES`, or ``PART_FIGURE`` as in ``REP_spearman``."""
@@ -177,18 +189,21 @@ def table_of(
     measured: Mapping[tuple[str, ...], Sequence[Row]],
     signed: str,
     remarks: Mapping[tuple[str, ...], str],
+    limit: int | None = None,
+    data: str = "",
 ) -> Table:
     """The paper's table: its numbers, ours, and ours less the paper's, a line each.
 
     ``measured``: beginning of a line -> what was measured in each run, by the keys of the columns,
     with ``n`` (verdicts), ``unreadable`` and, where known, the ends of intervals. ``remarks``: why
-    a line was not measured.
+    a line was not measured. ``limit``: of how many items alone ours are; totals are not compared
+    then. ``data``: the data set that ours are of, by the paper's name.
     """
     shown = [column(key) for key in experiment.columns]
     heads = [Column(key_of(head), head, "name") for head in experiment.heads]
     numbers = []
     for one in shown:
-        spread = Column(f"{one.key}_std", "\u00b1", one.kind, priority=1)
+        spread = Column(f"{one.key}_std", _spread(one.heading), one.kind, priority=1)
         numbers += [*with_interval(one), spread]
     columns = [
         *heads,
@@ -197,25 +212,54 @@ def table_of(
         Column("runs", "Runs", "count", priority=2),
         Column("n", "Verdicts", "count", priority=2),
         Column("unreadable", "Unreadable", "count", priority=2),
-        Column("remark", "Remark", "name", priority=3),
+        Column("remark", "Remark", "name", priority=3, prose=True),
     ]
+    compared = [one for one in shown if not limit or one.key not in _TOTALS]
+    rows = list(_rows(experiment, shown, compared, measured, remarks))
     note = " ".join(
         [
             f"Published: {experiment.source}." if experiment.source else "",
-            "Ours: mean of the runs, \u00b1 their standard deviation (n - 1). Difference: ours "
-            "less the paper's. Low, high: 95 % interval by item, mean of the runs' ends, which is "
-            "at least as wide as that of the mean.",
+            "Ours: mean of the runs, \u00b1 their standard deviation (n - 1).",
+            "Difference: ours less the paper's." if experiment.rows else "",
+            "Low, high: 95 % interval by item, mean of the runs' ends, which is at least as wide "
+            "as that of the mean.",
+            "Where ours has no number no verdict could be read: judgments has what was said."
+            if any(row.get("remark") == _UNREAD for row in rows)
+            else "",
+            f"Ours are of the first {limit} items alone (--limit)." if limit else "",
+            _elsewhere(experiment, data),
             experiment.note,
         ]
     ).strip()
-    rows = list(_rows(experiment, shown, measured, remarks))
+    note = re.sub("  +", " ", note)
     title = experiment.title
     return table(experiment.name, title, columns, rows, [signed], note).filled()
+
+
+def _spread(heading: str) -> str:
+    """Heading of a standard deviation; it says of what, since a narrow terminal may part them."""
+    return f"\u00b1 {heading.removesuffix(' (%)')}"
+
+
+def _elsewhere(experiment: Experiment, data: str) -> str:
+    """Where the paper's numbers of a data set are, if not in this table."""
+    if "Data" not in experiment.heads:
+        return ""
+    at = experiment.heads.index("Data")
+    shown_in = [
+        shown
+        for shown, one in papers()[experiment.name.partition("-")[0]].items()
+        if data in (line.row[at] for line in one.rows)
+    ]
+    if not shown_in or experiment.name.partition("-")[2].replace("-", " ") in shown_in:
+        return ""
+    return f"The paper's numbers of {data} are in its {' and '.join(shown_in)}."
 
 
 def _rows(
     experiment: Experiment,
     shown: Sequence[Column],
+    compared: Sequence[Column],
     measured: Mapping[tuple[str, ...], Sequence[Row]],
     remarks: Mapping[tuple[str, ...], str],
 ) -> Iterator[Row]:
@@ -231,8 +275,9 @@ def _rows(
         if mine:
             ours = summary(shown, mine)
             yield {**head, "values": "ours", **ours}
-            apart = {c.key: _less(ours.get(c.key), paper.get(c.key)) for c in shown}
-            yield {**head, "values": "difference", **apart}
+            apart = {c.key: _less(ours.get(c.key), paper.get(c.key)) for c in compared}
+            if any(value is not None for value in apart.values()):
+                yield {**head, "values": "difference", **apart}
     for row, mine in left.items():
         yield {**dict(zip(keys, row, strict=True)), "values": "ours", **summary(shown, mine)}
 
@@ -249,6 +294,8 @@ def summary(shown: Sequence[Column], runs: Sequence[Row]) -> Row:
     for key in ("n", "unreadable"):
         counted = [run[key] for run in runs if run.get(key) is not None]
         found[key] = sum(counted) if counted else None
+    if found["n"] == 0:
+        found["remark"] = _UNREAD
     return found
 
 

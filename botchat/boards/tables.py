@@ -67,6 +67,8 @@ class Column:
     """The number of utterances N that it is at."""
     priority: int = 0
     """Where a terminal is narrow, lower ones are kept longer."""
+    prose: bool = False
+    """Sentences: where a terminal is narrow they are broken into lines, not shortened."""
 
     def value(self, row: Any) -> Any:
         """The value in a row, any object; what a mapping has under the key is taken as it is."""
@@ -406,20 +408,20 @@ EEE = "eee"
 
 _DTYPE = {"name": "object", "count": "Int64"}
 
-_FORMAT: Mapping[Kind, Callable[[Any], str]] = {
+_FORMAT: Mapping[Kind, Callable[[Any], str]] = {  # z: no minus before what is rounded to 0
     "name": str,
     "count": lambda value: f"{value:,}",
-    "rate": lambda value: f"{100 * value:.1f}",
-    "rating": lambda value: f"{value:.1f}",
-    "number": lambda value: f"{value:,.1f}",
-    "decimal": lambda value: f"{value:.3f}",
+    "rate": lambda value: f"{100 * value:z.1f}",
+    "rating": lambda value: f"{value:z.1f}",
+    "number": lambda value: f"{value:z,.1f}",
+    "decimal": lambda value: f"{value:z.3f}",
     "exact": lambda value: f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}",
 }
 
 
 _ENDS: Mapping[Kind, Callable[[Any], str]] = {
-    "rate": lambda value: f"{100 * value:.0f}",
-    "rating": lambda value: f"{value:.0f}",
+    "rate": lambda value: f"{100 * value:z.0f}",
+    "rating": lambda value: f"{value:z.0f}",
 }
 """Ends of intervals are written shorter."""
 

@@ -154,6 +154,7 @@ def of_table(table: Table) -> Grid:
         tuple(printable(column.heading) for column in shown),
         tuple(tuple(map(printable, row)) for row in compact.cells_with_ends),
         tuple(column.priority for column in shown),
+        broken=any(column.prose for column in shown),
     )
 
 

@@ -318,8 +318,9 @@ def spent_line(meter: Meter) -> str:
         parts.append(f"{meter.replayed} from the ledger")
     if meter.tokens:
         parts.append(f"{meter.tokens:,} tokens")
-        unpriced = f" + {meter.unpriced} calls of unknown cost" if meter.unpriced else ""
-        parts.append(f"${meter.cost_usd:.4f}{unpriced}")
+        known = [f"${meter.cost_usd:.4f}"] if meter.cost_usd or not meter.unpriced else []
+        unpriced = [f"{meter.unpriced} calls of unknown cost"] if meter.unpriced else []
+        parts.append(" + ".join(known + unpriced))
     if meter.estimates:
         why = ", ".join(f"{n}x {reason}" for reason, n in meter.estimates.most_common())
         counted = f"${meter.estimated_usd:.4f} and " if meter.estimated_usd else ""

@@ -162,6 +162,8 @@ class Injecting:
             raise ConfigError(f"--words {self.words}: at least one is needed")
         if self.limit is not None and self.limit < 1:
             raise ConfigError(f"--limit {self.limit}: at least one story is needed")
+        if self.out.is_file():
+            raise ConfigError(f"--out {self.out} is a file; name a folder")
         known = {code: one for code, one in built_in().items() if code in COLUMNS}
         if self.language not in known:
             raise ConfigError(

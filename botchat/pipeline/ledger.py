@@ -56,8 +56,9 @@ def push(workspace: Workspace, place: str | None) -> int:
 
 def pull(workspace: Workspace, place: str | None) -> int:
     """Add the calls of a store's segments; how many were new."""
+    store = _filled(workspace, place)
     with workspace.locked(), closing(workspace.ledger()) as ledger:
-        return segments.pull(ledger, _store(workspace, place)).calls
+        return segments.pull(ledger, store).calls
 
 
 def rebuild(workspace: Workspace, place: str | None) -> tuple[int, Path | None]:
@@ -66,7 +67,7 @@ def rebuild(workspace: Workspace, place: str | None) -> tuple[int, Path | None]:
     Returns:
         How many calls it has, and where the old file is kept; ``None``: there was none.
     """
-    store, path = _store(workspace, place), workspace.ledger_path
+    store, path = _filled(workspace, place), workspace.ledger_path
     with workspace.locked():
         whole = path.with_name(f".{path.name}.part")
         whole.unlink(missing_ok=True)
@@ -103,6 +104,16 @@ def _store(workspace: Workspace, place: str | None) -> Store:
             "no store is named: give a folder or a URL, or set store in [cluster] of botchat.toml"
         )
     return Store(place)
+
+
+def _filled(workspace: Workspace, place: str | None) -> Store:
+    """A store to read from; raises `MissingError` where nobody has left anything."""
+    store = _store(workspace, place)
+    if not store.names():
+        raise MissingError(
+            f"no segments in the store {store.place}; botchat ledger push leaves them there"
+        )
+    return store
 
 
 def import_(workspace: Workspace, path: Path) -> tuple[int, int]:

@@ -168,7 +168,7 @@ class Reproducing:
             raise MissingError(f"nobody has judged {name} so yet; name a judge with --judge")
         of = {"benchmark": self.experiment.benchmark, "shows": self.experiment.name}
         signed = signature("bench", of, sorted(lines.items()), PEOPLE, self.options)
-        shown = experiments.table_of(self.experiment, lines, signed, remarks)
+        shown = experiments.table_of(self.experiment, lines, signed, remarks, self.limit, made.data)
         findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
         whole = {"rows": shown.records, "signature": signed}
         out = self.out or workspace.out(name) / self.experiment.name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from botchat import parallel
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
@@ -183,9 +183,10 @@ class Session:
                 run=asked.run,
             )
         if asked.model is not None:
+            panels = [*self._config.panels, *PRESETS]
             raise ConfigError(
-                f"--judge-model is for panels and {name!r} is none; panels: "
-                f"{', '.join([*self._config.panels, *PRESETS])}"
+                f"--judge-model is for panels and {name!r} is none{did_you_mean(name, panels)}; "
+                f"panels: {', '.join(panels)}"
             )
         if name == RULES:
             if self._batch:

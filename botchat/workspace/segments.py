@@ -167,12 +167,12 @@ class Store:
         self._write(f"heads/{workspace}", run.encode())
 
     def _read(self, path: str) -> bytes | None:
-        try:
-            with _reaching(self.place):
+        with _reaching(self.place):
+            try:
                 data: bytes = self._fs.cat_file(f"{self._root}/{path}")
-                return data
-        except FileNotFoundError:
-            return None
+            except FileNotFoundError:
+                return None
+            return data
 
     def _write(self, path: str, data: bytes) -> None:
         whole = f"{self._root}/{path}"
@@ -221,8 +221,6 @@ def _reaching(place: str) -> Iterator[None]:
     """Turn whatever a backend raises into one line."""
     try:
         yield
-    except (FileNotFoundError, BotChatError):
-        raise
     except Exception as error:
         said = " ".join(str(error).split())[:200]
         raise BotChatError(

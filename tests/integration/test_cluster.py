@@ -169,7 +169,7 @@ def test_the_settings_name_an_engine_and_a_flag_another(server, tmp_path, capsys
     [
         (["--workers", "2"], "--workers 2: name their --engine"),
         (["--engine", "loky", "--workers", "0"], "--workers 0: give at least 1"),
-        (["--engine", "lokky"], "the engine lokky: Invalid backend"),
+        (["--engine", "lokky"], "no engine 'lokky' (did you mean 'loky'?); engines"),
     ],
 )
 def test_what_is_no_engine_is_said(tmp_path, capsys, flags, said):

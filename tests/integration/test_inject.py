@@ -97,11 +97,14 @@ def test_a_model_that_cannot_do_it_leaves_no_stories(stories, tmp_path, capsys):
     [
         (["--words", "0"], "--words 0"),
         (["--limit", "0"], "--limit 0"),
+        (["--out", "{}/file"], "/file is a file; name a folder"),
         (["--language", "fr"], "--language fr: the kinds of error have names in en, zh"),
     ],
 )
 def test_wrong_settings_are_said(flags, why, stories, tmp_path, capsys):
     """Before anything is sent."""
+    (tmp_path / "file").touch()
+    flags = [flag.format(tmp_path) for flag in flags]
     command = ["inject", stories, "--model", "bot:parrot", "--out", tmp_path / "made", *flags]
     assert main([*map(str, command), "--dir", str(tmp_path / "w")]) == 1
     assert why in capsys.readouterr().err

@@ -78,6 +78,7 @@ COMMANDS = [
     ("judge unieval --seeds sample --judge rule", "did you mean 'rules'?"),
     ("judge unieval --seeds sample --judge human", "name a model, or rules"),
     ("judge unieval --seeds sample --judge rules --judge-model m", "--judge-model is for panels"),
+    ("judge gteval --seeds sample --judge mateval-cott --judge-model m", "did you mean"),
     (f"judge unieval {JUDGE} --batch", "leave --batch out"),
     ("judge unieval --seeds mine --judge rules", "botchat generate --seeds mine"),
     # boards

@@ -138,7 +138,8 @@ def test_topical_chat_knows_its_metrics_and_what_is_missing(tmp_path, capsys):
     ("command", "said_"),
     [
         ("chateval --table 9", "of chateval there is table 1"),
-        ("faireval --table 1", "papers: chateval"),
+        ("faireval --table 1", "there is none, it is data of chateval; papers: chateval"),
+        ("chatevl --table 1", "there is none (did you mean 'chateval'?); papers: chateval"),
         ("chateval", "is a paper: give --table N or --figure N of table 1"),
         ("chateval --table 1 --grid roles=1", "has no column that says it"),
         ("chateval --figure 4 --grid summary=concatenate", "has no column that says it"),

@@ -22,6 +22,7 @@ from botchat.boards.experiments import (
     table_of,
 )
 from botchat.boards.tables import table_files
+from botchat.cli.layout import of_table
 from botchat.errors import ConfigError
 from botchat.pipeline.bench import BENCHMARKS
 from botchat.pipeline.reproduce import grid_of
@@ -143,6 +144,46 @@ def test_a_run_without_a_value_has_no_part_and_a_missing_package_is_said():
     assert made.frame["remark"].iloc[3] == "not run: install it"
     written = table_files([made])["paper-table-1.csv"]
     assert written.splitlines()[1].startswith('"GPT","One","published",0.6')
+
+
+def test_a_judge_that_nobody_could_read_is_said_and_compared_with_nothing():
+    """In the line and, since a narrow terminal leaves remarks out, in the note."""
+    rows = [{"accuracy": None, "kappa": None, "n": 0, "unreadable": 4}]
+    made = table_of(PAPER, {("GPT", "One"): rows}, "sig", {})
+    assert made.frame["values"].tolist() == ["published", "ours", "published"]
+    assert made.frame["remark"].iloc[1] == "no verdict could be read"
+    assert "no verdict could be read: judgments has what was said" in made.note
+    assert "could be read" not in table_of(PAPER, {}, "sig", {}).note
+
+
+def test_a_pilot_is_said_and_its_totals_are_compared_with_nobodys():
+    """Minutes of 3 questions stand beside those of 80, without a difference."""
+    of = experiment("chateval", "table 6")
+    mine = {("GPT-4(MA)",): [{"usd": 0.5, "minutes": 1.0, "n": 6, "unreadable": 0}]}
+    pilot, whole = (table_of(of, mine, "sig", {}, limit) for limit in (3, None))
+    assert "Ours are of the first 3 items alone (--limit)." in pilot.note
+    assert "difference" not in pilot.frame["values"].tolist()
+    (apart,) = whole.frame[whole.frame["values"] == "difference"]["minutes"]
+    assert apart == pytest.approx(1.0 - 36.0)
+    assert "--limit" not in whole.note
+
+
+def test_stories_in_another_table_than_the_papers_are_pointed_to_theirs():
+    """LOT's published numbers are in Table 2; one's own stories are nowhere."""
+    of = experiment("mateval", "table 1")
+    notes = {data: table_of(of, {}, "sig", {}, None, data).note for data in ("LOT", "ROC", "mine")}
+    assert "The paper's numbers of LOT are in its table 2." in notes["LOT"]
+    assert not any("numbers of" in notes[data] for data in ("ROC", "mine"))
+
+
+def test_remarks_are_broken_into_lines_on_a_narrow_terminal():
+    """And each standard deviation says of what, also beside another column."""
+    rows = [{"accuracy": a, "kappa": -0.00001, "n": 5, "unreadable": 0} for a in (0.5, 0.6)]
+    made = table_of(PAPER, {("GPT", "One"): rows}, "sig", {("GPT", "Two"): "it needs " + "x " * 30})
+    drawn = of_table(made).only(["methods", "values", "kappa", "kappa_std", "remark"]).drawn(70)
+    assert "…" not in drawn
+    assert "± Kap." in drawn
+    assert "-0.000" not in drawn
 
 
 @pytest.mark.parametrize(

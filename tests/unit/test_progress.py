@@ -10,7 +10,7 @@ from argparse import Namespace
 import pytest
 
 from botchat.cli import output
-from botchat.cli.output import may_steer, progress, progress_line
+from botchat.cli.output import may_steer, progress, progress_line, spent_line
 from botchat.interfaces import Reply
 from botchat.pipeline.progress import Window
 from botchat.pipeline.run import Meter, Step
@@ -129,3 +129,20 @@ def test_no_color_and_dumb_terminals_get_no_escapes(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert may_steer(terminal) == steers
+
+
+@pytest.mark.parametrize(
+    ("meter", "said"),
+    [
+        (Meter(calls=2, tokens=1500, cost_usd=0.5), "2 calls, 1,500 tokens, $0.5000"),
+        (Meter(calls=2, tokens=15, unpriced=2), "2 calls, 15 tokens, 2 calls of unknown cost"),
+        (
+            Meter(calls=2, tokens=15, cost_usd=0.25, unpriced=1),
+            "2 calls, 15 tokens, $0.2500 + 1 calls of unknown cost",
+        ),
+        (Meter(calls=2, tokens=15), "2 calls, 15 tokens, $0.0000"),
+    ],
+)
+def test_unknown_cost_is_no_zero(meter, said):
+    """Dollars are shown where some are known."""
+    assert spent_line(meter) == said

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.errors import ConfigError, DataError
+from botchat.errors import BotChatError, ConfigError, DataError, MissingError
 from botchat.interfaces import Decoding, Reply, Usage
+from botchat.pipeline import ledger as accounts
 from botchat.workspace import segments
+from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key
 from botchat.workspace.segments import Store
 
@@ -184,6 +186,27 @@ def test_what_is_no_place_is_said_without_secrets(place, said):
     with pytest.raises(ConfigError, match=said) as error:
         Store(place)
     assert "secret@" not in str(error.value)
+
+
+def test_a_place_that_cannot_be_written_is_one_line(ledgers, tmp_path, monkeypatch):
+    """Also where the system says that the folder to make it in is not there, as in /proc."""
+    store, one = Store(str(tmp_path / "s")), ledgers()
+    put(one, "x")
+
+    def refuse(*_, **__):
+        raise FileNotFoundError(2, "No such file or directory", "/proc/s")
+
+    monkeypatch.setattr("os.makedirs", refuse)
+    with pytest.raises(BotChatError, match=r"cannot use the store .*No such file"):
+        segments.push(one, store)
+
+
+def test_a_place_without_segments_is_no_place_to_read_from(tmp_path):
+    """A misspelt one is said, and nothing is made there."""
+    for read in (accounts.pull, accounts.rebuild):
+        with pytest.raises(MissingError, match=r"no segments in the store .*botchat ledger push"):
+            read(Workspace(tmp_path / "w"), str(tmp_path / "typo"))
+    assert not (tmp_path / "typo").exists()
 
 
 def test_a_damaged_call_is_replaced_by_the_segments(ledgers):
