@@ -118,7 +118,7 @@ def test_workers_give_the_same_bytes(alone, server, tmp_path, engine, workers):
 
 def test_a_whole_run_by_workers_gives_the_same_boards(server, tmp_path):
     """Tables with all their intervals and costs, from one budget."""
-    request, made = Running("few", MODELS, JUDGE, limit=2), {}
+    request, made = Running("few", MODELS, JUDGE, ("unieval", "gteval"), limit=2), {}
     for engine in (None, "threading"):
         made[engine] = workspace(tmp_path / str(engine), server)
         with parallel.engine(engine, 2, None):
