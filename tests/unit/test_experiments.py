@@ -152,7 +152,7 @@ def test_a_judge_that_nobody_could_read_is_said_and_compared_with_nothing():
     made = table_of(PAPER, {("GPT", "One"): rows}, "sig", {})
     assert made.frame["values"].tolist() == ["published", "ours", "published"]
     assert made.frame["remark"].iloc[1] == "no verdict could be read"
-    assert "no verdict could be read: judgments has what was said" in made.note
+    assert "no verdict could be read: see judgments" in made.note
     assert "could be read" not in table_of(PAPER, {}, "sig", {}).note
 
 
@@ -161,7 +161,7 @@ def test_a_pilot_is_said_and_its_totals_are_compared_with_nobodys():
     of = experiment("chateval", "table 6")
     mine = {("GPT-4(MA)",): [{"usd": 0.5, "minutes": 1.0, "n": 6, "unreadable": 0}]}
     pilot, whole = (table_of(of, mine, "sig", {}, limit) for limit in (3, None))
-    assert "Ours are of the first 3 items alone (--limit)." in pilot.note
+    assert "Judges were asked about the first 3 alone (--limit)." in pilot.note
     assert "difference" not in pilot.frame["values"].tolist()
     (apart,) = whole.frame[whole.frame["values"] == "difference"]["minutes"]
     assert apart == pytest.approx(1.0 - 36.0)
