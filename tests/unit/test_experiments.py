@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from botchat.boards.experiments import (
     SINGLE,
@@ -265,3 +266,23 @@ def test_without_a_line_there_is_no_figure():
     chart = figures.draw(of, made)
     assert "Coding" in chart.svg
     assert "1 run a judge" in chart.caption
+
+
+def test_names_of_axes_are_inside_the_figure():
+    """Also beside numbers that are as long as -0.75."""
+    of = experiment("chateval", "figure 4")
+    measured = {
+        ("ChatGPT", "one-by-one", str(roles), str(rounds)): [
+            {"accuracy": 0.5, "kappa": kappa, "kappa_low": -0.7, "kappa_high": 0.7}
+        ]
+        for roles, rounds, kappa in [(1, 2, -0.4), (2, 2, 0.4), (2, 1, 0.1)]
+    }
+    drawn = figures.draw(of, table_of(of, measured, "sig", {})).figure
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    for plot in drawn.axes:
+        name = plot.yaxis.label.get_window_extent(renderer)
+        assert name.x0 >= 0
+        others = [other.get_window_extent(renderer) for other in drawn.axes if other is not plot]
+        assert not any(name.overlaps(other) for other in others)
