@@ -223,10 +223,10 @@ def table_of(
             "Difference: ours less the paper's." if experiment.rows else "",
             "Low, high: 95 % interval by item, mean of the runs' ends, which is at least as wide "
             "as that of the mean.",
-            "Where ours has no number no verdict could be read: judgments has what was said."
+            "Where all numbers of ours are missing no verdict could be read: see judgments."
             if any(row.get("remark") == _UNREAD for row in rows)
             else "",
-            f"Ours are of the first {limit} items alone (--limit)." if limit else "",
+            f"Judges were asked about the first {limit} alone (--limit)." if limit else "",
             _elsewhere(experiment, data),
             experiment.note,
         ]

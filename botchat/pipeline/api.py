@@ -197,7 +197,7 @@ def bench(
     ``table``, ``figure``, ``runs``, ``grid``: a paper's experiment; see `Reproducing`.
     """
     named = None if judge_name is None else JudgeName(judge_name, judge_model, samples)
-    options = options or Options()
+    data, options = Path(data), options or Options()
     request: Benching | Reproducing | None = reproducing(
         benchmark,
         data,

@@ -100,6 +100,8 @@ class Benching:
                     "--recorded reads MATEval's recorded discussions and asks nobody: "
                     "botchat bench mateval --data DIR --recorded"
                 )
+            if self.limit is not None:
+                raise ConfigError(f"--limit {self.limit}: --recorded reads all; leave --limit out")
             files = _one_set(self.data, _files(self.data), mateval_records.mateval)
             return _recorded(files, self.options, self.out)
         made = made_of(self.benchmark, self.data)

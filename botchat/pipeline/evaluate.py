@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from botchat.boards import evaluation
 from botchat.boards.evaluation import Criterion
@@ -36,6 +37,9 @@ from botchat.seeds.spreadsheets import fields_of, table_rows, utf8
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".txt")
 """Of the files that can be evaluated."""
 
@@ -51,6 +55,17 @@ class Evaluated:
     """``rows``, one a text or pair and criterion, and every table, JSON-ready."""
     unanswered: int
     """Cases that another run may still get an answer for."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """The exact numbers of the first table."""
+        return self.tables[0].frame
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """One a text or pair and criterion, JSON-ready."""
+        rows: Sequence[Row] = self.whole["rows"]
+        return rows
 
     @property
     def shown(self) -> Sequence[str | Table]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Message, Row, adapted, settings_digest
@@ -29,6 +30,9 @@ from botchat.records import VERSION
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 STAGE = "inject"
 
 
@@ -44,6 +48,13 @@ class Made:
     """Stories that another run may still get a reply for."""
     path: Path
     signature: str
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows as a data frame."""
+        from botchat.boards.frames import frame_of  # pandas, which no run needs
+
+        return frame_of(self.rows)
 
 
 @dataclass(frozen=True)

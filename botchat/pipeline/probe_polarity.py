@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import Decoding
+from botchat.interfaces import Decoding, Row
 from botchat.models.bots import baseline
 from botchat.models.self_chat import Length, Speaker, extend
 from botchat.parallel import together
@@ -24,6 +24,8 @@ from botchat.records import HUMAN, Dialogue, Seed
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from botchat.boards.tables import Table
 
 
@@ -39,6 +41,16 @@ class Polarity:
     path: Path
     unanswered: int
     """Verdicts that another run may still get."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """The table's exact numbers."""
+        return self.table.frame
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The same, JSON-ready."""
+        return self.table.records
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,11 @@ class Reproducing:
                 f"{self.experiment.name} asks panels of its own: name the model alone, with "
                 f"--judge {judge.model or 'MODEL'}"
             )
+        if not own and judge.samples > 1:
+            raise ConfigError(
+                f"--samples {judge.samples}: {self.experiment.name} says how often a judge is "
+                "asked; --runs asks several times"
+            )
         if (
             any(one.grid for one in self.experiment.asked)
             and own
@@ -168,11 +173,14 @@ class Reproducing:
             raise MissingError(f"nobody has judged {name} so yet; name a judge with --judge")
         of = {"benchmark": self.experiment.benchmark, "shows": self.experiment.name}
         signed = signature("bench", of, sorted(lines.items()), PEOPLE, self.options)
-        shown = experiments.table_of(self.experiment, lines, signed, remarks, self.limit, made.data)
+        asked, whole = self._cases(made), replace(self, limit=None)._cases(made)
+        is_cut = sum(len(one.make) for one in asked) < sum(len(one.make) for one in whole)
+        limit = self.limit if is_cut else None
+        shown = experiments.table_of(self.experiment, lines, signed, remarks, limit, made.data)
         findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
-        whole = {"rows": shown.records, "signature": signed}
+        said = {"rows": shown.records, "signature": signed}
         out = self.out or workspace.out(name) / self.experiment.name
-        compared = publish(findings, [shown], out, whole, self.options.formats)
+        compared = publish(findings, [shown], out, said, self.options.formats)
         if self.experiment.draws and lines:
             _write_figure(self.experiment, shown, out)
         return compared

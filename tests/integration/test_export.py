@@ -14,6 +14,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import ConfigError
+from botchat.pipeline.inject import Made
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Remark, Seed, Utterance
 from botchat.seeds.dataset import STAGES, WHOLE, features
@@ -215,3 +216,17 @@ def test_nothing_judged_is_an_empty_frame(tmp_path: Path) -> None:
     assert run.frame.empty
     assert list(run.frame) == list(Judgment.__struct_fields__)
     assert msgspec.to_builtins(run.workspace.seeds("sample")[0])["id"] == run.seeds["id"][0]
+
+
+def test_what_judges_and_writers_of_errors_give_back_is_a_data_frame(tmp_path: Path) -> None:
+    """As every result: rows and a frame; a path may be a text."""
+    workspace, stories = botchat.Workspace(tmp_path), tmp_path / "stories.txt"
+    stories.write_text("Kim had a cat. It slept.\n\nRob went home. It was late.\n")
+    pulls = botchat.probe_polarity(workspace, "sample", "rules", limit=2)
+    assert pulls.frame["who"].tolist() == [row["who"] for row in pulls.rows] == ["rules"]
+    told = botchat.evaluate(workspace, stories, "rules")
+    assert len(told.frame) == len(told.rows) == 2
+    made = Made([{"error_type": "REP", "in_stories": 1}], [], 0, tmp_path, "signature")
+    assert made.frame["in_stories"].tolist() == [1]
+    with pytest.raises(ConfigError, match="--limit 3: --recorded reads all"):
+        botchat.bench(workspace, "mateval", str(tmp_path), from_recorded=True, limit=3)

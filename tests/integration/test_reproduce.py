@@ -157,6 +157,7 @@ def test_topical_chat_knows_its_metrics_and_what_is_missing(tmp_path, capsys):
         ("faireval --grid cups=9 --judge chateval-default --judge-model bot:parrot", "no such set"),
         ("faireval --grid roles=2 --judge bot:parrot", "is for panels and"),
         ("chateval --table 1 --recorded", "do not go with --table"),
+        ("chateval --table 1 --judge bot:parrot --samples 3", "says how often a judge is asked"),
         ("faireval --runs 2 --judge rules", "--runs: the rules judge"),
     ],
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from botchat.boards.experiments import (
     SINGLE,
@@ -152,7 +153,7 @@ def test_a_judge_that_nobody_could_read_is_said_and_compared_with_nothing():
     made = table_of(PAPER, {("GPT", "One"): rows}, "sig", {})
     assert made.frame["values"].tolist() == ["published", "ours", "published"]
     assert made.frame["remark"].iloc[1] == "no verdict could be read"
-    assert "no verdict could be read: judgments has what was said" in made.note
+    assert "no verdict could be read: see judgments" in made.note
     assert "could be read" not in table_of(PAPER, {}, "sig", {}).note
 
 
@@ -161,7 +162,7 @@ def test_a_pilot_is_said_and_its_totals_are_compared_with_nobodys():
     of = experiment("chateval", "table 6")
     mine = {("GPT-4(MA)",): [{"usd": 0.5, "minutes": 1.0, "n": 6, "unreadable": 0}]}
     pilot, whole = (table_of(of, mine, "sig", {}, limit) for limit in (3, None))
-    assert "Ours are of the first 3 items alone (--limit)." in pilot.note
+    assert "Judges were asked about the first 3 alone (--limit)." in pilot.note
     assert "difference" not in pilot.frame["values"].tolist()
     (apart,) = whole.frame[whole.frame["values"] == "difference"]["minutes"]
     assert apart == pytest.approx(1.0 - 36.0)
@@ -265,3 +266,23 @@ def test_without_a_line_there_is_no_figure():
     chart = figures.draw(of, made)
     assert "Coding" in chart.svg
     assert "1 run a judge" in chart.caption
+
+
+def test_names_of_axes_are_inside_the_figure():
+    """Also beside numbers that are as long as -0.75."""
+    of = experiment("chateval", "figure 4")
+    measured = {
+        ("ChatGPT", "one-by-one", str(roles), str(rounds)): [
+            {"accuracy": 0.5, "kappa": kappa, "kappa_low": -0.7, "kappa_high": 0.7}
+        ]
+        for roles, rounds, kappa in [(1, 2, -0.4), (2, 2, 0.4), (2, 1, 0.1)]
+    }
+    drawn = figures.draw(of, table_of(of, measured, "sig", {})).figure
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    for plot in drawn.axes:
+        name = plot.yaxis.label.get_window_extent(renderer)
+        assert name.x0 >= 0
+        others = [other.get_window_extent(renderer) for other in drawn.axes if other is not plot]
+        assert not any(name.overlaps(other) for other in others)

@@ -82,8 +82,8 @@ def sweep(
         key.append(charts.mark("none", "published", "D"))
     across = 1 if heading.look.narrow else len(axes)
     figure, panels = sheet(
-        heading, [_HEIGHT] * (len(columns) * len(axes)), left=0.6, above=0.15, below=0.5,
-        columns=across, gap=0.6, key=key,
+        heading, [_HEIGHT] * (len(columns) * len(axes)), left=0.8, above=0.15, below=0.5,
+        columns=across, gap=0.8, key=key,
     )  # fmt: skip
     for plot, (one, (axis, by)) in zip(panels, product(columns, lines.items()), strict=True):
         bare(plot, grid="y")
