@@ -90,7 +90,7 @@ def end_of_shuffle(n: int, length: int) -> Draw:
     size = int(expected + math.sqrt(expected)) + 1
     words = (size + 1) // 2
     times = np.arange(2 * words, dtype=np.int32)
-    latest = np.empty(n, dtype=np.int32)
+    latest, left = np.empty(n, dtype=np.int32), np.empty(n, dtype=bool)
     product = np.empty(2 * words, dtype=np.uint64)
     # Half a word times n has a uniform number below n as its high half, but where the low half is
     # too low (Lemire 2019): so draws numpy.
@@ -122,8 +122,9 @@ def end_of_shuffle(n: int, length: int) -> Draw:
             time = np.arange(len(drawn), dtype=np.int32)
         kept = kept[len(kept) - drawn_length :]
         if drawn_length < length:
-            rest = np.delete(np.arange(n), kept)
-            kept = np.concatenate([rng.permutation(rest), kept])
+            left[:] = True
+            left[kept] = False
+            kept = np.concatenate([rng.permutation(np.flatnonzero(left)), kept])
         return kept[len(kept) - length :]
 
     return draw
