@@ -13,6 +13,7 @@ CPU seconds, what they were before, and the aim; fails where one is above its ai
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -85,8 +86,9 @@ def children() -> float:
 
 
 def call(command: list[str]) -> None:
-    """Run a command and wait for it."""
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    """Run a command, its modules compiled before as where it is installed, and wait for it."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
 
 
 def cpu(work: Callable[[], object], clock: Callable[[], float]) -> float:
