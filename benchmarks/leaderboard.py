@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def write(path: Path, records) -> int:
     return count
 
 
-def make(folder: Path, n_models: int, n_seeds: int) -> int:
+def make(folder: Path, n_models: int, n_seeds: int, judges: Sequence[str] = (JUDGE,)) -> int:
     """Make the workspace; how many judgment records it holds."""
     rng = random.Random(0)
     # Of MuTual's 547 dialogues 222 have 4 utterances or more, so that they compete.
@@ -93,7 +94,7 @@ def make(folder: Path, n_models: int, n_seeds: int) -> int:
     skill = {model: 0.9 - 0.8 * n / n_models for n, model in enumerate([HUMAN, *models])}
     call = iter(range(10**9))
 
-    def judged(protocol: str, shown: tuple[Dialogue, ...], n: int | None) -> Judgment:
+    def judged(judge: str, protocol: str, shown: tuple[Dialogue, ...], n: int | None) -> Judgment:
         edge = 0.5 + 0.4 * (skill[shown[0].model] - skill[shown[-1].model])
         drawn = rng.random()
         if protocol == "unieval":
@@ -105,36 +106,38 @@ def make(folder: Path, n_models: int, n_seeds: int) -> int:
             protocol=protocol,
             seed_id=shown[0].seed_id,
             contestants=tuple(dialogue.model for dialogue in shown),
-            judge=JUDGE,
+            judge=judge,
             verdict=None if drawn > 0.99 else verdict,
             reason=f"{talk(rng)} {talk(rng)}",
             shown=n or len(shown[0].utterances),
             case=case_digest(protocol, *(dialogue.utterances[:n] for dialogue in shown)),
-            signature=f"botchat:0.1.0|{protocol.split('-')[0]}|set:big|judge:{JUDGE}@0a1b2c3d"
+            signature=f"botchat:0.1.0|{protocol.split('-')[0]}|set:big|judge:{judge}@0a1b2c3d"
             "|prompt:3f9a01bc|orders:2",
             calls=(f"{next(call):064x}",),
         )
 
-    def pairwise(protocol: str, pairs, n: int | None):
+    def pairwise(judge: str, protocol: str, pairs, n: int | None):
         for seed in (seed for seed in seeds if len(seed.utterances) >= 4):
             for a, b in pairs:
                 one, two = dialogues[a][seed.id], dialogues[b][seed.id]
                 for shown in ((one, two), (two, one)):
-                    yield judged(protocol, shown, n or len(seed.utterances))
+                    yield judged(judge, protocol, shown, n or len(seed.utterances))
 
-    everyone = (d for by_seed in dialogues.values() for d in by_seed.values())
-    made = {
-        "unieval": (judged("unieval", (dialogue,), None) for dialogue in everyone),
-        "gteval": pairwise("gteval", [(model, HUMAN) for model in models], None),
-        **{
-            f"arena-n{n}": pairwise(f"arena-n{n}", list(combinations(models, 2)), n)
-            for n in (8, 16)
-        },
-    }
-    return sum(
-        write(folder / "judgments" / "big" / protocol / f"{slug(JUDGE)}.jsonl", judgments)
-        for protocol, judgments in made.items()
-    )
+    n_made = 0
+    for judge in judges:
+        everyone = (d for by_seed in dialogues.values() for d in by_seed.values())
+        made = {
+            "unieval": (judged(judge, "unieval", (dialogue,), None) for dialogue in everyone),
+            "gteval": pairwise(judge, "gteval", [(model, HUMAN) for model in models], None),
+            **{
+                f"arena-n{n}": pairwise(judge, f"arena-n{n}", list(combinations(models, 2)), n)
+                for n in (8, 16)
+            },
+        }
+        for protocol, judgments in made.items():
+            path = folder / "judgments" / "big" / protocol / f"{slug(judge)}.jsonl"
+            n_made += write(path, judgments)
+    return n_made
 
 
 def command(folder: Path, backend: str | None) -> list[str]:

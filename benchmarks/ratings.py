@@ -12,7 +12,8 @@ is the paper's whole protocol, 10 runs of 1000 shuffles. Rivals:
 
 Rivals that would take minutes play fewer shuffles and are scaled up; those times are marked ~.
 All take turns in every repeat. A ratio is the rival's time to ours: median, least and greatest.
-The numbers must agree, or the benchmark fails.
+The numbers must agree, and Elo in one process be ``FLOOR`` times as fast as FastChat's way,
+or the benchmark fails.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RATES = ROOT / "leaderboards" / "botchat-2023" / "arena_n8.csv"
 RUNS, SHUFFLES, RESAMPLES = 10, 1000, 1000
 LOGIT = 400 / math.log(10)
+FLOOR = 30
 
 
 @dataclass
@@ -247,22 +249,25 @@ def scores(data) -> np.ndarray:
     return table
 
 
-def race(title: str, rivals: tuple[Rival, list[Rival]], repeats: int) -> None:
-    """Time all in turn and print medians and ratios to the first."""
+def race(title: str, rivals: tuple[Rival, list[Rival]], repeats: int) -> dict[str, float]:
+    """Time all in turn and print medians and ratios to the first; the median ratios."""
     ours, others = rivals
     taken: dict[str, list[float]] = {rival.name: [] for rival in [ours, *others]}
     for _ in range(repeats):
         for rival in [ours, *others]:
             taken[rival.name].append(rival.seconds())
     print(f"\n{title}")
+    median = {}
     for rival in [ours, *others]:
         seconds = taken[rival.name]
         ratios = sorted(b / a for a, b in zip(taken[ours.name], seconds, strict=True))
+        median[rival.name] = statistics.median(ratios)
         mark = "" if rival.share == 1 else "~"
         print(
             f"  {rival.name:24s} {mark + format(statistics.median(seconds), '.4g'):>9s} s"
-            f"   x {statistics.median(ratios):8.2f}  [{ratios[0]:.2f} .. {ratios[-1]:.2f}]"
+            f"   x {median[rival.name]:8.2f}  [{ratios[0]:.2f} .. {ratios[-1]:.2f}]"
         )
+    return median
 
 
 def agree(what: str, ours: np.ndarray, theirs: np.ndarray, within: float) -> None:
@@ -339,7 +344,7 @@ def main() -> None:
     data = comparisons()
     print(f"{len(data)} comparisons of {len(data.models)} models, {repeats} turns each")
     check_agreement(data)
-    race(
+    elo = race(
         f"Bootstrap Elo {RUNS} x {SHUFFLES}, in a process", elo_rivals(data, options.quick), repeats
     )
     race("The same as a whole process", process_rivals(options.quick), repeats)
@@ -348,6 +353,10 @@ def main() -> None:
         bradley_terry_rivals(data, options.quick),
         repeats,
     )
+    times = elo["FastChat's way"] / elo["botchat, 1 process"]
+    print(f"\nElo in one process is {times:.1f} times as fast as FastChat's way")
+    if times < FLOOR:
+        sys.exit(f"less than {FLOOR} times")
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ drawn and played, from about where ratings settle; pilot shuffles check that it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from botchat import parallel
 from botchat.errors import ConfigError
 from botchat.ratings.bradley_terry import maximise, tables
 from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
+from botchat.ratings.shuffles import end_of_alike, end_of_resample, end_of_shuffle, streams
 
 _TOLERANCE = 1e-6
 """Elo by which a pilot's rating may differ from that of a longer end. On the published tables it
@@ -369,8 +370,8 @@ def _draw(bootstrap: Bootstrap, block: range) -> list[npt.NDArray[np.unsignedint
     some = [np.empty((min(64, len(block)), length), dtype=each.kind.dtype) for each in games]
     for low in range(0, len(block), len(some[0])):
         numbers = block[low : low + len(some[0])]
-        for i, number in enumerate(numbers):
-            cases = draw(stream(settings.seed, number))
+        for i, rng in enumerate(streams(settings.seed, numbers)):
+            cases = draw(rng)
             for of_cases, rows in zip(games, some, strict=True):
                 of_cases.kind.take(cases, out=rows[i], mode="clip")
         # Several at a time: a column of `kinds` touches a cache line for every game.
@@ -430,66 +431,3 @@ def _miss(bootstrap: Bootstrap) -> float:
         ends = _play(games, np.hstack([kinds[length:]] * 2), settings, start)
         misses.append(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max())
     return float(max(misses))
-
-
-Draw: TypeAlias = Callable[[np.random.Generator], Indices]
-"""Draws indices from a random stream, shape (length,)."""
-
-
-def stream(seed: int, number: int) -> np.random.Generator:
-    """The random stream of one shuffle; shuffles are numbered through all runs."""
-    child = np.random.SeedSequence(seed, spawn_key=(number,))
-    return np.random.Generator(np.random.PCG64DXSM(child))
-
-
-def end_of_resample(n: int, length: int) -> Draw:
-    """Draw the last ``length`` of n indices drawn with replacement, the last one first."""
-    return lambda rng: rng.integers(n, size=length, dtype=np.intp)[::-1]
-
-
-def end_of_alike(by_pair: Indices, begin: Indices, length: int) -> Draw:
-    """Draw the last ``length`` comparisons, the last one first, all pairs equally likely.
-
-    ``by_pair``, ``begin``: as in `_Games`.
-    """
-    begin, size = begin[:-1], np.diff(begin)
-
-    def draw(rng: np.random.Generator) -> Indices:
-        # One number gives pair and comparison, so that a stream gives the same end for any length.
-        pair, within = np.divmod(rng.random(length)[::-1] * len(begin), 1)
-        chosen = pair.astype(np.intp)
-        place = begin[chosen] + (within * size[chosen]).astype(np.intp)
-        return np.asarray(by_pair[place])
-
-    return draw
-
-
-def end_of_shuffle(n: int, length: int) -> Draw:
-    """Draw the last ``length`` entries of a random order of 0..n-1.
-
-    Draws with replacement, the last entry first, and skips what was drawn before, which is drawing
-    without replacement and for a short end ten times cheaper than a whole order. Where more than
-    half is wanted the rest is shuffled. A stream gives the end of the same order for any length.
-    """
-    drawn_length = min(length, n // 2)
-    expected = -n * math.log1p(-drawn_length / n)
-    size = int(expected + math.sqrt(expected)) + 1
-    times = np.arange(size, dtype=np.int32)
-    latest = np.empty(n, dtype=np.int32)
-
-    def draw(rng: np.random.Generator) -> Indices:
-        drawn, time = rng.integers(n, size=size, dtype=np.intp)[::-1].copy(), times
-        while True:
-            latest[drawn] = time  # of one drawn twice numpy keeps the later, the first drawn
-            kept: Indices = drawn[latest.take(drawn) == time]
-            if len(kept) >= drawn_length:
-                break
-            drawn = np.concatenate([rng.integers(n, size=size, dtype=np.intp)[::-1], drawn])
-            time = np.arange(len(drawn), dtype=np.int32)
-        kept = kept[len(kept) - drawn_length :]
-        if drawn_length < length:
-            rest = np.delete(np.arange(n), kept)
-            kept = np.concatenate([rng.permutation(rest), kept])
-        return kept[len(kept) - length :]
-
-    return draw

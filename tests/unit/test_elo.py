@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from botchat.errors import ConfigError, MissingError
-from botchat.ratings import elo
 from botchat.ratings import elo as engine
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings, bootstrap_elo, play
 from botchat.ratings.rate_table import comparisons_from_rates
+from botchat.ratings.shuffles import end_of_alike, end_of_shuffle, streams
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"
 PER_PAIR = 444
@@ -136,8 +136,8 @@ def test_median_of_shuffles_and_mean_of_runs():
     comparisons = simulated(4, 6)
     s = EloSettings(shuffles=15, runs=3, seed=5)
     n = len(comparisons)
-    draw = elo.end_of_shuffle(n, n)
-    orders = [draw(elo.stream(s.seed, number)) for number in range(s.runs * s.shuffles)]
+    draw = end_of_shuffle(n, n)
+    orders = [draw(rng) for rng in streams(s.seed, range(s.runs * s.shuffles))]
     ends = np.reshape([plain_elo(comparisons, order, s) for order in orders], (3, 15, 4))
     result = bootstrap_elo(comparisons, s)
     assert result.n_played == result.n_comparisons == n
@@ -160,8 +160,8 @@ def test_cases_without_a_result_are_passed_over():
     s = EloSettings(shuffles=15, runs=2, seed=5)
     rated = [some_of(simulated(4, 6, seed), seed, 0.3) for seed in (1, 2)]
     n = rated[0].n
-    draw = elo.end_of_shuffle(n, n)
-    orders = [draw(elo.stream(s.seed, number)) for number in range(s.runs * s.shuffles)]
+    draw = end_of_shuffle(n, n)
+    orders = [draw(rng) for rng in streams(s.seed, range(s.runs * s.shuffles))]
     for cases, result in zip(rated, engine.rate(engine.Bootstrap.of(rated, s)), strict=True):
         place = {case: game for game, case in enumerate(cases.place.tolist())}
         ends = [
@@ -248,7 +248,7 @@ def test_all_games_where_all_count(comparisons, k):
 def test_end_of_shuffle_is_uniform(length):
     """The drawn end of a shuffle is every ordered choice equally often."""
     n, draws = 6, 24_000
-    draw, rng = elo.end_of_shuffle(n, length), np.random.default_rng(0)
+    draw, rng = end_of_shuffle(n, length), np.random.default_rng(0)
     seen = Counter(tuple(draw(rng).tolist()) for _ in range(draws))
     orders = list(permutations(range(n), length))
     expected = draws / len(orders)
@@ -262,9 +262,32 @@ def test_end_of_shuffle_is_uniform(length):
 def test_end_of_shuffle_does_not_depend_on_its_length(n, seed, data):
     """A stream's shuffle is one order: shorter ends are the end of longer ones."""
     short, long = sorted(data.draw(st.integers(1, n)) for _ in range(2))
-    ends = [elo.end_of_shuffle(n, length)(np.random.default_rng(seed)) for length in (short, long)]
+    ends = [end_of_shuffle(n, length)(np.random.default_rng(seed)) for length in (short, long)]
     assert sorted(set(ends[1])) == sorted(ends[1])
     assert np.array_equal(ends[0], ends[1][long - short :])
+
+
+@given(st.integers(0, 2**140), st.lists(st.integers(0, 2**32 - 1), max_size=4))
+def test_streams_are_numpys_own(seed, numbers):
+    """Each shuffle's stream is what numpy makes of the seed and the shuffle's number."""
+    for number, rng in zip(numbers, streams(seed, numbers), strict=True):
+        child = np.random.SeedSequence(seed, spawn_key=(number,))
+        own = np.random.Generator(np.random.PCG64DXSM(child))
+        # Half a word is left over, which the next stream must not begin with.
+        assert rng.integers(9, size=3).tolist() == own.integers(9, size=3).tolist()
+
+
+def test_ends_are_of_the_integers_that_numpy_draws():
+    """Digits are those of `Generator.integers`, also where it draws a number anew to be even."""
+    n, length, anew = 65_026, 9000, 0
+    draw = end_of_shuffle(n, length)
+    for seed in range(60):
+        integers = np.random.default_rng(seed).integers(n, size=10_000)
+        in_order = list(dict.fromkeys(integers.tolist()))
+        assert draw(np.random.default_rng(seed))[::-1].tolist() == in_order[:length]
+        raw = np.random.PCG64(seed).random_raw(5000).view(np.uint32)
+        anew += not np.array_equal(raw * np.uint64(n) >> np.uint64(32), integers)
+    assert anew > 0
 
 
 def test_resampling_draws_with_replacement():
@@ -272,7 +295,7 @@ def test_resampling_draws_with_replacement():
     comparisons = simulated(4, 6)
     s = EloSettings(shuffles=5, runs=1, resample=True)
     n = len(comparisons)
-    drawn = [elo.stream(s.seed, number).integers(n, size=n)[::-1] for number in range(5)]
+    drawn = [rng.integers(n, size=n)[::-1] for rng in streams(s.seed, range(5))]
     ends = [plain_elo(comparisons, order, s) for order in drawn]
     result = bootstrap_elo(comparisons, s)
     np.testing.assert_allclose(result.rating, np.median(ends, axis=0), atol=1e-9)
@@ -305,13 +328,13 @@ def test_every_pair_is_drawn_alike():
     games = engine._Games.of(cases, EloSettings(per_pair=50))
     assert games.in_shuffle == 150
     assert engine._Games.of(cases, EloSettings(per_pair=7)).in_shuffle == 21
-    drawn = elo.end_of_alike(games.by_pair, games.begin, 30_000)(np.random.default_rng(0))
+    drawn = end_of_alike(games.by_pair, games.begin, 30_000)(np.random.default_rng(0))
     share = np.bincount(drawn, minlength=8) / len(drawn)
     np.testing.assert_allclose(share, [1 / 15] * 5 + [1 / 3, 1 / 6, 1 / 6], atol=0.01)
     split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), n_jobs=2)
     whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), n_jobs=1)
     assert np.array_equal(split.run_ratings, whole.run_ratings)
-    shorter = elo.end_of_alike(games.by_pair, games.begin, 100)(np.random.default_rng(0))
+    shorter = end_of_alike(games.by_pair, games.begin, 100)(np.random.default_rng(0))
     assert np.array_equal(shorter, drawn[-100:])
 
 

@@ -1,0 +1,136 @@
+"""CPU seconds of whole commands, from the interpreter's start to files written.
+
+    python benchmarks/commands.py [ROW …] [--repeats 3]
+
+Rows: the sample's `leaderboard`, with and without PNG; `report` of 14 made-up models on 547 seeds
+by two judges; the rules judge on 202,020 cases, and the same again, where nothing is left to judge;
+the `leaderboard` of a million verdicts. All by default. Before and after each command the plain
+loop of Elo is timed, 20 times 40,404 games in pure Python: on a machine with nothing else to do it
+took `LOOP` seconds of CPU, and aims are as much larger as it takes longer here and now. Prints
+CPU seconds, what they were before, and the aim; fails where one is above its aim.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import leaderboard
+import numpy as np
+import ratings
+
+LOOP = 0.22
+BOTCHAT = [sys.executable, "-m", "botchat"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command in a workspace; ``before``: CPU seconds that it took; ``aim``: that it may take."""
+
+    name: str
+    workspace: str
+    command: str
+    before: float
+    aim: float
+    anew: bool = False
+    """Whether what the command has written is removed first."""
+
+
+ROWS = {
+    row.name: row
+    for row in (
+        Row("board", "sample", "leaderboard --seeds sample", 3.3, 2.6),
+        Row("board-no-png", "sample", "leaderboard --seeds sample --no-png", 3.3, 2.0),
+        Row("report", "judges", "report --seeds big", 21, 13),
+        Row("rules", "cases", "judge arena --seeds big --judge rules --turns 8", 11.7, 9, True),
+        Row("replay", "cases", "judge arena --seeds big --judge rules --turns 8", 6.1, 4),
+        Row("million", "million", "leaderboard --seeds big", 17.8, 13),
+    )
+}
+
+
+def make(workspace: str, folder: Path) -> None:
+    """Make a workspace by its name."""
+    if workspace == "sample":
+        demo = [*BOTCHAT, "demo", "--dir", str(folder), "--quiet"]
+        call(demo)
+    elif workspace == "judges":
+        leaderboard.make(folder, 14, 547, ("openai:a-judge", "openai:b-judge"))
+    elif workspace == "cases":
+        leaderboard.make(folder, 14, 5 * 547, ())
+    else:
+        leaderboard.make(folder, 47, 547)
+
+
+def loop() -> float:
+    """CPU seconds of the plain loop of Elo."""
+    data = ratings.comparisons()
+    order = np.random.default_rng(0).permutation(len(data))
+    orders = np.tile(order, (20, 1))
+    return cpu(lambda: ratings.plain_elo(data, orders), time.process_time)
+
+
+def children() -> float:
+    """CPU seconds of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def call(command: list[str]) -> None:
+    """Run a command, its modules compiled before as where it is installed, and wait for it."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
+
+
+def cpu(work: Callable[[], object], clock: Callable[[], float]) -> float:
+    """What a clock counts while something works."""
+    begun = clock()
+    work()
+    return clock() - begun
+
+
+def main() -> None:
+    """Make, measure, compare with the aims."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    rows = [ROWS[name] for name in arguments.rows or ROWS]
+    missed = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for row in rows:
+            folder = Path(temporary, row.workspace)
+            if not folder.exists():
+                make(row.workspace, folder)
+            run = [*BOTCHAT, *row.command.split(), "--dir", str(folder), "--quiet"]
+            taken, slower = [], []
+            for _ in range(arguments.repeats):
+                if row.anew:
+                    for file in folder.glob("judgments/**/*.jsonl"):
+                        file.unlink()
+                before = loop()
+                taken.append(cpu(partial(call, run), children))
+                slower.append((before + loop()) / 2 / LOOP)
+            share, seconds, times = min((t / s, t, s) for t, s in zip(taken, slower, strict=True))
+            print(
+                f"{row.name:14s} {seconds:6.2f} s of CPU, before {row.before * times:6.2f}, "
+                f"aim {row.aim * times:6.2f}  (loop x {times:.2f})",
+                flush=True,
+            )
+            if share > row.aim:
+                missed.append(row.name)
+    if missed:
+        sys.exit(f"above the aim: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
