@@ -159,7 +159,8 @@ class Reproducing:
             for name in dict.fromkeys(
                 point for one in self.experiment.asked if one.asks for point in one.points
             ):
-                if name in made.given:
+                known = own or name == SINGLE or panel_of(workspace, name) is not None
+                if name in made.given or not known:  # a metric, perhaps of other languages alone
                     continue
                 if own or name == SINGLE:
                     yield replace(judge, name=judge.name if name == SINGLE else name, run=run)

@@ -133,6 +133,14 @@ def test_every_strategy_is_asked_live_in_the_language_of_the_stories(stories, tm
     assert ours["G-EVAL"]["REP_kendall"] == 1
 
 
+def test_either_table_can_be_asked_about_stories_in_either_language(stories, tmp_path, capsys):
+    """A metric that is of English alone is no judge to be asked about Chinese."""
+    bench = ["bench", "mateval", "--data", stories[1], "--dir", tmp_path / "w", "--judge"]
+    bench += ["http://localhost:1/v1#m", "--plan"]
+    one, two = (said(capsys, *bench, "--table", table)["rows"] for table in (1, 2))
+    assert [row["calls"] for row in one] == [row["calls"] for row in two]
+
+
 def test_ablations_are_settings_and_places_are_scored(stories, tmp_path, capsys):
     """Table 3: one agent, no feedback, no questions and answers; then where the errors are."""
     code, folder = stories
