@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 
@@ -133,6 +133,7 @@ def rate(
                 STYLE,
             ),
             f"{one.judged.signature}|{elo_signature(result.settings)}",
+            elo,
         )
         for one in found
     ]
@@ -188,14 +189,17 @@ def from_comparisons(
         for pair, tally in _tallies(comparisons).items()
     }
     design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
-    elo = _as_designed(elo or EloSettings(), design)
+    elo = elo or EloSettings()
+    rated = bootstrap_elo(comparisons, _as_designed(elo, design))
+    made = f"botchat:{VERSION}|{protocol.name}|set:{name}|per_pair:{per_pair}"
     return _arena(
         protocol,
         found,
         comparisons,
-        bootstrap_elo(comparisons, elo),
+        rated,
         Strengths.of(comparisons, design),
-        f"botchat:{VERSION}|{protocol.name}|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
+        f"{made}|{elo_signature(rated.settings)}",
+        elo,
     )
 
 
@@ -222,9 +226,10 @@ def of_votes(
         VOTES,
         found,
         comparisons,
-        bootstrap_elo(comparisons, elo),
+        rated := bootstrap_elo(comparisons, elo),
         Strengths.of(comparisons, design, differences, STYLE),
-        f"{signature}|{elo_signature(elo)}",
+        f"{signature}|{elo_signature(rated.settings)}",
+        elo,
     )
 
 
@@ -300,11 +305,13 @@ def _arena(
     rated: EloResult,
     strengths: Strengths,
     signature: str,
+    asked: EloSettings,
 ) -> Arena:
     """The Arena's tables.
 
     ``tallies``: of every ordered pair of contestants; ``rated`` and ``strengths``: of those with a
-    readable comparison. ``signature``: how the comparisons were made and rated by Elo.
+    readable comparison. ``signature``: how the comparisons were made and rated by Elo. ``asked``:
+    how Elo was to be made.
     """
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""
@@ -370,13 +377,25 @@ def _arena(
         misfit=strengths.misfit_table(f"{name}-misfit", title, signature),
         style=strengths.style_table(f"{name}-style", title, signature),
         fragility=strengths.fragility_table(f"{name}-fragility", title, signature),
-        notes=tuple(f"{title}. {warning}" for warning in strengths.warnings),
+        notes=tuple(
+            f"{title}. {warning}" for warning in (*strengths.warnings, *_fewer(asked, rated))
+        ),
         strengths=strengths,
         compared=comparisons,
     )
 
 
 _ALIKE = ", each of whom counts alike"
+
+
+def _fewer(asked: EloSettings, rated: EloResult) -> Iterator[str]:
+    """A sentence on shuffles that were not played."""
+    if (played := rated.settings.shuffles) < asked.shuffles:
+        yield (
+            f"Elo is from {played:,} shuffles a run, not {asked.shuffles:,}, and from the last "
+            f"{rated.n_played:,} games of each, which so many models may not make exact: of single "
+            "models it can be 2 points nearer to Bradley–Terry. --shuffles asks for more."
+        )
 
 
 def _elos(rated: EloResult, strengths: Strengths) -> dict[str, dict[str, float]]:

@@ -34,6 +34,9 @@ _PILOTS = 16
 _BLOCK = 2500
 """Shuffles played side by side: enough to hide numpy's cost per call, few enough for the cache."""
 _BLOCK_BYTES = 64 << 20
+MOST_GAMES, MOST_SHUFFLES = 400_000_000, 10_000
+"""Games that the paper's number of shuffles may take: half a minute of a core. Where shuffles are
+so long that they take more, fewer are played. The paper's 14 models take 40 million."""
 _SECONDS_A_GAME = 4e-8
 """About what drawing and playing one game takes."""
 
@@ -102,7 +105,8 @@ def bootstrap_elo(
 
     Every shuffle has a random stream of its own, so the result depends on the comparisons, their
     order and the settings, not on where they are played: `botchat.parallel.workers` says where.
-    A worker holds at most 64 MB of drawn games. Raises `MissingError` if there is no comparison.
+    A worker holds at most 64 MB of drawn games. Where shuffles are too long for `MOST_GAMES`, the
+    result's settings have fewer. Raises `MissingError` if there is no comparison.
     """
     cases = Cases(comparisons, np.arange(len(comparisons)), len(comparisons))
     return rate(Bootstrap.of([cases], settings), n_jobs)[0]
@@ -127,6 +131,8 @@ class Bootstrap:
     games: tuple[_Games, ...]
     settings: EloSettings
     length: int
+    asked: int
+    """Shuffles a run that were asked for; where fewer are played no pilots check the length."""
 
     @classmethod
     def of(cls, rated: Sequence[Cases], settings: EloSettings | None = None) -> Bootstrap:
@@ -141,7 +147,8 @@ class Bootstrap:
             _guess_length(cases.comparisons, of_cases, settings)
             for cases, of_cases in zip(rated, games, strict=True)
         )
-        return cls(games, settings, max(guessed))
+        length = max(guessed)
+        return cls(games, _within_reach(settings, length), length, settings.shuffles)
 
     @property
     def n_shuffles(self) -> int:
@@ -159,7 +166,8 @@ class Bootstrap:
         n_models = max(len(games.models) for games in self.games)
         more = math.log(n_models * miss / _TOLERANCE) / _to_forget(n_models, self.settings)
         length = math.ceil(self.length * (1 + min(1, more)))
-        return replace(self, length=_no_more_than_all(length, self.games[0].in_shuffle))
+        length = _no_more_than_all(length, self.games[0].in_shuffle)
+        return replace(self, settings=_within_reach(self.settings, length), length=length)
 
     def start(self, games: _Games, width: int) -> Floats | None:
         """Ratings before the games that are played, shape (width, n_players); None: all equal.
@@ -174,10 +182,19 @@ class Bootstrap:
         ratings[:, : len(logits)] = init + scale / math.log(10) * logits
         return ratings
 
+    @property
+    def bytes_each(self) -> int:
+        """Of a shuffle's games."""
+        return self.length * max(games.kind.itemsize for games in self.games)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether a shuffle's games can be drawn part by part."""
+        return self.settings.per_pair is not None
+
     def blocks(self, n_jobs: int) -> list[range]:
         """All shuffles, split evenly into a multiple of ``n_jobs``; each block fits in memory."""
-        bytes_each = self.length * max(games.kind.itemsize for games in self.games)
-        most = max(1, min(_BLOCK, _BLOCK_BYTES // bytes_each))
+        most = min(_BLOCK, _BLOCK if self.in_parts else max(1, _BLOCK_BYTES // self.bytes_each))
         count = min(self.n_shuffles, n_jobs * math.ceil(self.n_shuffles / (n_jobs * most)))
         edges = [self.n_shuffles * i // count for i in range(count + 1)]
         return [range(low, high) for low, high in pairwise(edges)]
@@ -198,6 +215,7 @@ def rate(bootstrap: Bootstrap, n_jobs: int | None = None) -> list[EloResult]:
             if miss <= _TOLERANCE:
                 break
             bootstrap = bootstrap.lengthened(miss)
+            settings = bootstrap.settings
         finals = [np.concatenate(parts) for parts in zip(*played, strict=True)]
     results = []
     for games, final in zip(bootstrap.games, finals, strict=True):
@@ -352,15 +370,30 @@ def _play(
 
 def _play_block(bootstrap: Bootstrap, block: range) -> list[Floats]:
     """Final ratings of some shuffles, of each set: shape (shuffles, m)."""
-    return [
-        _play(games, kinds, bootstrap.settings, bootstrap.start(games, len(block)))
-        for games, kinds in zip(bootstrap.games, _draw(bootstrap, block), strict=True)
-    ]
+    final = [bootstrap.start(games, len(block)) for games in bootstrap.games]
+    rows = bootstrap.length
+    if bootstrap.in_parts:
+        rows = max(1, _BLOCK_BYTES * bootstrap.length // (bootstrap.bytes_each * len(block)))
+    for begin in range(0, bootstrap.length, rows):
+        drawn = _draw(bootstrap, block, range(begin, min(begin + rows, bootstrap.length)))
+        final = [
+            _play(games, kinds, bootstrap.settings, start)
+            for games, kinds, start in zip(bootstrap.games, drawn, final, strict=True)
+        ]
+    return [ratings for ratings in final if ratings is not None]
 
 
-def _draw(bootstrap: Bootstrap, block: range) -> list[npt.NDArray[np.unsignedinteger]]:
-    """Kinds of the games of each shuffle's end, for each set: shape (length, shuffles)."""
+def _draw(
+    bootstrap: Bootstrap, block: range, part: range | None = None
+) -> list[npt.NDArray[np.unsignedinteger]]:
+    """Kinds of the games of each shuffle's end, for each set: shape (length, shuffles).
+
+    ``part``: only those, where `Bootstrap.in_parts`.
+    """
     games, length, settings = bootstrap.games, bootstrap.length, bootstrap.settings
+    later = 0
+    if part is not None:
+        length, later = len(part), bootstrap.length - part.stop
     n = len(games[0].kind)
     if settings.per_pair is not None:
         draw = end_of_alike(games[0].by_pair, games[0].begin, length)
@@ -370,7 +403,7 @@ def _draw(bootstrap: Bootstrap, block: range) -> list[npt.NDArray[np.unsignedint
     some = [np.empty((min(64, len(block)), length), dtype=each.kind.dtype) for each in games]
     for low in range(0, len(block), len(some[0])):
         numbers = block[low : low + len(some[0])]
-        for i, rng in enumerate(streams(settings.seed, numbers)):
+        for i, rng in enumerate(streams(settings.seed, numbers, later)):
             cases = draw(rng)
             for of_cases, rows in zip(games, some, strict=True):
                 of_cases.kind.take(cases, out=rows[i], mode="clip")
@@ -410,6 +443,14 @@ def _to_forget(n_models: int, settings: EloSettings) -> float:
     return math.log(n_models * scatter / _TOLERANCE)
 
 
+def _within_reach(settings: EloSettings, length: int) -> EloSettings:
+    """With half as many shuffles as often as needed; who asks for more than the paper gets more."""
+    shuffles, all_runs = settings.shuffles, min(settings.shuffles * settings.runs, MOST_SHUFFLES)
+    while shuffles > 1 and all_runs * length > MOST_GAMES:
+        shuffles, all_runs = shuffles // 2, all_runs // 2
+    return settings if shuffles == settings.shuffles else replace(settings, shuffles=shuffles)
+
+
 def _no_more_than_all(length: int, n: int) -> int:
     """``length`` up to half of all n games, else n: a long end saves little and needs a check."""
     return n if 2 * length > n else length
@@ -417,7 +458,7 @@ def _no_more_than_all(length: int, n: int) -> int:
 
 def _miss(bootstrap: Bootstrap) -> float:
     """Greatest difference of pilot shuffles' ratings from ends of this length and twice that."""
-    if bootstrap.whole:
+    if bootstrap.whole or bootstrap.settings.shuffles < bootstrap.asked:
         return 0.0
     settings, length = bootstrap.settings, bootstrap.length
     double = replace(bootstrap, length=2 * length)

@@ -127,3 +127,23 @@ def test_what_writes_says_that_it_cannot(place):
         assert done.stderr.count("\n") == 1
         assert "cannot" in done.stderr
     assert held(folder) == files
+
+
+def test_a_board_is_read_where_nothing_can_be_written(place):
+    """A leaderboard with --out elsewhere: the same table, nothing written beside it."""
+    folder, few = place / "w", ("--seeds", "sample", "--shuffles", "2", "--runs", "1", "--no-png")
+    at = ("--dir", str(folder))
+    models = ("--model", "bot:parrot", "--model", "bot:eliza")
+    assert main(["generate", "--seeds", "sample", *models, "--turns", "8", *at]) == 0
+    assert (
+        main(["judge", "arena", "--seeds", "sample", "--judge", "rules", "--turns", "8", *at]) == 0
+    )
+    assert main(["leaderboard", *few, *at, "--out", str(place / "board")]) == 0
+    read_only(folder)
+    files = held(folder)
+    done = botchat(folder, "leaderboard", *few, "--out", str(place / "out"))
+    assert done.returncode == 0, done.stderr
+    table = "arena-n8.csv"
+    assert (place / "out" / table).read_bytes() == (place / "board" / table).read_bytes()
+    assert (place / "out" / "index.html").is_file()
+    assert held(folder) == files

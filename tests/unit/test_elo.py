@@ -331,8 +331,8 @@ def test_every_pair_is_drawn_alike():
     drawn = end_of_alike(games.by_pair, games.begin, 30_000)(np.random.default_rng(0))
     share = np.bincount(drawn, minlength=8) / len(drawn)
     np.testing.assert_allclose(share, [1 / 15] * 5 + [1 / 3, 1 / 6, 1 / 6], atol=0.01)
-    split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), n_jobs=2)
-    whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=50), n_jobs=1)
+    split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=2000), n_jobs=2)
+    whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=2000), n_jobs=1)
     assert np.array_equal(split.run_ratings, whole.run_ratings)
     shorter = end_of_alike(games.by_pair, games.begin, 100)(np.random.default_rng(0))
     assert np.array_equal(shorter, drawn[-100:])
@@ -417,3 +417,28 @@ def test_nothing_to_rate():
         bootstrap_elo(Comparisons.of([]))
     with pytest.raises(ConfigError, match="0 workers"):
         bootstrap_elo(Comparisons.of([("a", "b", 1.0)]), n_jobs=0)
+
+
+def test_a_shuffle_too_long_for_memory_is_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream goes on where the part before ended: the same ratings."""
+    some = simulated(4, 1000)
+    settings = EloSettings(shuffles=5, runs=2, per_pair=2000)
+    whole = bootstrap_elo(some, settings)
+    monkeypatch.setattr(engine, "_BLOCK_BYTES", 1 << 10)
+    np.testing.assert_allclose(bootstrap_elo(some, settings).run_ratings, whole.run_ratings)
+
+
+def test_shuffles_beyond_reach_are_fewer_and_the_settings_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand models' shuffles are a million games long each."""
+    some = simulated(4, 1000)
+    asked = EloSettings(shuffles=100, runs=2, per_pair=20_000)
+    exact = bootstrap_elo(some, asked)
+    monkeypatch.setattr(engine, "MOST_GAMES", 60 * exact.n_played)
+    fewer = bootstrap_elo(some, asked)
+    assert exact.settings.shuffles == 100
+    assert 1 < fewer.settings.shuffles < 100
+    assert fewer.n_played <= exact.n_played
+    assert fewer.run_ratings.shape == exact.run_ratings.shape
+    np.testing.assert_allclose(fewer.rating, exact.rating, atol=30)
