@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -76,7 +75,7 @@ def loop() -> float:
     data = ratings.comparisons()
     order = np.random.default_rng(0).permutation(len(data))
     orders = np.tile(order, (20, 1))
-    return cpu(lambda: ratings.plain_elo(data, orders), time.process_time)
+    return ratings.stopwatch(lambda: ratings.plain_elo(data, orders), time.process_time)
 
 
 def children() -> float:
@@ -89,13 +88,6 @@ def call(command: list[str]) -> None:
     """Run a command, its modules compiled before as where it is installed, and wait for it."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
-
-
-def cpu(work: Callable[[], object], clock: Callable[[], float]) -> float:
-    """What a clock counts while something works."""
-    begun = clock()
-    work()
-    return clock() - begun
 
 
 def main() -> None:
@@ -118,7 +110,7 @@ def main() -> None:
                     for file in folder.glob("judgments/**/*.jsonl"):
                         file.unlink()
                 before = loop()
-                taken.append(cpu(partial(call, run), children))
+                taken.append(ratings.stopwatch(partial(call, run), children))
                 slower.append((before + loop()) / 2 / LOOP)
             share, seconds, times = min((t / s, t, s) for t, s in zip(taken, slower, strict=True))
             print(

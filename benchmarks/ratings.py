@@ -12,7 +12,7 @@ is the paper's whole protocol, 10 runs of 1000 shuffles. Rivals:
 
 Rivals that would take minutes play fewer shuffles and are scaled up; those times are marked ~.
 All take turns in every repeat. A ratio is the rival's time to ours: median, least and greatest.
-The numbers must agree, and Elo in one process be ``FLOOR`` times as fast as FastChat's way,
+The numbers must agree, and Elo in one process be ``AIM`` times as fast as FastChat's way,
 or the benchmark fails.
 """
 
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RATES = ROOT / "leaderboards" / "botchat-2023" / "arena_n8.csv"
 RUNS, SHUFFLES, RESAMPLES = 10, 1000, 1000
 LOGIT = 400 / math.log(10)
-FLOOR = 30
+AIM = 38
 
 
 @dataclass
@@ -58,11 +58,11 @@ class Rival:
         return start + (done - start) / self.share
 
 
-def stopwatch(work: Callable[[], object]) -> float:
+def stopwatch(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
     """Seconds that a call takes."""
-    begun = time.perf_counter()
+    begun = clock()
     work()
-    return time.perf_counter() - begun
+    return clock() - begun
 
 
 def comparisons():
@@ -249,25 +249,34 @@ def scores(data) -> np.ndarray:
     return table
 
 
-def race(title: str, rivals: tuple[Rival, list[Rival]], repeats: int) -> dict[str, float]:
-    """Time all in turn and print medians and ratios to the first; the median ratios."""
+def times_fastchat(data) -> float:
+    """How many times FastChat's way takes our CPU seconds: the median of three turns."""
+    from botchat.ratings.elo import bootstrap_elo
+
+    ratios = []
+    for _ in range(3):
+        ours = stopwatch(lambda: bootstrap_elo(data, n_jobs=1), time.process_time)
+        theirs = stopwatch(lambda: fastchat_elo(data, 1, SHUFFLES), time.process_time)
+        ratios.append(RUNS * theirs / ours)
+    return statistics.median(ratios)
+
+
+def race(title: str, rivals: tuple[Rival, list[Rival]], repeats: int) -> None:
+    """Time all in turn and print medians and ratios to the first."""
     ours, others = rivals
     taken: dict[str, list[float]] = {rival.name: [] for rival in [ours, *others]}
     for _ in range(repeats):
         for rival in [ours, *others]:
             taken[rival.name].append(rival.seconds())
     print(f"\n{title}")
-    median = {}
     for rival in [ours, *others]:
         seconds = taken[rival.name]
         ratios = sorted(b / a for a, b in zip(taken[ours.name], seconds, strict=True))
-        median[rival.name] = statistics.median(ratios)
         mark = "" if rival.share == 1 else "~"
         print(
             f"  {rival.name:24s} {mark + format(statistics.median(seconds), '.4g'):>9s} s"
-            f"   x {median[rival.name]:8.2f}  [{ratios[0]:.2f} .. {ratios[-1]:.2f}]"
+            f"   x {statistics.median(ratios):8.2f}  [{ratios[0]:.2f} .. {ratios[-1]:.2f}]"
         )
-    return median
 
 
 def agree(what: str, ours: np.ndarray, theirs: np.ndarray, within: float) -> None:
@@ -344,7 +353,7 @@ def main() -> None:
     data = comparisons()
     print(f"{len(data)} comparisons of {len(data.models)} models, {repeats} turns each")
     check_agreement(data)
-    elo = race(
+    race(
         f"Bootstrap Elo {RUNS} x {SHUFFLES}, in a process", elo_rivals(data, options.quick), repeats
     )
     race("The same as a whole process", process_rivals(options.quick), repeats)
@@ -353,10 +362,10 @@ def main() -> None:
         bradley_terry_rivals(data, options.quick),
         repeats,
     )
-    times = elo["FastChat's way"] / elo["botchat, 1 process"]
-    print(f"\nElo in one process is {times:.1f} times as fast as FastChat's way")
-    if times < FLOOR:
-        sys.exit(f"less than {FLOOR} times")
+    times = times_fastchat(data)
+    print(f"\nElo in one process is {times:.1f} times as fast as FastChat's way, in CPU seconds")
+    if times < AIM:
+        sys.exit(f"less than {AIM} times")
 
 
 if __name__ == "__main__":
