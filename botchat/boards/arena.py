@@ -295,6 +295,9 @@ def _differences(
     return np.asarray(differences)
 
 
+MOST_LISTED = 300
+"""Models up to which pairs that were never compared are listed too."""
+
 _ALIKE = ", each of whom counts alike"
 
 
@@ -368,7 +371,7 @@ def _arena(
                 }
                 for a in order
                 for b in order
-                if a != b
+                if a != b and (len(order) <= MOST_LISTED or tallies[a, b].n)
             ],
             [signature],
         ),
