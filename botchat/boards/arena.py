@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 
@@ -133,7 +133,6 @@ def rate(
                 STYLE,
             ),
             f"{one.judged.signature}|{elo_signature(result.settings)}",
-            elo,
         )
         for one in found
     ]
@@ -189,17 +188,14 @@ def from_comparisons(
         for pair, tally in _tallies(comparisons).items()
     }
     design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
-    elo = elo or EloSettings()
-    rated = bootstrap_elo(comparisons, _as_designed(elo, design))
-    made = f"botchat:{VERSION}|{protocol.name}|set:{name}|per_pair:{per_pair}"
+    elo = _as_designed(elo or EloSettings(), design)
     return _arena(
         protocol,
         found,
         comparisons,
-        rated,
+        bootstrap_elo(comparisons, elo),
         Strengths.of(comparisons, design),
-        f"{made}|{elo_signature(rated.settings)}",
-        elo,
+        f"botchat:{VERSION}|{protocol.name}|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
     )
 
 
@@ -226,10 +222,9 @@ def of_votes(
         VOTES,
         found,
         comparisons,
-        rated := bootstrap_elo(comparisons, elo),
+        bootstrap_elo(comparisons, elo),
         Strengths.of(comparisons, design, differences, STYLE),
-        f"{signature}|{elo_signature(rated.settings)}",
-        elo,
+        f"{signature}|{elo_signature(elo)}",
     )
 
 
@@ -308,13 +303,11 @@ def _arena(
     rated: EloResult,
     strengths: Strengths,
     signature: str,
-    asked: EloSettings,
 ) -> Arena:
     """The Arena's tables.
 
     ``tallies``: of every ordered pair of contestants; ``rated`` and ``strengths``: of those with a
-    readable comparison. ``signature``: how the comparisons were made and rated by Elo. ``asked``:
-    how Elo was to be made.
+    readable comparison. ``signature``: how the comparisons were made and rated by Elo.
     """
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""
@@ -380,25 +373,10 @@ def _arena(
         misfit=strengths.misfit_table(f"{name}-misfit", title, signature),
         style=strengths.style_table(f"{name}-style", title, signature),
         fragility=strengths.fragility_table(f"{name}-fragility", title, signature),
-        notes=tuple(
-            f"{title}. {warning}" for warning in (*strengths.warnings, *_fewer(asked, rated))
-        ),
+        notes=tuple(f"{title}. {warning}" for warning in strengths.warnings),
         strengths=strengths,
         compared=comparisons,
     )
-
-
-_ALIKE = ", each of whom counts alike"
-
-
-def _fewer(asked: EloSettings, rated: EloResult) -> Iterator[str]:
-    """A sentence on shuffles that were not played."""
-    if (played := rated.settings.shuffles) < asked.shuffles:
-        yield (
-            f"Elo is from {played:,} shuffles a run, not {asked.shuffles:,}, and from the last "
-            f"{rated.n_played:,} games of each, which so many models may not make exact: of single "
-            "models it can be 2 points nearer to Bradley–Terry. --shuffles asks for more."
-        )
 
 
 def _elos(rated: EloResult, strengths: Strengths) -> dict[str, dict[str, float]]:

@@ -34,9 +34,6 @@ _PILOTS = 16
 _BLOCK = 2500
 """Shuffles played side by side: enough to hide numpy's cost per call, few enough for the cache."""
 _BLOCK_BYTES = 64 << 20
-MOST_GAMES, MOST_SHUFFLES = 400_000_000, 10_000
-"""Games that the paper's number of shuffles may take: half a minute of a core. Where shuffles are
-so long that they take more, fewer are played. The paper's 14 models take 40 million."""
 _SECONDS_A_GAME = 4e-8
 """About what drawing and playing one game takes."""
 
@@ -105,8 +102,7 @@ def bootstrap_elo(
 
     Every shuffle has a random stream of its own, so the result depends on the comparisons, their
     order and the settings, not on where they are played: `botchat.parallel.workers` says where.
-    A worker holds at most 64 MB of drawn games. Where shuffles are too long for `MOST_GAMES`, the
-    result's settings have fewer. Raises `MissingError` if there is no comparison.
+    A worker holds at most 64 MB of drawn games. Raises `MissingError` if there is no comparison.
     """
     cases = Cases(comparisons, np.arange(len(comparisons)), len(comparisons))
     return rate(Bootstrap.of([cases], settings), n_jobs)[0]
@@ -131,8 +127,6 @@ class Bootstrap:
     games: tuple[_Games, ...]
     settings: EloSettings
     length: int
-    asked: int
-    """Shuffles a run that were asked for; where fewer are played no pilots check the length."""
 
     @classmethod
     def of(cls, rated: Sequence[Cases], settings: EloSettings | None = None) -> Bootstrap:
@@ -147,8 +141,7 @@ class Bootstrap:
             _guess_length(cases.comparisons, of_cases, settings)
             for cases, of_cases in zip(rated, games, strict=True)
         )
-        length = max(guessed)
-        return cls(games, _within_reach(settings, length), length, settings.shuffles)
+        return cls(games, settings, max(guessed))
 
     @property
     def n_shuffles(self) -> int:
@@ -166,8 +159,7 @@ class Bootstrap:
         n_models = max(len(games.models) for games in self.games)
         more = math.log(n_models * miss / _TOLERANCE) / _to_forget(n_models, self.settings)
         length = math.ceil(self.length * (1 + min(1, more)))
-        length = _no_more_than_all(length, self.games[0].in_shuffle)
-        return replace(self, settings=_within_reach(self.settings, length), length=length)
+        return replace(self, length=_no_more_than_all(length, self.games[0].in_shuffle))
 
     def start(self, games: _Games, width: int) -> Floats | None:
         """Ratings before the games that are played, shape (width, n_players); None: all equal.
@@ -215,7 +207,6 @@ def rate(bootstrap: Bootstrap, n_jobs: int | None = None) -> list[EloResult]:
             if miss <= _TOLERANCE:
                 break
             bootstrap = bootstrap.lengthened(miss)
-            settings = bootstrap.settings
         finals = [np.concatenate(parts) for parts in zip(*played, strict=True)]
     results = []
     for games, final in zip(bootstrap.games, finals, strict=True):
@@ -443,14 +434,6 @@ def _to_forget(n_models: int, settings: EloSettings) -> float:
     return math.log(n_models * scatter / _TOLERANCE)
 
 
-def _within_reach(settings: EloSettings, length: int) -> EloSettings:
-    """With half as many shuffles as often as needed; who asks for more than the paper gets more."""
-    shuffles, all_runs = settings.shuffles, min(settings.shuffles * settings.runs, MOST_SHUFFLES)
-    while shuffles > 1 and all_runs * length > MOST_GAMES:
-        shuffles, all_runs = shuffles // 2, all_runs // 2
-    return settings if shuffles == settings.shuffles else replace(settings, shuffles=shuffles)
-
-
 def _no_more_than_all(length: int, n: int) -> int:
     """``length`` up to half of all n games, else n: a long end saves little and needs a check."""
     return n if 2 * length > n else length
@@ -458,7 +441,7 @@ def _no_more_than_all(length: int, n: int) -> int:
 
 def _miss(bootstrap: Bootstrap) -> float:
     """Greatest difference of pilot shuffles' ratings from ends of this length and twice that."""
-    if bootstrap.whole or bootstrap.settings.shuffles < bootstrap.asked:
+    if bootstrap.whole:
         return 0.0
     settings, length = bootstrap.settings, bootstrap.length
     double = replace(bootstrap, length=2 * length)

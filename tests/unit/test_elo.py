@@ -426,19 +426,3 @@ def test_a_shuffle_too_long_for_memory_is_drawn_in_parts(monkeypatch: pytest.Mon
     whole = bootstrap_elo(some, settings)
     monkeypatch.setattr(engine, "_BLOCK_BYTES", 1 << 10)
     np.testing.assert_allclose(bootstrap_elo(some, settings).run_ratings, whole.run_ratings)
-
-
-def test_shuffles_beyond_reach_are_fewer_and_the_settings_say_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A thousand models' shuffles are a million games long each."""
-    some = simulated(4, 1000)
-    asked = EloSettings(shuffles=100, runs=2, per_pair=20_000)
-    exact = bootstrap_elo(some, asked)
-    monkeypatch.setattr(engine, "MOST_GAMES", 60 * exact.n_played)
-    fewer = bootstrap_elo(some, asked)
-    assert exact.settings.shuffles == 100
-    assert 1 < fewer.settings.shuffles < 100
-    assert fewer.n_played <= exact.n_played
-    assert fewer.run_ratings.shape == exact.run_ratings.shape
-    np.testing.assert_allclose(fewer.rating, exact.rating, atol=30)
