@@ -119,7 +119,7 @@ def test_nothing_tells_before_the_end(
     blind = json.dumps(chunk(game, "game-0-0.js"))
     assert not [name for name in (*names, '"No"', '"human"') if name in blind]
     browser.press("h")
-    assert browser.text(END).startswith("You: ")
+    browser.until(lambda: browser.text(END).startswith("You: "))
     assert {url.rsplit("/", 1)[-1] for url in browser.requests()} == {"answers-0-0.js"}
     assert "rules" in texts(browser, ".score th")
     assert browser.complaints() == []
@@ -133,7 +133,7 @@ def test_the_score_is_right(browser: Browser, game: Path, demo_workspace: Worksp
     wrong = ["j\n" if name == HUMAN else "h" for name in whose]
     start(browser, game)
     play(browser, [*right[:8], *wrong[8:]])
-    assert browser.text(END) == "You: 8 of 10"
+    browser.until(lambda: browser.text(END) == "You: 8 of 10")
     # 56 of 1,024 ways to guess have 8 and more; Wilson's interval of 8 in 10.
     assert "Guessing does that in 5 % of all tries." in browser.text(".beside")
     assert "49 to 94" in browser.text(".range")
@@ -352,7 +352,7 @@ def test_of_two_one_is_people_s(browser: Browser, game: Path) -> None:
     right = [str(2 - names.index(HUMAN)) for names, *_ in cases]
     start(browser, game, "?protocol=gteval&deal=1")
     play(browser, [*right[:6], "b", "n", *right[8:]])
-    assert browser.text(END) == "You: 8 of 10"
+    browser.until(lambda: browser.text(END) == "You: 8 of 10")
     rows = {row[0]: row[1:] for row in map(str.split, texts(browser, ".score tr"))}
     assert rows["truth"] == right
     assert rows["you"][-1] == "8/10"
@@ -460,7 +460,7 @@ def test_the_plan_is_dealt(browser: Browser, workspace: Workspace) -> None:
         before = browser.text("#game")
         browser.press("1" if pair else "h")
         browser.until(lambda before=before: browser.text("#game") != before)
-    assert browser.text(END) == "You labelled 2"
+    browser.until(lambda: browser.text(END) == "You labelled 2")
     buttons = [text for text in texts(browser, "button") if text.startswith("Export")]
     assert sorted(buttons) == ["Export gteval", "Export unieval"]
     (folder / PLAN).unlink()
