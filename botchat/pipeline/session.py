@@ -462,8 +462,6 @@ def in_session(
             with told(workspace, session.meter, session.budget):
                 results = await stoppable(ask(session, stops), session.stop)
                 stops.raise_first()
-            if session.elsewhere is not None:
-                session.elsewhere.close()
         except asyncio.CancelledError:
             if (n := session.under_way) and not spending.batch:
                 log.warning(
@@ -475,6 +473,8 @@ def in_session(
         finally:
             try:
                 await session.close()
+                if session.elsewhere is not None:
+                    session.elsewhere.close()
                 if store is not None:
                     segments.push(ledger, store)
             finally:

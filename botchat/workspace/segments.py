@@ -15,7 +15,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -134,11 +134,8 @@ class Store:
 
     def names(self, under: str = "") -> list[str]:
         """Segments by name, with the folder of their shard if they have one."""
-        folder = f"{self._root}/ledger/{under}".rstrip("/")
-        with _reaching(self.place):
-            self._fs.invalidate_cache()
-            found = self._fs.find(folder) if self._fs.exists(folder) else []
-        at = len(folder) - len(under) if under else len(folder) + 1
+        at = len(f"{self._root}/ledger/")
+        found = self._found(f"ledger/{under}")
         return sorted(path[at:] for path in found if path.endswith(ENDING))
 
     def read(self, name: str) -> bytes | None:
@@ -165,6 +162,31 @@ class Store:
     def take_command(self, workspace: str, run: str) -> None:
         """Let ``run`` command the workers of a workspace: those of any other stop."""
         self._write(f"heads/{workspace}", run.encode())
+
+    def end_command(self, workspace: str) -> None:
+        """Let no run command the workers of a workspace: all stop. No lease is known any more."""
+        for path in (f"heads/{workspace}", f"leases/{workspace}"):  # in this order
+            with _reaching(self.place), suppress(FileNotFoundError):
+                self._fs.rm(f"{self._root}/{path}", recursive=True)
+        for folder in ("heads", "leases"):
+            with suppress(OSError):
+                self._fs.rmdir(f"{self._root}/{folder}")  # where there are folders
+
+    def draw(self, workspace: str, shard: str, note: str) -> None:
+        """Note that something of a shard's lease is drawn."""
+        self._write(f"leases/{workspace}/{shard}/{note}", b"drawn")
+
+    def drawn(self, workspace: str, shard: str) -> list[str]:
+        """All such notes."""
+        return [path.rpartition("/")[2] for path in self._found(f"leases/{workspace}/{shard}")]
+
+    def _found(self, path: str) -> list[str]:
+        """Paths of the files in a folder and below; none where it is not."""
+        folder = f"{self._root}/{path}".rstrip("/")
+        with _reaching(self.place):
+            self._fs.invalidate_cache()
+            found: list[str] = self._fs.find(folder) if self._fs.exists(folder) else []
+            return found
 
     def _read(self, path: str) -> bytes | None:
         with _reaching(self.place):
