@@ -93,22 +93,31 @@ def alone(tmp_path_factory):
 
 
 ENGINES = [
-    ("threading", 1),
-    ("threading", 2),
-    ("threading", 4),
-    ("loky", 2),
-    pytest.param("dask", 2, marks=needs["dask"]),
-    pytest.param("ray", 2, marks=needs["ray"]),
+    pytest.param(engine, workers, marks=needs.get(engine, ()))
+    for engine in ("threading", "loky", "dask", "ray")
+    for workers in (1, 2, 4)
 ]
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """Address of one of dask's whose workers are threads of this process."""
+    from distributed import LocalCluster
+
+    with LocalCluster(4, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
 
 
 @pytest.mark.filterwarnings("ignore")  # of dask and ray
 @pytest.mark.parametrize(("engine", "workers"), ENGINES)
-def test_workers_give_the_same_bytes(alone, server, tmp_path, engine, workers):
+def test_workers_give_the_same_bytes(alone, server, tmp_path, request, engine, workers):
     """Stage files and account; each call is sent once, and the run itself sends none."""
     expected, calls, account = alone
     made, meter = workspace(tmp_path, server), Meter()
-    with parallel.engine(engine, workers, None):
+    # Of dask's, two are processes.
+    there = engine == "dask" and workers != 2
+    address = request.getfixturevalue("scheduler") if there else None
+    with parallel.engine(engine, workers, address):
         assert ran(made, meter) == expected
     assert server.n_received == calls == meter.calls
     assert meter.replayed == calls + account.replayed  # all of it by the run itself
@@ -252,11 +261,10 @@ def test_two_heads_with_a_store_end_as_one_run(alone, server, tmp_path):
     assert len(list((tmp_path / "store" / "ledger").rglob("*.jsonl.gz"))) > 2
 
 
-@pytest.mark.opt_in
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask"))),
-    reason="needs moto[server] and s3fs",
+    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask_cors"))),
+    reason="needs moto[s3], flask-cors and s3fs",
 )
 def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatch):
     """As in a folder, through s3fs and an S3 server of this machine, keys by its own ways."""
@@ -275,9 +283,12 @@ def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatc
         heads = [workspace(tmp_path / name, server, store) for name in "ab"]
         for head, model in zip(heads, MODELS, strict=True):
             with parallel.engine("threading", 2, None):
-                Generating("few", (model,), turns=6).run(head)
+                spending = Spending(Limits(max_usd=1.0))
+                Generating("few", (model,), turns=6).run(head, spending)
         for head in heads:
             Generating("few", MODELS, turns=6).run(head)
+        found = boto3.client("s3").list_objects_v2(Bucket="runs")["Contents"]
+        assert {one["Key"].split("/")[1] for one in found} == {"ledger"}
         assert server.n_received == 24
         assert files(heads[0]) == files(heads[1])
     finally:
