@@ -13,6 +13,7 @@ from pathlib import Path
 import joblib
 import pytest
 
+import botchat
 from botchat import parallel
 from botchat.cli.main import main
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
@@ -293,6 +294,47 @@ def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatc
         assert files(heads[0]) == files(heads[1])
     finally:
         storage.stop()
+
+
+def test_a_scheduler_of_ones_own_gets_shards(alone, server, tmp_path, monkeypatch):
+    """The example of docs/cluster.md, one job after another: the command then sends nothing."""
+    expected, calls, _ = alone
+    page = (Path(__file__).parents[2] / "docs/cluster.md").read_text("utf-8")
+    (example,) = (code for code in page.split("```python\n") if "botchat.shards(" in code[:400])
+    folder, place = tmp_path / "run", str(tmp_path / "store")
+    folder.mkdir()
+    made = workspace(folder, server)
+    monkeypatch.chdir(tmp_path)
+    told = example.partition("```")[0].replace('("a", "b")', f"{MODELS}, turns=6")
+    exec(told.replace("SET", "few"))
+    jobs = sorted(tmp_path.glob("shard-*"))
+    assert 1 < len(jobs) <= 8
+    assert server.n_received == 0
+    for job in jobs:
+        assert pickle.loads(job.read_bytes()).work(place)  # noqa: S301
+    sent = server.n_received
+    asked = ["--seeds", "few", "--turns", "6", "--model", "alpha", "--model", "beta"]
+    assert main(["generate", "--dir", str(folder), *asked, "--store", place]) == 0
+    assert server.n_received == sent
+    judging = Judging("few", "arena", JUDGE, turns=(3, 4))
+    for shard in botchat.shards(judging, made, 3):
+        pickle.loads(pickle.dumps(shard)).work(place)  # noqa: S301
+    sent = server.n_received
+    assert main(["ledger", "pull", place, "--dir", str(folder)]) == 0
+    assert list(botchat.shards(judging, made, 3)) == []
+    assert server.n_received == sent == calls
+    assert files(made) == expected
+
+
+def test_a_job_that_is_begun_anew_has_one_lease(server, tmp_path):
+    """And the segments that it has left: whoever begins it again spends only what is left of it."""
+    made, place = workspace(tmp_path, server), str(tmp_path / "store")
+    (shard,) = botchat.shards(generating(), made, 1, limits=Limits(max_calls=10))
+    for _ in range(3):
+        assert shard.work(place)
+    assert server.n_received == 10
+    with pytest.raises(ConfigError, match="0 shards"):
+        botchat.shards(generating(), made, 0)
 
 
 def test_no_key_travels(server, tmp_path, monkeypatch):
