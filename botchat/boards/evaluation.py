@@ -133,13 +133,25 @@ def text_row(protocol: Protocol, text: Text, judgment: Judgment | None) -> Row:
     return {
         "id": text.id,
         "text": text.text,
-        "verdict": judgment.verdict if judgment else None,
+        "verdict": _verdict(protocol, judgment, scored),
         "scores": scored if protocol.kind != "place" else {},
         "missing": missing,
         "reports": made,
         "reason": judgment.reason if judgment and not made else "",
         "labels": dict(text.labels),
     }
+
+
+def _verdict(
+    protocol: Protocol, judgment: Judgment | None, scored: Mapping[str, float | None]
+) -> str | None:
+    """What the judge said; of a report that lacks some numbers the others, in their places."""
+    if judgment is None or judgment.verdict is not None or protocol.kind != "score":
+        return judgment.verdict if judgment else None
+    told = [scored[name] for name in numbers(protocol)]
+    if not any(score is not None for score in told):
+        return None
+    return " ".join("missing" if score is None else f"{score:g}" for score in told)
 
 
 def of_texts(
@@ -175,7 +187,7 @@ def of_texts(
                 "begins": _begins(row["text"]),
                 **{_key(name): row["scores"].get(name) for name in names},
                 "verdict": row["verdict"],
-                "missing": _missing(protocol, row),
+                "missing": ", ".join(lacking(protocol, row)),
             }
             for row in rows
         ],
@@ -185,11 +197,16 @@ def of_texts(
     return Criterion(protocol, (shown, *_means(protocol, rows, signature, beside)), rows)
 
 
-def _missing(protocol: Protocol, row: Row) -> str:
+def lacking(protocol: Protocol, row: Row) -> list[str]:
+    """What the judge's reply about a text or a pair does not say; ``everything``: it says nothing.
+
+    It is no gap that the rules judge does not judge something.
+    """
+    if "better" in row:
+        return [] if row["better"] is not None else ["an order"]
     if row["verdict"] is None and len(row["missing"]) == len(numbers(protocol)):
-        return "everything"
-    judged = [name for name in row["missing"] if not _not_judged(row, name)]
-    return ", ".join(judged)
+        return ["everything"]
+    return [name for name in row["missing"] if not _not_judged(row, name)]
 
 
 def _not_judged(row: Row, name: str) -> bool:

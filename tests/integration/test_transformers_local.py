@@ -238,7 +238,7 @@ def test_a_turn_of_all_dialogues_is_a_few_batches(weights_folder, batches, n, ba
     made = {}
 
     async def do(seed):
-        made[seed.id] = await extend(seed, [speaker], turns, length, "")
+        made[seed.id] = await extend(seed, [speaker], turns, length, str)
 
     seeds = [Seed(f"s{i}", (words(1 + i % 9, i), words(2, i))) for i in range(n)]
     asyncio.run(work_through(seeds, do, model.parallel, Stops(), model.name))
@@ -369,7 +369,7 @@ def test_a_long_dialogue_drops_no_more_than_its_own_tokenizer_asks_for(tmp_path)
     async def made():
         seed = Seed("s", (words(9, 1), words(9, 2)))
         length = Length(tokens=None, size=len)  # counts letters: far too many, and not asked
-        return await extend(seed, [Speaker(recorded, Decoding(1.5, 12))], 16, length, "")
+        return await extend(seed, [Speaker(recorded, Decoding(1.5, 12))], 16, length, str)
 
     dialogue = asyncio.run(made())
     assert dialogue.facts[-1].dropped > 0
