@@ -15,7 +15,7 @@ from botchat.interfaces import Row, settings_digest
 from botchat.measures.annotations import Annotation
 from botchat.measures.correlation import Rating
 from botchat.measures.shares import entries, mean, of_share
-from botchat.protocols import reports, texts
+from botchat.protocols import reports, scores, texts
 from botchat.protocols.answers import ANSWERS, AnswerPair
 from botchat.protocols.items import plain
 from botchat.protocols.kinds import Protocol
@@ -66,13 +66,14 @@ def given(protocol: Protocol, judgment: Judgment | None, text: Text) -> dict[str
     found: dict[str, float | None] = dict.fromkeys(names)
     if judgment is None:
         return found | {SCORE: None}
-    said = protocol.numbers(judgment.verdict) if protocol.kind == "score" else None
-    if said is not None:
-        found |= dict(zip(names, said, strict=True))
-    else:
-        for report in reported(protocol, judgment, text):
-            found |= {one["kind"]: one["score"] for one in report["findings"]}
-    whole = protocol.numbers(judgment.verdict) if protocol.kind != "place" else None
+    if protocol.kind == "score" and judgment.verdict is not None:
+        told = scores.told(judgment.verdict, len(names))
+        found |= dict(zip(names, told, strict=True))
+        known = [score for score in told if score is not None]
+        return found | {SCORE: sum(known) if len(known) == len(names) else None}
+    for report in reported(protocol, judgment, text):
+        found |= {one["kind"]: one["score"] for one in report["findings"]}
+    whole = protocol.numbers(judgment.verdict) if protocol.kind == "report" else None
     return found | {SCORE: None if whole is None else sum(whole)}
 
 
@@ -133,25 +134,13 @@ def text_row(protocol: Protocol, text: Text, judgment: Judgment | None) -> Row:
     return {
         "id": text.id,
         "text": text.text,
-        "verdict": _verdict(protocol, judgment, scored),
+        "verdict": judgment.verdict if judgment else None,
         "scores": scored if protocol.kind != "place" else {},
         "missing": missing,
         "reports": made,
         "reason": judgment.reason if judgment and not made else "",
         "labels": dict(text.labels),
     }
-
-
-def _verdict(
-    protocol: Protocol, judgment: Judgment | None, scored: Mapping[str, float | None]
-) -> str | None:
-    """What the judge said; of a report that lacks some numbers the others, in their places."""
-    if judgment is None or judgment.verdict is not None or protocol.kind != "score":
-        return judgment.verdict if judgment else None
-    told = [scored[name] for name in numbers(protocol)]
-    if not any(score is not None for score in told):
-        return None
-    return " ".join("missing" if score is None else f"{score:g}" for score in told)
 
 
 def of_texts(

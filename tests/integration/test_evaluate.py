@@ -118,7 +118,7 @@ def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, cap
         {"place": "sentence 1", "quote": "Kim had a cat", "reason": "I do not like it"}
     ]
     assert two["scores"]["Score"] == 0
-    assert three["verdict"] == "0 -2 missing 0 0"
+    assert three["verdict"] == "0 -2 ? 0 0"
     assert (three["missing"], three["scores"]["Score"]) == (["Discontinuity"], None)
     if judge.startswith("mateval"):
         assert one["reports"][0]["text_report"] == "It is all said twice."
