@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -26,7 +27,7 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.workspace import config, keys, panels, segments
+from botchat.workspace import config, entries, keys, panels, segments
 from botchat.workspace.accounts import bills
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
@@ -401,6 +402,7 @@ class Session:
                     lambda: keys.header_values(sent),
                     key_header,
                     MAX_OUTPUT if self._batch else MAX_BODY,
+                    partial(entries.address, settings),
                 ),
                 Endpoint(
                     limits.max_concurrency or settings.max_concurrency,
