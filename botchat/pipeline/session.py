@@ -96,6 +96,8 @@ class Spending:
     cluster: ClusterSettings | None = None
     """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
     says."""
+    engine: parallel.Engine | None = None
+    """Who makes them, whatever all these say."""
     leased: int | None = None
     """This is a part of a run that is under way in so many places: the limits are that part's."""
 
@@ -484,6 +486,6 @@ def in_session(
         return results
 
     callers = spending.cluster is None and parallel.chosen_engine() is not None
-    named = None if here or callers else settings.engine
+    named = None if here or callers or spending.engine else settings.engine
     with workspace.locked(), parallel.engine(named, settings.workers, settings.address):
-        return run_now(run(None if here else parallel.chosen_engine()))
+        return run_now(run(spending.engine or (None if here else parallel.chosen_engine())))
