@@ -109,7 +109,7 @@ def _asked(
         for file, names in there.items()
         if protocol is None or file.split("/")[2] == protocol
     }
-    begin = [tuple(slug(name).rpartition("-")[0] for name in names) for names in judges]
+    begin = [tuple(f"{slug(name).rpartition('-')[0]}-" for name in names) for names in judges]
     named = {file: Path(file).name for file in of_protocol}
     if not all(any(name.startswith(start) for name in named.values()) for start in begin):
         return of_protocol or there

@@ -292,7 +292,8 @@ def _reaching(place: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
+        told = error.strerror if isinstance(error, OSError) else None
+        said = " ".join((told or str(error)).split())[:200]
         raise BotChatError(
             f"cannot use the store {place}: {said or type(error).__name__}"
         ) from None

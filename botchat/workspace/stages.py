@@ -147,6 +147,15 @@ def compared(
     return changed, {key: record for key, record in whole.items() if record}
 
 
+def held(parts: Iterable[Part], here: Lines) -> list[str]:
+    """Names of the parts of which a workspace has every line."""
+    return [
+        part.name
+        for part in parts
+        if all(here.get(key, b"") == line.record for key, line in part.lines.items())
+    ]
+
+
 def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
     """Leave in a store what it lacks of the stage files; how many records."""
     there, here, n = store.parts(), paths(workspace), 0
@@ -161,7 +170,7 @@ def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
                 continue
             parts = _read(store, {file: names})[file]
             lines = _lines(file, data)
-            changed, whole = compared(parts, lines, still)
+            changed, _ = compared(parts, lines, still)
             shown = {key: line for key, line in changed.items() if not _secret(redactor, line)}
             if len(shown) < len(changed):
                 log.warning(
@@ -175,9 +184,7 @@ def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
                 after = [part.at + 1 for part in parts if part.name in still]
                 new = [store.write_part(file, _part(file, shown, max([made, *after]), ledger))]
                 n += len(shown)
-            # It has all that there is, or only what it had and what it has made.
-            names = [part.name for part in parts] if whole == lines else still
-            known[file] = _Seen(digest, [*names, *new])
+            known[file] = _Seen(digest, sorted({*still, *held(parts, lines), *new}))
     return n
 
 
