@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -26,7 +27,7 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.workspace import config, keys, panels, stages
+from botchat.workspace import config, entries, keys, panels, stages
 from botchat.workspace.accounts import bills
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
@@ -400,6 +401,7 @@ class Session:
                     lambda: keys.header_values(sent),
                     key_header,
                     MAX_OUTPUT if self._batch else MAX_BODY,
+                    partial(entries.address, settings),
                 ),
                 Endpoint(
                     limits.max_concurrency or settings.max_concurrency,
@@ -462,8 +464,6 @@ def in_session(
                     with told(workspace, session.meter, session.budget):
                         results = await stoppable(ask(session, stops), session.stop)
                         stops.raise_first()
-                    if session.elsewhere is not None:
-                        session.elsewhere.close()
                 except asyncio.CancelledError:
                     if (n := session.under_way) and not spending.batch:
                         log.warning(
@@ -475,6 +475,8 @@ def in_session(
                     raise
                 finally:
                     await session.close()
+                    if session.elsewhere is not None:
+                        session.elsewhere.close()
         finally:
             ledger.close()
         return results

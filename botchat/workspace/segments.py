@@ -227,6 +227,23 @@ class Store:
         """Let ``run`` command the workers of a workspace: those of any other stop."""
         self._write(f"heads/{workspace}", run.encode())
 
+    def end_command(self, workspace: str) -> None:
+        """Let no run command the workers of a workspace: all stop. No lease is known any more."""
+        for path in (f"heads/{workspace}", f"leases/{workspace}"):  # in this order
+            with _reaching(self.place), suppress(FileNotFoundError):
+                self._fs.rm(f"{self._root}/{path}", recursive=True)
+        for folder in ("heads", "leases"):
+            with suppress(OSError):
+                self._fs.rmdir(f"{self._root}/{folder}")  # where there are folders
+
+    def draw(self, workspace: str, shard: str, note: str) -> None:
+        """Note that something of a shard's lease is drawn."""
+        self._write(f"leases/{workspace}/{shard}/{note}", b"drawn")
+
+    def drawn(self, workspace: str, shard: str) -> list[str]:
+        """All such notes."""
+        return [path.rpartition("/")[2] for path in self._found(f"leases/{workspace}/{shard}")]
+
     def _found(self, path: str) -> list[str]:
         """Paths of the files in a folder and below; none where it is not."""
         with _reaching(self.place):
