@@ -66,6 +66,36 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     return Workspace(arguments.dir)
 
 
+@contextmanager
+def read_from(
+    arguments: argparse.Namespace,
+    judges: Sequence[str] = (),
+    protocol: str | None = None,
+    *,
+    judged: bool = True,
+) -> Iterator[Workspace]:
+    """What a command reads: the workspace, or what ``--store`` has of the set.
+
+    ``judges``, ``protocol``, ``judged``: of `botchat.workspace.from_store.from_store`.
+    """
+    workspace, place, seed_set = workspace_of(arguments), arguments.store, arguments.seeds
+    if place is None:
+        known = workspace.config.cluster.store
+        if known and seed_set and not (workspace.root / "judgments" / seed_set).is_dir():
+            note(f"the store of botchat.toml is read only if it is named: --store {known}")
+        yield workspace
+        return
+    if seed_set is None:
+        raise ConfigError(f"--store {place}: say of which set with --seeds SET")
+    from botchat.workspace.from_store import from_store
+
+    with from_store(place, seed_set, judges, protocol, workspace, judged=judged) as found:
+        if not arguments.quiet:
+            store = found.store
+            note(f"read from {place}: {store.files_read:,} files, {store.bytes_read:,} bytes")
+        yield found
+
+
 EVERY_S = 60.0
 """Between two lines of progress where there is no terminal."""
 

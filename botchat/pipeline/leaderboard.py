@@ -105,7 +105,7 @@ def leaderboard(
     folder = workspace.out(seed_set) if out is None else out
     by_judge = workspace.judgment_files(seed_set)
     asked = only_judge(workspace, seed_set, judge)
-    judges = [*asked, *(name for name in _on_page(folder, seed_set) if name in by_judge)]
+    judges = [*asked, *(name for name in on_page(folder, seed_set) if name in by_judge)]
     files = [by_judge.get(name, {}) for name in dict.fromkeys(judges)]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
     too_much = megabytes > MOST_TOLD_MB
@@ -148,7 +148,7 @@ def leaderboard(
     )
 
 
-def _on_page(folder: Path, seed_set: str) -> list[str]:
+def on_page(folder: Path, seed_set: str) -> list[str]:
     """The judges of the page that is there, in its order; none where there is no such page."""
     from botchat import report as pages
 
