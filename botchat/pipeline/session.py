@@ -286,6 +286,11 @@ class Session:
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
+        if resolved.kind == "bot":
+            others = [RULES, *self._config.judges, *self._config.panels, *PRESETS]
+            raise ConfigError(
+                f"{name} talks and judges nothing; judges: a model (not bot:…), {', '.join(others)}"
+            )
         return self._model(resolved, "judge", max_tokens)
 
     def stop(self) -> None:
