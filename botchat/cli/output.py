@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -61,6 +62,10 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     """The workspace that ``--dir`` names."""
     from botchat.workspace.folder import Workspace
 
+    if re.match(r"[\w+.-]{2,}:/", str(arguments.dir)):
+        raise ConfigError(
+            f"--dir {arguments.dir}: no folder; a store is named by --store"
+        )
     if arguments.dir.is_file():
         raise ConfigError(f"--dir {arguments.dir} is a file; name the folder of a workspace")
     return Workspace(arguments.dir)

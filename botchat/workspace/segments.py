@@ -141,6 +141,8 @@ class Store:
         except (ValueError, ImportError) as error:
             raise ConfigError(f"the store {place}: {error}") from None
         self._root = root.rstrip("/")
+        self.url: str = self._fs.unstrip_protocol(self._root)
+        """The place, however it was named."""
         self.files_read = self.bytes_read = 0
 
     def ready(self) -> None:

@@ -164,12 +164,16 @@ def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
         for file in sorted({*here, *known}):
             seen, names = known.get(file, _Seen()), there.get(file, [])
             still = [name for name in seen.parts if name in names]
-            data = _content(workspace, file, here[file]) if file in here else b""
-            digest = hashlib.sha256(data).hexdigest()
-            if seen.digest == digest and len(still) == len(seen.parts):
+            try:
+                data = _content(workspace, file, here[file]) if file in here else b""
+                digest = hashlib.sha256(data).hexdigest()
+                if seen.digest == digest and len(still) == len(seen.parts):
+                    continue
+                lines = _lines(file, data)
+            except DataError as error:
+                log.warning("it is not left in the store %s: %s", store.place, error)
                 continue
             parts = _read(store, {file: names})[file]
-            lines = _lines(file, data)
             changed, _ = compared(parts, lines, still)
             shown = {key: line for key, line in changed.items() if not _secret(redactor, line)}
             if len(shown) < len(changed):
@@ -324,7 +328,7 @@ def _lines(file: str, data: bytes) -> Lines:
     try:
         return {key(line): line for line in data.split(b"\n") if line}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"{file}: {error}; correct or delete this line") from None
+        raise DataError(f"{file}: a line is no record: {error}") from None
 
 
 def _key(file: str) -> Callable[[bytes], Key]:
@@ -464,6 +468,6 @@ def _seen(workspace: Workspace, store: Store) -> Iterator[dict[str, _Seen]]:
     except (OSError, msgspec.MsgspecError):
         shared = {}
     try:
-        yield shared.setdefault(store.place, {})
+        yield shared.setdefault(store.url, {})
     finally:
         files.write_atomic(path, msgspec.json.encode(shared))

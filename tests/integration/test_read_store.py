@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -67,8 +68,8 @@ def run(tmp_path_factory) -> Iterator[tuple[Workspace, dict[str, dict[str, bytes
 
 
 @pytest.fixture
-def bucket(monkeypatch) -> Iterator[str]:
-    """A bucket of an S3 server of this machine, found by s3fs's own ways."""
+def bucket(monkeypatch, tmp_path) -> Iterator[str]:
+    """A bucket of an S3 server of this machine, found by s3fs's own ways; moto forgets none."""
     for module in ("moto.server", "s3fs", "flask_cors"):
         pytest.importorskip(module)
     import boto3
@@ -82,8 +83,9 @@ def bucket(monkeypatch) -> Iterator[str]:
     for name, value in {**where, "ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
     s3fs.S3FileSystem.clear_instance_cache()
-    boto3.client("s3").create_bucket(Bucket="runs")
-    yield "s3://runs"
+    name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
+    boto3.client("s3").create_bucket(Bucket=name)
+    yield f"s3://{name}"
     s3fs.S3FileSystem.clear_instance_cache()
     storage.stop()
 
@@ -236,6 +238,8 @@ def test_what_a_store_does_not_have_is_named(run, tmp_path, capsys):
         assert re.search(pattern, capsys.readouterr().err)
     assert main(["agree", str(tmp_path / "votes.csv"), "--store", store]) == 1
     assert "say of which set" in capsys.readouterr().err
+    assert main(["report", "--seeds", "few", "--dir", "s3://bucket/run"]) == 1
+    assert "a store is named by --store" in capsys.readouterr().err
     (tmp_path / "botchat.toml").write_text(f'[cluster]\nstore = "{store}"\n')
     assert main([*board[:-1], "--seeds", "few"]) == 1
     assert f"only if it is named: --store {store}" in capsys.readouterr().err

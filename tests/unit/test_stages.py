@@ -357,6 +357,21 @@ def test_a_place_that_cannot_be_written_is_found_before_the_run(heads):
     assert not [path for path in store.rglob("*") if path.is_file()]
 
 
+def test_a_stage_file_with_a_bad_line_keeps_no_other_from_the_store(heads, caplog, monkeypatch):
+    """It is named; and a store that is named otherwise is the same one."""
+    one, _, store = heads
+    path = one.dialogues_path("few", "m")
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"oh\n")
+    assert push(one, store) == 3 + 3
+    assert f"generations/few/{path.name}: a line is no record" in caplog.text
+    path.write_bytes(whole)
+    monkeypatch.chdir(store.parent)
+    assert push(one, store.name) == 3
+    path.unlink()
+    assert push(one, f"file://{store}") == 3
+
+
 def test_paths_that_lead_out_of_a_workspace_are_no_stage_files(tmp_path):
     """Whoever may write there may not write elsewhere."""
     name = f"{'0' * 64}{segments.ENDING}"
