@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.records import VERSION
     from botchat.seeds.dataset import features as features
     from botchat.workspace.folder import Workspace as Workspace
+    from botchat.workspace.from_store import from_store as from_store
 
     __version__ = VERSION
     bradley_terry, elo = fit, bootstrap_elo
@@ -94,6 +95,7 @@ _HOMES = {
     "export": "pipeline.export:export",
     "fetch": "pipeline.fetch:fetch",
     "features": "seeds.dataset:features",
+    "from_store": "workspace.from_store:from_store",
     "generate": "pipeline.api:generate",
     "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",

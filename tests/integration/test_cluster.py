@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pickle
@@ -360,6 +361,52 @@ def test_a_worker_keeps_local_models_for_its_next_shard(server, tmp_path, monkey
     with parallel.engine("threading", 1, None):
         Generating("few", ("bot:eliza", "alpha"), turns=4).run(workspace(tmp_path, server))
     assert list(cluster._KEPT) == ["bot:eliza"]
+
+
+def test_one_model_at_another_port_on_every_node(server, other_server, tmp_path, monkeypatch):
+    """Its ``identity`` is who answers; where that is, the worker's own environment says."""
+    servers, both = (server, other_server), threading.Barrier(2, timeout=60)
+
+    def answer(call):
+        if call.n == 1:
+            both.wait()  # so that both workers ask
+        return converse(call)
+
+    for one in servers:
+        one.play(answer)
+    ports = [one.url.split(":")[2].partition("/")[0] for one in servers]
+    work = cluster.work
+
+    def is_mine(place):
+        """Of the process that comes first."""
+        with contextlib.suppress(FileExistsError):
+            place.symlink_to(str(os.getpid()))
+        return str(place.readlink()) == str(os.getpid())
+
+    def on_a_node(shard):
+        os.environ["NODE_PORT"] = next(port for port in ports if is_mine(tmp_path / port))
+        return work(shard)
+
+    monkeypatch.setattr(cluster, "work", on_a_node)
+    made = workspace(tmp_path / "nodes", server)
+    settings = (made.root / "botchat.toml").read_text().replace(ports[0], "$NODE_PORT")
+    (made.root / "botchat.toml").write_text(settings)
+    with parallel.engine("loky", 2, None):
+        Generating("few", MODELS, turns=6).run(made)
+    received = [one.n_received for one in servers]
+    assert all(received)
+    monkeypatch.setattr(cluster, "work", work)
+    alone = workspace(tmp_path / "alone", server)
+    Generating("few", MODELS, turns=6).run(alone)
+    assert sum(received) == server.n_received - received[0] == 24
+    assert files(made) == files(alone)
+    before = files(made)
+    for path in (made.root / "generations").rglob("*.jsonl"):
+        path.unlink()
+    Generating("few", MODELS, turns=6).run(made)  # the variable is not set here
+    assert files(made) == before
+    with pytest.raises(FatalModelError, match=r"alpha: .*NODE_PORT is not set"):
+        Generating("few", MODELS, turns=7).run(made)
 
 
 def test_an_interrupted_run_keeps_what_its_workers_were_told(tmp_path, monkeypatch):
