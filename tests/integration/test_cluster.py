@@ -430,6 +430,7 @@ def test_an_interrupted_run_keeps_what_its_workers_were_told(tmp_path, monkeypat
         made = workspace(tmp_path, server)
         with pytest.raises(KeyboardInterrupt):
             generating().run(made)
+        assert not list((made.hidden / "spool").glob("heads/*"))
         assert server.n_received < 18
         generating().run(made)
         assert server.n_received == 18
