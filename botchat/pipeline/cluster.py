@@ -413,6 +413,8 @@ def work(shard: Shard) -> Done:
             def hand_in() -> None:
                 nonlocal mark
                 until = segments.mark(ledger)
+                if until == mark:  # what several calls brought at once is handed in
+                    return
                 names.append(store.write(segments.since(ledger, mark), shard.id))
                 mark = until
 
@@ -452,7 +454,7 @@ def work(shard: Shard) -> Done:
                 limited = True
             except (FatalModelError, asyncio.CancelledError, KeyboardInterrupt):
                 pass  # the head finds out for itself, or has gone
-            if seen and segments.mark(ledger) != mark:
+            if seen:
                 hand_in()  # what it gives back may be lost with it
             last = segments.since(ledger, mark)
             spent = budget.usd, budget.calls, budget.tokens

@@ -540,6 +540,16 @@ def test_a_limit_needs_a_store_that_workers_see(server, tmp_path, monkeypatch):
     assert server.n_received == 0
 
 
+def test_nothing_is_handed_in_twice(server, tmp_path, monkeypatch):
+    """Replies that came at once go into one segment, and none has nothing in it."""
+    names, write = [], Store.write
+    monkeypatch.setattr(Store, "write", lambda *told: (names.append(write(*told)), names[-1])[1])
+    with parallel.engine("threading", 2, None):
+        more = "[cluster]\nhand_in_calls = 1\n"
+        generating().run(workspace(tmp_path, server, more, max_concurrency=12))
+    assert 2 < len(names) == len(set(names)) <= server.n_received
+
+
 def test_workers_that_are_always_lost_end_the_run(server, tmp_path, monkeypatch):
     """After three times without a reply, with what to do."""
 
