@@ -136,6 +136,8 @@ class Engine:
     backend: Any
     workers: int
     """Tasks at a time."""
+    exactly: bool = False
+    """Whether it is given no more tasks than that."""
 
     def each(self, tasks: Sequence[Callable[[], R]]) -> Iterator[R]:
         """The results of tasks, each as soon as it is there, in any order.

@@ -41,6 +41,7 @@ class Connection:
     """A client and what it is let in with."""
 
     base_url: str
+    """As it is set; `address` once a request was sent."""
     key: Callable[[], str | None] = field(repr=False)
     """Called at the first request, and again where the endpoint refuses the key."""
     headers: Callable[[], tuple[Mapping[str, str], tuple[str, ...]]] = lambda: ({}, ())
@@ -49,6 +50,8 @@ class Connection:
     """Only this one has ``Bearer`` before the key."""
     max_body: int = MAX_BODY
     """Bytes read of a response's body."""
+    address: Callable[[], str] | None = None
+    """Where ``base_url`` is, called at the first request; ``None``: as it is set."""
     _client: openai.AsyncOpenAI | None = field(default=None, init=False)
     _transport: Transport | None = field(default=None, init=False)
     _sent: dict[str, str] = field(default_factory=dict, init=False, repr=False)
@@ -62,13 +65,14 @@ class Connection:
         """The client, made at the first request: a ledger replays without a key.
 
         Raises:
-            FatalModelError: there is no key, or no value for a header.
+            FatalModelError: there is no key, or no value for a header or the address.
         """
         async with self._entering:  # many calls begin at once
             if self._client is None:
                 key = await self._key()
                 try:
                     more, secret = self.headers()
+                    self.base_url = self.address() if self.address else self.base_url
                 except ConfigError as error:
                     raise FatalModelError(str(error)) from None
                 self._client = self._made(key, more, secret)
