@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.fetch import fetch as fetch
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.inject import Injecting as Injecting
+    from botchat.pipeline.jobs import shards as shards
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
@@ -111,6 +112,7 @@ _HOMES = {
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "read": "pipeline.results:read",
     "run": "pipeline.api:run",
+    "shards": "pipeline.jobs:shards",
     "simulate": "pipeline.simulate:simulate",
 }
 

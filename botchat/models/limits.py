@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from botchat.errors import LimitReached
 from botchat.interfaces import Reply, Usage, token_count
 
@@ -57,11 +59,11 @@ class Prices:
         """USD of one call, or ``None`` where a price, a count or the tier is unknown."""
         if self.free:
             return 0.0
-        usage = plausible(usage)
-        prompt, completion = usage.prompt_tokens, usage.completion_tokens
         factor = self.tiers.get(tier, 1.0 if tier.lower() in ORDINARY_TIERS else None)
         if self.input is None or self.output is None or factor is None:
             return None
+        usage = plausible(usage)
+        prompt, completion = usage.prompt_tokens, usage.completion_tokens
         if prompt is None or completion is None:
             return None
         usd = completion * self.output
@@ -108,8 +110,7 @@ FREE = Prices(0.0, 0.0)
 """Of what runs on this machine."""
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(msgspec.Struct, frozen=True):
     """What a call took, or may take; ``None``: unknown."""
 
     usd: float | None = 0.0

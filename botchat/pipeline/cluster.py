@@ -87,7 +87,11 @@ class Shard:
     """Of the store."""
     home: str
     run: str
-    """Its head, and the run that commands it."""
+    """Its head, and the run that commands it; no run: nobody does (`botchat.pipeline.jobs`)."""
+
+    def work(self, store: str) -> Sequence[str]:
+        """Do it here, and leave segments in a store; their names. Begun anew, it goes on there."""
+        return work(replace(self, place=store)).names
 
 
 @dataclass(frozen=True)
@@ -217,7 +221,8 @@ class Elsewhere:
         total = sum(one.calls for one in missing)
         # A limit is divided anew when all have come back.
         several = min(places * SHARDS_A_WORKER, total // LEAST_CALLS)
-        wanted = places if _limited(budget) else max(places, several, total // MOST_CALLS)
+        alone = _limited(budget) or self._engine.exactly
+        wanted = places if alone else max(places, several, total // MOST_CALLS)
         _, calls, _ = budget.left
         wanted = min(wanted, len(missing), wanted if calls is None else calls)
         if (lease := leases.lease_of(budget, wanted)) is None:
@@ -387,7 +392,7 @@ def work(shard: Shard) -> Done:
     os.environ.update(shard.environment)
     store = Store(shard.place)
     # It sees another disk if it knows of no head there: it hands in nothing before the end.
-    seen = bool(store.command(shard.home))
+    seen = not shard.run or bool(store.command(shard.home))
     names = store.names(shard.id) if seen else []
     settings, budget = shard.config.cluster, LeasedBudget(lease=shard.lease)
     if shard.lease != Limits():
@@ -426,7 +431,9 @@ def work(shard: Shard) -> Done:
                     session.stop()
                     asking.cancel()
 
-                watching = asyncio.create_task(_watch(shard, store if seen else None, end))
+                watching = asyncio.create_task(
+                    _watch(shard, store if seen and shard.run else None, end)
+                )
                 try:
                     await asking
                 finally:

@@ -54,7 +54,7 @@ class Account:
     store: Store
     home: str
     run: str
-    """Its head, and the run that commands it."""
+    """Its head, and the run that commands it; no run: nobody does."""
     shard: str
 
     def drawer(self) -> Callable[[int], bool]:
@@ -63,7 +63,7 @@ class Account:
         It may not when others have drawn too much (the shard was given out twice), or when the head
         is gone or has closed the lease. Raises `ConfigError`: the store is not seen from here.
         """
-        if not self.store.command(self.home):
+        if self.run and not self.store.command(self.home):
             raise ConfigError(
                 "a limit holds over workers only where all of them see the store, and one does not "
                 f"see {self.store.place}; name a place that they see: --store, or store in "
@@ -79,7 +79,7 @@ class Account:
                 # Of two who write first and look then, one at least sees the other.
                 self.store.draw(self.home, self.shard, f"{me}-{n}")
                 fits = drawn(self.store.drawn(self.home, self.shard)) <= INSTALMENTS
-                return fits and self.store.command(self.home) == self.run
+                return fits and (not self.run or self.store.command(self.home) == self.run)
             return False
 
         return draw

@@ -95,6 +95,8 @@ class Spending:
     cluster: ClusterSettings | None = None
     """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
     says."""
+    engine: parallel.Engine | None = None
+    """Who makes them, whatever all these say."""
     leased: int | None = None
     """This is a part of a run that is under way in so many places: the limits are that part's."""
 
@@ -284,6 +286,11 @@ class Session:
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
+        if resolved.kind == "bot":
+            others = [RULES, *self._config.judges, *self._config.panels, *PRESETS]
+            raise ConfigError(
+                f"{name} talks and judges nothing; judges: a model (not bot:…), {', '.join(others)}"
+            )
         return self._model(resolved, "judge", max_tokens)
 
     def stop(self) -> None:
@@ -482,6 +489,6 @@ def in_session(
         return results
 
     callers = spending.cluster is None and parallel.chosen_engine() is not None
-    named = None if here or callers else settings.engine
+    named = None if here or callers or spending.engine else settings.engine
     with workspace.locked(), parallel.engine(named, settings.workers, settings.address):
-        return run_now(run(None if here else parallel.chosen_engine()))
+        return run_now(run(spending.engine or (None if here else parallel.chosen_engine())))

@@ -14,6 +14,7 @@ from pathlib import Path
 import joblib
 import pytest
 
+import botchat
 from botchat import parallel
 from botchat.cli.main import main
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
@@ -94,22 +95,31 @@ def alone(tmp_path_factory):
 
 
 ENGINES = [
-    ("threading", 1),
-    ("threading", 2),
-    ("threading", 4),
-    ("loky", 2),
-    pytest.param("dask", 2, marks=needs["dask"]),
-    pytest.param("ray", 2, marks=needs["ray"]),
+    pytest.param(engine, workers, marks=needs.get(engine, ()))
+    for engine in ("threading", "loky", "dask", "ray")
+    for workers in (1, 2, 4)
 ]
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """Address of one of dask's whose workers are threads of this process."""
+    from distributed import LocalCluster
+
+    with LocalCluster(4, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
 
 
 @pytest.mark.filterwarnings("ignore")  # of dask and ray
 @pytest.mark.parametrize(("engine", "workers"), ENGINES)
-def test_workers_give_the_same_bytes(alone, server, tmp_path, engine, workers):
+def test_workers_give_the_same_bytes(alone, server, tmp_path, request, engine, workers):
     """Stage files and account; each call is sent once, and the run itself sends none."""
     expected, calls, account = alone
     made, meter = workspace(tmp_path, server), Meter()
-    with parallel.engine(engine, workers, None):
+    # Of dask's, two are processes.
+    there = engine == "dask" and workers != 2
+    address = request.getfixturevalue("scheduler") if there else None
+    with parallel.engine(engine, workers, address):
         assert ran(made, meter) == expected
     assert server.n_received == calls == meter.calls
     assert meter.replayed == calls + account.replayed  # all of it by the run itself
@@ -253,11 +263,10 @@ def test_two_heads_with_a_store_end_as_one_run(alone, server, tmp_path):
     assert len(list((tmp_path / "store" / "ledger").rglob("*.jsonl.gz"))) > 2
 
 
-@pytest.mark.opt_in
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask"))),
-    reason="needs moto[server] and s3fs",
+    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask_cors"))),
+    reason="needs moto[s3], flask-cors and s3fs",
 )
 def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatch):
     """As in a folder, through s3fs and an S3 server of this machine, keys by its own ways."""
@@ -276,13 +285,57 @@ def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatc
         heads = [workspace(tmp_path / name, server, store) for name in "ab"]
         for head, model in zip(heads, MODELS, strict=True):
             with parallel.engine("threading", 2, None):
-                Generating("few", (model,), turns=6).run(head)
+                spending = Spending(Limits(max_usd=1.0))
+                Generating("few", (model,), turns=6).run(head, spending)
         for head in heads:
             Generating("few", MODELS, turns=6).run(head)
+        found = boto3.client("s3").list_objects_v2(Bucket="runs")["Contents"]
+        assert {one["Key"].split("/")[1] for one in found} == {"ledger"}
         assert server.n_received == 24
         assert files(heads[0]) == files(heads[1])
     finally:
         storage.stop()
+
+
+def test_a_scheduler_of_ones_own_gets_shards(alone, server, tmp_path, monkeypatch):
+    """The example of docs/cluster.md, one job after another: the command then sends nothing."""
+    expected, calls, _ = alone
+    page = (Path(__file__).parents[2] / "docs/cluster.md").read_text("utf-8")
+    (example,) = (code for code in page.split("```python\n") if "botchat.shards(" in code[:400])
+    folder, place = tmp_path / "run", str(tmp_path / "store")
+    folder.mkdir()
+    made = workspace(folder, server)
+    monkeypatch.chdir(tmp_path)
+    told = example.partition("```")[0].replace('("a", "b")', f"{MODELS}, turns=6")
+    exec(told.replace("SET", "few"))
+    jobs = sorted(tmp_path.glob("shard-*"))
+    assert 1 < len(jobs) <= 8
+    assert server.n_received == 0
+    for job in jobs:
+        assert pickle.loads(job.read_bytes()).work(place)  # noqa: S301
+    sent = server.n_received
+    asked = ["--seeds", "few", "--turns", "6", "--model", "alpha", "--model", "beta"]
+    assert main(["generate", "--dir", str(folder), *asked, "--store", place]) == 0
+    assert server.n_received == sent
+    judging = Judging("few", "arena", JUDGE, turns=(3, 4))
+    for shard in botchat.shards(judging, made, 3):
+        pickle.loads(pickle.dumps(shard)).work(place)  # noqa: S301
+    sent = server.n_received
+    assert main(["ledger", "pull", place, "--dir", str(folder)]) == 0
+    assert list(botchat.shards(judging, made, 3)) == []
+    assert server.n_received == sent == calls
+    assert files(made) == expected
+
+
+def test_a_job_that_is_begun_anew_has_one_lease(server, tmp_path):
+    """And the segments that it has left: whoever begins it again spends only what is left of it."""
+    made, place = workspace(tmp_path, server), str(tmp_path / "store")
+    (shard,) = botchat.shards(generating(), made, 1, limits=Limits(max_calls=10))
+    for _ in range(3):
+        assert shard.work(place)
+    assert server.n_received == 10
+    with pytest.raises(ConfigError, match="0 shards"):
+        botchat.shards(generating(), made, 0)
 
 
 def test_no_key_travels(server, tmp_path, monkeypatch):
