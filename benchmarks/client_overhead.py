@@ -37,6 +37,7 @@ from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Endpoint
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
+from botchat.pipeline.run import run_now
 from botchat.records import Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.accounts import stats
@@ -91,7 +92,7 @@ def harness(url, n_calls, in_flight):
             await connection.close()
             ledger.close()
 
-    asyncio.run(run())
+    run_now(run())
 
 
 def plain(url, n_calls, in_flight):

@@ -7,7 +7,7 @@ Against the suite's server, as a process of its own:
 - `kill -9` of a random worker, ``--kills`` times, then of the head: calls paid twice, and whether
   the stage files have the bytes of a run that nothing disturbed, so that nothing is lost;
 - requests a minute at the server, for one limit over all workers, after their first second;
-- dollars of a run that reaches ``--max-usd``;
+- dollars that the server bills, of runs that reach ``--max-usd`` while their workers are killed;
 - generation with workers beside one process.
 
 Exits with 1 where other bytes come out, a kill costs more than K calls a worker
@@ -29,6 +29,10 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.openai_server import Billed, Server  # noqa: E402
+
 K, IN_FLIGHT = 8, 4
 MODELS = ("alpha", "beta", "gamma", "delta")
 
@@ -183,17 +187,36 @@ def rate(server: Serving, folder: Path, options: argparse.Namespace) -> tuple[st
     return f"rate | limit {limit} | {found:.0f} a minute | {100 * off:+.1f} %", abs(off) > 0.05
 
 
-def dollars(server: Serving, folder: Path, options: argparse.Namespace) -> tuple[str, bool]:
-    """What a run takes that reaches its limit."""
-    place = workspace(folder / "dollars", server.url)
-    limit = 0.02
-    ran = subprocess.run(
-        [*command(place, options, 12, "--max-usd", str(limit)), "--json"], cwd=ROOT, check=False,
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
-    paid = json.loads(ran.stdout)["cost_usd"]
-    said = f"dollars | limit {limit} | ${paid:.5f} | exit {ran.returncode}"
-    return said, paid > limit or ran.returncode != 3
+def dollars(folder: Path, options: argparse.Namespace) -> tuple[str, bool]:
+    """What the server bills, counted there, of runs that reach a limit and whose workers die."""
+    rng, limit, kills, laps, most, ended = random.Random(0), 0.02, 0, 0, 0.0, []
+    bill = Billed()
+    with Server(bill, latency_s=options.latency_ms / 1000, keep=False) as server:
+        while kills < options.kills:
+            laps += 1
+            place = workspace(
+                folder / f"dollars-{laps}", server.url, f"[cluster]\nhand_in_calls = {K}\n"
+            )
+            before, received = bill.tokens, server.n_received
+            head = subprocess.Popen(
+                command(place, options, 12, "--max-usd", str(limit)), cwd=ROOT,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            goal = received + rng.randint(1, 60)
+            while head.poll() is None:
+                time.sleep(0.005)
+                if server.n_received >= goal and (targets := workers_of(head.pid)):
+                    os.kill(rng.choice(targets), signal.SIGKILL)
+                    kills += 1
+                    goal = server.n_received + rng.randint(5, 40)
+            server.wait_idle()
+            most = max(most, (bill.tokens - before) / 1e6)
+            ended.append(head.returncode)
+    said = (
+        f"dollars | limit {limit} | {kills} kills in {laps} runs | at most ${most:.5f} billed by "
+        f"the server | exit {sorted(set(ended))}"
+    )
+    return said, most > limit or set(ended) != {3}
 
 
 def speed(server: Serving, folder: Path, options: argparse.Namespace) -> tuple[str, bool]:
@@ -233,7 +256,7 @@ def main() -> int:
                 "worker": lambda: killed(server, folder, options, "worker", whole),
                 "head": lambda: killed(server, folder, options, "head", whole),
                 "rate": lambda: rate(server, folder, options),
-                "dollars": lambda: dollars(server, folder, options),
+                "dollars": lambda: dollars(folder, options),
                 "speed": lambda: speed(server, folder, options),
             }
             for part, measure in parts.items():

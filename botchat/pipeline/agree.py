@@ -27,7 +27,6 @@ from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, Grid, is_person
 from botchat.pipeline.contestants import full_name
 from botchat.pipeline.read_set import Read, read
-from botchat.pipeline.read_votes import annotations_of
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment
@@ -63,6 +62,8 @@ def agree(
     """
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
+    from botchat.pipeline.read_votes import annotations_of  # pyarrow
+
     read_files = [annotations_of(path) for path in files]
     annotations = [one for found, _ in read_files for one in found]
     if seed_set is not None:

@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING, Any
 from botchat import parallel
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import settings_digest
-from botchat.models.bots import BASELINES
 from botchat.pipeline import label
-from botchat.pipeline.generate import Generating
-from botchat.pipeline.judge import Judging
 from botchat.pipeline.read_set import Read, only_judge, read
 from botchat.pipeline.run import Meter
-from botchat.pipeline.session import RULES, JudgeName
-from botchat.protocols.catalogue import RANKING
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import comparisons_from_rates
@@ -110,7 +105,7 @@ def leaderboard(
     folder = workspace.out(seed_set) if out is None else out
     by_judge = workspace.judgment_files(seed_set)
     asked = only_judge(workspace, seed_set, judge)
-    judges = [*asked, *(name for name in _on_page(folder, seed_set) if name in by_judge)]
+    judges = [*asked, *(name for name in on_page(folder, seed_set) if name in by_judge)]
     files = [by_judge.get(name, {}) for name in dict.fromkeys(judges)]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
     too_much = megabytes > MOST_TOLD_MB
@@ -118,13 +113,14 @@ def leaderboard(
     from botchat.boards import board as leaderboards
     from botchat.boards.by_seed import by_seed
     from botchat.boards.tables import EEE
-    from botchat.pipeline import every_eval_ever
 
     shown = _shown(workspace, found, elo, meter, png=png)
     told = shown[0]
     board = told.board
     texts = leaderboards.files(board, told.headline, told.verdict, formats)
     if formats is not None and EEE in formats.names:
+        from botchat.pipeline import every_eval_ever
+
         made = every_eval_ever.records(workspace, board, found.dialogues)
         texts |= {f"{EEE}/{path}": text for path, text in made.items()}
     texts[BY_SEED] = json.dumps(by_seed(board, found.seeds), separators=(",", ":")) + "\n"
@@ -152,7 +148,7 @@ def leaderboard(
     )
 
 
-def _on_page(folder: Path, seed_set: str) -> list[str]:
+def on_page(folder: Path, seed_set: str) -> list[str]:
     """The judges of the page that is there, in its order; none where there is no such page."""
     from botchat import report as pages
 
@@ -224,6 +220,12 @@ def write_chart(folder: Path, chart: Chart, *, png: bool = True) -> None:
 
 def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
     """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
+    from botchat.models.bots import BASELINES
+    from botchat.pipeline.generate import Generating
+    from botchat.pipeline.judge import Judging
+    from botchat.pipeline.session import RULES, JudgeName
+    from botchat.protocols.catalogue import RANKING
+
     Generating(SAMPLE, tuple(f"bot:{name}" for name in BASELINES)).run(workspace, meter=meter)
     for protocol in RANKING:
         Judging(SAMPLE, protocol.name, JudgeName(RULES)).run(workspace, meter=meter)
@@ -274,7 +276,6 @@ def _shown(
 ) -> list[Shown]:
     """Everything of every judge who was read; ``png``: figures of the first as png too."""
     from botchat.boards import headline, judge_verdict, people_line, second_opinion
-    from botchat.pipeline.agree import beside_each_other
     from botchat.pipeline.ledger import conversation_costs
     from botchat.report import figures
 
@@ -287,6 +288,8 @@ def _shown(
         meter.advance()
     findings: Mapping[str, Findings] = {}
     if len(boards) > 1:
+        from botchat.pipeline.agree import beside_each_other
+
         meter.begin("compare judges", 0)
         findings = beside_each_other(workspace, found)
     for board in boards:
@@ -328,7 +331,7 @@ def write_page(
     from botchat.boards.protocols import Place
     from botchat.report import archive, transcripts
 
-    compared = _compared(found, shown[0].findings)
+    compared = _compared(found, shown[0].findings) if shown[0].findings else []
     talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, found)]
 
     views = []

@@ -27,13 +27,12 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.workspace import config, entries, keys, panels, segments
+from botchat.workspace import config, entries, keys, panels, stages
 from botchat.workspace.accounts import bills
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
-from botchat.workspace.segments import Store
 
 if TYPE_CHECKING:
     from botchat.models.endpoint.connection import Connection
@@ -96,6 +95,8 @@ class Spending:
     cluster: ClusterSettings | None = None
     """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
     says."""
+    engine: parallel.Engine | None = None
+    """Who makes them, whatever all these say."""
     leased: int | None = None
     """This is a part of a run that is under way in so many places: the limits are that part's."""
 
@@ -442,7 +443,7 @@ def in_session(
     Replies in flight are stored before it ends, but batches are not waited for: the ledger has
     noted them. Where the caller's ``joblib.parallel_config`` or the settings name an engine, calls
     are made by its workers. Where they name a store, its segments are read before, and it is given
-    what it lacks after.
+    what it lacks after, stage files too; see `botchat.workspace.stages.shared`.
     """
     spending = spending or Spending()
     settings, here = spending.cluster or workspace.config.cluster, spending.leased is not None
@@ -457,38 +458,37 @@ def in_session(
                 "asks of them is paid a second time; collect them with --batch",
                 n,
             )
-        store = None
+        place = settings.store if spending.leased is None else None
         try:
-            if settings.store is not None and spending.leased is None:
-                store = Store(settings.store)
-                segments.pull(ledger, store)
-            if engine is not None:
-                from botchat.pipeline.cluster import Elsewhere
+            with stages.shared(workspace, ledger, place):
+                try:
+                    if engine is not None:
+                        from botchat.pipeline.cluster import Elsewhere
 
-                session.elsewhere = Elsewhere(workspace, seeds, ledger, session, engine, settings)
-            with told(workspace, session.meter, session.budget):
-                results = await stoppable(ask(session, stops), session.stop)
-                stops.raise_first()
-            if session.elsewhere is not None:
-                session.elsewhere.close()
-        except asyncio.CancelledError:
-            if (n := session.under_way) and not spending.batch:
-                log.warning(
-                    "waiting up to %d s for %d replies under way; interrupt again to drop them",
-                    DRAIN_S,
-                    n,
-                )
-            raise
+                        session.elsewhere = Elsewhere(
+                            workspace, seeds, ledger, session, engine, settings
+                        )
+                    with told(workspace, session.meter, session.budget):
+                        results = await stoppable(ask(session, stops), session.stop)
+                        stops.raise_first()
+                except asyncio.CancelledError:
+                    if (n := session.under_way) and not spending.batch:
+                        log.warning(
+                            "waiting up to %d s for %d replies under way; interrupt again to drop "
+                            "them",
+                            DRAIN_S,
+                            n,
+                        )
+                    raise
+                finally:
+                    await session.close()
+                    if session.elsewhere is not None:
+                        session.elsewhere.close()
         finally:
-            try:
-                await session.close()
-                if store is not None:
-                    segments.push(ledger, store)
-            finally:
-                ledger.close()
+            ledger.close()
         return results
 
     callers = spending.cluster is None and parallel.chosen_engine() is not None
-    named = None if here or callers else settings.engine
+    named = None if here or callers or spending.engine else settings.engine
     with workspace.locked(), parallel.engine(named, settings.workers, settings.address):
-        return run_now(run(None if here else parallel.chosen_engine()))
+        return run_now(run(spending.engine or (None if here else parallel.chosen_engine())))

@@ -8,12 +8,12 @@ with every protocol; each other chunk holds a few seeds whole: dialogues, flags,
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from botchat.measures.flags import Measured, Thresholds, fit_thresholds, flags
@@ -336,6 +336,5 @@ def _opening(text: str) -> str:
 
 def script(name: str, content: Any) -> str:
     """A chunk: hands its content over under its name."""
-    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-    packed = base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii")
+    packed = base64.b64encode(zlib.compress(msgspec.json.encode(content), 5)).decode("ascii")
     return f'botchat.take("{name}","{packed}")\n'

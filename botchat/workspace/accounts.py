@@ -45,16 +45,21 @@ class Bill:
 
 
 def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
-    """What each of the calls ``keys`` took, as far as they are in the ledger.
+    """What each of the calls ``keys`` took, as far as the ledger knows.
 
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
+    asked = json.dumps(list(keys))
     rows = ledger.select(
+        "SELECT key, tokens, cost_usd, latency_s, false FROM bills"
+        " WHERE key IN (SELECT value FROM json_each(?))",
+        asked,
+    ) + ledger.select(
         "SELECT key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
         " coalesce(prompt_tokens, completion_tokens) IS NULL"
         " AND outcome NOT IN ('ok', 'truncated')"
         " FROM calls WHERE key IN (SELECT value FROM json_each(?))",
-        json.dumps(list(keys)),
+        asked,
     )
     return {
         key: Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)

@@ -74,3 +74,10 @@ CREATE TABLE IF NOT EXISTS segment_rows (
     segment INTEGER NOT NULL,
     PRIMARY KEY (key, at, kind, segment)
 ) WITHOUT ROWID;
+-- What a call took that is in another ledger only (botchat.workspace.stages).
+CREATE TABLE IF NOT EXISTS bills (
+    key TEXT PRIMARY KEY,
+    tokens INTEGER,
+    cost_usd REAL,
+    latency_s REAL NOT NULL
+) WITHOUT ROWID;
