@@ -290,7 +290,7 @@ def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatc
         for head in heads:
             Generating("few", MODELS, turns=6).run(head)
         found = boto3.client("s3").list_objects_v2(Bucket="runs")["Contents"]
-        assert {one["Key"].split("/")[1] for one in found} == {"ledger"}
+        assert {one["Key"].split("/")[1] for one in found} == {"ledger", "stages"}
         assert server.n_received == 24
         assert files(heads[0]) == files(heads[1])
     finally:
