@@ -184,14 +184,16 @@ def from_comparisons(
     """
     found = _Tallies.of(comparisons, comparisons.models, per_pair)
     design = Design(found.made, per_pair)
-    elo = _as_designed(elo or EloSettings(), design)
+    elo = _as_designed(elo or EloSettings.of_board(), design)
+    rated = bootstrap_elo(comparisons, elo)
+    made = f"{protocol.name}|set:{name}|per_pair:{per_pair}|{elo_signature(rated.settings)}"
     return _arena(
         protocol,
         found,
         comparisons,
-        bootstrap_elo(comparisons, elo),
+        rated,
         Strengths.of(comparisons, design),
-        f"botchat:{VERSION}|{protocol.name}|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
+        f"botchat:{VERSION}|{made}",
     )
 
 
@@ -214,13 +216,14 @@ def of_votes(
             pair = found.place[a], found.place[b]
             found.missing[pair] = found.missing[pair[::-1]] = n
     design = Design(found.made, None, unit=unit)
+    rated = bootstrap_elo(comparisons, elo)
     return _arena(
         VOTES,
         found,
         comparisons,
-        bootstrap_elo(comparisons, elo),
+        rated,
         Strengths.of(comparisons, design, differences, STYLE),
-        f"{signature}|{elo_signature(elo)}",
+        f"{signature}|{elo_signature(rated.settings)}",
     )
 
 
@@ -260,19 +263,19 @@ class _Tallies:
     def of_pair(self, a: str, b: str) -> Tally:
         """Seen from the first."""
         pair = self.place[a], self.place[b]
-        return Tally(*self.results[pair][::-1].tolist(), int(self.missing[pair]))
+        return _tally(self.results[pair], self.missing[pair])
 
     def of_model(self, name: str) -> Tally:
         """Of all its pairs."""
         i = self.place[name]
-        return Tally(*self.results[i].sum(axis=0)[::-1].tolist(), int(self.missing[i].sum()))
+        return _tally(self.results[i].sum(axis=0), self.missing[i].sum())
 
     def listed(self, order: Sequence[str]) -> list[tuple[str, str]]:
         """The ordered pairs to list; of more than `MOST_LISTED` only those that were compared."""
         if len(order) <= MOST_LISTED:
             return list(permutations(order, 2))
         at = np.array([self.place[name] for name in order])
-        there = np.argwhere(self.results.any(axis=2)[np.ix_(at, at)])
+        there = np.argwhere(self.results.sum(axis=2)[np.ix_(at, at)])
         return [(order[i], order[j]) for i, j in there.tolist()]
 
     def together(self, order: Sequence[str]) -> Tally:
@@ -280,8 +283,12 @@ class _Tallies:
         at = np.array([self.place[name] for name in order], dtype=np.intp)
         one, other = np.triu_indices(len(at), 1)
         pairs = at[one], at[other]
-        results = self.results[pairs].sum(axis=0)
-        return Tally(*results[::-1].tolist(), int(self.missing[pairs].sum()))
+        return _tally(self.results[pairs].sum(axis=0), self.missing[pairs].sum())
+
+
+def _tally(results: Indices, missing: np.intp) -> Tally:
+    losses, ties, wins = results.tolist()
+    return Tally(wins, ties, losses, int(missing))
 
 
 def elo_signature(settings: EloSettings) -> str:
@@ -361,6 +368,7 @@ def _arena(
     uneven = strengths.design.uneven
     sides = Sides.of(comparisons)
     of_models, of_pairs = sides.by_model(alike=uneven), sides.by_pair()
+    fewer = _fewer(rated)
     standing = table(
         name,
         title,
@@ -385,7 +393,7 @@ def _arena(
         [signature],
         f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}, with "
         f"95 % intervals that {from_seeds(comparisons, strengths.design.unit)}. Elo as in the "
-        "paper; ± runs is the spread "
+        f"paper{fewer and f', {fewer}'}; ± runs is the spread "
         f"between runs of shuffles. {strengths.note()} {BOUNDS}",
         ["bt"],
     )
@@ -413,10 +421,30 @@ def _arena(
         misfit=strengths.misfit_table(f"{name}-misfit", title, signature),
         style=strengths.style_table(f"{name}-style", title, signature),
         fragility=strengths.fragility_table(f"{name}-fragility", title, signature),
-        notes=tuple(f"{title}. {warning}" for warning in strengths.warnings),
+        notes=(
+            *(f"{title}. {warning}" for warning in strengths.warnings),
+            *(
+                [f"{title}. Elo is {fewer}; --shuffles {EloSettings.shuffles} plays all."]
+                if fewer
+                else []
+            ),
+        ),
         strengths=strengths,
         compared=comparisons,
     )
+
+
+def _fewer(rated: EloResult) -> str:
+    """How Elo differs from the paper's where all its shuffles would be too many games, else ""."""
+    made = rated.settings
+    if made.most_games is None or made.shuffles == EloSettings.shuffles:
+        return ""
+    told = (
+        f"of {made.shuffles:,} shuffles a run instead of {EloSettings.shuffles:,}, as each takes "
+        f"{rated.n_played:,} games among so many models"
+    )
+    error = float(np.mean(rated.run_std)) / math.sqrt(made.runs)
+    return told if math.isnan(error) else f"{told} (standard error of a rating: {error:.1f} points)"
 
 
 def _elos(rated: EloResult, strengths: Strengths) -> dict[str, dict[str, float]]:

@@ -158,7 +158,7 @@ def build(
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
-    elo, catalogue = elo or EloSettings(), catalogue or Catalogue()
+    elo, catalogue = elo or EloSettings.of_board(), catalogue or Catalogue()
     known = catalogue.among(judgments)
     judged = evidence(known, judgments, seeds, dialogues)
     signatures = [judged[name].signature for name in sorted(judged)]

@@ -56,7 +56,7 @@ def rank(
     from botchat.report import figures
 
     meter.begin("count and rate", 0)
-    name, elo = paths[0].stem, elo or EloSettings(runs=2)
+    name, elo = paths[0].stem, elo or EloSettings.of_board(usual_runs=2)
     name += f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     cast = [one for one, _ in read if isinstance(one, Votes)]
     if len(cast) == len(read):

@@ -67,6 +67,20 @@ class EloSettings:
     comparisons, with replacement (not the paper's protocol). Estimates the Elo of a whole design
     from a part that has more of some pairs than of others."""
 
+    @classmethod
+    def of_board(
+        cls,
+        shuffles: int | None = None,
+        runs: int | None = None,
+        seed: int = 0,
+        usual_runs: int = 10,
+    ) -> EloSettings:
+        """Of a board: who names neither shuffles nor runs gets no more than `MOST_GAMES`."""
+        most = MOST_GAMES if shuffles is None and runs is None else None
+        shuffles = cls.shuffles if shuffles is None else shuffles
+        runs = usual_runs if runs is None else runs
+        return cls(shuffles=shuffles, runs=runs, seed=seed, most_games=most)
+
     def __post_init__(self) -> None:
         """Check ranges."""
         if not math.isfinite(self.init):
