@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import resources
@@ -84,12 +84,19 @@ def drawn(chart: Chart, *, png: bool = True) -> Chart:
     return made
 
 
+MOST_DRAWN = 100
+"""Contestants that figures show; of more the first, and people: a thousand rows are unreadable."""
+
+
 def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
     """Every figure that the board has the numbers for, most important first.
 
     ``costs``: contestant -> dollars of one conversation, where known.
     """
     where = f"{board.seed_set} · judged by {elided(board.judge, LABEL_COLUMNS)}"
+    if (n := len(board.main.frame)) > MOST_DRAWN:
+        board = _of_some(board, {*board.main.frame["model"][:MOST_DRAWN], HUMAN})
+        where += f" · the first {MOST_DRAWN} of {n:,}"
     drawn: list[Chart] = []
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [one for one in board.arenas if one.protocol.base == base]
@@ -100,6 +107,33 @@ def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
     drawn += [_scores(part, number, where) for part in board.of(Scored) for number in part.quoted]
     drawn += [_judge_health(board.judge_health, where)] if board.judge_health else []
     return [*drawn, *_failures(board), *_of_lengths(board)]
+
+
+def _of_some(board: Board, names: Collection[str]) -> Board:
+    """The board with these contestants' rows only; ranks, and what they rest on, stay."""
+
+    def some(shown: Table) -> Table:
+        keys = [key for key in ("model", "model_a", "model_b") if key in shown.frame]
+        kept = shown.frame[keys].isin(names).all(axis=1)
+        return replace(shown, frame=shown.frame[kept].reset_index(drop=True))
+
+    def part_of(part: Part) -> Part:
+        part = replace(part, table=some(part.table))
+        if isinstance(part, Arena):
+            return replace(part, pairs=some(part.pairs))
+        if isinstance(part, Place) and part.survival:
+            return replace(part, survival=some(part.survival))
+        return part
+
+    spoken = board.utterance_lengths
+    lengths = {name: found for name, found in spoken.by_contestant.items() if name in names}
+    return replace(
+        board,
+        main=some(board.main),
+        parts=tuple(map(part_of, board.parts)),
+        flags=some(board.flags),
+        utterance_lengths=replace(spoken, by_contestant=lengths),
+    )
 
 
 def chart(
