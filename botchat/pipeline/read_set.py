@@ -248,7 +248,7 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
     return kept, stale
 
 
-MOST_HELD_MB = 128
+MOST_HELD_MB = 200
 """Size of the dialogues on disk up to which a board holds all of them, in twice as much memory."""
 
 

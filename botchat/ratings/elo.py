@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat import parallel
-from botchat.errors import ConfigError
 from botchat.ratings.bradley_terry import maximise, score_rate, tables
 from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
+from botchat.ratings.elo_settings import MOST_GAMES as MOST_GAMES
+from botchat.ratings.elo_settings import EloSettings as EloSettings
 from botchat.ratings.shuffles import end_of_alike, end_of_resample, end_of_shuffle, streams
 
 _TOLERANCE = 1e-6
@@ -36,64 +37,10 @@ _BLOCK = 2500
 _RATING_BYTES = 8 << 20
 """Of their ratings: of 1,000 models a game takes 45 ns at 4 to 8 MB, 62 at 1 MB and 64 at 20 MB."""
 _BLOCK_BYTES = 64 << 20
-MOST_GAMES = 2_000_000_000
-"""Games of a board that nobody chose shuffles for: one and a half minutes on a core."""
 _FEWEST = 10
 """Shuffles of a run: a median of fewer says little."""
 _SECONDS_A_GAME = 4e-8
 """About what drawing and playing one game takes."""
-
-
-@dataclass(frozen=True)
-class EloSettings:
-    """How bootstrap Elo is computed; the defaults are the paper's (§4.2, Appendix A).
-
-    Raises `ConfigError` for values that define no rating.
-    """
-
-    init: float = 1000.0
-    scale: float = 400.0
-    k: float = 32.0
-    shuffles: int = 1000
-    runs: int = 10
-    seed: int = 0
-    resample: bool = False
-    """Draw comparisons with replacement instead of shuffling them (not the paper's protocol)."""
-    most_games: int | None = None
-    """Play fewer shuffles where ``shuffles`` in each run would be more games, of all runs together;
-    `MOST_GAMES` for boards of any size. ``None``: never."""
-    per_pair: int | None = None
-    """Draw so many of every compared pair, on average: a pair at random, then one of its
-    comparisons, with replacement (not the paper's protocol). Estimates the Elo of a whole design
-    from a part that has more of some pairs than of others."""
-
-    @classmethod
-    def of_board(
-        cls,
-        shuffles: int | None = None,
-        runs: int | None = None,
-        seed: int = 0,
-        usual_runs: int = 10,
-    ) -> EloSettings:
-        """Of a board: who names neither shuffles nor runs gets no more than `MOST_GAMES`."""
-        most = MOST_GAMES if shuffles is None and runs is None else None
-        shuffles = cls.shuffles if shuffles is None else shuffles
-        runs = usual_runs if runs is None else runs
-        return cls(shuffles=shuffles, runs=runs, seed=seed, most_games=most)
-
-    def __post_init__(self) -> None:
-        """Check ranges."""
-        if not math.isfinite(self.init):
-            raise ConfigError(f"Elo init {self.init}: give a finite rating such as 1000")
-        for name in ("scale", "k"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ConfigError(f"Elo {name} {value}: give a number above 0")
-        for name in ("shuffles", "runs", "seed", "most_games", "per_pair"):
-            least = 0 if name == "seed" else 1
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"Elo {name} {value}: give at least {least}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,16 +344,29 @@ def _play(
 def _play_block(bootstrap: Bootstrap, block: range) -> list[Floats]:
     """Final ratings of some shuffles, of each set: shape (shuffles, m)."""
     final = [bootstrap.start(games, len(block)) for games in bootstrap.games]
-    rows = bootstrap.length
-    if bootstrap.in_parts:
-        rows = max(1, _BLOCK_BYTES * bootstrap.length // (bootstrap.bytes_each * len(block)))
-    for begin in range(0, bootstrap.length, rows):
-        drawn = _draw(bootstrap, block, range(begin, min(begin + rows, bootstrap.length)))
+    for _, drawn in _drawn(bootstrap, block):
         final = [
             _play(games, kinds, bootstrap.settings, start)
             for games, kinds, start in zip(bootstrap.games, drawn, final, strict=True)
         ]
     return [ratings for ratings in final if ratings is not None]
+
+
+def _drawn(
+    bootstrap: Bootstrap, block: range, cut: int = 0
+) -> Iterator[tuple[int, list[npt.NDArray[np.unsignedinteger]]]]:
+    """What `_draw` gives, in parts if it can be, each with its first game; one ends at ``cut``."""
+    length, rows = bootstrap.length, bootstrap.length
+    if bootstrap.in_parts:
+        rows = max(1, _BLOCK_BYTES * length // (bootstrap.bytes_each * len(block)))
+    whole = None if bootstrap.in_parts else _draw(bootstrap, block)
+    for low, high in ((0, cut), (cut, length)):
+        for begin in range(low, high, rows):
+            part = range(begin, min(begin + rows, high))
+            if whole is None:
+                yield begin, _draw(bootstrap, block, part)
+            else:
+                yield begin, [kinds[part.start : part.stop] for kinds in whole]
 
 
 def _draw(
@@ -486,13 +446,18 @@ def _miss(bootstrap: Bootstrap) -> float:
     # A quarter scatters ratings as far as they go.
     before = length // 4 + 1
     longer = replace(bootstrap, length=length + before)
-    drawn = _draw(longer, range(bootstrap.n_shuffles, bootstrap.n_shuffles + _PILOTS))
-    misses = []
-    for games, kinds in zip(bootstrap.games, drawn, strict=True):
-        start = bootstrap.start(games, 2 * _PILOTS)
-        assert start is not None  # not all games
-        scattered = _play(games, kinds[:before], settings, longer.start(games, _PILOTS))
-        start[:_PILOTS, : len(games.level)] = scattered
-        ends = _play(games, np.hstack([kinds[before:]] * 2), settings, start)
-        misses.append(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max())
-    return float(max(misses))
+    n_shuffles = settings.runs * settings.shuffles
+    pilots = range(n_shuffles, n_shuffles + _PILOTS)
+    ratings = [longer.start(games, _PILOTS) for games in longer.games]
+    for begin, drawn in _drawn(longer, pilots, before):
+        for i, (games, kinds) in enumerate(zip(longer.games, drawn, strict=True)):
+            if begin == before:  # from here on beside those that start here
+                start = bootstrap.start(games, 2 * _PILOTS)
+                scattered = ratings[i]
+                assert start is not None  # not all games
+                assert scattered is not None
+                start[:_PILOTS, : len(games.level)] = scattered
+                ratings[i] = start
+            kinds = np.hstack([kinds] * (2 if begin >= before else 1))
+            ratings[i] = _play(games, kinds, settings, ratings[i])
+    return max(float(np.abs(r[:_PILOTS] - r[_PILOTS:]).max()) for r in ratings if r is not None)

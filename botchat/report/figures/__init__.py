@@ -93,10 +93,11 @@ def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
 
     ``costs``: contestant -> dollars of one conversation, where known.
     """
-    where = f"{board.seed_set} · judged by {elided(board.judge, LABEL_COLUMNS)}"
+    of = board.seed_set
     if (n := len(board.main.frame)) > MOST_DRAWN:
         board = _of_some(board, {*board.main.frame["model"][:MOST_DRAWN], HUMAN})
-        where += f" · the first {MOST_DRAWN} of {n:,}"
+        of += f" · the first {MOST_DRAWN} of {n:,}"
+    where = f"{of} · judged by {elided(board.judge, LABEL_COLUMNS)}"
     drawn: list[Chart] = []
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [one for one in board.arenas if one.protocol.base == base]
@@ -106,7 +107,7 @@ def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
     drawn += [_against_human(part, where) for part in board.of(BesideHuman)]
     drawn += [_scores(part, number, where) for part in board.of(Scored) for number in part.quoted]
     drawn += [_judge_health(board.judge_health, where)] if board.judge_health else []
-    return [*drawn, *_failures(board), *_of_lengths(board)]
+    return [*drawn, *_failures(board, of), *_of_lengths(board, of)]
 
 
 def _of_some(board: Board, names: Collection[str]) -> Board:
@@ -270,7 +271,7 @@ def _mean(values: NDArray[np.int64], n: int) -> tuple[float, float, float]:
     return float(values.mean()), *mean(each, 0, float(values.max()))
 
 
-def _failures(board: Board) -> Iterator[Chart]:
+def _failures(board: Board, where: str) -> Iterator[Chart]:
     """How often each contestant does what few people do, by what it does."""
     flags, order = board.flags, [*board.main.frame["model"], HUMAN]
     kinds = [key for key in NAMES if flags.frame[key].notna().any()]
@@ -284,7 +285,7 @@ def _failures(board: Board) -> Iterator[Chart]:
         return by_model.loc[rows, keys].set_axis([NAMES[key] for key in kinds], axis=1)
 
     n = int(flags.frame["measured"].sum())
-    drawn = partial(chart, board.seed_set, None, "failure-types", flags.signatures)
+    drawn = partial(chart, where, None, "failure-types", flags.signatures)
     yield drawn(cells.failures, Cells("", *_thrice(of, ""), USUAL), count=f"{n:,}")
 
 
@@ -335,10 +336,10 @@ def measures(key: str) -> list[Measure]:
     return [Measure(**given) for given in _TEXTS["measures"][key]]
 
 
-def _of_lengths(board: Board) -> Iterator[Chart]:
+def _of_lengths(board: Board, where: str) -> Iterator[Chart]:
     spoken, unit = board.utterance_lengths.by_contestant, board.utterance_lengths.unit
     if n := sum(map(len, spoken.values())):
-        made = partial(chart, board.seed_set, None, "utterance-lengths", count=f"{n:,}", unit=unit)
+        made = partial(chart, where, None, "utterance-lengths", count=f"{n:,}", unit=unit)
         yield made(board.lengths.signatures, charts.utterance_lengths, spoken, unit)
     lengths = board.human_lengths
     if not lengths:
