@@ -411,10 +411,10 @@ class Ledger:
             self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
         return bool(self._db.execute(_INSERT["calls"], row).rowcount)
 
-    def note_bills(self, bills: Iterable[tuple[str, int | None, float | None, float]]) -> None:
-        """Note what calls took that it does not have: key, tokens, dollars, seconds."""
+    def note_bills(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
+        """Note what calls took that it does not have: rows of ``bills``."""
         with self._transaction():
-            self._db.executemany("INSERT OR REPLACE INTO bills VALUES (?,?,?,?)", bills)
+            self._db.executemany("INSERT INTO bills VALUES (?,?,?)", rows)
 
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; how many there were.

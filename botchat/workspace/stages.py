@@ -29,9 +29,17 @@ import msgspec
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import case_digest
-from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue, natural_key
-from botchat.workspace import files, segments, shown_settings
-from botchat.workspace.accounts import Bill, bills
+from botchat.records import (
+    HUMAN,
+    Dialogue,
+    Dialogues,
+    Judgment,
+    Seed,
+    Utterance,
+    human_dialogue,
+    natural_key,
+)
+from botchat.workspace import accounts, files, segments, shown_settings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import Redactor, secrets_in
@@ -92,7 +100,7 @@ class Line(NamedTuple):
     record: bytes
     """Empty: it was taken away."""
     bills: bytes
-    """JSON: of each call tokens, dollars, seconds; ``null``: not known."""
+    """What its calls took; see `accounts.took`."""
     part: str
 
 
@@ -173,7 +181,7 @@ def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
             except DataError as error:
                 log.warning("it is not left in the store %s: %s", store.place, error)
                 continue
-            parts = _read(store, {file: names})[file]
+            ((_, parts),) = _read(store, {file: names})
             changed, _ = compared(parts, lines, still)
             shown = {key: line for key, line in changed.items() if not _secret(redactor, line)}
             if len(shown) < len(changed):
@@ -204,7 +212,7 @@ def pull(workspace: Workspace, store: Store) -> int:
             if file == SETTINGS or (path.exists() and sorted(seen) == there[file]):
                 continue
             here = _lines(file, _content(workspace, file, path)) if path.exists() else {}
-            parts = _read(store, {file: there[file]})[file]
+            ((_, parts),) = _read(store, {file: there[file]})
             changed, whole = compared(parts, here, seen if here else (), _fits(workspace, file))
             n += sum(here.get(key) != whole.get(key) for key in {*here, *whole})
             if whole != here:
@@ -220,31 +228,31 @@ def fetch(workspace: Workspace, store: Store, wanted: Mapping[str, Sequence[str]
 
     ``wanted``: stage file -> names of its parts. Returns of how many calls that is not known.
     """
-    unknown, paid = 0, dict[str, Bill]()
-    ordered = _in_order(wanted)
+    unknown, ordered = 0, _in_order(wanted)
     for start in range(0, len(ordered), _AT_ONCE):
-        some = ordered[start : start + _AT_ONCE]
-        for file, parts in _read(store, {file: wanted[file] for file in some}).items():
-            top = {k: one for k, one in newest(parts, _fits(workspace, file)).items() if one.record}
-            _write(workspace, file, {key: line.record for key, line in top.items()})
+        some = {file: wanted[file] for file in ordered[start : start + _AT_ONCE]}
+        rows: list[tuple[str, str, bytes]] = []
+        for file, parts in _read(store, some):
+            top = newest(parts, _fits(workspace, file))
+            _write(workspace, file, {key: line.record for key, line in top.items() if line.record})
             path = workspace.root / file
             if path.exists():
                 at = max(part.at for part in parts)
                 os.utime(path, ns=(at, at))
             for line in top.values():
-                of_line = _bills(file, line)
-                paid |= {key: bill for key, bill in of_line.items() if bill is not None}
-                unknown += sum(bill is None for bill in of_line.values())
-    if paid:
-        with closing(workspace.ledger()) as ledger:
-            ledger.note_bills(
-                (key, bill.tokens, bill.cost_usd, bill.latency_s) for key, bill in paid.items()
-            )
+                if calls := _calls(file, line.record):
+                    told = line.bills or b"[]"
+                    if told == b"[]" or b"null" in told:
+                        unknown += len(calls) - sum(map(bool, accounts.bills_told(told)))
+                    rows.append((calls[0], "".join(c[: accounts.SHORT] for c in calls), told))
+        if rows:
+            with closing(workspace.ledger()) as ledger:
+                ledger.note_bills(rows)
     return unknown
 
 
-_AT_ONCE = 256
-"""Stage files whose parts are held in memory, and asked for, at a time."""
+_AT_ONCE = 64
+"""Stage files whose parts are asked for at a time."""
 
 
 @contextmanager
@@ -354,64 +362,64 @@ def _in_order(listed: Iterable[str]) -> list[str]:
 def _part(file: str, lines: Lines, at: int, ledger: Ledger) -> bytes:
     """The part that holds these lines, with what their calls took."""
     asked = {key: _calls(file, line) for key, line in lines.items()}
-    paid = bills(ledger, set(chain.from_iterable(asked.values())))
+    paid = accounts.bills(ledger, chain.from_iterable(asked.values()))
     written = [msgspec.json.encode(_Head(at))]
     for key, line in lines.items():
-        took = [
-            (b.tokens, b.cost_usd, b.latency_s) if (b := paid.get(c)) else None for c in asked[key]
-        ]
-        told = line or msgspec.json.encode(key)
-        written.append(told + b"\t" + msgspec.json.encode(took) if took else told)
+        told = accounts.took(map(paid.get, asked[key]))
+        written.append(line + b"\t" + told if asked[key] else line or msgspec.json.encode(key))
     return gzip.compress(b"\n".join(written), 6, mtime=0)
+
+
+class _Dialogue(msgspec.Struct, frozen=True, gc=False):
+    facts: tuple[Utterance, ...]
+
+
+class _Judgment(msgspec.Struct, frozen=True, gc=False):
+    calls: tuple[str, ...] = ()
+
+
+_of_dialogue, _of_judgment = msgspec.json.Decoder(_Dialogue), msgspec.json.Decoder(_Judgment)
 
 
 def _calls(file: str, line: bytes) -> Sequence[str]:
     """The calls that a record rests on."""
-    if not line:
-        return ()
-    if file.startswith("generations/"):
-        return [fact.call for fact in msgspec.json.decode(line, type=Dialogue).facts if fact.call]
-    return msgspec.json.decode(line, type=Judgment).calls if file.startswith("judgments/") else ()
+    if line and file.startswith("generations/"):
+        return [fact.call for fact in _of_dialogue.decode(line).facts if fact.call]
+    return _of_judgment.decode(line).calls if line and file.startswith("judgments/") else ()
 
 
-def _bills(file: str, line: Line) -> dict[str, Bill | None]:
-    """What each call of a record took; ``None``: not known."""
-    calls = _calls(file, line.record)
-    try:
-        took = msgspec.json.decode(
-            line.bills or b"[]", type=list[tuple[int | None, float | None, float] | None]
-        )
-        return {call: Bill(*one) if one else None for call, one in zip(calls, took, strict=True)}
-    except ValueError:
-        return dict.fromkeys(calls)
-
-
-def _read(store: Store, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[Part]]:
-    """The parts of stage files; those that are damaged are said and left out."""
+def _read(store: Store, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[Part]]]:
+    """Each stage file with its parts; those that are damaged are said and left out."""
     got = store.read_parts((file, name) for file, names in wanted.items() for name in names)
-    found: dict[str, list[Part]] = {file: [] for file in wanted}
-    for (file, name), data in got.items():
-        key, lines = _key(file), dict[Key, Line]()
-        try:
-            head, *rest = gzip.decompress(data).split(b"\n")
-            at = msgspec.json.decode(head, type=_Head).at
-            for text in rest:
-                record, _, took = text.partition(b"\t")
-                if record.startswith(b"["):
-                    lines[msgspec.json.decode(record, type=Key)] = Line(at, b"", b"", name)
-                else:
-                    lines[key(record)] = Line(at, record, took, name)
-        except _UNREADABLE as error:
-            log.warning(
-                "the store %s: stages/%s/%s is damaged, and passed over: %s",
-                store.place,
-                file,
-                name,
-                " ".join(str(error).split())[:200],
-            )
-            continue
-        found[file].append(Part(name, at, lines))
-    return found
+    for file, names in wanted.items():
+        parts = (_decoded(store, file, name, got.pop((file, name), None)) for name in names)
+        yield file, [part for part in parts if part is not None]
+
+
+def _decoded(store: Store, file: str, name: str, data: bytes | None) -> Part | None:
+    if data is None:
+        return None
+    key, lines = _key(file), dict[Key, Line]()
+    try:
+        head, *rest = gzip.decompress(data).split(b"\n")
+        at = msgspec.json.decode(head, type=_Head).at
+        for text in rest:
+            record, _, told = text.partition(b"\t")
+            if record.startswith(b"["):
+                lines[msgspec.json.decode(record, type=Key)] = Line(at, b"", b"", name)
+            else:
+                lines[key(record)] = Line(at, record, told, name)
+    except _UNREADABLE as error:
+        said = " ".join(str(error).split())[:200]
+        log.warning(
+            "the store %s: stages/%s/%s is damaged, and passed over: %s",
+            store.place,
+            file,
+            name,
+            said,
+        )
+        return None
+    return Part(name, at, lines)
 
 
 def _write(workspace: Workspace, file: str, lines: Lines) -> None:

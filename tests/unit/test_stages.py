@@ -17,7 +17,7 @@ from botchat.interfaces import case_digest
 from botchat.pipeline import ledger as accounts
 from botchat.records import Dialogue, Judgment, Seed, Utterance
 from botchat.workspace import files, segments, shown_settings, stages
-from botchat.workspace.accounts import Bill, bills
+from botchat.workspace.accounts import bills
 from botchat.workspace.config import load
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order
 from botchat.workspace.from_store import from_store
@@ -230,8 +230,8 @@ def test_readers_know_what_calls_took_without_the_ledger(heads, caplog):
     assert f"6 calls cost is not in the store {store}" in caplog.text
     assert f"botchat ledger pull {store}" in caplog.text
     with closing(one.ledger()) as ledger:
-        ledger.note_bills([(key, 1, 1.0, 1.0)])
-        assert bills(ledger, [key]) != {key: Bill(1, 1.0, 1.0)}  # a call here says more
+        ledger.note_bills([(key, key[:16] + 16 * "0", b"[[1,1.0,1.0],null]"), (key, key, b"[1")])
+        assert bills(ledger, [key])[key].tokens == 5  # a call that is here says more
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x1f\x8bno", "garbage", "other"])
