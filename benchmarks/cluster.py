@@ -1,6 +1,6 @@
 """Workers: what a kill costs, whether limits hold, and what they bring.
 
-    python benchmarks/cluster.py [--engine loky] [--workers 4] [--kills 20] [--latency-ms 50]
+    python benchmarks/cluster.py [--engine loky] [--workers 4] [--kills 20] [--laps 3]
 
 Against the suite's server, as a process of its own:
 
@@ -20,12 +20,15 @@ import argparse
 import json
 import os
 import random
+import resource
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,25 +77,38 @@ class Serving:
         return [event for event in events if event["event"] == "received"]
 
 
-def workspace(folder: Path, url: str, more: str = "", concurrency: int = IN_FLIGHT) -> Path:
+def workspace(
+    folder: Path,
+    url: str,
+    more: str = "",
+    concurrency: int = IN_FLIGHT,
+    models: Sequence[str] = MODELS,
+) -> Path:
     """A workspace with the server's models; their price is $1 a million tokens."""
     folder.mkdir()
     entries = [
         f'[models.{name}]\nmodel = "{name}"\nbase_url = "{url}"\nidentity = "one"\n'
         f"max_concurrency = {concurrency}\nprice_input = 1.0\nprice_output = 1.0\nmax_tokens = 64\n"
-        for name in MODELS
+        for name in models
     ]
     (folder / "botchat.toml").write_text("\n".join([*entries, more]))
     return folder
 
 
-def command(folder: Path, options: argparse.Namespace, seeds: int, *more: str) -> list[str]:
+def command(
+    folder: Path,
+    options: argparse.Namespace,
+    seeds: int,
+    *more: str,
+    turns: int = 8,
+    models: Sequence[str] = MODELS,
+) -> list[str]:
     """``botchat generate`` with workers."""
-    models = [part for name in MODELS for part in ("--model", name)]
+    named = [part for name in models for part in ("--model", name)]
     where = ["--engine", options.engine, "--workers", str(options.workers)]
-    asked = ["--seeds", "sample", "--limit", str(seeds), "--turns", "8", "--quiet"]
+    asked = ["--seeds", "sample", "--limit", str(seeds), "--turns", str(turns), "--quiet"]
     run = [sys.executable, "-m", "botchat", "--dir", str(folder), "generate"]
-    return [*run, *asked, *models, *(where if options.workers else []), *more]
+    return [*run, *asked, *named, *(where if options.workers else []), *more]
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -220,18 +236,40 @@ def dollars(folder: Path, options: argparse.Namespace) -> tuple[str, bool]:
 
 
 def speed(server: Serving, folder: Path, options: argparse.Namespace) -> tuple[str, bool]:
-    """Seconds of generation by workers, and by one process."""
-    found = []
-    for name, workers in (("workers", options.workers), ("one", 0)):
-        place = workspace(folder / f"speed-{name}", server.url, concurrency=64)
-        begun = time.monotonic()
-        asked = argparse.Namespace(engine=options.engine, workers=workers)
-        subprocess.run(command(place, asked, 12), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        found.append(time.monotonic() - begun)
+    """Seconds and CPU seconds of generation by workers, and by one process, in turns.
+
+    All may have as many calls in flight, more than there are dialogues, so that only CPU and the
+    start of processes tell them apart. What the server takes is not counted, but is taken here.
+    """
+    found: dict[int, list[tuple[float, float]]] = {0: [], options.workers: []}
+    models = [f"m{n}" for n in range(16)]
+    for lap in range(options.laps):
+        for workers, runs in found.items():
+            name = f"speed-{workers}-{lap}"
+            place = workspace(folder / name, server.url, concurrency=1024, models=models)
+            asked = argparse.Namespace(engine=options.engine, workers=workers)
+            server.begin()
+            begun, before = time.monotonic(), spent()
+            run = command(place, asked, 40, turns=16, models=models)
+            subprocess.run(run, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+            runs.append((time.monotonic() - begun, spent() - before))
+            calls = len(server.received())
+    wall, cpu = (
+        {workers: statistics.median(run[of] for run in runs) for workers, runs in found.items()}
+        for of in (0, 1)
+    )
     return (
-        f"speed | {options.workers} workers {found[0]:.1f} s | one process {found[1]:.1f} s",
+        f"speed | {calls} calls | one process {wall[0]:.1f} s, {cpu[0]:.1f} s CPU | "
+        f"{options.workers} workers {wall[options.workers]:.1f} s, {cpu[options.workers]:.1f} s CPU"
+        f" | {wall[0] / wall[options.workers]:.2f} times as fast",
         False,
     )
+
+
+def spent() -> float:
+    """CPU seconds of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> int:
@@ -240,6 +278,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--latency-ms", type=float, default=50)
+    parser.add_argument("--laps", type=int, default=1, help="of speed")
     parser.add_argument("--only", default="", help="worker, head, rate, dollars or speed")
     options = parser.parse_args()
     violated = False

@@ -225,11 +225,14 @@ def table(
     the column ``rank``, if there is one, gets the rank by the first, equal values the same; people,
     who are what models are measured by, have none.
     """
-    records = [record(columns, row) for row in rows]
+    each = {column.key: column for column in columns}
+    values: dict[str, list[Any]] = {key: [] for key in each}
+    for row in rows:
+        for column, kept in zip(each.values(), values.values(), strict=True):
+            kept.append(column.value(row))
     # A bound that nothing is missing from says nothing.
-    columns = [c for c in columns if c.role != "bound" or any(_known(r[c.key]) for r in records)]
+    columns = [c for c in columns if c.role != "bound" or any(map(_known, values[c.key]))]
     types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
-    values = {key: [row[key] for row in records] for key in types}
     frame = pd.DataFrame({key: pd.Series(values[key], dtype=types[key]) for key in types})
     if by is not None:
         name_key = next(column.key for column in columns if column.kind == "name")

@@ -41,7 +41,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
 
     spend_memory()
     formats = formats_of(arguments)
-    elo = EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed)
+    elo = EloSettings.of_board(arguments.shuffles, arguments.runs, arguments.seed)
     if arguments.pairwise_rates is not None:
         if arguments.store is not None:
             raise ConfigError("--store has stage files, --pairwise-rates is a table: leave one out")
@@ -97,7 +97,9 @@ def rank(arguments: argparse.Namespace) -> None:
             judges=arguments.judge,
             per_pair=arguments.per_pair,
             out=arguments.out,
-            elo=EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed),
+            elo=EloSettings.of_board(
+                arguments.shuffles, arguments.runs, arguments.seed, usual_runs=2
+            ),
             meter=meter,
             formats=formats_of(arguments),
         )

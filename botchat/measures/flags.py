@@ -8,7 +8,7 @@ Word lists are those of the language; a Chinese or Japanese character is a word.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -346,17 +346,14 @@ def _runs(texts: Iterable[Text]) -> tuple[list[list[str]], list[tuple[int, int]]
 def _overlaps(texts: tuple[Text, ...]) -> tuple[list[float], list[int]]:
     """Greatest Jaccard index with an earlier utterance, and that utterance."""
     overlaps, like = [], []
-    holders: defaultdict[str, list[int]] = defaultdict(list)
     for at, text in enumerate(texts):
-        shared = Counter(chain.from_iterable(holders[stem] for stem in text.content))
         best, whom = 0.0, at
-        for other, common in sorted(shared.items()):
-            union = len(text.content) + len(texts[other].content) - common
-            index = common / max(union, _FEWEST_CONTENT)
-            if index > best:
-                best, whom = index, other
-        for stem in text.content:
-            holders[stem].append(at)
+        for other in range(at):
+            if common := len(text.content & texts[other].content):
+                union = len(text.content) + len(texts[other].content) - common
+                index = common / max(union, _FEWEST_CONTENT)
+                if index > best:
+                    best, whom = index, other
         overlaps.append(best)
         like.append(whom)
     return overlaps, like

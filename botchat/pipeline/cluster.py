@@ -66,6 +66,9 @@ STALLED = 3
 WATCH_S = 0.5
 """Between two looks of a worker at who commands it."""
 
+UNCOUNTED = Length(None, lambda text: plan.text_length().size(text))
+"""Where no dialogue is stored: tokens are counted only to fit a context window."""
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -199,9 +202,9 @@ class Elsewhere:
     async def _missing(self, parts: Sequence[Part], language: Language) -> list[Missing]:
         """What is not in the ledger, found as by a plan."""
         session = PlanningSession(self._workspace, self._seeds, self._ledger, 1, len, language)
-        length, found = plan.text_length(), []
+        found = []
         for number, part in enumerate(parts):
-            ask, _ = part.begun(session, length)
+            ask, _ = part.begun(session, UNCOUNTED)
             for item in part.items:
                 before = {name: len(m.asked) for name, m in session.planned.items()}
                 for model in session.planned.values():
@@ -419,10 +422,10 @@ def work(shard: Shard) -> Done:
                 meter.hand_in = hand_in
 
             async def ask(session: Session, stops: Stops) -> list[None]:
-                session.budget, length = budget, plan.text_length()
+                session.budget = budget
                 asking = asyncio.ensure_future(
                     together(
-                        _through(part, session, length, stops, str(number))
+                        _through(part, session, stops, str(number))
                         for number, part in enumerate(shard.parts)
                     )
                 )
@@ -456,8 +459,8 @@ def work(shard: Shard) -> Done:
             return Done(shard.id, names, last, *spent, budget.drawn, limited)
 
 
-async def _through(part: Part, session: Session, length: Length, stops: Stops, name: str) -> None:
-    ask, parallel = part.begun(session, length)
+async def _through(part: Part, session: Session, stops: Stops, name: str) -> None:
+    ask, parallel = part.begun(session, UNCOUNTED)
 
     async def do(item: Any) -> None:
         await ask(item)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -258,18 +259,18 @@ def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, 
     0 is free; a contestant of which a call is not in the ledger, or has no known price, is left
     out, and so is `HUMAN`. Of a large set the dialogues on some seeds are counted.
     """
-    made = {name: list(by.values()) for name, by in dialogues.items() if name != HUMAN}
-    calls = sum(len(dialogue.facts) for by in made.values() for dialogue in by)
+    if not workspace.ledger_path.exists():
+        return {}
+    made = {name: by for name, by in dialogues.items() if name != HUMAN}
+    calls = sum(len(dialogue.facts) for by in made.values() for dialogue in by.values())
     step = -(-calls // MOST_CALLS) or 1
     keys = {
         name: [
             [fact.call for fact in one.facts if fact.outcome not in UNANSWERED]
-            for one in by[::step]
+            for one in islice(by.values(), 0, None, step)
         ]
         for name, by in made.items()
     }
-    if not workspace.ledger_path.exists():
-        return {}
     asked = {key for by in keys.values() for of_dialogue in by for key in of_dialogue}
     with closing(stored.Ledger(workspace.ledger_path, readonly=True)) as ledger:
         paid = accounts.bills(ledger, asked)

@@ -234,9 +234,6 @@ class Store:
         for path in (f"heads/{workspace}", f"leases/{workspace}"):  # in this order
             with _reaching(self.place), suppress(FileNotFoundError):
                 self._fs.rm(f"{self._root}/{path}", recursive=True)
-        for folder in ("heads", "leases"):
-            with suppress(OSError):
-                self._fs.rmdir(f"{self._root}/{folder}")  # where there are folders
 
     def draw(self, workspace: str, shard: str, note: str) -> None:
         """Note that something of a shard's lease is drawn."""

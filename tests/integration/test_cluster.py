@@ -290,7 +290,7 @@ def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatc
         for head in heads:
             Generating("few", MODELS, turns=6).run(head)
         found = boto3.client("s3").list_objects_v2(Bucket="runs")["Contents"]
-        assert {one["Key"].split("/")[1] for one in found} == {"ledger"}
+        assert not {one["Key"].split("/")[1] for one in found} & {"heads", "leases"}
         assert server.n_received == 24
         assert files(heads[0]) == files(heads[1])
     finally:
@@ -430,6 +430,7 @@ def test_an_interrupted_run_keeps_what_its_workers_were_told(tmp_path, monkeypat
         made = workspace(tmp_path, server)
         with pytest.raises(KeyboardInterrupt):
             generating().run(made)
+        assert not list((made.hidden / "spool").glob("heads/*"))
         assert server.n_received < 18
         generating().run(made)
         assert server.n_received == 18
