@@ -43,6 +43,8 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     formats = formats_of(arguments)
     elo = EloSettings.of_board(arguments.shuffles, arguments.runs, arguments.seed)
     if arguments.pairwise_rates is not None:
+        if arguments.store is not None:
+            raise ConfigError("--store has stage files, --pairwise-rates is a table: leave one out")
         board = publishing.rank_rates(
             arguments.pairwise_rates, arguments.per_pair, elo, arguments.out, formats
         )

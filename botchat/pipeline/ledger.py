@@ -60,7 +60,7 @@ def push(workspace: Workspace, place: str | None) -> tuple[int, int]:
 
 def pull(workspace: Workspace, place: str | None) -> tuple[int, int]:
     """Add what a store has: how many calls and records of stage files were new."""
-    store = _filled(workspace, place)
+    store = _filled(workspace, place, stages=True)
     with workspace.locked(), closing(workspace.ledger()) as ledger:
         return segments.pull(ledger, store).calls, stages.pull(workspace, store)
 
@@ -110,10 +110,10 @@ def _store(workspace: Workspace, place: str | None) -> Store:
     return Store(place)
 
 
-def _filled(workspace: Workspace, place: str | None) -> Store:
-    """A store to read from; raises `MissingError` where nobody has left anything."""
+def _filled(workspace: Workspace, place: str | None, *, stages: bool = False) -> Store:
+    """A store to read from; `MissingError` for one without segments, and without ``stages``."""
     store = _store(workspace, place)
-    if not store.names() and not store.parts():
+    if not store.names() and not (stages and store.parts()):
         raise MissingError(
             f"no segments in the store {store.place}; botchat ledger push leaves them there"
         )

@@ -55,7 +55,7 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     which = "WHERE key IN (SELECT value FROM json_each(?))"
     listed = json.dumps(list(asked))
     found: dict[str, Bill] = {}
-    told = ledger.select(f"SELECT calls, took FROM bills {which}", listed)
+    told = ledger.select(f"SELECT calls, took FROM record_bills {which}", listed)
     full = {key[:SHORT]: key for key in asked} if told else {}
     for calls, took in told:
         for n, bill in enumerate(bills_told(took)):

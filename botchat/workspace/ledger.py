@@ -412,9 +412,9 @@ class Ledger:
         return bool(self._db.execute(_INSERT["calls"], row).rowcount)
 
     def note_bills(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
-        """Note what calls took that it does not have: rows of ``bills``."""
+        """Note what calls took that it does not have: rows of ``record_bills``."""
         with self._transaction():
-            self._db.executemany("INSERT INTO bills VALUES (?,?,?)", rows)
+            self._db.executemany("INSERT INTO record_bills VALUES (?,?,?)", rows)
 
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; how many there were.

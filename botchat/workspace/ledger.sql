@@ -76,5 +76,5 @@ CREATE TABLE IF NOT EXISTS segment_rows (
 ) WITHOUT ROWID;
 -- What the calls of a record took, where they are in another ledger only (botchat.workspace.stages):
 -- `key`: the first call's, `calls`: 16 digits of each key, `took`: JSON, see `botchat.workspace.accounts`.
-CREATE TABLE IF NOT EXISTS bills (key TEXT NOT NULL, calls TEXT NOT NULL, took BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS bills_of ON bills (key);
+CREATE TABLE IF NOT EXISTS record_bills (key TEXT NOT NULL, calls TEXT NOT NULL, took BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS record_bills_of ON record_bills (key);
