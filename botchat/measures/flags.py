@@ -8,7 +8,7 @@ Word lists are those of the language; a Chinese or Japanese character is a word.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

@@ -87,7 +87,7 @@ def _edge(share: Floats, each: Floats) -> Floats:
 def _fewest(hits: float) -> float:
     """Poisson's lower end of a number of hits, by its distribution's incomplete gamma function.
 
-    A&S 6.5.29: regularised, for small arguments. The same few numbers are asked for again and again.
+    A&S 6.5.29, regularised, for small arguments. The same few numbers are asked for often.
     """
     low, high, whole = 0.0, hits, math.gamma(hits + 1)
     for _ in range(50):
