@@ -1,13 +1,13 @@
 """Workers: what a kill costs, whether limits hold, and what they bring.
 
-    python benchmarks/cluster.py [--engine loky] [--workers 4] [--kills 20] [--latency-ms 50]
+    python benchmarks/cluster.py [--engine loky] [--workers 4] [--kills 20] [--laps 3]
 
 Against the suite's server, as a process of its own:
 
 - `kill -9` of a random worker, ``--kills`` times, then of the head: calls paid twice, and whether
   the stage files have the bytes of a run that nothing disturbed, so that nothing is lost;
 - requests a minute at the server, for one limit over all workers, after their first second;
-- dollars of a run that reaches ``--max-usd``;
+- dollars that the server bills, of runs that reach ``--max-usd`` while their workers are killed;
 - generation with workers beside one process.
 
 Exits with 1 where other bytes come out, a kill costs more than K calls a worker
@@ -20,15 +20,22 @@ import argparse
 import json
 import os
 import random
+import resource
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.openai_server import Billed, Server  # noqa: E402
+
 K, IN_FLIGHT = 8, 4
 MODELS = ("alpha", "beta", "gamma", "delta")
 
@@ -70,25 +77,38 @@ class Serving:
         return [event for event in events if event["event"] == "received"]
 
 
-def workspace(folder: Path, url: str, more: str = "", concurrency: int = IN_FLIGHT) -> Path:
+def workspace(
+    folder: Path,
+    url: str,
+    more: str = "",
+    concurrency: int = IN_FLIGHT,
+    models: Sequence[str] = MODELS,
+) -> Path:
     """A workspace with the server's models; their price is $1 a million tokens."""
     folder.mkdir()
     entries = [
         f'[models.{name}]\nmodel = "{name}"\nbase_url = "{url}"\nidentity = "one"\n'
         f"max_concurrency = {concurrency}\nprice_input = 1.0\nprice_output = 1.0\nmax_tokens = 64\n"
-        for name in MODELS
+        for name in models
     ]
     (folder / "botchat.toml").write_text("\n".join([*entries, more]))
     return folder
 
 
-def command(folder: Path, options: argparse.Namespace, seeds: int, *more: str) -> list[str]:
+def command(
+    folder: Path,
+    options: argparse.Namespace,
+    seeds: int,
+    *more: str,
+    turns: int = 8,
+    models: Sequence[str] = MODELS,
+) -> list[str]:
     """``botchat generate`` with workers."""
-    models = [part for name in MODELS for part in ("--model", name)]
+    named = [part for name in models for part in ("--model", name)]
     where = ["--engine", options.engine, "--workers", str(options.workers)]
-    asked = ["--seeds", "sample", "--limit", str(seeds), "--turns", "8", "--quiet"]
+    asked = ["--seeds", "sample", "--limit", str(seeds), "--turns", str(turns), "--quiet"]
     run = [sys.executable, "-m", "botchat", "--dir", str(folder), "generate"]
-    return [*run, *asked, *models, *(where if options.workers else []), *more]
+    return [*run, *asked, *named, *(where if options.workers else []), *more]
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -183,32 +203,73 @@ def rate(server: Serving, folder: Path, options: argparse.Namespace) -> tuple[st
     return f"rate | limit {limit} | {found:.0f} a minute | {100 * off:+.1f} %", abs(off) > 0.05
 
 
-def dollars(server: Serving, folder: Path, options: argparse.Namespace) -> tuple[str, bool]:
-    """What a run takes that reaches its limit."""
-    place = workspace(folder / "dollars", server.url)
-    limit = 0.02
-    ran = subprocess.run(
-        [*command(place, options, 12, "--max-usd", str(limit)), "--json"], cwd=ROOT, check=False,
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
-    paid = json.loads(ran.stdout)["cost_usd"]
-    said = f"dollars | limit {limit} | ${paid:.5f} | exit {ran.returncode}"
-    return said, paid > limit or ran.returncode != 3
+def dollars(folder: Path, options: argparse.Namespace) -> tuple[str, bool]:
+    """What the server bills, counted there, of runs that reach a limit and whose workers die."""
+    rng, limit, kills, laps, most, ended = random.Random(0), 0.02, 0, 0, 0.0, []
+    bill = Billed()
+    with Server(bill, latency_s=options.latency_ms / 1000, keep=False) as server:
+        while kills < options.kills:
+            laps += 1
+            place = workspace(
+                folder / f"dollars-{laps}", server.url, f"[cluster]\nhand_in_calls = {K}\n"
+            )
+            before, received = bill.tokens, server.n_received
+            head = subprocess.Popen(
+                command(place, options, 12, "--max-usd", str(limit)), cwd=ROOT,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            goal = received + rng.randint(1, 60)
+            while head.poll() is None:
+                time.sleep(0.005)
+                if server.n_received >= goal and (targets := workers_of(head.pid)):
+                    os.kill(rng.choice(targets), signal.SIGKILL)
+                    kills += 1
+                    goal = server.n_received + rng.randint(5, 40)
+            server.wait_idle()
+            most = max(most, (bill.tokens - before) / 1e6)
+            ended.append(head.returncode)
+    said = (
+        f"dollars | limit {limit} | {kills} kills in {laps} runs | at most ${most:.5f} billed by "
+        f"the server | exit {sorted(set(ended))}"
+    )
+    return said, most > limit or set(ended) != {3}
 
 
 def speed(server: Serving, folder: Path, options: argparse.Namespace) -> tuple[str, bool]:
-    """Seconds of generation by workers, and by one process."""
-    found = []
-    for name, workers in (("workers", options.workers), ("one", 0)):
-        place = workspace(folder / f"speed-{name}", server.url, concurrency=64)
-        begun = time.monotonic()
-        asked = argparse.Namespace(engine=options.engine, workers=workers)
-        subprocess.run(command(place, asked, 12), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        found.append(time.monotonic() - begun)
+    """Seconds and CPU seconds of generation by workers, and by one process, in turns.
+
+    All may have as many calls in flight, more than there are dialogues, so that only CPU and the
+    start of processes tell them apart. What the server takes is not counted, but is taken here.
+    """
+    found: dict[int, list[tuple[float, float]]] = {0: [], options.workers: []}
+    models = [f"m{n}" for n in range(16)]
+    for lap in range(options.laps):
+        for workers, runs in found.items():
+            name = f"speed-{workers}-{lap}"
+            place = workspace(folder / name, server.url, concurrency=1024, models=models)
+            asked = argparse.Namespace(engine=options.engine, workers=workers)
+            server.begin()
+            begun, before = time.monotonic(), spent()
+            run = command(place, asked, 40, turns=16, models=models)
+            subprocess.run(run, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+            runs.append((time.monotonic() - begun, spent() - before))
+            calls = len(server.received())
+    wall, cpu = (
+        {workers: statistics.median(run[of] for run in runs) for workers, runs in found.items()}
+        for of in (0, 1)
+    )
     return (
-        f"speed | {options.workers} workers {found[0]:.1f} s | one process {found[1]:.1f} s",
+        f"speed | {calls} calls | one process {wall[0]:.1f} s, {cpu[0]:.1f} s CPU | "
+        f"{options.workers} workers {wall[options.workers]:.1f} s, {cpu[options.workers]:.1f} s CPU"
+        f" | {wall[0] / wall[options.workers]:.2f} times as fast",
         False,
     )
+
+
+def spent() -> float:
+    """CPU seconds of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> int:
@@ -217,6 +278,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--latency-ms", type=float, default=50)
+    parser.add_argument("--laps", type=int, default=1, help="of speed")
     parser.add_argument("--only", default="", help="worker, head, rate, dollars or speed")
     options = parser.parse_args()
     violated = False
@@ -233,7 +295,7 @@ def main() -> int:
                 "worker": lambda: killed(server, folder, options, "worker", whole),
                 "head": lambda: killed(server, folder, options, "head", whole),
                 "rate": lambda: rate(server, folder, options),
-                "dollars": lambda: dollars(server, folder, options),
+                "dollars": lambda: dollars(folder, options),
                 "speed": lambda: speed(server, folder, options),
             }
             for part, measure in parts.items():

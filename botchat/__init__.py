@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.fetch import fetch as fetch
     from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.inject import Injecting as Injecting
+    from botchat.pipeline.jobs import shards as shards
     from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.records import VERSION
     from botchat.seeds.dataset import features as features
     from botchat.workspace.folder import Workspace as Workspace
+    from botchat.workspace.from_store import from_store as from_store
 
     __version__ = VERSION
     bradley_terry, elo = fit, bootstrap_elo
@@ -93,6 +95,7 @@ _HOMES = {
     "export": "pipeline.export:export",
     "fetch": "pipeline.fetch:fetch",
     "features": "seeds.dataset:features",
+    "from_store": "workspace.from_store:from_store",
     "generate": "pipeline.api:generate",
     "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",
@@ -109,6 +112,7 @@ _HOMES = {
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "read": "pipeline.results:read",
     "run": "pipeline.api:run",
+    "shards": "pipeline.jobs:shards",
     "simulate": "pipeline.simulate:simulate",
 }
 

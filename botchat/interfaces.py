@@ -84,8 +84,7 @@ def token_count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens as the endpoint billed them; ``None``: it did not say."""
 
     prompt_tokens: int | None = None
@@ -98,14 +97,13 @@ class Usage:
     """Of the prompt, written to the provider's cache."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """How one model call ended. ``text`` is something the model said only where ``usable``."""
 
     outcome: Outcome
     text: str = ""
     finish_reason: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     latency_s: float = 0.0
     cost_usd: float | None = None
     """``None``: the price is unknown (unknown is never 0)."""
@@ -117,7 +115,7 @@ class Reply:
     """One line that explains any outcome but ``ok``."""
     raw: str = ""
     """The endpoint's whole body."""
-    sent: Mapping[str, Any] = field(default_factory=dict)
+    sent: Mapping[str, Any] = {}
     """Quirks: what was changed because the endpoint refuses it (layout, dropped parameters)."""
     retry_after_s: float | None = None
     """Trying again may help, after at least so many seconds (0 = at once); ``None``: it will not

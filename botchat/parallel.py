@@ -49,6 +49,8 @@ ENGINES = ("loky", "dask", "ray", "threading")
 _LINUX = sys.platform == "linux"
 _FORK_WORTH_S = 0.5
 """CPU seconds of work below which forking costs more than it saves."""
+_SELDOM = (100_000, 20, 20)
+"""Thresholds of `gc`."""
 _WORTH_S = 4.0
 """The same of any other backend: a process that loky starts imports numpy and botchat anew."""
 
@@ -134,6 +136,8 @@ class Engine:
     backend: Any
     workers: int
     """Tasks at a time."""
+    exactly: bool = False
+    """Whether it is given no more tasks than that."""
 
     def each(self, tasks: Sequence[Callable[[], R]]) -> Iterator[R]:
         """The results of tasks, each as soon as it is there, in any order.
@@ -306,11 +310,21 @@ def _start_worker() -> None:
 def spend_memory() -> None:
     """Use more memory and less time, in a process that reads much and soon ends.
 
-    Cyclic garbage is collected seldom: there is little, and each collection goes through everything
-    that was read. Freed memory is kept.
+    Freed memory is kept, and cyclic garbage collected seldom.
     """
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(*_SELDOM)
     _keep_memory()
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Collect cyclic garbage seldom inside: there is little, and much to look through for it."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _keep_memory() -> None:

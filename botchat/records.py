@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -107,6 +109,57 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
 
 Dialogues: TypeAlias = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What can be counted of a contestant's dialogues when their texts are gone."""
+
+    lengths: Mapping[str, int]
+    """Seed id -> utterances."""
+    answered: int
+    complete: int
+    signatures: frozenset[str]
+
+
+def outline(dialogues: Mapping[str, Dialogue]) -> Outline:
+    """The outline of one contestant's dialogues; those of `Unread` are not read for it."""
+    if isinstance(dialogues, Unread):
+        return dialogues.outline
+    made = dialogues.values()
+    return Outline(
+        {sys.intern(seed_id): len(one.utterances) for seed_id, one in dialogues.items()},
+        sum(one.answered for one in made),
+        sum(one.complete for one in made),
+        frozenset(one.signature for one in made),
+    )
+
+
+class Unread(Mapping[str, Dialogue]):
+    """A contestant's dialogues by seed id, read whenever one is asked for: a large set's.
+
+    Go through them contestant by contestant.
+    """
+
+    def __init__(
+        self, read: Callable[[], Mapping[str, Dialogue]], now: Mapping[str, Dialogue]
+    ) -> None:
+        """``now``: what ``read`` gives."""
+        self._read, self.outline = read, outline(now)
+
+    def __getitem__(self, seed_id: str) -> Dialogue:
+        """The dialogue on a seed."""
+        if seed_id not in self.outline.lengths:
+            raise KeyError(seed_id)
+        return self._read()[seed_id]
+
+    def __iter__(self) -> Iterator[str]:
+        """Seed ids."""
+        return iter(self.outline.lengths)
+
+    def __len__(self) -> int:
+        """Number of dialogues."""
+        return len(self.outline.lengths)
 
 
 class Remark(msgspec.Struct, frozen=True, gc=False):

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
+
 from botchat.interfaces import Case, Decoding, Message, Reply, Shown
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import Dialogue
@@ -50,7 +52,7 @@ class Scripted:
             raise reply
         if isinstance(reply, str):
             reply = Reply("ok", text=reply)
-        return replace(reply, key=f"{self.name}-{number}")
+        return msgspec.structs.replace(reply, key=f"{self.name}-{number}")
 
 
 def choice(verdict, reason="so"):

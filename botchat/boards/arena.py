@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,7 @@ from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
 from botchat.interfaces import Row
 from botchat.measures.flags import STYLE, Measured
-from botchat.measures.statistics import Floats
-from botchat.protocols import rates
+from botchat.measures.statistics import Floats, Indices
 from botchat.protocols.catalogue import ARENA, VOTES
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
@@ -123,7 +122,7 @@ def rate(
     return [
         _arena(
             protocol := one.judged.protocol,
-            rates.tallies(one.made, one.pairs, seed_ids),
+            _Tallies.of(one.comparisons, one.contestants, 2 * len(set(seed_ids))),
             one.comparisons,
             result := results[protocol],
             Strengths.of(
@@ -146,16 +145,17 @@ class _Counted:
     made: Verdicts
     readable: Verdicts
     comparisons: Comparisons
-    pairs: Sequence[tuple[str, str]]
+    contestants: Sequence[str]
+    """Those that only unreadable verdicts name among them."""
     design: Design
 
     @classmethod
     def of(cls, judged: Evidence, seed_ids: Collection[str]) -> _Counted:
         made = judged.verdicts.on(seed_ids)
         readable = made.only(made.readable)
-        pairs = list(combinations(judged.verdicts.judged_contestants, 2))
-        design = _design(made, pairs, 2 * len(set(seed_ids)))
-        return cls(judged, made, readable, comparisons_of(readable), pairs, design)
+        contestants = judged.verdicts.judged_contestants
+        design = _design(made, contestants, 2 * len(set(seed_ids)))
+        return cls(judged, made, readable, comparisons_of(readable), contestants, design)
 
     @property
     def cases(self) -> Cases:
@@ -182,20 +182,18 @@ def from_comparisons(
 
     ``name``: where they come from. ``per_pair``: comparisons that every pair should have.
     """
-    models = comparisons.models
-    found = {
-        pair: replace(tally, missing=max(0, per_pair - tally.n))
-        for pair, tally in _tallies(comparisons).items()
-    }
-    design = Design(tuple(found[pair].n for pair in combinations(models, 2)), per_pair)
-    elo = _as_designed(elo or EloSettings(), design)
+    found = _Tallies.of(comparisons, comparisons.models, per_pair)
+    design = Design(found.made, per_pair)
+    elo = _as_designed(elo or EloSettings.of_board(), design)
+    rated = bootstrap_elo(comparisons, elo)
+    made = f"{protocol.name}|set:{name}|per_pair:{per_pair}|{elo_signature(rated.settings)}"
     return _arena(
         protocol,
         found,
         comparisons,
-        bootstrap_elo(comparisons, elo),
+        rated,
         Strengths.of(comparisons, design),
-        f"botchat:{VERSION}|{protocol.name}|set:{name}|per_pair:{per_pair}|{elo_signature(elo)}",
+        f"botchat:{VERSION}|{made}",
     )
 
 
@@ -212,32 +210,85 @@ def of_votes(
     ``unit``: what clusters are called. ``unreadable``: of a pair in the order of its names, votes
     without a result. ``differences``: as of `Strengths.of`. ``signature``: what the votes are.
     """
-    pairs = list(combinations(comparisons.models, 2))
-    found = {
-        pair: replace(tally, missing=unreadable.get((min(pair), max(pair)), 0))
-        for pair, tally in _tallies(comparisons).items()
-    }
-    design = Design(tuple(found[pair].n for pair in pairs), None, unit=unit)
+    found = _Tallies.of(comparisons, comparisons.models)
+    for (a, b), n in unreadable.items():
+        if a in found.place and b in found.place:
+            pair = found.place[a], found.place[b]
+            found.missing[pair] = found.missing[pair[::-1]] = n
+    design = Design(found.made, None, unit=unit)
+    rated = bootstrap_elo(comparisons, elo)
     return _arena(
         VOTES,
         found,
         comparisons,
-        bootstrap_elo(comparisons, elo),
+        rated,
         Strengths.of(comparisons, design, differences, STYLE),
-        f"{signature}|{elo_signature(elo)}",
+        f"{signature}|{elo_signature(rated.settings)}",
     )
 
 
-def _tallies(comparisons: Comparisons) -> dict[tuple[str, str], Tally]:
-    """Every ordered pair of models -> its readable comparisons, seen from the first."""
-    models, m = comparisons.models, len(comparisons.models)
-    kind = (comparisons.first * m + comparisons.second) * 3 + (2 * comparisons.result).astype(int)
-    counts = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
-    counts = counts + counts.swapaxes(0, 1)[:, :, ::-1]
-    return {
-        (models[i], models[j]): Tally(*counts[i, j, ::-1].tolist())
-        for i, j in permutations(range(m), 2)
-    }
+@dataclass(frozen=True, eq=False)
+class _Tallies:
+    """Comparisons of every two contestants; a thousand have a million pairs, so in arrays.
+
+    ``results``: losses, ties and wins of the first against the second, shape (m, m, 3).
+    ``missing``: shape (m, m).
+    """
+
+    place: Mapping[str, int]
+    results: Indices
+    missing: Indices
+
+    @classmethod
+    def of(
+        cls, comparisons: Comparisons, contestants: Sequence[str], expected: int = 0
+    ) -> _Tallies:
+        """``contestants``: all models, and others; ``expected``: comparisons of each pair."""
+        place, m = {name: i for i, name in enumerate(contestants)}, len(contestants)
+        of = np.array([place[name] for name in comparisons.models], dtype=np.intp)
+        pair = of[comparisons.first] * m + of[comparisons.second]
+        kind = 3 * pair + (2 * comparisons.result).astype(np.intp)
+        shown = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
+        results = shown + shown.swapaxes(0, 1)[:, :, ::-1]
+        missing = np.maximum(0, expected - results.sum(axis=2))
+        np.fill_diagonal(missing, 0)
+        return cls(place, results, missing)
+
+    @property
+    def made(self) -> tuple[int, ...]:
+        """Readable comparisons of each pair, in the order of ``combinations``."""
+        n = self.results.sum(axis=2)
+        return tuple(n[np.triu_indices(len(n), 1)].tolist())
+
+    def of_pair(self, a: str, b: str) -> Tally:
+        """Seen from the first."""
+        pair = self.place[a], self.place[b]
+        return _tally(self.results[pair], self.missing[pair])
+
+    def of_model(self, name: str) -> Tally:
+        """Of all its pairs."""
+        i = self.place[name]
+        return _tally(self.results[i].sum(axis=0), self.missing[i].sum())
+
+    def listed(self, order: Sequence[str]) -> list[tuple[str, str]]:
+        """The ordered pairs to list; of more than `MOST_LISTED` only those that were compared."""
+        if len(order) <= MOST_LISTED:
+            return list(permutations(order, 2))
+        at = np.array([self.place[name] for name in order])
+        there = np.argwhere(self.results.sum(axis=2)[np.ix_(at, at)])
+        return [(order[i], order[j]) for i, j in there.tolist()]
+
+    def together(self, order: Sequence[str]) -> Tally:
+        """Each comparison once, seen from whoever is first in the order."""
+        at = np.array([self.place[name] for name in order], dtype=np.intp)
+        one, other = np.triu_indices(len(at), 1)
+        pairs = at[one], at[other]
+        return _tally(self.results[pairs].sum(axis=0), self.missing[pairs].sum())
+
+
+def _tally(results: Indices, missing: np.intp) -> Tally:
+    losses, ties, wins = results.tolist()
+    return Tally(wins, ties, losses, int(missing))
 
 
 def elo_signature(settings: EloSettings) -> str:
@@ -256,13 +307,14 @@ def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
     return replace(elo, per_pair=design.expected) if design.uneven else elo
 
 
-def _design(made: Verdicts, pairs: Sequence[tuple[str, str]], expected: int) -> Design:
+def _design(made: Verdicts, contestants: Sequence[str], expected: int) -> Design:
     m = len(made.contestants)
     judged = np.bincount(made.first * m + made.second, minlength=m * m).reshape(m, m)
     judged = judged + judged.T
     place = {name: i for i, name in enumerate(made.contestants)}
-    of_pairs = tuple(int(judged[place[a], place[b]]) for a, b in pairs)
-    return Design(of_pairs, expected, int(made.chosen.sum()))
+    at = np.array([place[name] for name in contestants], dtype=np.intp)
+    one, other = np.triu_indices(len(at), 1)
+    return Design(tuple(judged[at[one], at[other]].tolist()), expected, int(made.chosen.sum()))
 
 
 def _differences(
@@ -298,7 +350,7 @@ _ALIKE = ", each of whom counts alike"
 
 def _arena(
     protocol: Protocol,
-    tallies: Mapping[tuple[str, str], Tally],
+    tallies: _Tallies,
     comparisons: Comparisons,
     rated: EloResult,
     strengths: Strengths,
@@ -306,19 +358,17 @@ def _arena(
 ) -> Arena:
     """The Arena's tables.
 
-    ``tallies``: of every ordered pair of contestants; ``rated`` and ``strengths``: of those with a
+    ``tallies``: of all contestants; ``rated`` and ``strengths``: of those with a
     readable comparison. ``signature``: how the comparisons were made and rated by Elo.
     """
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""
     elos, fitted = _elos(rated, strengths), strengths.rows()
     title, signature = f"{protocol.title}{at}", f"{signature}|{strengths.signature}"
-    met: dict[str, list[Tally]] = {}
-    for (model, _), tally in tallies.items():
-        met.setdefault(model, []).append(tally)
     uneven = strengths.design.uneven
     sides = Sides.of(comparisons)
     of_models, of_pairs = sides.by_model(alike=uneven), sides.by_pair()
+    fewer = _fewer(rated)
     standing = table(
         name,
         title,
@@ -335,15 +385,15 @@ def _arena(
                 "model": model,
                 **elos.get(model, {}),
                 **fitted.get(model, {}),
-                "tally": sum(of_model, Tally()),
+                "tally": tallies.of_model(model),
                 **of_models.get(model, {}),
             }
-            for model, of_model in met.items()
+            for model in tallies.place
         ],
         [signature],
         f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}, with "
         f"95 % intervals that {from_seeds(comparisons, strengths.design.unit)}. Elo as in the "
-        "paper; ± runs is the spread "
+        f"paper{fewer and f', {fewer}'}; ± runs is the spread "
         f"between runs of shuffles. {strengths.note()} {BOUNDS}",
         ["bt"],
     )
@@ -355,28 +405,46 @@ def _arena(
             f"{name}-pairs",
             f"{title}, pair by pair",
             _PAIRS,
-            [
+            (
                 {
                     "model_a": a,
                     "model_b": b,
-                    "tally": tallies[a, b],
-                    **_pair(of_pairs.get((a, b), {})),
+                    "tally": tallies.of_pair(a, b),
+                    **_pair(of_pairs.of(a, b)),
                 }
-                for a in order
-                for b in order
-                if a != b and (len(order) <= MOST_LISTED or tallies[a, b].n)
-            ],
+                for a, b in tallies.listed(order)
+            ),
             [signature],
         ),
-        comparisons=sum((tallies[pair] for pair in combinations(order, 2)), Tally()),
+        comparisons=tallies.together(order),
         elo=rated.settings,
         misfit=strengths.misfit_table(f"{name}-misfit", title, signature),
         style=strengths.style_table(f"{name}-style", title, signature),
         fragility=strengths.fragility_table(f"{name}-fragility", title, signature),
-        notes=tuple(f"{title}. {warning}" for warning in strengths.warnings),
+        notes=(
+            *(f"{title}. {warning}" for warning in strengths.warnings),
+            *(
+                [f"{title}. Elo is {fewer}; --shuffles {EloSettings.shuffles} plays all."]
+                if fewer
+                else []
+            ),
+        ),
         strengths=strengths,
         compared=comparisons,
     )
+
+
+def _fewer(rated: EloResult) -> str:
+    """How Elo differs from the paper's where all its shuffles would be too many games, else ""."""
+    made = rated.settings
+    if made.most_games is None or made.shuffles == EloSettings.shuffles:
+        return ""
+    told = (
+        f"of {made.shuffles:,} shuffles a run instead of {EloSettings.shuffles:,}, as each takes "
+        f"{rated.n_played:,} games among so many models"
+    )
+    error = float(np.mean(rated.run_std)) / math.sqrt(made.runs)
+    return told if math.isnan(error) else f"{told} (standard error of a rating: {error:.1f} points)"
 
 
 def _elos(rated: EloResult, strengths: Strengths) -> dict[str, dict[str, float]]:

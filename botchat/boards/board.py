@@ -32,10 +32,22 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Verdicts
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, VERSION, Dialogues, Judgment, Seed, eligible, human_dialogue
+from botchat.records import (
+    HUMAN,
+    VERSION,
+    Dialogues,
+    Judgment,
+    Seed,
+    eligible,
+    human_dialogue,
+    outline,
+)
 from botchat.workspace.criteria import is_taken
 
 P = TypeVar("P", bound=Part)
+
+MOST_IN_JSON = 100_000
+"""Rows of a table that are in ``leaderboard.json`` too: all pairs of 300 models."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +170,7 @@ def build(
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
-    elo, catalogue = elo or EloSettings(), catalogue or Catalogue()
+    elo, catalogue = elo or EloSettings.of_board(), catalogue or Catalogue()
     known = catalogue.among(judgments)
     judged = evidence(known, judgments, seeds, dialogues)
     signatures = [judged[name].signature for name in sorted(judged)]
@@ -240,8 +252,7 @@ def imported(dialogues: Dialogues) -> dict[str, str]:
     """
     found = {}
     for name, by_seed in dialogues.items():
-        signatures = {one.signature for one in by_seed.values()}
-        parts = sorted({part for one in signatures for part in one.split("|")})
+        parts = sorted({part for one in outline(by_seed).signatures for part in one.split("|")})
         if told := [part for part in parts if part.startswith("imported:")]:
             found[name] = "+".join(told)
     return found
@@ -267,15 +278,16 @@ def files(
     said: Headline | None = None,
     verdict: JudgeVerdict | None = None,
     formats: Formats | None = None,
+    whole: Mapping[str, Any] | None = None,
 ) -> dict[str, Content]:
-    """File name -> content of every table, for the folder of the set; see `as_json`."""
+    """File name -> content of every table, for the folder of the set; ``whole``: `as_json`."""
     said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
     found = tables.table_files(board.every_table, formats)
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
     of_judge = f"Judge {board.judge}: {verdict.word}. {' '.join(verdict.reasons)}"
     notes = [said.sentence, of_judge, *board.notes]
     found["leaderboard.md"] = tables.document(title, notes, board.tables)
-    found["leaderboard.json"] = to_json(as_json(board, said, verdict))
+    found["leaderboard.json"] = to_json(whole or as_json(board, said, verdict))
     for part in board.diagnoses:
         records, texts = [], []
         for (contestant, seed_id), by_judge in part.diagnoses.items():
@@ -303,6 +315,7 @@ def as_json(
         {**row, "elo": round(ratings[row["model"]], 4) if row["model"] in ratings else None}
         for row in board.main.records
     ]
+    long = {part.name: n for part in board.every_table if (n := len(part.frame)) > MOST_IN_JSON}
     return {
         "set": board.seed_set,
         "judge": {"name": board.judge, **verdict.as_json},
@@ -310,9 +323,15 @@ def as_json(
         "rows": rows,
         "signature": board.main.signature,
         "signatures": list(board.main.signatures),
-        "notes": list(board.notes),
+        "notes": [
+            *board.notes,
+            *(f"The {n:,} rows of {name} are in its own file alone." for name, n in long.items()),
+        ],
         "tables": {
-            part.name: {"rows": part.records, "signatures": list(part.signatures)}
+            part.name: {
+                "rows": [] if part.name in long else part.records,
+                "signatures": list(part.signatures),
+            }
             for part in board.every_table[1:]
         },
     }
@@ -370,7 +389,7 @@ def _main(
         return replace(end, getter=shown.values(end.key).get)
 
     def complete(name: str) -> int:
-        return sum(dialogue.complete for dialogue in contestants[name].values())
+        return outline(contestants[name]).complete
 
     first = next((part for part in parts if isinstance(part, Arena)), None)
     rated = [first.quote(column) for column in first.rated] if first else []

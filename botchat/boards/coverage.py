@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.pairs import Field, Verdicts
+from botchat.protocols.pairs import Field, Flags, Indices, Verdicts
 from botchat.protocols.rates import passed
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
 
@@ -66,31 +65,27 @@ def of_pairs(
     seed = np.array([seed_number.get(i, -1) for i in verdicts.seed_ids], dtype=np.intp)
     place = np.array([names.index(name) if name in names else 0 for name in verdicts.contestants])
     made = verdicts.only(seed[verdicts.seed] >= 0)
-    m, n = len(names), len(field.seed_ids)
-    key = place[made.first] * m + place[made.second]
-    order = np.argsort(key, kind="stable")
-    begin = np.searchsorted(key[order], np.arange(m * m + 1))
-    unreadable = np.bincount(key[~made.readable], minlength=m * m)
-    found = {name: Gaps() for name in names}
-    for i, j in combinations(range(m), 2):
-        if beside_human and HUMAN not in (names[i], names[j]):
-            continue
-        absent, short = field.obstacles(i, j)
-        for shown in (i * m + j, j * m + i):
-            lacking = Gaps(unreadable=int(unreadable[shown]))
-            judged = seed[made.seed[order[begin[shown] : begin[shown + 1]]]]
-            if len(judged) < n:
-                open_ = np.ones(n, dtype=bool)
-                open_[judged] = False
-                lacking += Gaps(
-                    no_dialogue=int((open_ & absent).sum()),
-                    too_short=int((open_ & short).sum()),
-                    not_judged=int((open_ & ~absent & ~short).sum()),
-                )
-            found[names[i]] += lacking
-            found[names[j]] += lacking
-    if beside_human:
-        found.pop(HUMAN, None)
+    m = len(names)
+    first, second = place[made.first], place[made.second]
+    absent, short = field.obstacles(first, second, seed[made.seed])
+
+    def judged(kept: Flags) -> Indices:
+        """Verdicts of these that each contestant is in, shape (m,)."""
+        both = np.concatenate([first[kept], second[kept]])
+        return np.asarray(np.bincount(both, minlength=m))
+
+    done = [judged(kept) for kept in (absent, short, ~absent & ~short, ~made.readable)]
+    found = {}
+    for i, name in enumerate(names):
+        others = np.array(
+            [j for j in range(m) if j != i and (not beside_human or names[j] == HUMAN)], np.intp
+        )
+        if not beside_human or name != HUMAN:
+            absent, short = field.obstacles(i, others)
+            # A case each in both orders.
+            lacking = [2 * int(each.sum()) for each in (absent, short, ~absent & ~short)]
+            open_ = [all_ - int(of[i]) for all_, of in zip(lacking, done, strict=False)]
+            found[name] = Gaps(dict(zip(_REASONS, [*open_, int(done[3][i])], strict=True)))
     return found
 
 

@@ -15,7 +15,7 @@ from botchat.interfaces import Row, settings_digest
 from botchat.measures.annotations import Annotation
 from botchat.measures.correlation import Rating
 from botchat.measures.shares import entries, mean, of_share
-from botchat.protocols import reports, texts
+from botchat.protocols import reports, scores, texts
 from botchat.protocols.answers import ANSWERS, AnswerPair
 from botchat.protocols.items import plain
 from botchat.protocols.kinds import Protocol
@@ -66,13 +66,14 @@ def given(protocol: Protocol, judgment: Judgment | None, text: Text) -> dict[str
     found: dict[str, float | None] = dict.fromkeys(names)
     if judgment is None:
         return found | {SCORE: None}
-    said = protocol.numbers(judgment.verdict) if protocol.kind == "score" else None
-    if said is not None:
-        found |= dict(zip(names, said, strict=True))
-    else:
-        for report in reported(protocol, judgment, text):
-            found |= {one["kind"]: one["score"] for one in report["findings"]}
-    whole = protocol.numbers(judgment.verdict) if protocol.kind != "place" else None
+    if protocol.kind == "score" and judgment.verdict is not None:
+        told = scores.told(judgment.verdict, len(names))
+        found |= dict(zip(names, told, strict=True))
+        known = [score for score in told if score is not None]
+        return found | {SCORE: sum(known) if len(known) == len(names) else None}
+    for report in reported(protocol, judgment, text):
+        found |= {one["kind"]: one["score"] for one in report["findings"]}
+    whole = protocol.numbers(judgment.verdict) if protocol.kind == "report" else None
     return found | {SCORE: None if whole is None else sum(whole)}
 
 
@@ -175,7 +176,7 @@ def of_texts(
                 "begins": _begins(row["text"]),
                 **{_key(name): row["scores"].get(name) for name in names},
                 "verdict": row["verdict"],
-                "missing": _missing(protocol, row),
+                "missing": ", ".join(lacking(protocol, row)),
             }
             for row in rows
         ],
@@ -185,11 +186,16 @@ def of_texts(
     return Criterion(protocol, (shown, *_means(protocol, rows, signature, beside)), rows)
 
 
-def _missing(protocol: Protocol, row: Row) -> str:
+def lacking(protocol: Protocol, row: Row) -> list[str]:
+    """What the judge's reply about a text or a pair does not say; ``everything``: it says nothing.
+
+    It is no gap that the rules judge does not judge something.
+    """
+    if "better" in row:
+        return [] if row["better"] is not None else ["an order"]
     if row["verdict"] is None and len(row["missing"]) == len(numbers(protocol)):
-        return "everything"
-    judged = [name for name in row["missing"] if not _not_judged(row, name)]
-    return ", ".join(judged)
+        return ["everything"]
+    return [name for name in row["missing"] if not _not_judged(row, name)]
 
 
 def _not_judged(row: Row, name: str) -> bool:

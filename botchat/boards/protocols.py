@@ -253,7 +253,7 @@ def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
         protocol.title,
         [MODEL, *PAIRWISE],
         [
-            {"model": model, "tally": tallies[model, HUMAN], **beside.get((model, HUMAN), {})}
+            {"model": model, "tally": tallies[model, HUMAN], **beside.of(model, HUMAN)}
             for model in models
         ],
         [judged.signature],

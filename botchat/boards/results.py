@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from botchat.measures import shares
 from botchat.measures.shares import Shares
 from botchat.measures.statistics import Floats, Indices
 from botchat.protocols.pairs import Verdicts
-from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
+from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, distinct
 
 _RESULTS = {"win": (WIN,), "tie": (TIE,), "lose": (LOSS,), "win_or_tie": (WIN, TIE)}
 
@@ -62,24 +62,40 @@ class Sides:
             for i, model in enumerate(self.models)
         }
 
-    def by_pair(self) -> dict[tuple[str, str], Row]:
-        """(model, other) -> the rates of the model against it, and their ends."""
+    def by_pair(self) -> PairRates:
+        """The rates of every model against every other that it was compared with."""
         m = len(self.models)
-        pair = self.side * m + self.other
+        pairs, pair = distinct(self.side * m + self.other)
         found = {
             name: shares.by_seed(
-                pair, self.seed, np.isin(self.result, counted).astype(np.float64), m * m
+                pair, self.seed, np.isin(self.result, counted).astype(np.float64), len(pairs)
             )
             for name, counted in _RESULTS.items()
         }
-        return {
-            (self.models[i], self.models[j]): {
-                key: value
-                for name, rates in found.items()
-                for key, value in rates.row(i * m + j, name).items()
-            }
-            for i, j in permutations(range(m), 2)
-        }
+        place = {name: i for i, name in enumerate(self.models)}
+        return PairRates(place, {pair: i for i, pair in enumerate(pairs.tolist())}, found)
+
+
+@dataclass(frozen=True, eq=False)
+class PairRates:
+    """Rates of pairs that were compared, with their ends.
+
+    ``place``: number of each model. ``row``: first model times their number plus the other -> its
+    place in ``found``. A row is made when it is asked for: a thousand models have a million.
+    """
+
+    place: Mapping[str, int]
+    row: Mapping[int, int]
+    found: Mapping[str, Shares]
+
+    def of(self, model: str, other: str) -> Row:
+        """Of the model against the other; empty where they were not compared."""
+        if model not in self.place or other not in self.place:
+            return {}
+        i = self.row.get(self.place[model] * len(self.place) + self.place[other])
+        if i is None:
+            return {}
+        return {k: v for name, rates in self.found.items() for k, v in rates.row(i, name).items()}
 
 
 def comparisons_of(readable: Verdicts) -> Comparisons:

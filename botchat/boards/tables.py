@@ -225,11 +225,14 @@ def table(
     the column ``rank``, if there is one, gets the rank by the first, equal values the same; people,
     who are what models are measured by, have none.
     """
-    records = [record(columns, row) for row in rows]
+    each = {column.key: column for column in columns}
+    values: dict[str, list[Any]] = {key: [] for key in each}
+    for row in rows:
+        for column, kept in zip(each.values(), values.values(), strict=True):
+            kept.append(column.value(row))
     # A bound that nothing is missing from says nothing.
-    columns = [c for c in columns if c.role != "bound" or any(_known(r[c.key]) for r in records)]
+    columns = [c for c in columns if c.role != "bound" or any(map(_known, values[c.key]))]
     types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
-    values = {key: [row[key] for row in records] for key in types}
     frame = pd.DataFrame({key: pd.Series(values[key], dtype=types[key]) for key in types})
     if by is not None:
         name_key = next(column.key for column in columns if column.kind == "name")
@@ -346,9 +349,9 @@ def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict
 
 
 def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
-    """Markdown of several tables under one title."""
+    """Markdown of several tables under one title, which no table repeats."""
     listed = "".join(f"- {note}\n" for note in notes)
-    return "\n".join([f"# {title}\n", listed, *map(_markdown, tables)])
+    return "\n".join([f"# {title}\n", listed, *(_markdown(one, title) for one in tables)])
 
 
 def to_json(value: Any) -> str:
@@ -370,8 +373,8 @@ def _csv(shown: Table) -> str:
     return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))
 
 
-def _markdown(shown: Table) -> str:
-    """A heading, a pipe table with aligned columns, the note and the signatures."""
+def _markdown(shown: Table, title: str = "") -> str:
+    """A heading that is not ``title``, a pipe table in columns, the note and the signatures."""
     names = [column.kind == "name" for column in shown.headline]
     rows = [[marked(column.heading) for column in shown.headline]]
     for cells in shown.cells_with_ends:
@@ -385,7 +388,8 @@ def _markdown(shown: Table) -> str:
     ]
     notes = [shown.note, ""] if shown.note else []
     signatures = [f"`{_one_line(signature)}`  " for signature in shown.signatures]
-    return "\n".join([f"## {marked(shown.title)}", "", *lines, "", *notes, *signatures, ""])
+    above = [f"## {marked(shown.title)}", ""] if shown.title != title else []
+    return "\n".join([*above, *lines, "", *notes, *signatures, ""])
 
 
 def _json(shown: Table) -> str:

@@ -47,7 +47,7 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     Raises:
         MissingError: there is no readable vote.
     """
-    elo = elo or EloSettings()
+    elo = elo or EloSettings.of_board()
     comparisons, unit, differences = compared(votes)
     comparisons.need_some()
     signature = f"botchat:{VERSION}|votes|set:{name}|data:{digest(votes)}"

@@ -52,8 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("botchat: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    # asyncio would report tasks that a second Ctrl-C leaves unfinished.
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    # asyncio would report tasks that a second Ctrl-C leaves unfinished; stores, what they raise.
+    for other in ("asyncio", "gcsfs", "s3fs"):
+        logging.getLogger(other).setLevel(logging.CRITICAL)
     _take_signals()
     try:
         arguments.command(arguments)

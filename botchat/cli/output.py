@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -61,9 +62,41 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     """The workspace that ``--dir`` names."""
     from botchat.workspace.folder import Workspace
 
+    if re.match(r"[\w+.-]{2,}:/", str(arguments.dir)):
+        raise ConfigError(f"--dir {arguments.dir}: no folder; a store is named by --store")
     if arguments.dir.is_file():
         raise ConfigError(f"--dir {arguments.dir} is a file; name the folder of a workspace")
     return Workspace(arguments.dir)
+
+
+@contextmanager
+def read_from(
+    arguments: argparse.Namespace,
+    judges: Sequence[str] = (),
+    protocol: str | None = None,
+    *,
+    judged: bool = True,
+) -> Iterator[Workspace]:
+    """What a command reads: the workspace, or what ``--store`` has of the set.
+
+    ``judges``, ``protocol``, ``judged``: of `botchat.workspace.from_store.from_store`.
+    """
+    workspace, place, seed_set = workspace_of(arguments), arguments.store, arguments.seeds
+    if place is None:
+        known = workspace.config.cluster.store
+        if known and seed_set and not (workspace.root / "judgments" / seed_set).is_dir():
+            note(f"the store of botchat.toml is read only if it is named: --store {known}")
+        yield workspace
+        return
+    if seed_set is None:
+        raise ConfigError(f"--store {place}: say of which set with --seeds SET")
+    from botchat.workspace.from_store import from_store
+
+    with from_store(place, seed_set, judges, protocol, workspace, judged=judged) as found:
+        if not arguments.quiet:
+            store = found.store
+            note(f"read from {place}: {store.files_read:,} files, {store.bytes_read:,} bytes")
+        yield found
 
 
 EVERY_S = 60.0

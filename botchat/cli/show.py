@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.cli.output import formats_of, progress, say, workspace_of
+from botchat.cli.output import formats_of, progress, read_from, say, workspace_of
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 
@@ -41,7 +41,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
 
     spend_memory()
     formats = formats_of(arguments)
-    elo = EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed)
+    elo = EloSettings.of_board(arguments.shuffles, arguments.runs, arguments.seed)
     if arguments.pairwise_rates is not None:
         board = publishing.rank_rates(
             arguments.pairwise_rates, arguments.per_pair, elo, arguments.out, formats
@@ -49,9 +49,16 @@ def leaderboard(arguments: argparse.Namespace) -> None:
     elif arguments.seeds is None:
         raise ConfigError("leaderboard needs --seeds SET, or --pairwise-rates FILE.csv")
     else:
-        with progress(arguments, by_steps=True) as meter:
+        judges = [] if arguments.judge is None else [arguments.judge]
+        if judges:
+            folder = arguments.out or workspace_of(arguments).out(arguments.seeds)
+            judges += publishing.on_page(folder, arguments.seeds)
+        with (
+            read_from(arguments, judges) as workspace,
+            progress(arguments, by_steps=True) as meter,
+        ):
             board = publishing.leaderboard(
-                workspace_of(arguments),
+                workspace,
                 arguments.seeds,
                 arguments.judge,
                 arguments.out,
@@ -88,7 +95,9 @@ def rank(arguments: argparse.Namespace) -> None:
             judges=arguments.judge,
             per_pair=arguments.per_pair,
             out=arguments.out,
-            elo=EloSettings(shuffles=arguments.shuffles, runs=arguments.runs, seed=arguments.seed),
+            elo=EloSettings.of_board(
+                arguments.shuffles, arguments.runs, arguments.seed, usual_runs=2
+            ),
             meter=meter,
             formats=formats_of(arguments),
         )
@@ -108,14 +117,16 @@ def export(arguments: argparse.Namespace) -> None:
             "--eee DIR (the board as records of Every Eval Ever)"
         )
     ((form, out),) = given
-    made = write(
-        workspace_of(arguments),
-        arguments.seeds,
-        out,
-        form,
-        judge=arguments.judge,
-        organization=arguments.organization,
-    )
+    judges = [] if arguments.judge is None else [arguments.judge]
+    with read_from(arguments, judges, judged=form == EEE) as workspace:
+        made = write(
+            workspace,
+            arguments.seeds,
+            out,
+            form,
+            judge=arguments.judge,
+            organization=arguments.organization,
+        )
     say(arguments, {"rows": made.rows, "out": out}, made.rows, made.line)
 
 
@@ -197,9 +208,12 @@ def report(arguments: argparse.Namespace) -> None:
     from botchat.pipeline import leaderboard as reporting
 
     spend_memory()
-    with progress(arguments, by_steps=True) as meter:
+    with (
+        read_from(arguments, arguments.judge) as workspace,
+        progress(arguments, by_steps=True) as meter,
+    ):
         page = reporting.report(
-            workspace_of(arguments),
+            workspace,
             arguments.seeds,
             arguments.judge,
             arguments.out,
@@ -213,18 +227,20 @@ def plot(arguments: argparse.Namespace) -> None:
     """Write one figure."""
     from botchat.pipeline import plot as plotting
 
-    path = plotting.write_plot(
-        workspace_of(arguments),
-        arguments.seeds,
-        arguments.name,
-        arguments.out,
-        arguments.judge,
-        form=arguments.format,
-        size=arguments.size and plotting.read_size(arguments.size),
-        order=arguments.order,
-        highlight=arguments.highlight,
-        style=arguments.style,
-    )
+    judges = [] if arguments.judge is None else [arguments.judge]
+    with read_from(arguments, judges) as workspace:
+        path = plotting.write_plot(
+            workspace,
+            arguments.seeds,
+            arguments.name,
+            arguments.out,
+            arguments.judge,
+            form=arguments.format,
+            size=arguments.size and plotting.read_size(arguments.size),
+            order=arguments.order,
+            highlight=arguments.highlight,
+            style=arguments.style,
+        )
     say(arguments, {"path": path})
 
 
@@ -276,29 +292,32 @@ def agree(arguments: argparse.Namespace) -> None:
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bridge import bridge
 
-    if arguments.bridge is not None:
-        found = bridge(
-            workspace_of(arguments),
-            arguments.seeds,
-            *arguments.bridge,
-            protocol=arguments.protocol,
-            files=arguments.files,
-            rng_seed=arguments.seed,
-            out=arguments.out,
-            formats=formats_of(arguments),
-        )
-        say(arguments, found.whole, *found.shown)
-        return
-    found = agreeing.agree(
-        workspace_of(arguments),
-        arguments.files,
-        seed_set=arguments.seeds,
-        protocol=arguments.protocol,
-        judges=arguments.judge,
-        truth=arguments.truth,
-        out=arguments.out,
-        options=Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats()),
-    )
+    judges = arguments.bridge or arguments.judge
+    with read_from(arguments, judges, arguments.protocol) as workspace:
+        if arguments.bridge is not None:
+            found = bridge(
+                workspace,
+                arguments.seeds,
+                *arguments.bridge,
+                protocol=arguments.protocol,
+                files=arguments.files,
+                rng_seed=arguments.seed,
+                out=arguments.out,
+                formats=formats_of(arguments),
+            )
+        else:
+            found = agreeing.agree(
+                workspace,
+                arguments.files,
+                seed_set=arguments.seeds,
+                protocol=arguments.protocol,
+                judges=arguments.judge,
+                truth=arguments.truth,
+                out=arguments.out,
+                options=Options(
+                    arguments.resamples, arguments.seed, formats_of(arguments) or Formats()
+                ),
+            )
     say(arguments, found.whole, *found.shown)
 
 
@@ -425,17 +444,19 @@ def ledger_import(arguments: argparse.Namespace) -> None:
 
 
 def ledger_push(arguments: argparse.Namespace) -> None:
-    """Leave the ledger's calls in a store."""
+    """Leave the ledger's calls and the stage files in a store."""
     from botchat.pipeline.ledger import push
 
-    say(arguments, {"pushed": push(workspace_of(arguments), arguments.place)})
+    pushed, records = push(workspace_of(arguments), arguments.place)
+    say(arguments, {"pushed": pushed, "records": records})
 
 
 def ledger_pull(arguments: argparse.Namespace) -> None:
-    """Add a store's calls."""
+    """Add a store's calls and stage files."""
     from botchat.pipeline.ledger import pull
 
-    say(arguments, {"added": pull(workspace_of(arguments), arguments.place)})
+    added, records = pull(workspace_of(arguments), arguments.place)
+    say(arguments, {"added": added, "records": records})
 
 
 def ledger_rebuild(arguments: argparse.Namespace) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.measures.english import IDEOGRAPHS
-from botchat.records import Dialogues
+from botchat.records import Dialogue, Dialogues
 
 if TYPE_CHECKING:
     import tiktoken
@@ -102,25 +102,35 @@ def words(text: str) -> int:
 
 def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
     """Lengths of all generated utterances in one unit, counted where no tokens are recorded."""
-    spoken: dict[str, list[tuple[str, int | None]]] = {name: [] for name in dialogues}
+    recorded: dict[str, NDArray[np.int64]] = {}
     for name, by_seed in dialogues.items():
-        for dialogue in by_seed.values():
-            generated = dialogue.utterances[dialogue.n_seed :]
-            known = [fact.tokens for fact in dialogue.facts[: len(generated)]]
-            spoken[name] += zip_longest(generated, known)
-    complete = all(tokens is not None for pairs in spoken.values() for _, tokens in pairs)
-    chosen = Counter("tokens", len) if complete else get_counter()
+        tokens = [n for _, n in _spoken(by_seed)]
+        if None in tokens:
+            break
+        recorded[name] = np.array(tokens, dtype=np.int64)
+    if len(recorded) == len(dialogues):
+        return Lengths("tokens", recorded)
+    chosen = get_counter()
     lengths = {
         name: np.array(
             [
                 chosen.count(text) if tokens is None or chosen.unit == "words" else tokens
-                for text, tokens in pairs
+                for text, tokens in _spoken(by_seed)
             ],
             dtype=np.int64,
         )
-        for name, pairs in spoken.items()
+        for name, by_seed in dialogues.items()
     }
     return Lengths(chosen.unit, lengths)
+
+
+def _spoken(dialogues: Mapping[str, Dialogue]) -> Iterator[tuple[str, int | None]]:
+    """Every generated utterance of a contestant, and its tokens, if recorded."""
+    for dialogue in dialogues.values():
+        generated = dialogue.utterances[dialogue.n_seed :]
+        yield from zip_longest(
+            generated, [fact.tokens for fact in dialogue.facts[: len(generated)]]
+        )
 
 
 def summary(lengths: NDArray[np.int64]) -> Summary:

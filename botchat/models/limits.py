@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from botchat.errors import LimitReached
 from botchat.interfaces import Reply, Usage, token_count
 
@@ -57,11 +59,11 @@ class Prices:
         """USD of one call, or ``None`` where a price, a count or the tier is unknown."""
         if self.free:
             return 0.0
-        usage = plausible(usage)
-        prompt, completion = usage.prompt_tokens, usage.completion_tokens
         factor = self.tiers.get(tier, 1.0 if tier.lower() in ORDINARY_TIERS else None)
         if self.input is None or self.output is None or factor is None:
             return None
+        usage = plausible(usage)
+        prompt, completion = usage.prompt_tokens, usage.completion_tokens
         if prompt is None or completion is None:
             return None
         usd = completion * self.output
@@ -108,8 +110,7 @@ FREE = Prices(0.0, 0.0)
 """Of what runs on this machine."""
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(msgspec.Struct, frozen=True):
     """What a call took, or may take; ``None``: unknown."""
 
     usd: float | None = 0.0
@@ -207,6 +208,8 @@ class Budget:
     """Settled; ``calls`` and ``tokens`` likewise, but ``calls`` counts those that are out too."""
     calls: int = 0
     tokens: int = 0
+    note: str = ""
+    """What is to be said of the amounts spent where a limit is reached."""
 
     def __post_init__(self) -> None:
         """Nothing is reserved yet."""
@@ -242,6 +245,21 @@ class Budget:
     def limited(self) -> bool:
         """Whether money or tokens are."""
         return self.max_usd is not None or self.max_tokens is not None
+
+    @property
+    def left(self) -> tuple[float | None, int | None, int | None]:
+        """USD, calls and tokens that are neither spent nor reserved; ``None``: no limit."""
+        usd, calls, tokens = self.max_usd, self.max_calls, self.max_tokens
+        return (
+            None if usd is None else usd - self.usd - self._open_usd,
+            None if calls is None else calls - self.calls,
+            None if tokens is None else tokens - self.tokens - self._open_tokens,
+        )
+
+    def lend(self, most: Spent) -> Reservation:
+        """Reserve at once what is `left`, or a part of it."""
+        self._take(most)
+        return Reservation(self, most)
 
     def unlimited(self, most: Spent) -> str:
         """The flag of a limit that cannot be kept because ``most`` does not say; else empty."""
@@ -309,8 +327,8 @@ class Budget:
             else "the same command goes on from here (limits count for each run)"
         )
         return (
-            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; everything "
-            f"is stored, and {go_on}"
+            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run{self.note}; "
+            f"everything is stored, and {go_on}"
         )
 
 

@@ -20,11 +20,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import InitVar, dataclass, field, replace
-from functools import cached_property
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprobs, changes
@@ -192,12 +193,15 @@ class RecordedModel:
         if running is None:
             running = asyncio.create_task(self._ask(key, request, messages, decoding))
             self._in_flight[key] = running
-            running.add_done_callback(lambda _: self._in_flight.pop(key, None))
-            # The caller may be gone; asyncio prints an exception that nobody retrieves.
-            running.add_done_callback(lambda task: task.cancelled() or task.exception())
+            running.add_done_callback(partial(self._ended, key))
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.
         return await asyncio.shield(running)
+
+    def _ended(self, key: str, running: asyncio.Task[Reply]) -> None:
+        del self._in_flight[key]
+        # The caller may be gone; asyncio prints an exception that nobody retrieves.
+        _ = running.cancelled() or running.exception()
 
     def check_limits(self, max_tokens: int | None) -> None:
         """Raise `ConfigError` if a limit could not be kept for calls with this ``max_tokens``."""
@@ -240,16 +244,22 @@ class RecordedModel:
         try:
             while True:
                 await self._door.enter(key)
-                reply = await self._try(key, request, messages, decoding)
-                if reply is None:
-                    continue
-                self._learn(reply)
-                if reply.final:
-                    await self._keep(key, request, reply)
-                    self._door.open()
-                    reply = self._as_asked(reply, decoding)
-                    break
-                self.ledger.add_attempt(key, reply, model=self.name)
+                try:
+                    reply = await self._try(key, request, messages, decoding)
+                    if reply is None:
+                        continue
+                    self._learn(reply)
+                    if reply.final:
+                        kept = self.ledger.keep(
+                            key, request, reply, model=self.name, stage=self.stage
+                        )
+                        await kept
+                        self._door.open()
+                        reply = self._as_asked(reply, decoding)
+                        break
+                    self.ledger.add_attempt(key, reply, model=self.name)
+                finally:  # `drain` waits for it until it is stored
+                    self._out.discard(key)
                 asked_s = reply.retry_after_s
                 if self._ending:
                     break
@@ -274,13 +284,6 @@ class RecordedModel:
             self._door.leave(key)
         self.on_reply(reply, False)
         return reply
-
-    async def _keep(self, key: str, request: bytes, reply: Reply) -> None:
-        self._out.add(key)  # until it is stored: `drain` waits for it
-        try:
-            await self.ledger.keep(key, request, reply, model=self.name, stage=self.stage)
-        finally:
-            self._out.discard(key)
 
     async def _try(
         self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
@@ -308,8 +311,6 @@ class RecordedModel:
                     held.taken = Spent()
                     self.ledger.add_attempt(key, error.reply, model=self.name)
                 raise
-            finally:
-                self._out.discard(key)
             usage, usd = plausible(reply.usage), self._prices.bill(reply)
             reply = replace(reply, key=key, usage=usage, cost_usd=usd)
             self._ceiling.learn(len(request), cap, usage, usd)

@@ -49,7 +49,7 @@ def arrange(messages: Sequence[Message], layout: str, system: str) -> list[Messa
     the user message after it; ``placeholder-user`` has the user say ``...`` before it. ``system``:
     ``system``; ``system-in-user`` puts the system prompt before the first user message.
     """
-    result = [Message(role=m["role"], content=m["content"]) for m in messages]
+    result = list(messages)
     head = 1 if result and result[0]["role"] == "system" else 0
     if len(result) > head + 1 and result[head]["role"] == "assistant":
         if layout == "merge-leading":
@@ -60,9 +60,9 @@ def arrange(messages: Sequence[Message], layout: str, system: str) -> list[Messa
             result.insert(head, Message(role="user", content=PLACEHOLDER))
     if head and system == "system-in-user":
         prompt = result.pop(0)["content"]
-        for message in result:
+        for i, message in enumerate(result):
             if message["role"] == "user":
-                message["content"] = f"{prompt}\n\n{message['content']}"
+                result[i] = Message(role="user", content=f"{prompt}\n\n{message['content']}")
                 break
         else:
             result.insert(0, Message(role="user", content=prompt))

@@ -5,9 +5,9 @@ answers there are to it. A worker asks the rest and gives back the rows of its l
 itself goes through everything as ever: it finds each call in the ledger, sends nothing, and writes
 the same bytes. What workers could not do, it does itself.
 
-Shards get parts of the run's limits, and of each endpoint's capacity and rates. A worker hands in a
-segment now and then, so that little is paid twice if it is killed; one whose head is gone, or has
-begun anew, stops.
+Shards get parts of the run's limits (`botchat.pipeline.leases`), and of each endpoint's capacity
+and rates. A worker hands in a segment now and then, so that little is paid twice if it is killed;
+one whose head is gone, or has begun anew, stops.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from typing import Any
 
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
 from botchat.interfaces import ChatModel, Reply
-from botchat.models.limits import Budget
+from botchat.models.limits import Budget, Reservation, Spent
 from botchat.models.recorded import DRAIN_S
 from botchat.models.self_chat import Length
 from botchat.parallel import Engine, together
-from botchat.pipeline import plan
+from botchat.pipeline import leases, plan
+from botchat.pipeline.leases import Account, LeasedBudget
 from botchat.pipeline.parts import Part
 from botchat.pipeline.plan import PlanningSession
 from botchat.pipeline.run import Meter, Stops, work_through
@@ -65,6 +66,9 @@ STALLED = 3
 WATCH_S = 0.5
 """Between two looks of a worker at who commands it."""
 
+UNCOUNTED = Length(None, lambda text: plan.text_length().size(text))
+"""Where no dialogue is stored: tokens are counted only to fit a context window."""
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -86,7 +90,11 @@ class Shard:
     """Of the store."""
     home: str
     run: str
-    """Its head, and the run that commands it."""
+    """Its head, and the run that commands it; no run: nobody does (`botchat.pipeline.jobs`)."""
+
+    def work(self, store: str) -> Sequence[str]:
+        """Do it here, and leave segments in a store; their names. Begun anew, it goes on there."""
+        return work(replace(self, place=store)).names
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,8 @@ class Done:
     """Counted against its lease; likewise the next two."""
     calls: int
     tokens: int
+    drawn: int
+    """Instalments of its lease that these are of."""
     limited: bool
     """It ended because its lease was used up."""
 
@@ -140,8 +150,10 @@ class Elsewhere:
         where = f"{socket.gethostname()}:{workspace.root.absolute()}"
         self._home = hashlib.sha256(where.encode()).hexdigest()[:16]
         self._run = secrets.token_hex(8)
+        self._store.end_command(self._home)  # of a run that was killed
         self._store.take_command(self._home, self._run)
         self._turn = asyncio.Lock()
+        self._lost = [0.0, 0.0, 0.0]
         if self._own:  # what a run that was killed has left
             self._read(self._store.names())
 
@@ -181,16 +193,18 @@ class Elsewhere:
             self._store.take_command(self._home, self._run)
 
     def close(self) -> None:
-        """Leave nothing behind: all is done, and in the ledger."""
-        if self._own is not None:
-            shutil.rmtree(self._own, ignore_errors=True)
+        """Command nobody any more: the run is over, whatever ended it."""
+        with suppress(BotChatError):
+            self._store.end_command(self._home)
+            if self._own is not None and not self._store.names():
+                shutil.rmtree(self._own, ignore_errors=True)
 
     async def _missing(self, parts: Sequence[Part], language: Language) -> list[Missing]:
         """What is not in the ledger, found as by a plan."""
         session = PlanningSession(self._workspace, self._seeds, self._ledger, 1, len, language)
-        length, found = plan.text_length(), []
+        found = []
         for number, part in enumerate(parts):
-            ask, _ = part.begun(session, length)
+            ask, _ = part.begun(session, UNCOUNTED)
             for item in part.items:
                 before = {name: len(m.asked) for name, m in session.planned.items()}
                 for model in session.planned.values():
@@ -210,11 +224,11 @@ class Elsewhere:
         total = sum(one.calls for one in missing)
         # A limit is divided anew when all have come back.
         several = min(places * SHARDS_A_WORKER, total // LEAST_CALLS)
-        wanted = places if _limited(budget) else max(places, several, total // MOST_CALLS)
-        if budget.max_calls is not None:
-            wanted = min(wanted, budget.max_calls - budget.calls)
-        wanted = min(wanted, len(missing))
-        if (lease := _lease(budget, wanted)) is None:
+        alone = _limited(budget) or self._engine.exactly
+        wanted = places if alone else max(places, several, total // MOST_CALLS)
+        _, calls, _ = budget.left
+        wanted = min(wanted, len(missing), wanted if calls is None else calls)
+        if (lease := leases.lease_of(budget, wanted)) is None:
             return
         before = 0
         chunks: list[list[Missing]] = [[] for _ in range(wanted)]
@@ -242,8 +256,8 @@ class Elsewhere:
 
     async def _round(self, shards: Iterator[Shard]) -> tuple[Exception | None, bool]:
         """Have shards done: what lost a worker, and whether any used up its lease."""
-        limited, out = False, {shard.id: shard for shard in shards}
-        results = self._engine.each([partial(work, shard) for shard in out.values()])
+        limited, lent = False, {shard.id: self._lend(shard) for shard in shards}
+        results = self._engine.each([partial(work, one.shard) for one in lent.values()])
         try:
             while True:
                 coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
@@ -251,40 +265,61 @@ class Elsewhere:
                     done = await asyncio.shield(coming)
                 except asyncio.CancelledError:
                     self.stop()
-                    await self._drained(results, coming)
+                    await self._drained(results, coming, lent)
                     raise
                 if done is None:
                     return None, limited
-                self._take(done)
-                del out[done.id]
+                self._take(lent.pop(done.id), done)
                 limited |= done.limited
         except BotChatError:
             raise
         except Exception as error:  # each backend has its own for this
-            for id in out:  # what they were billed for and nobody knows of is not counted
-                new = self._read(self._store.names(id))
-                self._count(new, new.cost_usd, new.calls, new.tokens)
+            for one in lent.values():
+                self._take(one, None)
             return error, True
 
-    async def _drained(self, results: Iterator[Done], coming: asyncio.Future[Done | None]) -> None:
+    async def _drained(
+        self, results: Iterator[Done], coming: asyncio.Future[Done | None], lent: dict[str, Lent]
+    ) -> None:
         """Take what workers that were stopped give back."""
         with suppress(Exception):
             until = time.monotonic() + DRAIN_S
             while (done := await asyncio.wait_for(coming, until - time.monotonic())) is not None:
-                self._take(done)
+                self._take(lent.pop(done.id), done)
                 coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
 
-    def _take(self, done: Done) -> None:
-        """Merge what a worker gives back, and count what it has spent."""
-        new = self._read(done.names) + segments.take(self._ledger, done.segment)
-        self._count(new, done.usd, done.calls, done.tokens)
+    def _lend(self, shard: Shard) -> Lent:
+        """Its lease is not to be spent by anyone else."""
+        budget, lease = self._session.budget, shard.lease
+        budget.calls += lease.max_calls or 0
+        return Lent(shard, budget.lend(Spent(lease.max_usd or 0.0, lease.max_tokens or 0)))
 
-    def _count(self, new: Taken, usd: float, calls: int, tokens: int) -> None:
-        """Count what is new here, and what was spent for it."""
-        budget, meter = self._session.budget, self._session.meter
-        budget.usd += usd
-        budget.calls += calls
-        budget.tokens += tokens
+    def _take(self, one: Lent, done: Done | None) -> None:
+        """Merge what a shard's worker gives back (``None``: it was lost), and count what is spent.
+
+        Of a worker that was lost what it had drawn counts, also where the backend has replaced it.
+        """
+        shard, budget = one.shard, self._session.budget
+        account = Account(self._store, self._home, self._run, shard.id)
+        lost = account.close() if shard.lease != Limits() else 0
+        if done is None:
+            new, spent = self._read(self._store.names(shard.id)), (0.0, 0, 0)
+        else:
+            new = self._read(done.names) + segments.take(self._ledger, done.segment)
+            spent, lost = (done.usd, done.calls, done.tokens), lost - done.drawn
+        budget.settle(one.held)
+        budget.calls -= shard.lease.max_calls or 0
+        found = (new.cost_usd, new.calls, new.tokens)
+        drawn = [n or 0 for n in leases.part(shard.lease, lost)]
+        counted = [max(a + b, c) for a, b, c in zip(spent, drawn, found, strict=True)]
+        budget.usd += counted[0]
+        budget.calls += int(counted[1])
+        budget.tokens += int(counted[2])
+        if lost:
+            unknown = (max(0, a - b) for a, b in zip(counted, found, strict=True))
+            self._lost = [a + b for a, b in zip(self._lost, unknown, strict=True)]
+            budget.note = leases.unknown(*self._lost)
+        meter = self._session.meter
         meter.calls += new.calls
         meter.tokens += new.tokens
         meter.cost_usd += new.cost_usd
@@ -302,24 +337,20 @@ class Elsewhere:
         return new
 
 
+@dataclass(frozen=True)
+class Lent:
+    """A shard that was given out, and what of the run's budget is held for it."""
+
+    shard: Shard
+    held: Reservation
+
+
 _TOLD = ("OPENAI_BASE_URL",)
 """Environment variables that decide what a name stands for."""
 
 
 def _limited(budget: Budget) -> bool:
     return budget.limited or budget.max_calls is not None
-
-
-def _lease(budget: Budget, shards: int) -> Limits | None:
-    """One of so many equal parts of what is left; ``None``: nothing is."""
-    usd = None if budget.max_usd is None else (budget.max_usd - budget.usd) / max(1, shards)
-    tokens, calls = (
-        None if most is None else (most - spent) // max(1, shards)
-        for most, spent in ((budget.max_tokens, budget.tokens), (budget.max_calls, budget.calls))
-    )
-    if shards < 1 or any(part is not None and part <= 0 for part in (usd, tokens, calls)):
-        return None
-    return Limits(usd, calls, tokens)
 
 
 def _refuse_logins(config: Config) -> None:
@@ -364,18 +395,19 @@ def work(shard: Shard) -> Done:
     os.environ.update(shard.environment)
     store = Store(shard.place)
     # It sees another disk if it knows of no head there: it hands in nothing before the end.
-    seen = bool(store.command(shard.home))
+    seen = not shard.run or bool(store.command(shard.home))
     names = store.names(shard.id) if seen else []
-    settings = shard.config.cluster
+    settings, budget = shard.config.cluster, LeasedBudget(lease=shard.lease)
+    if shard.lease != Limits():
+        budget.draw = Account(store, shard.home, shard.run, shard.id).drawer()
     with tempfile.TemporaryDirectory(prefix="botchat-") as folder:
         workspace = Workspace(Path(folder))
         workspace.config = shard.config
         with closing(workspace.ledger()) as ledger:
             segments.take(ledger, shard.known)
-            spent = Taken()  # by one who was given this shard before, and was killed
-            for name in names:
+            for name in names:  # of one who was given this shard before, and was killed
                 if (segment := store.read(name)) is not None:
-                    spent += segments.take(ledger, segment)
+                    segments.take(ledger, segment)
             mark = segments.mark(ledger)
 
             def hand_in() -> None:
@@ -388,15 +420,12 @@ def work(shard: Shard) -> Done:
             if seen:
                 meter.most, meter.longest_s = settings.hand_in_calls, settings.hand_in_s
                 meter.hand_in = hand_in
-            budget = Budget()
 
             async def ask(session: Session, stops: Stops) -> list[None]:
-                nonlocal budget
-                budget, length = session.budget, plan.text_length()
-                budget.usd, budget.calls, budget.tokens = spent.cost_usd, spent.calls, spent.tokens
+                session.budget = budget
                 asking = asyncio.ensure_future(
                     together(
-                        _through(part, session, length, stops, str(number))
+                        _through(part, session, stops, str(number))
                         for number, part in enumerate(shard.parts)
                     )
                 )
@@ -405,7 +434,9 @@ def work(shard: Shard) -> Done:
                     session.stop()
                     asking.cancel()
 
-                watching = asyncio.create_task(_watch(shard, store if seen else None, end))
+                watching = asyncio.create_task(
+                    _watch(shard, store if seen and shard.run else None, end)
+                )
                 try:
                     await asking
                 finally:
@@ -424,11 +455,12 @@ def work(shard: Shard) -> Done:
             if seen and segments.mark(ledger) != mark:
                 hand_in()  # what it gives back may be lost with it
             last = segments.since(ledger, mark)
-            return Done(shard.id, names, last, budget.usd, budget.calls, budget.tokens, limited)
+            spent = budget.usd, budget.calls, budget.tokens
+            return Done(shard.id, names, last, *spent, budget.drawn, limited)
 
 
-async def _through(part: Part, session: Session, length: Length, stops: Stops, name: str) -> None:
-    ask, parallel = part.begun(session, length)
+async def _through(part: Part, session: Session, stops: Stops, name: str) -> None:
+    ask, parallel = part.begun(session, UNCOUNTED)
 
     async def do(item: Any) -> None:
         await ask(item)
@@ -442,7 +474,7 @@ async def _watch(shard: Shard, store: Store | None, end: Callable[[], None]) -> 
     while os.getppid() == parent:
         if store is not None:
             commands = await asyncio.to_thread(store.command, shard.home)
-            if commands and commands != shard.run:
+            if commands != shard.run:
                 break
         await asyncio.sleep(WATCH_S)
     end()

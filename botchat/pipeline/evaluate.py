@@ -6,6 +6,7 @@ A file is judged like a seed set of its own, ``evaluate-NAME``, as a benchmark i
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +30,7 @@ from botchat.pipeline.session import RULES, JudgeName, Spending, catalogue_of
 from botchat.protocols import answers, preferences, texts
 from botchat.protocols.answers import ANSWERS, AnswerPair
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS
-from botchat.protocols.items import items, paragraphs, plain
+from botchat.protocols.items import TEXTS, items, paragraphs, plain
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.texts import MATEVAL, TEXT, Text
 from botchat.records import Dialogue, Judgment
@@ -193,7 +194,9 @@ class Evaluating:
         return Evaluated(criteria, lines, whole, unanswered)
 
 
-def read_items(file: Path, numbers: Sequence[str] = ()) -> list[Text] | list[AnswerPair]:
+def read_items(
+    file: Path, numbers: Sequence[str] = (), columns: Sequence[str] = TEXTS
+) -> list[Text] | list[AnswerPair]:
     """What a file holds, see `botchat.protocols.items`; `ConfigError` for any other kind of it."""
     kind = file.suffix.lower()
     if file.is_dir():
@@ -207,7 +210,7 @@ def read_items(file: Path, numbers: Sequence[str] = ()) -> list[Text] | list[Ans
             raise DataError(f"{where}: no texts; separate them by blank lines")
         return found
     rows = [(row.place, fields_of(row.fields, row.place)) for row in table_rows(data, where)]
-    return items(rows, where, numbers)
+    return items(rows, where, numbers, columns)
 
 
 def _asking(protocol: Protocol, listed: Sequence[Text] | Sequence[AnswerPair]) -> Cases:
@@ -280,22 +283,19 @@ def _criterion(
 
 
 def _notes(judge: str, criteria: Sequence[Criterion]) -> Sequence[str]:
-    found = []
+    notes = []
     if judge == RULES:
-        found.append(
+        notes.append(
             "The rules judge measures texts and answers against what people say in dialogues: it "
             "sees form only, and long texts are long to it."
         )
     for one in criteria:
-        rows = one.items
-        gaps = [row for row in rows if _lacks(row)]
+        gaps = [found for row in one.items if (found := evaluation.lacking(one.protocol, row))]
         if gaps:
-            found.append(
-                f"{one.title}: of {len(gaps)} of {len(rows)} the judge's reply lacks "
-                "something; it is missing, and counts for nothing."
+            which = Counter(name for found in gaps for name in found)
+            listed = ", ".join(f"{name} of {n}" for name, n in which.items())
+            notes.append(
+                f"{one.title}: of {len(gaps)} of {len(one.items)} the judge's reply lacks "
+                f"something ({listed}); it is missing, and counts for nothing."
             )
-    return found
-
-
-def _lacks(row: Row) -> bool:
-    return row["better"] is None if "better" in row else row["verdict"] is None
+    return notes

@@ -25,6 +25,7 @@ from botchat.pipeline.session import Session, Spending, in_session
 from botchat.prompts.languages import EN, Language, built_in
 from botchat.protocols import injection
 from botchat.protocols.injection import Injected
+from botchat.protocols.items import TEXTS, plain
 from botchat.protocols.texts import Text
 from botchat.records import VERSION
 from botchat.workspace import files
@@ -62,7 +63,7 @@ class Injecting:
     """The request of ``botchat inject``; replies that are in the ledger are not asked for again."""
 
     file: Path
-    """Stories, see `botchat.protocols.items`."""
+    """Stories, see `botchat.protocols.items`; in MATEval's layout those without errors."""
     model: str
     out: Path
     """Folder to write ``<name of the file>_stories.csv`` to."""
@@ -180,7 +181,10 @@ class Injecting:
             raise ConfigError(
                 f"--language {self.language}: the kinds of error have names in {', '.join(known)}"
             )
-        listed = [one for one in read_items(self.file) if isinstance(one, Text)][: self.limit]
+        # MATEval's own stories have errors already; beside them stand those they were made of.
+        columns = [*(plain(of.original) for of in COLUMNS.values()), *TEXTS]
+        found = read_items(self.file, columns=columns)
+        listed = [one for one in found if isinstance(one, Text)][: self.limit]
         if not listed:
             raise ConfigError(f"{self.file}: it holds pairs of answers; give stories, one a row")
         return known[self.language], listed

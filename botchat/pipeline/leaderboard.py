@@ -14,7 +14,7 @@ from botchat import parallel
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.pipeline import label
-from botchat.pipeline.read_set import Read, only_judge, read
+from botchat.pipeline.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
 from botchat.pipeline.run import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from botchat.report.figures import Chart
 
 _UNTOLD = (
-    "The page has samples, not all {:,} MB of judgments; pack them with: botchat report --seeds {}"
+    "The page has samples, not all {:,} MB of judgments and {:,} MB of dialogues; pack them with: "
+    "botchat report --seeds {}"
 )
 
 MOST_TOLD_MB = 200
 """Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
-report` packs any number. 14 models in all protocols are 50 MB."""
+report` packs any number. 14 models in all protocols are 50 MB. The same above `MOST_HELD_MB` of
+dialogues."""
 
 SECONDS_A_CHART = 0.4
 """CPU time of drawing on a core of 2023."""
@@ -105,10 +107,11 @@ def leaderboard(
     folder = workspace.out(seed_set) if out is None else out
     by_judge = workspace.judgment_files(seed_set)
     asked = only_judge(workspace, seed_set, judge)
-    judges = [*asked, *(name for name in _on_page(folder, seed_set) if name in by_judge)]
+    judges = [*asked, *(name for name in on_page(folder, seed_set) if name in by_judge)]
     files = [by_judge.get(name, {}) for name in dict.fromkeys(judges)]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
-    too_much = megabytes > MOST_TOLD_MB
+    spoken = int(dialogue_megabytes(workspace, seed_set))
+    too_much = megabytes > MOST_TOLD_MB or spoken > MOST_HELD_MB
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import board as leaderboards
     from botchat.boards.by_seed import by_seed
@@ -117,7 +120,8 @@ def leaderboard(
     shown = _shown(workspace, found, elo, meter, png=png)
     told = shown[0]
     board = told.board
-    texts = leaderboards.files(board, told.headline, told.verdict, formats)
+    whole = leaderboards.as_json(board, told.headline, told.verdict)
+    texts = leaderboards.files(board, told.headline, told.verdict, formats, whole)
     if formats is not None and EEE in formats.names:
         from botchat.pipeline import every_eval_ever
 
@@ -133,14 +137,14 @@ def leaderboard(
         lines=[
             told.headline.sentence,
             *board.notes,
-            *([_UNTOLD.format(megabytes, seed_set)] if too_much else []),
+            *([_UNTOLD.format(megabytes, spoken, seed_set)] if too_much else []),
             board.main.note,
             board.main.signature,
             f"page: {page}",
             told.verdict.line(board.judge),
         ],
         whole={
-            **leaderboards.as_json(board, told.headline, told.verdict),
+            **whole,
             "out": str(folder),
             "page": str(page),
         },
@@ -148,7 +152,7 @@ def leaderboard(
     )
 
 
-def _on_page(folder: Path, seed_set: str) -> list[str]:
+def on_page(folder: Path, seed_set: str) -> list[str]:
     """The judges of the page that is there, in its order; none where there is no such page."""
     from botchat import report as pages
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from botchat.errors import BotChatError, ConfigError, DataError, MissingError, d
 from botchat.models.recorded import spoken
 from botchat.pipeline.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
-from botchat.workspace import accounts, files, segments
+from botchat.workspace import accounts, files, segments, stages
 from botchat.workspace import export as moving
 from botchat.workspace import ledger as stored
 from botchat.workspace.calls import Damaged, StoredCall
@@ -48,17 +49,20 @@ def _moment(text: str) -> float:
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
-def push(workspace: Workspace, place: str | None) -> int:
-    """Leave what a store lacks there, after a `pull`; how many calls."""
-    with workspace.locked(), closing(_existing(workspace, readonly=False)) as ledger:
-        return segments.push(ledger, _store(workspace, place))
+def push(workspace: Workspace, place: str | None) -> tuple[int, int]:
+    """Leave what a store lacks there, after its calls are read: calls, records of stage files."""
+    store = _store(workspace, place)
+    if not stages.paths(workspace):
+        _existing(workspace).close()
+    with workspace.locked(), closing(workspace.ledger()) as ledger:
+        return stages.leave(workspace, store, ledger)
 
 
-def pull(workspace: Workspace, place: str | None) -> int:
-    """Add the calls of a store's segments; how many were new."""
+def pull(workspace: Workspace, place: str | None) -> tuple[int, int]:
+    """Add what a store has: how many calls and records of stage files were new."""
     store = _filled(workspace, place)
     with workspace.locked(), closing(workspace.ledger()) as ledger:
-        return segments.pull(ledger, store).calls
+        return segments.pull(ledger, store).calls, stages.pull(workspace, store)
 
 
 def rebuild(workspace: Workspace, place: str | None) -> tuple[int, Path | None]:
@@ -109,7 +113,7 @@ def _store(workspace: Workspace, place: str | None) -> Store:
 def _filled(workspace: Workspace, place: str | None) -> Store:
     """A store to read from; raises `MissingError` where nobody has left anything."""
     store = _store(workspace, place)
-    if not store.names():
+    if not store.names() and not store.parts():
         raise MissingError(
             f"no segments in the store {store.place}; botchat ledger push leaves them there"
         )
@@ -255,18 +259,18 @@ def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, 
     0 is free; a contestant of which a call is not in the ledger, or has no known price, is left
     out, and so is `HUMAN`. Of a large set the dialogues on some seeds are counted.
     """
-    made = {name: list(by.values()) for name, by in dialogues.items() if name != HUMAN}
-    calls = sum(len(dialogue.facts) for by in made.values() for dialogue in by)
+    if not workspace.ledger_path.exists():
+        return {}
+    made = {name: by for name, by in dialogues.items() if name != HUMAN}
+    calls = sum(len(dialogue.facts) for by in made.values() for dialogue in by.values())
     step = -(-calls // MOST_CALLS) or 1
     keys = {
         name: [
             [fact.call for fact in one.facts if fact.outcome not in UNANSWERED]
-            for one in by[::step]
+            for one in islice(by.values(), 0, None, step)
         ]
         for name, by in made.items()
     }
-    if not workspace.ledger_path.exists():
-        return {}
     asked = {key for by in keys.values() for of_dialogue in by for key in of_dialogue}
     with closing(stored.Ledger(workspace.ledger_path, readonly=True)) as ledger:
         paid = accounts.bills(ledger, asked)

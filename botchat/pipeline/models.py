@@ -18,7 +18,7 @@ from botchat.workspace.config import ModelName, ModelSettings
 from botchat.workspace.entries import weights
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.panels import PRESETS
+from botchat.workspace.panels import PRESETS, PanelSettings
 from botchat.workspace.secrets import public_url
 
 
@@ -57,7 +57,7 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
             (name, "judge", f"single judge, asks {entry.model}")
             for name, entry in sorted(workspace.config.judges.items())
         ),
-        *((name, "panel", f"{p.strategy}, {len(p.members) or 2} judges") for name, p in panels),
+        *((name, "panel", _of_panel(panel)) for name, panel in panels),
     ]
     empty = dict.fromkeys(facts)
     return rows + [{"name": n, "kind": kind, "what": what, **empty} for n, kind, what in others]
@@ -94,6 +94,11 @@ def described(named: ModelName) -> str:
     if named.settings is None or named.kind == "local":
         return f"local weights {weights(named.target)[0]}"
     return f"{named.settings.model} at {public_url(named.settings.base_url)}"
+
+
+def _of_panel(panel: PanelSettings) -> str:
+    n = len(panel.members) or 2  # a cascade's
+    return f"{panel.strategy}, {n} judge{'s' if n > 1 else ''}"
 
 
 async def _check(session: Session, name: str) -> str:

@@ -122,9 +122,17 @@ class PlannedModel:
         if key not in self.asked:
             self.asked[key] = prompt_tokens(messages, self.count)
             self.places[key] = self.about()
-        # Not all the same, since a call about another reply is another call; no verdict either.
-        first = f"word{int(key[:8], 16) % 1000}"
-        return Reply("ok", text=" ".join([first, *["word"] * (self.said - 2)]), key=key)
+        return Reply("ok", text=_made_up(key, self.said), key=key)
+
+
+def _made_up(key: str, tokens: int) -> str:
+    """A reply of about so many tokens, and no verdict; that to another call has other words, of 2.
+
+    Were two the same, so would be what is asked about them: it would be counted as one call.
+    """
+    number = f"{int(key[:16], 16) % 10**12:012}"
+    own = [f"word{number[at : at + 3]}" for at in range(0, 12, 3)][: max(1, tokens // 2)]
+    return " ".join([*own, *["word"] * (tokens - 2 * len(own))])
 
 
 class PlanningSession(Session):

@@ -56,7 +56,7 @@ def rank(
     from botchat.report import figures
 
     meter.begin("count and rate", 0)
-    name, elo = paths[0].stem, elo or EloSettings(runs=2)
+    name, elo = paths[0].stem, elo or EloSettings.of_board(usual_runs=2)
     name += f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     cast = [one for one, _ in read if isinstance(one, Votes)]
     if len(cast) == len(read):
@@ -82,7 +82,9 @@ def rank(
 
     view = pages.View(board, drawn, known=pages.Facts.of(board))
     page, picture = pages.render([view], picture=pages.PICTURE), pages.preview(view)
-    texts = leaderboards.files(board, formats=formats) | votes.matrices(board.arenas[0])
+    whole = leaderboards.as_json(board)
+    texts = leaderboards.files(board, formats=formats, whole=whole)
+    texts |= votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
     store.write_all(folder, {**texts, "index.html": page, pages.PICTURE: picture})
@@ -99,7 +101,7 @@ def rank(
             board.main.signature,
             f"page: {folder / 'index.html'}",
         ],
-        whole={**leaderboards.as_json(board), **written},
+        whole={**whole, **written},
         out=folder,
     )
 

@@ -32,6 +32,7 @@ from botchat.records import (
     PairVerdict,
     Seed,
     human_dialogue,
+    outline,
 )
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
@@ -49,7 +50,7 @@ class Read:
 
     seed_set: str
     seeds: list[Seed]
-    dialogues: dict[str, dict[str, Dialogue]]
+    dialogues: dict[str, Mapping[str, Dialogue]]
     """Contestant -> seed id -> dialogue; of ``human`` too."""
     judged: dict[str, dict[str, list[Judgment]]]
     """Judge -> protocol -> judgments, in the order asked for, else who has judged most first."""
@@ -122,7 +123,8 @@ def read(
 ) -> Read:
     """A set with the judgments of some judges, by default of all.
 
-    ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory.
+    ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory;
+    where there are no others and dialogues are above `MOST_HELD_MB`, hold none of them.
     ``for_boards``: measure the dialogues, and read people's labels; ``with_labels``: only these.
     Raises `MissingError`: no judgments, or none by a judge that is named; `DataError`: a line that
     is no judgment, a verdict that cannot be.
@@ -162,8 +164,12 @@ def read(
             # These imports take a second, in which the workers read.
             for module in ("botchat.boards.board", "botchat.report.figures"):
                 import_module(module)
-        said = workspace.all_dialogues(seed_set, unanswered=True)
-        silent = {name: sum(not one.answered for one in by.values()) for name, by in said.items()}
+        alone = any(
+            len(by) > sum(judge == who for who, _ in of_pairs) for judge, by in files.items()
+        )
+        held = not of_pairs or alone or dialogue_megabytes(workspace, seed_set) <= MOST_HELD_MB
+        said = workspace.all_dialogues(seed_set, unanswered=True, held=held)
+        silent = {name: len(by) - outline(by).answered for name, by in said.items()}
         dialogues = {
             HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
             **{name: by for name, by in said.items() if silent[name] < len(by)},
@@ -242,6 +248,15 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
     return kept, stale
 
 
+MOST_HELD_MB = 200
+"""Size of the dialogues on disk up to which a board holds all of them, in twice as much memory."""
+
+
+def dialogue_megabytes(workspace: Workspace, seed_set: str) -> float:
+    """Of all dialogues of a set, on disk."""
+    return sum(path.stat().st_size for path in workspace.dialogue_files(seed_set)) / 1e6
+
+
 MOST, SAMPLE = 9_000, 6_000
 """Dialogues up to which all are measured, and how many of more: the same seeds of every contestant,
 of 15 contestants 400 each and of 48 125: a share's standard error is below 2.5 and 4.5 points."""
@@ -269,7 +284,7 @@ def survey_tasks(
     thresholds = fit_thresholds((seed.utterances for seed in seeds), language)
     tasks: dict[str, Callable[[], Measured]] = {}
     for name, by_seed in dialogues.items():
-        texts = {seed_id: d.utterances for seed_id, d in by_seed.items() if seed_id in chosen}
+        texts = {i: by_seed[i].utterances for i in by_seed if i in chosen}
         tasks[name] = partial(measure_all, texts, thresholds, tuple(turns), language)
     return thresholds, n, tasks
 

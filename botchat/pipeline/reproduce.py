@@ -15,7 +15,7 @@ from botchat.boards import experiments
 from botchat.boards.experiments import SINGLE, Asked, Experiment
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.tables import Table
-from botchat.errors import ConfigError, LimitReached, MissingError
+from botchat.errors import ConfigError, LimitReached, MissingError, did_you_mean
 from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.judges.samples import asked_once
@@ -272,7 +272,10 @@ def _write_figure(experiment: Experiment, shown: Table, out: Path) -> None:
 def in_runs(benchmark: str, judge: JudgeName | None, grid: Grid) -> Experiment:
     """The experiment that is no paper's: a judge in several runs, a panel at points of a grid."""
     if benchmark not in COLUMNS:
-        raise ConfigError(f"--runs and --grid are of the benchmarks {', '.join(COLUMNS)}")
+        paper = f"{benchmark} is a paper: give --table N or --figure N too; " * (
+            benchmark in experiments.papers()
+        )
+        raise ConfigError(f"{paper}--runs and --grid alone are of {', '.join(COLUMNS)}")
     if grid and judge is None:
         raise ConfigError("--grid changes a panel's settings: name the panel with --judge")
     heads = ("Judge", *(key.replace("_", " ").capitalize() for key in grid))
@@ -296,6 +299,11 @@ def grid_of(given: Sequence[str]) -> Grid:
         key, _, values = one.partition("=")
         if not key or not all(said := values.split(",")) or key in found:
             raise ConfigError(f"--grid {one}: give each setting once, as in roles=1,2,3")
+        if key not in (*panels.SETTINGS, "turns"):
+            raise ConfigError(
+                f"--grid {one}: panels have no such setting{did_you_mean(key, panels.SETTINGS)}; "
+                f"settings: {', '.join(panels.SETTINGS)}"
+            )
         found[key] = tuple(dict.fromkeys(said))
     return found
 

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -26,13 +27,12 @@ from botchat.pipeline.run import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.workspace import config, keys, panels, segments
+from botchat.workspace import config, entries, keys, panels, stages
 from botchat.workspace.accounts import bills
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
-from botchat.workspace.segments import Store
 
 if TYPE_CHECKING:
     from botchat.models.endpoint.connection import Connection
@@ -95,6 +95,8 @@ class Spending:
     cluster: ClusterSettings | None = None
     """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
     says."""
+    engine: parallel.Engine | None = None
+    """Who makes them, whatever all these say."""
     leased: int | None = None
     """This is a part of a run that is under way in so many places: the limits are that part's."""
 
@@ -284,6 +286,11 @@ class Session:
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
+        if resolved.kind == "bot":
+            others = [RULES, *self._config.judges, *self._config.panels, *PRESETS]
+            raise ConfigError(
+                f"{name} talks and judges nothing; judges: a model (not bot:…), {', '.join(others)}"
+            )
         return self._model(resolved, "judge", max_tokens)
 
     def stop(self) -> None:
@@ -401,6 +408,7 @@ class Session:
                     lambda: keys.header_values(sent),
                     key_header,
                     MAX_OUTPUT if self._batch else MAX_BODY,
+                    partial(entries.address, settings),
                 ),
                 Endpoint(
                     limits.max_concurrency or settings.max_concurrency,
@@ -435,7 +443,7 @@ def in_session(
     Replies in flight are stored before it ends, but batches are not waited for: the ledger has
     noted them. Where the caller's ``joblib.parallel_config`` or the settings name an engine, calls
     are made by its workers. Where they name a store, its segments are read before, and it is given
-    what it lacks after.
+    what it lacks after, stage files too; see `botchat.workspace.stages.shared`.
     """
     spending = spending or Spending()
     settings, here = spending.cluster or workspace.config.cluster, spending.leased is not None
@@ -450,38 +458,37 @@ def in_session(
                 "asks of them is paid a second time; collect them with --batch",
                 n,
             )
-        store = None
+        place = settings.store if spending.leased is None else None
         try:
-            if settings.store is not None and spending.leased is None:
-                store = Store(settings.store)
-                segments.pull(ledger, store)
-            if engine is not None:
-                from botchat.pipeline.cluster import Elsewhere
+            with stages.shared(workspace, ledger, place):
+                try:
+                    if engine is not None:
+                        from botchat.pipeline.cluster import Elsewhere
 
-                session.elsewhere = Elsewhere(workspace, seeds, ledger, session, engine, settings)
-            with told(workspace, session.meter, session.budget):
-                results = await stoppable(ask(session, stops), session.stop)
-                stops.raise_first()
-            if session.elsewhere is not None:
-                session.elsewhere.close()
-        except asyncio.CancelledError:
-            if (n := session.under_way) and not spending.batch:
-                log.warning(
-                    "waiting up to %d s for %d replies under way; interrupt again to drop them",
-                    DRAIN_S,
-                    n,
-                )
-            raise
+                        session.elsewhere = Elsewhere(
+                            workspace, seeds, ledger, session, engine, settings
+                        )
+                    with told(workspace, session.meter, session.budget):
+                        results = await stoppable(ask(session, stops), session.stop)
+                        stops.raise_first()
+                except asyncio.CancelledError:
+                    if (n := session.under_way) and not spending.batch:
+                        log.warning(
+                            "waiting up to %d s for %d replies under way; interrupt again to drop "
+                            "them",
+                            DRAIN_S,
+                            n,
+                        )
+                    raise
+                finally:
+                    await session.close()
+                    if session.elsewhere is not None:
+                        session.elsewhere.close()
         finally:
-            try:
-                await session.close()
-                if store is not None:
-                    segments.push(ledger, store)
-            finally:
-                ledger.close()
+            ledger.close()
         return results
 
     callers = spending.cluster is None and parallel.chosen_engine() is not None
-    named = None if here or callers else settings.engine
+    named = None if here or callers or spending.engine else settings.engine
     with workspace.locked(), parallel.engine(named, settings.workers, settings.address):
-        return run_now(run(None if here else parallel.chosen_engine()))
+        return run_now(run(spending.engine or (None if here else parallel.chosen_engine())))

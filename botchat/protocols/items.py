@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from botchat.errors import DataError
+from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.texts import Text
 
@@ -32,17 +33,36 @@ TEXTS = (
     "essay",
     "content",
     "completion",
+    "故事",
 )
 """Columns that hold a text, the first that is there."""
 
 _ANSWER = re.compile(rf"(?:{'|'.join(TEXTS)})([12ab])")
 _QUESTIONS = ("question", "prompt", "instruction", "input", "query", "context")
 _IDS = ("id", "index", "item", "textid", "questionid")
-_HUMAN_SCORES = ("scorenew", "humanscores", "humanscore", "human", "rating", "score", "label")
+_HUMAN_SCORES = (
+    "scorenew",
+    "新得分",
+    "humanscores",
+    "humanscore",
+    "human",
+    "rating",
+    "score",
+    "label",
+)
 _HUMAN_VERDICTS = ("winner", "human", "humanverdict", "label", "preference", "verdict")
 _FIRST = ("1", "a", "first", "modela", "model1", "answer1", "answera", "assistant1")
 _SECOND = ("2", "b", "second", "modelb", "model2", "answer2", "answerb", "assistant2")
 _TIES = ("tie", "tiebothbad", "bothbad", "both", "neither", "draw", "equal")
+
+
+def plain(name: str) -> str:
+    """The letters and digits of a name: what counts of it."""
+    return re.sub(r"[\W_]", "", name.lower())
+
+
+_ENGLISH = {chinese: plain(english) for english, chinese in ERROR_TYPES.values()}
+"""Names of numbers in MATEval's Chinese table."""
 
 _MAX_ID = 200
 
@@ -54,11 +74,15 @@ def paragraphs(text: str) -> list[Text]:
 
 
 def items(
-    rows: Iterable[tuple[str, Fields]], where: str, numbers: Collection[str] = ()
+    rows: Iterable[tuple[str, Fields]],
+    where: str,
+    numbers: Collection[str] = (),
+    texts: Sequence[str] = TEXTS,
 ) -> list[Text] | list[AnswerPair]:
     """Texts or pairs, as the first row has it; ``rows``: place and cells by plain column name.
 
-    ``numbers``: plain names of the numbers whose columns are people's scores. Raises `DataError`,
+    ``numbers``: plain names of the numbers whose columns are people's scores. ``texts``: plain
+    names of columns that hold a text, the first that is there counts. Raises `DataError`,
     with place and column: a row that lacks one, an id that is there twice, a score or verdict that
     is none, or no rows.
     """
@@ -74,7 +98,7 @@ def items(
             _pair(place, fields, (one, two), _id(place, fields, n, ids))
             for n, (place, fields) in enumerate(listed, 1)
         ]
-    name = next((name for name in TEXTS if name in first), None)
+    name = next((name for name in texts if name in first), None)
     if name is None:
         raise DataError(
             f"{place}: no text (columns: {', '.join(first)[:200] or 'none'}); expected one of "
@@ -88,11 +112,6 @@ def items(
         )
         for n, (place, fields) in enumerate(listed, 1)
     ]
-
-
-def plain(name: str) -> str:
-    """The letters and digits of a name: what counts of it."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _words(place: str, fields: Fields, name: str) -> str:
@@ -167,7 +186,8 @@ def _scores(place: str, fields: Fields, text: str, numbers: Collection[str]) -> 
     if column and value is not None and str(value).strip():
         for line in str(value).strip().splitlines():
             name, colon, number = line.replace("\uff1a", ":").rpartition(":")
-            found[plain(name) if colon else ""] = _number(place, column, number)
+            own = plain(name) if colon else ""
+            found[_ENGLISH.get(own, own)] = _number(place, column, number)
     for name in numbers:
         for own in (name, f"human{name}"):
             if fields.get(own) not in (None, ""):

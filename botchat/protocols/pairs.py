@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
+from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from botchat.interfaces import Case
 from botchat.protocols.kinds import Protocol, comparable
-from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, PairVerdict, Seed
+from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, PairVerdict, Seed, outline
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -35,10 +36,8 @@ class Field:
         self.contestants = tuple(sorted(dialogues))
         self.seed_ids = tuple(seed.id for seed in protocol.eligible(seeds))
         self._dialogues = [dialogues[name] for name in self.contestants]
-        lengths = [
-            [len(of[seed_id].utterances) if seed_id in of else 0 for seed_id in self.seed_ids]
-            for of in self._dialogues
-        ]
+        known = [outline(of).lengths for of in self._dialogues]
+        lengths = [[of.get(seed_id, 0) for seed_id in self.seed_ids] for of in known]
         shape = len(self.contestants), len(self.seed_ids)
         self._length = np.array(lengths, dtype=np.intp).reshape(shape)
         human = np.array([name == HUMAN for name in self.contestants])
@@ -50,10 +49,15 @@ class Field:
         absent, short = self.obstacles(i, j)
         return np.flatnonzero(~(absent | short))
 
-    def obstacles(self, i: int, j: int) -> tuple[Flags, Flags]:
-        """Seeds on which a dialogue of either of two contestants is absent, and is too short."""
-        shorter = np.minimum(self._length[i], self._length[j])
-        wanted = np.minimum(self._wanted[i], self._wanted[j])
+    def obstacles(
+        self, i: int | Indices, j: int | Indices, seed: Indices | EllipsisType = ...
+    ) -> tuple[Flags, Flags]:
+        """Seeds on which a dialogue of either of two contestants is absent, and is too short.
+
+        Several contestants at a time, as numpy broadcasts; or each pair on one ``seed``.
+        """
+        shorter = np.minimum(self._length[i, seed], self._length[j, seed])
+        wanted = np.minimum(self._wanted[i, seed], self._wanted[j, seed])
         absent = shorter == 0
         return absent, ~absent & (shorter < wanted)
 

@@ -149,12 +149,12 @@ def tallies(
     kind = (said.first * m + said.second) * 3 + (2 * said.result).astype(np.intp)
     # Of each ordered pair: losses, ties and wins of the first, from both orders.
     shown = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
-    counts = (shown + shown.transpose(1, 0, 2)[:, :, ::-1]).tolist()
+    counts = shown + shown.transpose(1, 0, 2)[:, :, ::-1]
     place = {name: i for i, name in enumerate(said.contestants)}
     found = {}
     for a, b in pairs:
         both = a in place and b in place
-        losses, ties, wins = counts[place[a]][place[b]] if both else (0, 0, 0)
+        losses, ties, wins = counts[place[a], place[b]].tolist() if both else (0, 0, 0)
         missing = 2 * len(chosen) - wins - ties - losses
         found[a, b] = Tally(wins, ties, losses, missing)
         found[b, a] = found[a, b].mirrored

@@ -23,14 +23,12 @@ from botchat.records import Judgment, Verdict
 
 @dataclass(frozen=True)
 class Scale:
-    """The numbers that a judge is asked for, each on a line ``NAME: number``."""
+    """The numbers that a judge is asked for, each on a line ``NAME: number``, kept to a tenth."""
 
     lowest: int
     highest: int
     names: tuple[str, ...]
     """As the judge writes them, in the order of the verdict."""
-    whole: bool = False
-    """Whole numbers only; else they are rounded to a tenth."""
     points_off: bool = False
     """The numbers are points off for MATEval's kinds of error, in the order of the languages'
     ``[report]``, and a reply is a report on them (`botchat.measures.error_reports`)."""
@@ -38,8 +36,6 @@ class Scale:
     @property
     def steps(self) -> list[str]:
         """Every score there is, as a verdict spells it."""
-        if self.whole:
-            return [str(score) for score in range(self.lowest, self.highest + 1)]
         return [f"{tenth / 10:g}" for tenth in range(10 * self.lowest, 10 * self.highest + 1)]
 
 
@@ -91,16 +87,17 @@ def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict
 
 
 def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
-    told = {one.kind: one.score for one in error_reports.read(text, language)}
-    given = [_step(told.get(kind), scale) for kind in range(len(scale.names))]
-    verdict = None if set(given) == {MISSING} else " ".join(given)
+    found = {one.kind: one.score for one in error_reports.read(text, language)}
+    verdict = points([found.get(kind) for kind in range(len(scale.names))], scale)
     reason = error_reports.before(text, language) if verdict else text
     return verdict, " ".join(reason.split())
 
 
-def _step(score: float | None, scale: Scale) -> str:
-    spelled = MISSING if score is None else f"{round(score, 1) + 0.0:g}"
-    return spelled if spelled in _steps(scale) else MISSING
+def points(given: Iterable[float | None], scale: Scale) -> Verdict | None:
+    """The verdict of some scores, `MISSING` where there is none on the scale; ``None``: nowhere."""
+    spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in given]
+    verdict = [score if score in _steps(scale) else MISSING for score in spelled]
+    return None if set(verdict) == {MISSING} else " ".join(verdict)
 
 
 def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
@@ -121,16 +118,17 @@ def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[R
             judgment.seed_id,
             judgment.contestants[0],
             judgment.judge,
-            None if judgment.verdict is None else _at(place, judgment.verdict, n),
+            None if judgment.verdict is None else told(judgment.verdict, n)[place],
         )
         for judgment in judgments
     ]
 
 
-def _at(place: int, verdict: Verdict, n: int) -> float | None:
+def told(verdict: Verdict, n: int) -> tuple[float | None, ...]:
+    """As `scores`, of a verdict in which some may be `MISSING`."""
     given = verdict.split()
-    told = scores(" ".join(one for one in given if one != MISSING), n - given.count(MISSING))
-    return None if given[place] == MISSING else told[place - given[:place].count(MISSING)]
+    known = iter(scores(" ".join(one for one in given if one != MISSING), n - given.count(MISSING)))
+    return tuple(None if one == MISSING else next(known) for one in given)
 
 
 def harmless(text: str, scale: Scale) -> str:
@@ -201,7 +199,7 @@ def _verdict(found: Sequence[str], scale: Scale) -> Verdict | None:
     for text in found:
         value = float(re.sub(r"[\u2212\u2013\u2014]", "-", text))
         value = round(value, 1)
-        if not scale.lowest <= value <= scale.highest or (scale.whole and value % 1):
+        if not scale.lowest <= value <= scale.highest:
             return None
         given.append(f"{value + 0.0:g}")
     return " ".join(given)

@@ -3,7 +3,7 @@
 A judge answers one question for each of five error types: yes or no; after a yes every passage
 concerned, word for word, and what is wrong with it; a score, from 0, one point off for each
 passage. The verdict is the five scores (``"0 -1 0 0 -2"``), the canonical report the reason.
-What a reply does not say is missing, in the report as in the verdict; an answer of No is a 0.
+What a reply does not say is missing in the report, and a ``?`` in the verdict; No is a 0.
 """
 
 from __future__ import annotations
@@ -116,11 +116,10 @@ def case(text: Text) -> Case:
 
 
 def read(reply: str, text: Text) -> tuple[Verdict | None, str]:
-    """(five scores, the report in canonical form); ``None`` where one of the five is missing."""
+    """(five scores, the report in canonical form); ``?`` where a score is missing."""
     report = parse(reply, text)
-    given = [one.score for one in report.findings if one.score is not None]
-    whole = len(given) == len(KINDS) and all(MATEVAL_SCALE.lowest <= score for score in given)
-    verdict = " ".join(f"{score:g}" for score in given) if whole else None
+    given = {one.kind: one.score for one in report.findings}
+    verdict = scores.points(map(given.get, KINDS), MATEVAL.asked_scale)
     return verdict, as_text(report) if report.findings else " ".join(reply.split())
 
 
@@ -195,8 +194,6 @@ def place(passage: Passage) -> str:
         return f"sentence {passage.sentence}"
     return "not in the text" if passage.quote else "no passage named"
 
-
-MATEVAL_SCALE = MATEVAL.asked_scale
 
 _MARKS = r"[ \t>*_#`\u2022-]*"
 _LEAD_IN = rf"{_MARKS}(?:\(?\d{{1,2}}[.)]{_MARKS})?"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -100,12 +101,12 @@ class BradleyTerryResult:
         """Upper end of each rating's interval, shape (m,)."""
         return self.rating + self.width * self.std_error
 
-    @property
+    @cached_property
     def places(self) -> tuple[Indices, Indices]:
         """First and last place that each model may have, shape (m,) each: see `ratings.places`."""
         return of_ratings(self.rating, self.covariance, self._freedom, self.settings.confidence)
 
-    @property
+    @cached_property
     def clearly_better(self) -> Flags:
         """Whether the model of the row is clearly better than that of the column, shape (m, m)."""
         return clearly_better(self.rating, self.covariance, self._freedom, self.settings.confidence)

@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat import parallel
-from botchat.errors import ConfigError
-from botchat.ratings.bradley_terry import maximise, tables
+from botchat.ratings.bradley_terry import maximise, score_rate, tables
 from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
+from botchat.ratings.elo_settings import MOST_GAMES as MOST_GAMES
+from botchat.ratings.elo_settings import EloSettings as EloSettings
 from botchat.ratings.shuffles import end_of_alike, end_of_resample, end_of_shuffle, streams
 
 _TOLERANCE = 1e-6
@@ -33,43 +34,13 @@ differs by 2e-7, the worst of 10,000 shuffles by 4e-6, medians by 3e-7."""
 _PILOTS = 16
 _BLOCK = 2500
 """Shuffles played side by side: enough to hide numpy's cost per call, few enough for the cache."""
+_RATING_BYTES = 8 << 20
+"""Of their ratings: of 1,000 models a game takes 45 ns at 4 to 8 MB, 62 at 1 MB and 64 at 20 MB."""
 _BLOCK_BYTES = 64 << 20
+_FEWEST = 10
+"""Shuffles of a run: a median of fewer says little."""
 _SECONDS_A_GAME = 4e-8
 """About what drawing and playing one game takes."""
-
-
-@dataclass(frozen=True)
-class EloSettings:
-    """How bootstrap Elo is computed; the defaults are the paper's (§4.2, Appendix A).
-
-    Raises `ConfigError` for values that define no rating.
-    """
-
-    init: float = 1000.0
-    scale: float = 400.0
-    k: float = 32.0
-    shuffles: int = 1000
-    runs: int = 10
-    seed: int = 0
-    resample: bool = False
-    """Draw comparisons with replacement instead of shuffling them (not the paper's protocol)."""
-    per_pair: int | None = None
-    """Draw so many of every compared pair, on average: a pair at random, then one of its
-    comparisons, with replacement (not the paper's protocol). Estimates the Elo of a whole design
-    from a part that has more of some pairs than of others."""
-
-    def __post_init__(self) -> None:
-        """Check ranges."""
-        if not math.isfinite(self.init):
-            raise ConfigError(f"Elo init {self.init}: give a finite rating such as 1000")
-        for name in ("scale", "k"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ConfigError(f"Elo {name} {value}: give a number above 0")
-        for name, least in (("shuffles", 1), ("runs", 1), ("seed", 0), ("per_pair", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"Elo {name} {value}: give at least {least}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +52,7 @@ class EloResult:
     (n - 1; nan for one run), shape (m,).
     ``spread_low``, ``spread_high``: 2.5 and 97.5 percentiles over all shuffles, shape (m,): how
     much the order of play matters. NOT a confidence interval: more comparisons hardly shrink them.
+    ``settings``: with as many shuffles as were played.
     ``n_played``: cases of each shuffle's end that were played, with or without a result.
     """
 
@@ -144,9 +116,18 @@ class Bootstrap:
         return cls(games, settings, max(guessed))
 
     @property
+    def played(self) -> EloSettings:
+        """The settings with as many shuffles as ``most_games`` leaves room for."""
+        settings = self.settings
+        if settings.most_games is None:
+            return settings
+        room = settings.most_games // (settings.runs * self.length * len(self.games))
+        return replace(settings, shuffles=min(settings.shuffles, max(_FEWEST, room)))
+
+    @property
     def n_shuffles(self) -> int:
         """Shuffles of all runs."""
-        return self.settings.runs * self.settings.shuffles
+        return self.settings.runs * self.played.shuffles
 
     @property
     def whole(self) -> bool:
@@ -186,7 +167,9 @@ class Bootstrap:
 
     def blocks(self, n_jobs: int) -> list[range]:
         """All shuffles, split evenly into a multiple of ``n_jobs``; each block fits in memory."""
-        most = min(_BLOCK, _BLOCK if self.in_parts else max(1, _BLOCK_BYTES // self.bytes_each))
+        most = min(_BLOCK, max(1, _RATING_BYTES // (8 * max(g.n_players for g in self.games))))
+        if not self.in_parts:
+            most = min(most, max(1, _BLOCK_BYTES // self.bytes_each))
         count = min(self.n_shuffles, n_jobs * math.ceil(self.n_shuffles / (n_jobs * most)))
         edges = [self.n_shuffles * i // count for i in range(count + 1)]
         return [range(low, high) for low, high in pairwise(edges)]
@@ -194,7 +177,6 @@ class Bootstrap:
 
 def rate(bootstrap: Bootstrap, n_jobs: int | None = None) -> list[EloResult]:
     """Play all shuffles; the result of each set."""
-    settings = bootstrap.settings
     with parallel.workers(n_jobs) as working:
         while True:
             blocks = [partial(_play_block, bootstrap, b) for b in bootstrap.blocks(working.n_jobs)]
@@ -208,7 +190,7 @@ def rate(bootstrap: Bootstrap, n_jobs: int | None = None) -> list[EloResult]:
                 break
             bootstrap = bootstrap.lengthened(miss)
         finals = [np.concatenate(parts) for parts in zip(*played, strict=True)]
-    results = []
+    settings, results = bootstrap.played, []
     for games, final in zip(bootstrap.games, finals, strict=True):
         by_run = final.reshape(settings.runs, settings.shuffles, -1)
         medians = np.median(by_run, axis=1)
@@ -362,16 +344,29 @@ def _play(
 def _play_block(bootstrap: Bootstrap, block: range) -> list[Floats]:
     """Final ratings of some shuffles, of each set: shape (shuffles, m)."""
     final = [bootstrap.start(games, len(block)) for games in bootstrap.games]
-    rows = bootstrap.length
-    if bootstrap.in_parts:
-        rows = max(1, _BLOCK_BYTES * bootstrap.length // (bootstrap.bytes_each * len(block)))
-    for begin in range(0, bootstrap.length, rows):
-        drawn = _draw(bootstrap, block, range(begin, min(begin + rows, bootstrap.length)))
+    for _, drawn in _drawn(bootstrap, block):
         final = [
             _play(games, kinds, bootstrap.settings, start)
             for games, kinds, start in zip(bootstrap.games, drawn, final, strict=True)
         ]
     return [ratings for ratings in final if ratings is not None]
+
+
+def _drawn(
+    bootstrap: Bootstrap, block: range, cut: int = 0
+) -> Iterator[tuple[int, list[npt.NDArray[np.unsignedinteger]]]]:
+    """What `_draw` gives, in parts if it can be, each with its first game; one ends at ``cut``."""
+    length, rows = bootstrap.length, bootstrap.length
+    if bootstrap.in_parts:
+        rows = max(1, _BLOCK_BYTES * length // (bootstrap.bytes_each * len(block)))
+    whole = None if bootstrap.in_parts else _draw(bootstrap, block)
+    for low, high in ((0, cut), (cut, length)):
+        for begin in range(low, high, rows):
+            part = range(begin, min(begin + rows, high))
+            if whole is None:
+                yield begin, _draw(bootstrap, block, part)
+            else:
+                yield begin, [kinds[part.start : part.stop] for kinds in whole]
 
 
 def _draw(
@@ -409,7 +404,9 @@ def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings
 
     One game of i and j shrinks an error in their difference by the factor 1 - 2q with
     q = K ln10 / scale · E(1 - E). On average errors follow the weighted graph's Laplacian, and its
-    smallest eigenvalue above 0 is the rate at which the slowest of them dies.
+    smallest eigenvalue above 0 is the rate at which the slowest of them dies. Where pairs have few
+    comparisons, E is what the level of the ratings says: a pair's own results make the far ones
+    even, and the rate of the slowest six times too high.
     """
     m = len(comparisons.models)
     pair = comparisons.first * m + comparisons.second
@@ -418,8 +415,10 @@ def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings
     score = score + (games - score).T
     games = games + games.T
     expected = (score + TIE) / (games + WIN)
-    by_case = games / len(drawn.kind)
-    share = by_case if settings.per_pair is None else (games > 0) / (len(drawn.begin) - 1)
+    share = games / len(drawn.kind)
+    if settings.per_pair is not None:
+        share = (games > 0) / (len(drawn.begin) - 1)
+        expected = score_rate(drawn.level[:, None] - drawn.level[None, :])
     weight = share * settings.k * math.log(10) / settings.scale * expected * (1 - expected)
     rates = np.linalg.eigvalsh(np.diag(weight.sum(axis=1)) - weight)
     rate = rates[rates > rates[-1] * 1e-9].min()
@@ -440,18 +439,25 @@ def _no_more_than_all(length: int, n: int) -> int:
 
 
 def _miss(bootstrap: Bootstrap) -> float:
-    """Greatest difference of pilot shuffles' ratings from ends of this length and twice that."""
+    """Greatest difference of pilot shuffles' ratings from ends of this length and a longer one."""
     if bootstrap.whole:
         return 0.0
     settings, length = bootstrap.settings, bootstrap.length
-    double = replace(bootstrap, length=2 * length)
-    drawn = _draw(double, range(bootstrap.n_shuffles, bootstrap.n_shuffles + _PILOTS))
-    misses = []
-    for games, kinds in zip(bootstrap.games, drawn, strict=True):
-        start = bootstrap.start(games, 2 * _PILOTS)
-        assert start is not None  # not all games
-        before = _play(games, kinds[:length], settings, double.start(games, _PILOTS))
-        start[:_PILOTS, : len(games.level)] = before
-        ends = _play(games, np.hstack([kinds[length:]] * 2), settings, start)
-        misses.append(np.abs(ends[:_PILOTS] - ends[_PILOTS:]).max())
-    return float(max(misses))
+    # A quarter scatters ratings as far as they go.
+    before = length // 4 + 1
+    longer = replace(bootstrap, length=length + before)
+    n_shuffles = settings.runs * settings.shuffles
+    pilots = range(n_shuffles, n_shuffles + _PILOTS)
+    ratings = [longer.start(games, _PILOTS) for games in longer.games]
+    for begin, drawn in _drawn(longer, pilots, before):
+        for i, (games, kinds) in enumerate(zip(longer.games, drawn, strict=True)):
+            if begin == before:  # from here on beside those that start here
+                start = bootstrap.start(games, 2 * _PILOTS)
+                scattered = ratings[i]
+                assert start is not None  # not all games
+                assert scattered is not None
+                start[:_PILOTS, : len(games.level)] = scattered
+                ratings[i] = start
+            kinds = np.hstack([kinds] * (2 if begin >= before else 1))
+            ratings[i] = _play(games, kinds, settings, ratings[i])
+    return max(float(np.abs(r[:_PILOTS] - r[_PILOTS:]).max()) for r in ratings if r is not None)

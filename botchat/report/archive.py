@@ -281,7 +281,6 @@ def about_protocol(protocol: Protocol) -> dict[str, Any]:
         told["numbers"] = protocol.scale.names
         told["fields"] = protocol.asked_scale.names
         told["scale"] = [protocol.scale.lowest, protocol.scale.highest]
-        told["whole"] = protocol.scale.whole
     return told
 
 

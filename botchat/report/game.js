@@ -161,7 +161,7 @@
   // Where a number is given: what to show, and how to read it (null while there is none).
   const field = (name, asked) => {
     const [lowest, highest] = asked.scale;
-    const input = el("input", { type: "number", min: lowest, max: highest, step: asked.whole ? 1 : 0.1, required: true });
+    const input = el("input", { type: "number", min: lowest, max: highest, step: 0.1, required: true });
     return {
       node: el("label", null, `${name} (${lowest} to ${highest}) `, input),
       input,

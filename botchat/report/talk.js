@@ -21,6 +21,7 @@
   const status = (text, wrong = false) => {
     at("status").textContent = text;
     at("status").classList.toggle("wrong", wrong);
+    if (wrong) at("status").scrollIntoView({ block: "nearest" });
   };
 
   const post = async (path, sent, signal) => {
@@ -66,7 +67,7 @@
     pairs();
     if (opened) at("words").focus();
     if (yours && !at("status").classList.contains("wrong")) status("Your turn.");
-    if (said.length) (yours ? at("you") : at("status")).scrollIntoView({ block: "nearest" });
+    if (said.length) at("tools").scrollIntoView({ block: "nearest" });
   };
 
   const pairs = () => {
@@ -140,7 +141,10 @@
         begun = seed.utterances.map((text) => ({ text, by: seed.id, person: true }));
       } else {
         begun = [at("own-a").value, at("own-b").value].filter((text, i) => text.trim() || i === 0).map((text) => ({ text, by: "you", person: true }));
-        if (!begun[0].text.trim()) throw new Error("write what A says");
+        if (!begun[0].text.trim()) {
+          at("own-a").focus();
+          throw new Error("Write what A says.");
+        }
       }
     } catch (error) {
       if (mine === generation) status(`✕ ${error.message}`, true);

@@ -43,9 +43,9 @@ def render(
 ) -> str:
     """The page as HTML text. ``limits``: as the flags name them; ``page``: of the leaderboard."""
     most = {
-        "max_usd": "of {}".format(money(limits["max_usd"])) if limits["max_usd"] else "",
-        "max_calls": f"of {limits['max_calls']:,}" if limits["max_calls"] else "",
-        "max_tokens": f"of {limits['max_tokens']:,}" if limits["max_tokens"] else "",
+        "max_usd": " of {}".format(money(limits["max_usd"])) if limits["max_usd"] else "",
+        "max_calls": f" of {limits['max_calls']:,}" if limits["max_calls"] else "",
+        "max_tokens": f" of {limits['max_tokens']:,}" if limits["max_tokens"] else "",
     }
     return template("talk.html").render(
         seed_set=seed_set,

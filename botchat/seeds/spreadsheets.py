@@ -244,7 +244,7 @@ def fields_of(value: object, place: str) -> dict[str, object]:
     """The cells of a row by the letters and digits of their column's name."""
     if not isinstance(value, Mapping):
         raise DataError(f"{place}: {quoted(value)} is not an object with named fields; make it one")
-    return {re.sub(r"[^a-z0-9]", "", str(name).lower()): cell for name, cell in value.items()}
+    return {re.sub(r"[\W_]", "", str(name).lower()): cell for name, cell in value.items()}
 
 
 def _first(fields: Mapping[str, object], names: Iterable[str]) -> object | None:

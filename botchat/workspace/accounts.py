@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
+
+import msgspec
 
 from botchat.workspace.calls import COUNTS
 from botchat.workspace.ledger import TABLE_OF, Ledger
@@ -45,21 +47,49 @@ class Bill:
 
 
 def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
-    """What each of the calls ``keys`` took, as far as they are in the ledger.
+    """What each of the calls ``keys`` took, as far as the ledger knows.
 
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
+    asked = set(keys)
+    which = "WHERE key IN (SELECT value FROM json_each(?))"
+    listed = json.dumps(list(asked))
+    found: dict[str, Bill] = {}
+    told = ledger.select(f"SELECT calls, took FROM bills {which}", listed)
+    full = {key[:SHORT]: key for key in asked} if told else {}
+    for calls, took in told:
+        for n, bill in enumerate(bills_told(took)):
+            key = full.get(calls[n * SHORT : (n + 1) * SHORT])
+            if bill is not None and key is not None:
+                found[key] = bill
     rows = ledger.select(
         "SELECT key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
         " coalesce(prompt_tokens, completion_tokens) IS NULL"
-        " AND outcome NOT IN ('ok', 'truncated')"
-        " FROM calls WHERE key IN (SELECT value FROM json_each(?))",
-        json.dumps(list(keys)),
+        f" AND outcome NOT IN ('ok', 'truncated') FROM calls {which}",
+        listed,
     )
-    return {
-        key: Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
-        for key, tokens, cost, latency, free in rows
-    }
+    for key, tokens, cost, latency, free in rows:
+        found[key] = Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
+    return found
+
+
+SHORT = 16
+"""Digits of a key that tell calls apart."""
+
+_Took: TypeAlias = list[tuple[int | None, float | None, float] | None]
+
+
+def took(paid: Iterable[Bill | None]) -> bytes:
+    """What calls took, as JSON: tokens, dollars, seconds of each, or ``null`` for not known."""
+    return msgspec.json.encode([one and (one.tokens, one.cost_usd, one.latency_s) for one in paid])
+
+
+def bills_told(text: bytes) -> list[Bill | None]:
+    """The reverse of `took`; none if it is damaged."""
+    try:
+        return [one and Bill(*one) for one in msgspec.json.decode(text, type=_Took)]
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return []
 
 
 def stats(ledger: Ledger) -> list[ModelStats]:

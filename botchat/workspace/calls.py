@@ -6,7 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -56,8 +56,8 @@ class StoredCall(msgspec.Struct, frozen=True):
 
 FIELDS = [name for name in StoredCall.__struct_fields__ if name != "superseded"]
 COLUMNS = ", ".join([*FIELDS, "digest"])
-COUNTS = [field.name for field in fields(Usage)]
-REPLY = [field.name for field in fields(Reply) if field.name in FIELDS]
+COUNTS = Usage.__struct_fields__
+REPLY = [name for name in Reply.__struct_fields__ if name in FIELDS]
 
 
 @dataclass(frozen=True)
@@ -70,20 +70,22 @@ class Damaged:
 _json = json.JSONEncoder(sort_keys=True).encode
 
 
-def row_of(call: StoredCall) -> dict[str, Any]:
-    """A call as its table keeps it: column -> value; what cannot be so is unknown."""
-    row = msgspec.structs.asdict(call) | {
-        "text": _writable(call.text),
-        "detail": _writable(call.detail),
-        "finish_reason": None if call.finish_reason is None else _writable(call.finish_reason),
-        "latency_s": _positive(call.latency_s) or 0.0,
-        "cost_usd": _positive(call.cost_usd),
-        "request": zlib.compress(bytes(call.request), 1),
-        "raw": zlib.compress(call.raw.encode("utf-8", "surrogatepass"), 1),
-        "sent": _json(call.sent),
-        **{name: token_count(getattr(call, name)) for name in COUNTS},
-    }
-    return row | {"digest": _digest(row)}
+def row_of(call: StoredCall) -> tuple[Any, ...]:
+    """A call as its table keeps it, a value for each of `COLUMNS`; what cannot be so is unknown."""
+    facts = msgspec.structs.asdict(call)
+    del facts["superseded"]
+    for name in COUNTS:
+        facts[name] = token_count(facts[name])
+    facts["text"], facts["detail"] = _writable(call.text), _writable(call.detail)
+    facts["finish_reason"] = call.finish_reason and _writable(call.finish_reason)
+    facts["latency_s"], facts["cost_usd"] = (
+        _positive(call.latency_s) or 0.0,
+        _positive(call.cost_usd),
+    )
+    facts["request"] = _packed(bytes(call.request))
+    facts["raw"] = _packed(call.raw.encode("utf-8", "surrogatepass"))
+    facts["sent"] = _json(call.sent)
+    return (*facts.values(), _digest(facts))
 
 
 def call_of(row: tuple[Any, ...], superseded: bool) -> StoredCall | Damaged:
@@ -108,12 +110,20 @@ def call_of(row: tuple[Any, ...], superseded: bool) -> StoredCall | Damaged:
         return Damaged(str(facts["key"]))
 
 
-def _digest(row: Mapping[str, Any]) -> str:
+def _packed(data: bytes) -> bytes:
+    # A window that holds all of the data finds all repeats; a larger one is memory to be fetched.
+    window = max(9, min(15, len(data).bit_length() + 1))
+    packer = zlib.compressobj(1, zlib.DEFLATED, window, window - 7)
+    return packer.compress(data) + packer.flush()
+
+
+def _digest(facts: Mapping[str, Any]) -> str:
     """SHA-256 of all that a row says; a column that is added later changes no digest."""
-    blobs = ("request", "raw")
-    told = {n: row[n] for n in FIELDS if n not in blobs and row[n] is not None}
+    told = {
+        name: v for name, v in facts.items() if v is not None and name not in ("request", "raw")
+    }
     said = _json(told).encode()
-    return hashlib.sha256(b"\0".join([said, *(row[name] for name in blobs)])).hexdigest()
+    return hashlib.sha256(b"\0".join([said, facts["request"], facts["raw"]])).hexdigest()
 
 
 def digest_of(*values: Any) -> str | None:

@@ -24,6 +24,7 @@ from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import (
     LOCAL,
     beside,
+    entry_url_fault,
     model_faults,
     slip,
     unknown_model,
@@ -59,6 +60,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     label: str | None = None
     """Name of the contestant; ``None``: that of the entry."""
     base_url: str = OPENAI_URL
+    """``$NAME`` in it stands for an environment variable, where the call is made."""
     api: str = "chat"
     """How requests look: a name in `botchat.models.endpoint.WIRE_FORMATS`."""
     stream: bool = False
@@ -234,7 +236,7 @@ def load(path: Path) -> Config:
         sections["models"][name] = _placed(model, path.parent)
     _check_labels(file, sections["models"])
     for name, endpoint in sections["endpoints"].items():
-        if fault := url_fault(endpoint.base_url):
+        if fault := entry_url_fault(endpoint.base_url):
             raise file.error(f"endpoints.{name}.base_url", fault)
     for name, panel in sections["panels"].items():
         read = partial(file.text_beside, f"panels.{name}", "role text")

@@ -1,18 +1,19 @@
-"""What is wrong with an entry of ``botchat.toml`` or a model's name, beyond the types of values."""
+"""What a model's name and entry in ``botchat.toml`` stand for, and what is wrong with them."""
 
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from botchat.errors import did_you_mean
+from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN
-from botchat.workspace.keys import OF_ENVIRONMENT, fits_header
+from botchat.workspace.keys import OF_ENVIRONMENT, fits_header, unset
 from botchat.workspace.secrets import has_key, names_secret, public
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _OURS = re.compile(
     r"|expect|te|trailer|upgrade)"
 )
 """Headers that carry the request itself."""
+
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+"""Part of a ``base_url`` that is an environment variable."""
 
 _KEY_PLACES = "put the secret into the environment or a file, and name it in"
 
@@ -82,6 +86,29 @@ def url_fault(url: str) -> str | None:
     if wrong_end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
         return f"{shown!r} ends with {wrong_end[0]}, which is added to it; leave that out"
     return None
+
+
+def entry_url_fault(url: str) -> str | None:
+    """As `url_fault`, of an entry's ``base_url``, parts of which may be environment variables."""
+    fault = url_fault(_VARIABLE.sub("1", url))
+    return fault and (url_fault(url) or fault)
+
+
+def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str:
+    """Where a model is asked: its ``base_url`` with the values of environment variables.
+
+    Raises `ConfigError`, with the variable's name: it is not set, or the address is no URL then.
+    """
+
+    def value(name: re.Match[str]) -> str:
+        if not (told := env.get(name[1], "").strip()):
+            raise ConfigError(f"no address for {settings.model}: {unset(name[1], 'base_url')}")
+        return told
+
+    found = _VARIABLE.sub(value, settings.base_url)
+    if found != settings.base_url and (fault := url_fault(found)):
+        raise ConfigError(f"the address of {settings.model}, {settings.base_url}: {fault}")
+    return found
 
 
 def unknown_model(name: str, models: Collection[str], judges: Collection[str]) -> str:
@@ -132,8 +159,10 @@ def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tu
     for key in ONLY_LOCAL:
         if key in given:
             yield key, f"this is for local weights (hf:…), which {settings.model} is not"
-    if fault := url_fault(settings.base_url):
+    if fault := entry_url_fault(settings.base_url):
         yield "base_url", fault
+    elif _VARIABLE.search(settings.base_url) and settings.identity is None:
+        yield "base_url", "with an environment variable in it, set identity too: who answers there"
     if settings.identity is not None and (fault := _name_fault(settings.identity)):
         yield "identity", fault
     for tier in settings.price_tiers:

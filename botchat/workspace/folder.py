@@ -9,9 +9,9 @@ import re
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from importlib import resources
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from botchat.errors import (
 )
 from botchat.prompts import languages
 from botchat.prompts.languages import Language
-from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, natural_key, slug
+from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, Unread, natural_key, slug
 from botchat.workspace import config
 from botchat.workspace import files as store
 from botchat.workspace.ledger import Ledger
@@ -178,33 +178,43 @@ class Workspace:
         return read_dialogues(self.dialogues_path(seed_set, contestant))
 
     def all_dialogues(
-        self, seed_set: str, *, unanswered: bool = False
-    ) -> dict[str, dict[str, Dialogue]]:
+        self, seed_set: str, *, unanswered: bool = False, held: bool = True
+    ) -> dict[str, Mapping[str, Dialogue]]:
         """Every generated contestant's dialogues: contestant -> seed id -> dialogue.
 
-        A model that has answered in none is no contestant, except with ``unanswered``.
+        A model that has answered in none is no contestant, except with ``unanswered``. ``held``:
+        in memory; else each contestant's are read when they are asked for.
         Those that do not begin with a ChatSEED of the set as it is now are left out and reported.
         """
         seeds = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
-        found: dict[str, dict[str, Dialogue]] = {}
-        for path in sorted((self.root / "generations" / seed_set).glob("*.jsonl")):
+        found: dict[str, Mapping[str, Dialogue]] = {}
+
+        def current(path: Path) -> tuple[dict[str, Dialogue], int]:
             dialogues = read_dialogues(path)
-            current = {
-                id_: one
-                for id_, one in dialogues.items()
-                if one.utterances[:N_SEED] == seeds.get(id_)
+            kept = {
+                i: one for i, one in dialogues.items() if one.utterances[:N_SEED] == seeds.get(i)
             }
-            if len(current) < len(dialogues):
+            return kept, len(dialogues) - len(kept)
+
+        again = lru_cache(maxsize=1)(lambda path: current(path)[0])
+        for path in self.dialogue_files(seed_set):
+            now, others = current(path)
+            if others:
                 log.warning(
                     "%s: %d dialogues do not belong to the set %s as it is now and do not count; "
                     "run generate again",
                     path,
-                    len(dialogues) - len(current),
+                    others,
                     seed_set,
                 )
-            if any(unanswered or one.answered for one in current.values()):
-                found[next(iter(current.values())).contestant] = current
+            if any(unanswered or one.answered for one in now.values()):
+                name = next(iter(now.values())).contestant
+                found[name] = now if held else Unread(partial(again, path), now)
         return dict(sorted(found.items()))
+
+    def dialogue_files(self, seed_set: str) -> list[Path]:
+        """The files of all generated contestants."""
+        return sorted((self.root / "generations" / seed_set).glob("*.jsonl"))
 
     def judgments_path(self, seed_set: str, protocol: str, judge: str) -> Path:
         """File of a judge's judgments in a protocol."""

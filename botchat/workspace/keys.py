@@ -46,7 +46,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     if named:
         key = env.get(named, "").strip()
         if not key:
-            raise ConfigError(f"no key for {settings.model}: {_unset(named, 'api_key_env')}")
+            raise ConfigError(f"no key for {settings.model}: {unset(named, 'api_key_env')}")
         return _checked(key, shown_variable(named, "api_key_env"))
     if key := env.get("BOTCHAT_API_KEY", "").strip():
         return _checked(key, "BOTCHAT_API_KEY")
@@ -71,7 +71,7 @@ def header_values(
             secret = env.get(variable, "").strip()
             if not secret:
                 raise ConfigError(
-                    f"no header {name} for {settings.model}: {_unset(variable, 'headers')}"
+                    f"no header {name} for {settings.model}: {unset(variable, 'headers')}"
                 )
             if not fits_header(secret):
                 raise ConfigError(
@@ -102,7 +102,8 @@ def shown_variable(name: str, setting: str) -> str:
     return name if plain and not has_key(name) else f"the variable that {setting} names"
 
 
-def _unset(variable: str, setting: str) -> str:
+def unset(variable: str, setting: str) -> str:
+    """What is wrong, and what to do, where a variable that ``setting`` names has no value."""
     shown = shown_variable(variable, setting)
     what = f"the environment variable {shown}" if shown == variable else shown
     return f"{what} is not set; set it and run the command again"

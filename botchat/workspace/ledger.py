@@ -42,15 +42,15 @@ from botchat.workspace.ledger_file import NAMES, TABLES, Copy, connect, opened_t
 
 SCHEMA = 1
 
-_Keeping: TypeAlias = tuple[dict[str, Any], "asyncio.Future[None]"]
+_Keeping: TypeAlias = tuple[tuple[Any, ...], "asyncio.Future[None]"]
 """A row, and who waits until it is stored."""
 
 TABLE_OF = {False: "calls", True: "superseded"}
 _INSERT = {
     # The same call, made at the same time, is in one of the two tables only.
     table: f"INSERT OR IGNORE INTO {table} ({COLUMNS}) "
-    f"SELECT {', '.join(f':{name}' for name in FIELDS)}, :digest "
-    f"WHERE NOT EXISTS (SELECT 1 FROM {other} WHERE key=:key AND at=:at)"
+    f"SELECT {', '.join(f'?{n + 1}' for n in range(len(FIELDS) + 1))} WHERE NOT EXISTS "
+    f"(SELECT 1 FROM {other} WHERE key=?{FIELDS.index('key') + 1} AND at=?{FIELDS.index('at') + 1})"
     for table, other in (("calls", "superseded"), ("superseded", "calls"))
 }
 
@@ -158,14 +158,16 @@ class Ledger:
         """Store one answer; durable against the death of the process when this returns."""
         self._write(_INSERT["calls"], _row(key, request, reply, model, stage))
 
-    async def keep(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
-        """`put`, in one transaction with all others of this turn of the event loop."""
+    def keep(
+        self, key: str, request: bytes, reply: Reply, *, model: str, stage: str
+    ) -> asyncio.Future[None]:
+        """`put` when awaited, in one transaction with all others of this turn of the event loop."""
         loop = asyncio.get_running_loop()
         row, kept = _row(key, request, reply, model, stage), loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
         self._keeping.append((row, kept))
-        await kept
+        return kept
 
     def _keep_all(self) -> None:
         keeping, self._keeping = self._keeping, []
@@ -409,6 +411,11 @@ class Ledger:
             self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
         return bool(self._db.execute(_INSERT["calls"], row).rowcount)
 
+    def note_bills(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
+        """Note what calls took that it does not have: rows of ``bills``."""
+        with self._transaction():
+            self._db.executemany("INSERT INTO bills VALUES (?,?,?)", rows)
+
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; how many there were.
 
@@ -421,7 +428,7 @@ class Ledger:
             self._db.execute(f"DELETE FROM batched {which}", listed)
             return self._db.execute(f"DELETE FROM calls {which}", listed).rowcount
 
-    def _write(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> None:
+    def _write(self, sql: str, values: tuple[Any, ...]) -> None:
         with self._transaction():
             self._db.execute(sql, values)
 
@@ -461,7 +468,7 @@ class Ledger:
         )
 
 
-def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> dict[str, Any]:
+def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> tuple[Any, ...]:
     """An answer as ``calls`` keeps it."""
     return row_of(
         StoredCall(
@@ -469,7 +476,7 @@ def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> dict
             stage=stage,
             at=time.time(),
             request=msgspec.Raw(request),
-            **vars(reply.usage),
+            **msgspec.structs.asdict(reply.usage),
             **{name: getattr(reply, name) for name in REPLY} | {"key": key},
         )
     )

@@ -74,3 +74,7 @@ CREATE TABLE IF NOT EXISTS segment_rows (
     segment INTEGER NOT NULL,
     PRIMARY KEY (key, at, kind, segment)
 ) WITHOUT ROWID;
+-- What the calls of a record took, where they are in another ledger only (botchat.workspace.stages):
+-- `key`: the first call's, `calls`: 16 digits of each key, `took`: JSON, see `botchat.workspace.accounts`.
+CREATE TABLE IF NOT EXISTS bills (key TEXT NOT NULL, calls TEXT NOT NULL, took BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS bills_of ON bills (key);

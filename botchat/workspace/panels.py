@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args, get_t
 
 import msgspec
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import Subject
 
 ROLES = (
@@ -331,6 +331,14 @@ TalkSettings: TypeAlias = (
 PanelSettings: TypeAlias = TalkSettings | CascadeSettings
 """One ``[panels.NAME]`` entry."""
 
+SETTINGS = dict.fromkeys(
+    field.name
+    for kind in get_args(TalkSettings)
+    for field in msgspec.structs.fields(kind)
+    if field.name != "agents"
+)
+"""What the name of a panel can change (`find`)."""
+
 KINDS: Mapping[str, type[PanelSettings]] = {
     strategy: kind
     for kind in get_args(PanelSettings)
@@ -434,12 +442,33 @@ def _changed(settings: PanelSettings, changed: Mapping[str, str]) -> PanelSettin
         if field.name in fields and getattr(settings, field.name) != field.default
     }
     for key, value in changed.items():
-        if key not in fields and key != "turns":
+        name = "rounds" if key == "turns" else key
+        if name not in fields or name not in SETTINGS:
+            known = [name for name in fields if name in SETTINGS]
             raise ValueError(
-                f"{key}: {strategy} has no such setting; settings: {', '.join(fields)}"
+                f"{key}: {strategy} has no such setting{did_you_mean(key, known)}; "
+                f"settings: {', '.join(known)}"
             )
-        name = fields[key].encode_name if key in fields else key
-        stated[name] = value
+        field = fields[name]
+        try:
+            stated[field.encode_name] = msgspec.convert(value, field.type, strict=False)
+        except msgspec.ValidationError:
+            raise ValueError(f"{key}: {value} is no value of it; give {_values(field)}") from None
         if key == "roles":
             stated.pop("agents", None)
     return msgspec.convert(msgspec.to_builtins(stated), kind, strict=False)
+
+
+def _values(field: msgspec.structs.FieldInfo) -> str:
+    """The values that a setting can have, in words."""
+    kind = msgspec.inspect.type_info(field.type)
+    match kind.types[0] if isinstance(kind, msgspec.inspect.UnionType) else kind:
+        case msgspec.inspect.LiteralType(values=values):
+            return f"one of {', '.join(map(str, values))}"
+        case msgspec.inspect.BoolType():
+            return "true or false"
+        case msgspec.inspect.IntType(ge=least):
+            return f"a whole number from {least}"
+        case msgspec.inspect.FloatType(ge=least):
+            return f"a number from {least}"
+    return "a name"

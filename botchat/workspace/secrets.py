@@ -89,13 +89,17 @@ class Redactor:
             text = self._clean_spelt(text)
         for secret in self._secrets:
             text = text.replace(secret, GONE)
-        if any(start in text for start in _FORMS):
-            text = _KEY_LIKE.sub(GONE, text)
-        return text.encode("utf-8", "replace").decode()
+        for start in _FORMS:
+            if start in text:
+                text = _KEY_LIKE.sub(GONE, text)
+                break
+        return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
     def _spelt(self, text: str) -> bool:
         """Whether a secret could stand in ``text`` otherwise than as it reads."""
-        if self._odd and ("\\" in text or "%" in text or "&" in text):
+        if "\\" not in text and "%" not in text and "&" not in text:
+            return False
+        if self._odd:
             return True
         return any(hint in text for hint in _HINTS) and _ASCII_SPELT.search(text) is not None
 

@@ -14,13 +14,17 @@ import gzip
 import hashlib
 import json
 import logging
+import re
+import secrets
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import fsspec
 import msgspec
+from fsspec.implementations.local import LocalFileSystem
 
 from botchat.errors import BotChatError, ConfigError, DataError
 from botchat.workspace.calls import StoredCall
@@ -105,7 +109,7 @@ def take(ledger: Ledger, segment: bytes) -> Taken:
             else:
                 calls.append(checked(line, f"{name}:{n}"))
         new = ledger.merge(calls, others["attempt"], others["quirks"], name)
-    except (OSError, EOFError, ValueError, KeyError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
         raise DataError(f"{name} is no segment of a ledger: {error}") from None
     return Taken(
         len(new),
@@ -115,8 +119,14 @@ def take(ledger: Ledger, segment: bytes) -> Taken:
     )
 
 
+_PART = re.compile(
+    r"stages/((?:[A-Za-z0-9_][\w.+-]*/)+)([0-9a-f]{64}" + re.escape(ENDING) + ")", re.A
+)
+"""Path of a part of a stage file: its stage file, its name."""
+
+
 class Store:
-    """A place with segments."""
+    """A place with segments of ledgers, and with parts of stage files (`workspace.stages`)."""
 
     def __init__(self, place: str) -> None:
         """``place``: a folder or a URL of fsspec. Raises `ConfigError`: it cannot be one."""
@@ -131,15 +141,68 @@ class Store:
         except (ValueError, ImportError) as error:
             raise ConfigError(f"the store {place}: {error}") from None
         self._root = root.rstrip("/")
+        self.url: str = self._fs.unstrip_protocol(self._root)
+        """The place, however it was named."""
+        self.files_read = self.bytes_read = 0
+
+    def ready(self) -> None:
+        """Find out whether it can be written, before anything is paid for; `BotChatError`."""
+        probe = f"ledger/.{secrets.token_hex(8)}"
+        self._write(probe, b"\n")
+        with suppress(BotChatError), _reaching(self.place):  # some may write, and not remove
+            self._fs.rm_file(f"{self._root}/{probe}")
 
     def names(self, under: str = "") -> list[str]:
         """Segments by name, with the folder of their shard if they have one."""
-        folder = f"{self._root}/ledger/{under}".rstrip("/")
-        with _reaching(self.place):
-            self._fs.invalidate_cache()
-            found = self._fs.find(folder) if self._fs.exists(folder) else []
-        at = len(folder) - len(under) if under else len(folder) + 1
+        at = len(f"{self._root}/ledger/")
+        found = self._found(f"ledger/{under}")
         return sorted(path[at:] for path in found if path.endswith(ENDING))
+
+    def parts(self, under: str = "") -> dict[str, list[str]]:
+        """Stage file -> names of its parts; ``under``: only in a folder, or of one file."""
+        found: dict[str, list[str]] = {}
+        at = len(f"{self._root}/")
+        for path in sorted(self._found(f"stages/{under}")):
+            if part := _PART.fullmatch(path[at:]):
+                found.setdefault(part[1].rstrip("/"), []).append(part[2])
+        return found
+
+    def folders(self, path: str) -> list[str]:
+        """Names of what is in a folder of stage files."""
+        with _reaching(self.place), suppress(FileNotFoundError):
+            listed = self._fs.ls(f"{self._root}/stages/{path}", detail=False)
+            return sorted(one.rstrip("/").rpartition("/")[2] for one in listed)
+        return []
+
+    def read_parts(self, of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], bytes]:
+        """The content of parts, (stage file, name) each; what is not whole is left out."""
+        paths = {f"{self._root}/stages/{file}/{name}": (file, name) for file, name in of}
+        with _reaching(self.place):
+            got = self._fs.cat(list(paths), on_error="return") if paths else {}
+        found = {}
+        for path, data in got.items():
+            file, name = paths[path]
+            if isinstance(data, Exception) and not isinstance(data, FileNotFoundError):
+                with _reaching(self.place):
+                    raise data
+            if isinstance(data, bytes):
+                self.files_read += 1
+                self.bytes_read += len(data)
+            if isinstance(data, bytes) and named(data) == name:
+                found[file, name] = data
+            else:
+                log.warning(
+                    "the store %s: stages/%s/%s is not whole, and passed over",
+                    self.place,
+                    file,
+                    name,
+                )
+        return found
+
+    def write_part(self, file: str, part: bytes) -> str:
+        """Store a part of a stage file; its name."""
+        self._write(f"stages/{file}/{named(part)}", part)
+        return named(part)
 
     def read(self, name: str) -> bytes | None:
         """A segment; ``None``: it is not whole (yet), or gone."""
@@ -166,6 +229,27 @@ class Store:
         """Let ``run`` command the workers of a workspace: those of any other stop."""
         self._write(f"heads/{workspace}", run.encode())
 
+    def end_command(self, workspace: str) -> None:
+        """Let no run command the workers of a workspace: all stop. No lease is known any more."""
+        for path in (f"heads/{workspace}", f"leases/{workspace}"):  # in this order
+            with _reaching(self.place), suppress(FileNotFoundError):
+                self._fs.rm(f"{self._root}/{path}", recursive=True)
+
+    def draw(self, workspace: str, shard: str, note: str) -> None:
+        """Note that something of a shard's lease is drawn."""
+        self._write(f"leases/{workspace}/{shard}/{note}", b"drawn")
+
+    def drawn(self, workspace: str, shard: str) -> list[str]:
+        """All such notes."""
+        return [path.rpartition("/")[2] for path in self._found(f"leases/{workspace}/{shard}")]
+
+    def _found(self, path: str) -> list[str]:
+        """Paths of the files in a folder and below; none where it is not."""
+        with _reaching(self.place):
+            self._fs.invalidate_cache()
+            found: list[str] = self._fs.find(f"{self._root}/{path}".rstrip("/"))
+            return found
+
     def _read(self, path: str) -> bytes | None:
         with _reaching(self.place):
             try:
@@ -177,7 +261,9 @@ class Store:
     def _write(self, path: str, data: bytes) -> None:
         whole = f"{self._root}/{path}"
         with _reaching(self.place):
-            self._fs.makedirs(whole.rpartition("/")[0], exist_ok=True)
+            # Where there are no folders, it would make a bucket of a misspelt name.
+            if isinstance(self._fs, LocalFileSystem) or whole.startswith("/"):
+                self._fs.makedirs(whole.rpartition("/")[0], exist_ok=True)
             self._fs.pipe_file(whole, data)
 
 
@@ -222,7 +308,8 @@ def _reaching(place: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
+        told = error.strerror if isinstance(error, OSError) else None
+        said = " ".join((told or str(error)).split())[:200]
         raise BotChatError(
             f"cannot use the store {place}: {said or type(error).__name__}"
         ) from None

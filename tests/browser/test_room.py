@@ -175,6 +175,9 @@ def test_the_served_pages_fit_and_are_accessible(
         browser.until(lambda: len(said(browser)) == 2 and status(browser) == "Your turn.")
         browser.driver.find_element("id", "words").send_keys("Well.\ue007")
         browser.until(lambda: len(said(browser)) == 4 and status(browser) == "Your turn.")
+        third = "document.querySelectorAll('#said li')[2].offsetWidth"
+        assert browser.run(f"return {third} < 100"), "a bubble is as wide as its words"
+    assert browser.run("return document.querySelector('header').offsetHeight") < 50, "one row"
     wide, room_there, least = browser.run(
         "const e = document.documentElement;"
         "const sizes = [...document.querySelectorAll('body *')].filter((one) => one.innerText)"

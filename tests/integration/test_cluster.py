@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pickle
@@ -13,6 +14,7 @@ from pathlib import Path
 import joblib
 import pytest
 
+import botchat
 from botchat import parallel
 from botchat.cli.main import main
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
@@ -28,7 +30,7 @@ from botchat.records import Seed
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.segments import Store
-from tests.openai_server import Server, converse, templates
+from tests.openai_server import Billed, Server, converse, templates
 
 MODELS = ("alpha", "beta")
 JUDGE = JudgeName("umpire")
@@ -93,22 +95,31 @@ def alone(tmp_path_factory):
 
 
 ENGINES = [
-    ("threading", 1),
-    ("threading", 2),
-    ("threading", 4),
-    ("loky", 2),
-    pytest.param("dask", 2, marks=needs["dask"]),
-    pytest.param("ray", 2, marks=needs["ray"]),
+    pytest.param(engine, workers, marks=needs.get(engine, ()))
+    for engine in ("threading", "loky", "dask", "ray")
+    for workers in (1, 2, 4)
 ]
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """Address of one of dask's whose workers are threads of this process."""
+    from distributed import LocalCluster
+
+    with LocalCluster(4, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
 
 
 @pytest.mark.filterwarnings("ignore")  # of dask and ray
 @pytest.mark.parametrize(("engine", "workers"), ENGINES)
-def test_workers_give_the_same_bytes(alone, server, tmp_path, engine, workers):
+def test_workers_give_the_same_bytes(alone, server, tmp_path, request, engine, workers):
     """Stage files and account; each call is sent once, and the run itself sends none."""
     expected, calls, account = alone
     made, meter = workspace(tmp_path, server), Meter()
-    with parallel.engine(engine, workers, None):
+    # Of dask's, two are processes.
+    there = engine == "dask" and workers != 2
+    address = request.getfixturevalue("scheduler") if there else None
+    with parallel.engine(engine, workers, address):
         assert ran(made, meter) == expected
     assert server.n_received == calls == meter.calls
     assert meter.replayed == calls + account.replayed  # all of it by the run itself
@@ -252,11 +263,10 @@ def test_two_heads_with_a_store_end_as_one_run(alone, server, tmp_path):
     assert len(list((tmp_path / "store" / "ledger").rglob("*.jsonl.gz"))) > 2
 
 
-@pytest.mark.opt_in
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask"))),
-    reason="needs moto[server] and s3fs",
+    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask_cors"))),
+    reason="needs moto[s3], flask-cors and s3fs",
 )
 def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatch):
     """As in a folder, through s3fs and an S3 server of this machine, keys by its own ways."""
@@ -275,13 +285,57 @@ def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatc
         heads = [workspace(tmp_path / name, server, store) for name in "ab"]
         for head, model in zip(heads, MODELS, strict=True):
             with parallel.engine("threading", 2, None):
-                Generating("few", (model,), turns=6).run(head)
+                spending = Spending(Limits(max_usd=1.0))
+                Generating("few", (model,), turns=6).run(head, spending)
         for head in heads:
             Generating("few", MODELS, turns=6).run(head)
+        found = boto3.client("s3").list_objects_v2(Bucket="runs")["Contents"]
+        assert not {one["Key"].split("/")[1] for one in found} & {"heads", "leases"}
         assert server.n_received == 24
         assert files(heads[0]) == files(heads[1])
     finally:
         storage.stop()
+
+
+def test_a_scheduler_of_ones_own_gets_shards(alone, server, tmp_path, monkeypatch):
+    """The example of docs/cluster.md, one job after another: the command then sends nothing."""
+    expected, calls, _ = alone
+    page = (Path(__file__).parents[2] / "docs/cluster.md").read_text("utf-8")
+    (example,) = (code for code in page.split("```python\n") if "botchat.shards(" in code[:400])
+    folder, place = tmp_path / "run", str(tmp_path / "store")
+    folder.mkdir()
+    made = workspace(folder, server)
+    monkeypatch.chdir(tmp_path)
+    told = example.partition("```")[0].replace('("a", "b")', f"{MODELS}, turns=6")
+    exec(told.replace("SET", "few"))
+    jobs = sorted(tmp_path.glob("shard-*"))
+    assert 1 < len(jobs) <= 8
+    assert server.n_received == 0
+    for job in jobs:
+        assert pickle.loads(job.read_bytes()).work(place)  # noqa: S301
+    sent = server.n_received
+    asked = ["--seeds", "few", "--turns", "6", "--model", "alpha", "--model", "beta"]
+    assert main(["generate", "--dir", str(folder), *asked, "--store", place]) == 0
+    assert server.n_received == sent
+    judging = Judging("few", "arena", JUDGE, turns=(3, 4))
+    for shard in botchat.shards(judging, made, 3):
+        pickle.loads(pickle.dumps(shard)).work(place)  # noqa: S301
+    sent = server.n_received
+    assert main(["ledger", "pull", place, "--dir", str(folder)]) == 0
+    assert list(botchat.shards(judging, made, 3)) == []
+    assert server.n_received == sent == calls
+    assert files(made) == expected
+
+
+def test_a_job_that_is_begun_anew_has_one_lease(server, tmp_path):
+    """And the segments that it has left: whoever begins it again spends only what is left of it."""
+    made, place = workspace(tmp_path, server), str(tmp_path / "store")
+    (shard,) = botchat.shards(generating(), made, 1, limits=Limits(max_calls=10))
+    for _ in range(3):
+        assert shard.work(place)
+    assert server.n_received == 10
+    with pytest.raises(ConfigError, match="0 shards"):
+        botchat.shards(generating(), made, 0)
 
 
 def test_no_key_travels(server, tmp_path, monkeypatch):
@@ -309,6 +363,52 @@ def test_a_worker_keeps_local_models_for_its_next_shard(server, tmp_path, monkey
     assert list(cluster._KEPT) == ["bot:eliza"]
 
 
+def test_one_model_at_another_port_on_every_node(server, other_server, tmp_path, monkeypatch):
+    """Its ``identity`` is who answers; where that is, the worker's own environment says."""
+    servers, both = (server, other_server), threading.Barrier(2, timeout=60)
+
+    def answer(call):
+        if call.n == 1:
+            both.wait()  # so that both workers ask
+        return converse(call)
+
+    for one in servers:
+        one.play(answer)
+    ports = [one.url.split(":")[2].partition("/")[0] for one in servers]
+    work = cluster.work
+
+    def is_mine(place):
+        """Of the process that comes first."""
+        with contextlib.suppress(FileExistsError):
+            place.symlink_to(str(os.getpid()))
+        return str(place.readlink()) == str(os.getpid())
+
+    def on_a_node(shard):
+        os.environ["NODE_PORT"] = next(port for port in ports if is_mine(tmp_path / port))
+        return work(shard)
+
+    monkeypatch.setattr(cluster, "work", on_a_node)
+    made = workspace(tmp_path / "nodes", server)
+    settings = (made.root / "botchat.toml").read_text().replace(ports[0], "$NODE_PORT")
+    (made.root / "botchat.toml").write_text(settings)
+    with parallel.engine("loky", 2, None):
+        Generating("few", MODELS, turns=6).run(made)
+    received = [one.n_received for one in servers]
+    assert all(received)
+    monkeypatch.setattr(cluster, "work", work)
+    alone = workspace(tmp_path / "alone", server)
+    Generating("few", MODELS, turns=6).run(alone)
+    assert sum(received) == server.n_received - received[0] == 24
+    assert files(made) == files(alone)
+    before = files(made)
+    for path in (made.root / "generations").rglob("*.jsonl"):
+        path.unlink()
+    Generating("few", MODELS, turns=6).run(made)  # the variable is not set here
+    assert files(made) == before
+    with pytest.raises(FatalModelError, match=r"alpha: .*NODE_PORT is not set"):
+        Generating("few", MODELS, turns=7).run(made)
+
+
 def test_an_interrupted_run_keeps_what_its_workers_were_told(tmp_path, monkeypatch):
     """Ctrl-C: every reply that was under way is stored, and the same command goes on."""
     told, ended, watch = threading.Event(), threading.Semaphore(0), cluster._watch
@@ -330,6 +430,7 @@ def test_an_interrupted_run_keeps_what_its_workers_were_told(tmp_path, monkeypat
         made = workspace(tmp_path, server)
         with pytest.raises(KeyboardInterrupt):
             generating().run(made)
+        assert not list((made.hidden / "spool").glob("heads/*"))
         assert server.n_received < 18
         generating().run(made)
         assert server.n_received == 18
@@ -356,6 +457,89 @@ def test_a_worker_that_is_killed_costs_little(alone, tmp_path):
         assert server.n_received - calls <= 2 * (most + 3)
 
 
+def limited_to(made: Workspace, script: Billed, usd: float) -> str:
+    """How a run ends that may spend so much; never more is billed."""
+    before, meter, said = script.tokens, Meter(), ""
+    try:
+        generating(7).run(made, Spending(Limits(max_usd=usd)), meter)
+    except LimitReached as error:
+        said = str(error)
+    assert meter.cost_usd <= (script.tokens - before) / 1e6 <= usd
+    return said
+
+
+def test_no_limit_is_exceeded_wherever_workers_die(tmp_path, monkeypatch):
+    """At the server, which bills what nobody hands in too; another run goes on to the same end."""
+    script, said, changed, left, at_work = Billed(), [], threading.Condition(), 0, 0
+    count, work = cluster._HandingIn.count, cluster.work
+
+    def dies(self, reply, stored):
+        nonlocal left
+        with changed:
+            left -= not stored
+            gone = not stored and left in (0, -7)
+        if gone:
+            raise RuntimeError("worker gone")
+        count(self, reply, stored)
+
+    def working(shard):
+        nonlocal at_work
+        try:
+            with changed:
+                at_work += 1
+            return work(shard)
+        finally:
+            with changed:
+                at_work -= 1
+                changed.notify_all()
+
+    monkeypatch.setattr(cluster._HandingIn, "count", dies)
+    monkeypatch.setattr(cluster, "work", working)
+    monkeypatch.setattr(cluster, "WATCH_S", 0.01)
+    with Server(script) as server, parallel.engine("threading", 2, None):
+        for moment in range(1, 13):
+            left = moment
+            made = workspace(tmp_path / f"{moment}", server, "[cluster]\nhand_in_calls = 6\n")
+            said.append(limited_to(made, script, 0.0035))
+            assert not list((made.hidden / "spool").glob("heads/*"))
+            with changed:  # those that were not lost themselves
+                assert changed.wait_for(lambda: not at_work, 30)
+        assert any("of it drawn by workers that were lost" in one for one in said)
+        assert all("the same command goes on from here" in one for one in said)
+        generating(7).run(made)
+        whole = workspace(tmp_path / "whole", server)
+        generating(7).run(whole)
+        assert files(made) == files(whole)
+
+
+def test_no_limit_is_exceeded_by_a_worker_that_is_killed(tmp_path):
+    """`kill -9` of a process: all that the server has billed is within the limit."""
+    from joblib.externals.loky import reusable_executor
+
+    killed = threading.Event()
+
+    def kills(call):
+        if server.n_received >= 8 and not killed.is_set():
+            killed.set()
+            os.kill(next(iter(reusable_executor._executor._processes)), signal.SIGKILL)
+        return converse(call)
+
+    script = Billed(kills)
+    with Server(script) as server, parallel.engine("loky", 2, None):
+        made = workspace(tmp_path, server, "[cluster]\nhand_in_calls = 2\n")
+        assert "the same command goes on from here" in limited_to(made, script, 0.006)
+        assert killed.is_set()
+
+
+def test_a_limit_needs_a_store_that_workers_see(server, tmp_path, monkeypatch):
+    """One that is blind to what others have drawn of a lease does not begin."""
+    monkeypatch.setattr(Store, "command", lambda self, workspace: "")
+    made = workspace(tmp_path, server)
+    with parallel.engine("threading", 2, None), pytest.raises(ConfigError, match="--store"):
+        generating().run(made, Spending(Limits(max_usd=1.0)))
+    assert server.n_received == 0
+
+
 def test_workers_that_are_always_lost_end_the_run(server, tmp_path, monkeypatch):
     """After three times without a reply, with what to do."""
 
@@ -372,7 +556,12 @@ def test_workers_that_are_always_lost_end_the_run(server, tmp_path, monkeypatch)
     assert server.n_received == 0
 
 
-def test_a_worker_stops_when_another_run_has_begun(server, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "end",
+    [lambda store, home: store.take_command(home, "another run"), Store.end_command],
+    ids=["another run", "no run"],
+)
+def test_a_worker_stops_when_its_run_is_over(server, tmp_path, monkeypatch, end):
     """An orphan sends nothing more, and what it was told is handed in."""
     shards, stopped, stop = [], threading.Event(), Session.stop
 
@@ -387,12 +576,14 @@ def test_a_worker_stops_when_another_run_has_begun(server, tmp_path, monkeypatch
     with parallel.engine("sequential", 1, None), pytest.raises(BotChatError, match="kept"):
         Generating("few", ("alpha",), turns=4).run(made)
     store = Store(shards[0].place)
+    assert not store.command(shards[0].home)
+    store.take_command(shards[0].home, shards[0].run)
     with ThreadPoolExecutor(1) as worker:
         stopped.clear()
         gate = server.hold()
         done = worker.submit(work, shards[0])
         gate.wait_held(1)
-        store.take_command(shards[0].home, "another run")
+        end(store, shards[0].home)
         assert stopped.wait(30)
         gate.open()
         assert (done.result(30).calls, server.n_received) == (1, 1)

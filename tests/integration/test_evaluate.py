@@ -82,7 +82,10 @@ def editor(call):
         return text(report(story, "Repetition", "Discontinuity"))
     if story.startswith("Rob"):
         return text(report(story))
-    return text("Question: Repetition?\nAnswer: No\nScore: 0\nI am tired.")
+    lines = {kind: f"Question: {kind}?\nAnswer: No\nScore: 0" for kind in KINDS}
+    lines[KINDS[1]] = f"Question: {KINDS[1]}?\nAnswer: Yes\n- nobody says so\nScore: -2"
+    del lines["Discontinuity"]
+    return text("\n".join([*lines.values(), "I am tired."]))
 
 
 @pytest.fixture
@@ -115,23 +118,24 @@ def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, cap
         {"place": "sentence 1", "quote": "Kim had a cat", "reason": "I do not like it"}
     ]
     assert two["scores"]["Score"] == 0
-    assert (three["verdict"], three["scores"]["Repetition"]) == (None, 0)
-    assert three["missing"] == list(KINDS[1:])
+    assert three["verdict"] == "0 -2 ? 0 0"
+    assert (three["missing"], three["scores"]["Score"]) == (["Discontinuity"], None)
     if judge.startswith("mateval"):
         assert one["reports"][0]["text_report"] == "It is all said twice."
     else:
         assert 'Repetition "Kim had a cat" (sentence 1)' in one["reports"][0]["text_report"]
-    assert any("of 1 of 3 the judge's reply lacks something" in note for note in found["notes"])
+    (note,) = found["notes"]
+    assert "of 1 of 3 the judge's reply lacks something (Discontinuity of 1); it is" in note
     out = w / "leaderboards" / "evaluate-my-texts"
     assert json.loads((out / "evaluation.json").read_text())["rows"] == found["rows"]
     listed = (out / "evaluation.md").read_text()
     assert "- **Repetition?** Yes. Score: -1" in listed
-    assert "- **Factual Error?** missing" in listed
+    assert "- **Discontinuity?** missing" in listed
     page = (out / "evaluation.html").read_text().replace("&#39;", "'")
     assert "default-src 'none'; style-src 'sha256-" in page
     assert "<script" not in page
     assert "&lt;script&gt;" in page
-    assert page.count("<b>Factual Error?</b> missing") == listed.count("**Factual Error?** missing")
+    assert page.count("<b>Discontinuity?</b> missing") == listed.count("**Discontinuity?** missing")
 
 
 def test_the_rules_judge_reports_and_decides_offline(tmp_path, capsys):
@@ -226,7 +230,7 @@ def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, content,
         place = ["--judge", url(server), "--dir", tmp_path / "w"]
         found = said(capsys, "evaluate", path, *place)
     (note,) = found["notes"]
-    assert "the judge's reply lacks something" in note
+    assert "the judge's reply lacks something (" in note
     for row in found["rows"]:
         assert row.get("verdict") is None
         assert row.get("better") is None

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from botchat.cli.main import main
+from botchat.pipeline.evaluate import read_items
 from tests.openai_server import Server, text
 
 STORIES = [
@@ -108,3 +109,26 @@ def test_wrong_settings_are_said(flags, why, stories, tmp_path, capsys):
     command = ["inject", stories, "--model", "bot:parrot", "--out", tmp_path / "made", *flags]
     assert main([*map(str, command), "--dir", str(tmp_path / "w")]) == 1
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("language", "headings", "original", "scores"),
+    [
+        ("en", "Original Story,Story,Score_new", STORIES[0], "Repetition:-1\nFactual Error:0"),
+        ("zh", "原故事,故事,新得分", "小明种了两颗豆子。", "重复问题：-1\n事实性错误：0"),
+    ],
+)
+def test_of_matevals_own_layout_the_stories_without_errors_are_taken(
+    tmp_path, language, headings, original, scores
+):
+    """Not those that have errors already; `evaluate` reads these, with people's scores."""
+    path, spoilt = tmp_path / "roc.csv", "She ate them. She ate them."
+    path.write_text(f'\ufeff{headings}\n{original},{spoilt},"{scores}"\n', "utf-8")
+    with Server(lambda call: text("I would rather not.")) as server:
+        more = ["--model", f"{server.url}#m", "--out", tmp_path / "o", "--dir", tmp_path / "w"]
+        assert main([*map(str, ["inject", path, "--language", language, *more])]) == 1
+        (call,) = server.calls
+    prompt = call.messages[-1]["content"]
+    assert (original in prompt, spoilt in prompt) == (True, False)
+    (row,) = read_items(path)
+    assert (row.text, row.labels) == (spoilt, {"repetition": -1, "factualerror": 0})

@@ -156,10 +156,26 @@ def test_structured_replies_of_what_is_no_endpoint_are_one_line(tmp_path, capsys
     with Server(converse) as server:
         folder = prepared(tmp_path / "w", server)
         with (folder / "botchat.toml").open("a") as file:
-            file.write('[judges.bot]\nmodel = "bot:eliza"\nstructured = true\n')
-        assert judge(folder, "bot") == 1
-    said = "judges.bot: structured and logprobs are for models of endpoints, which bot:eliza is not"
+            file.write('[judges.mine]\nmodel = "hf:ORG/NAME"\nstructured = true\n')
+        assert judge(folder, "mine") == 1
+    said = (
+        "judges.mine: structured and logprobs are for models of endpoints, which hf:ORG/NAME is not"
+    )
     assert said in capsys.readouterr().err
+
+
+def test_a_bot_is_no_judge(tmp_path, capsys):
+    """It is said what can judge, before anything is asked; also where a panel would ask it."""
+    with Server(converse) as server:
+        folder = prepared(tmp_path / "w", server)
+        for names in (["bot:eliza"], ["chateval-default", "--judge-model", "bot:eliza"]):
+            assert judge(folder, *names) == 1
+            error = capsys.readouterr().err
+            assert (
+                "bot:eliza talks and judges nothing; judges: a model (not bot:…), rules, " in error
+            )
+            assert "strict" in error
+            assert "chateval-default" in error
 
 
 # --- log-probabilities ---------------------------------------------------------------------------

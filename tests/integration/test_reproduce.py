@@ -155,6 +155,14 @@ def test_topical_chat_knows_its_metrics_and_what_is_missing(tmp_path, capsys):
             "there are 5",
         ),
         ("faireval --grid cups=9 --judge chateval-default --judge-model bot:parrot", "no such set"),
+        (
+            "chateval --grid roels=1 --judge chateval-default --judge-model m",
+            "--grid roels=1: panels have no such setting (did you mean 'roles'?); settings: strat",
+        ),
+        (
+            "chateval --grid roles=1 --judge chateval-default --judge-model m",
+            "chateval is a paper: give --table N or --figure N too; --runs and --grid alone are of",
+        ),
         ("faireval --grid roles=2 --judge bot:parrot", "is for panels and"),
         ("chateval --table 1 --recorded", "do not go with --table"),
         ("chateval --table 1 --judge bot:parrot --samples 3", "says how often a judge is asked"),

@@ -19,20 +19,24 @@ from pathlib import Path
 
 import pytest
 
-from botchat import prompts
+from botchat import parallel, prompts
 from botchat.cli.main import main
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message
 from botchat.models.limits import FREE
+from botchat.models.local import model as model_module
 from botchat.models.local import weights as transformers_weights
 from botchat.models.local.model import LocalModel, local_model
 from botchat.models.local.weights import Weights
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
-from botchat.pipeline.run import Stops, work_through
+from botchat.pipeline import cluster
+from botchat.pipeline.generate import Generating
+from botchat.pipeline.run import Meter, Stops, work_through
 from botchat.records import Seed
 from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 
 N_WORDS = 100
@@ -238,7 +242,7 @@ def test_a_turn_of_all_dialogues_is_a_few_batches(weights_folder, batches, n, ba
     made = {}
 
     async def do(seed):
-        made[seed.id] = await extend(seed, [speaker], turns, length, "")
+        made[seed.id] = await extend(seed, [speaker], turns, length, str)
 
     seeds = [Seed(f"s{i}", (words(1 + i % 9, i), words(2, i))) for i in range(n)]
     asyncio.run(work_through(seeds, do, model.parallel, Stops(), model.name))
@@ -369,7 +373,7 @@ def test_a_long_dialogue_drops_no_more_than_its_own_tokenizer_asks_for(tmp_path)
     async def made():
         seed = Seed("s", (words(9, 1), words(9, 2)))
         length = Length(tokens=None, size=len)  # counts letters: far too many, and not asked
-        return await extend(seed, [Speaker(recorded, Decoding(1.5, 12))], 16, length, "")
+        return await extend(seed, [Speaker(recorded, Decoding(1.5, 12))], 16, length, str)
 
     dialogue = asyncio.run(made())
     assert dialogue.facts[-1].dropped > 0
@@ -683,6 +687,47 @@ def test_a_whole_run_and_its_replay_without_the_extra(
     assert stage_files(folder) == files
     assert batches == []
     assert "12" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("engine", ["threading", "loky"])
+def test_workers_load_weights_once_and_give_the_same_bytes(
+    weights_folder, tmp_path, monkeypatch, engine
+):
+    """Each process loads them at its first shard and keeps them; the run itself asks nothing."""
+    log, load, here = tmp_path / "log", model_module.load, str(os.getpid())
+
+    def loading(*place):
+        with log.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return load(*place)
+
+    def in_a_process(shard):
+        model_module.load = loading
+        return cluster.work(shard)  # its own, not this
+
+    monkeypatch.setattr(model_module, "load", loading)
+    if engine == "loky":
+        monkeypatch.setattr(cluster, "work", in_a_process)
+    monkeypatch.setattr(cluster, "_KEPT", {})
+    monkeypatch.setattr(cluster, "LEAST_CALLS", 4)
+    entry = f'[models.tiny]\nmodel = "hf:{weights_folder}"\nmax_tokens = 12\n'
+    files, meters = {}, {}
+    for workers in (0, 2):
+        folder = workspace(tmp_path / str(workers))
+        (folder / "botchat.toml").write_text(entry)
+        meters = {workers: Meter()}
+        gc.collect()  # the model of the run before, which its meter knew
+        with parallel.engine(engine if workers else None, workers, None):
+            Generating("small", ("tiny",), turns=6).run(Workspace(folder), None, meters[workers])
+        files[workers] = stage_files(folder)
+    assert files[0] == files[2]
+    assert meters[2].replayed == meters[2].calls > 0
+    alone, *loads = log.read_text().split()
+    assert alone == here
+    if engine == "loky":
+        assert len(loads) == len({*loads, here}) - 1 <= 2
+    else:
+        assert loads == [here]
 
 
 def stored_dialogues(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from botchat.errors import LimitReached
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.init import providers, settings_text
 from botchat.pipeline.judge import Judging
-from botchat.pipeline.plan import by_contestant, by_step
+from botchat.pipeline.plan import _made_up, by_contestant, by_step
 from botchat.records import Seed
 from botchat.workspace.config import load
 from tests.openai_server import text
@@ -193,6 +194,22 @@ def test_a_plan_says_what_each_contestant_costs(place, server, capsys):
     assert sum(row["cost_usd"] for row in whole["contestants"]) == pytest.approx(
         expected["cost_usd"]
     )
+
+
+def test_a_plan_needs_as_many_calls_however_long_replies_are(place):
+    """Of a panel that has a fixed number of them: no two made-up replies are the same."""
+    judge = botchat.JudgeName("mateval-sr", "judge")
+    request = botchat.Running("small", ("one", "two"), judge, limit=6)
+    judged = [one for one in request.plan(place) if one.model == "judge"]
+    assert {one.calls for one in judged} == {17 * (18 + 24 + 24)}
+
+
+def test_made_up_replies_have_their_length_and_words_of_their_own():
+    """Thousands of a plan are all different."""
+    keys = [sha256(str(n).encode()).hexdigest() for n in range(50_000)]
+    assert len({_made_up(key, 20) for key in keys}) == len(keys)
+    assert {len(_made_up(key, n).split()) + 4 for key in keys[:9] for n in (20,)} == {20}
+    assert [len(_made_up(keys[0], n).split()) for n in (1, 2, 5, 8)] == [1, 1, 3, 4]
 
 
 # ------------------------------------------------------------------------------------- init

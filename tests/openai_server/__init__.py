@@ -15,6 +15,7 @@ from tests.openai_server import faults, templates
 from tests.openai_server.answers import Answer, Call, Cut, Script, completion, text
 from tests.openai_server.gates import Gate
 from tests.openai_server.replies import (
+    Billed,
     by_model,
     converse,
     drawn,
@@ -29,6 +30,7 @@ from tests.openai_server.templates import ChatTemplate, Rules
 
 __all__ = [
     "Answer",
+    "Billed",
     "Call",
     "ChatTemplate",
     "Cut",

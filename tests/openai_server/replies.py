@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Iterable, Mapping
 
-from tests.openai_server.answers import Answer, Call, Script, content_text, text
+from tests.openai_server.answers import Answer, Call, Script, completed, content_text, text
 from tests.openai_server.faults import TRANSIENT
 
 Step = Answer | Script
@@ -22,6 +22,22 @@ def converse(call: Call) -> Answer:
     """`judge` where a judgment is asked for (the prompt says ``Choice:``), otherwise `talk`."""
     asked = any("Choice:" in content_text(message.get("content")) for message in call.messages)
     return judge(call) if asked else talk(call)
+
+
+class Billed:
+    """Answers as another script does, and bills every answer, also where nobody waits for it."""
+
+    def __init__(self, script: Script = converse) -> None:
+        self._script = script
+        self.tokens = 0
+        """Of all prompts and answers."""
+
+    def __call__(self, call: Call) -> Answer:
+        """The other's answer."""
+        answer = self._script(call)
+        assert isinstance(answer.body, Mapping)
+        self.tokens += completed(answer.body, call, 0)["usage"]["total_tokens"]
+        return answer
 
 
 def talk(call: Call) -> Answer:

@@ -10,6 +10,7 @@ import pytest
 
 from botchat.errors import ConfigError
 from botchat.workspace.config import Config, ModelSettings, load, model_name
+from botchat.workspace.entries import address
 from botchat.workspace.keys import api_key, header_values
 from botchat.workspace.secrets import public_url
 
@@ -308,6 +309,25 @@ def test_an_address_that_cannot_be_is_refused_wherever_it_stands(tmp_path, url, 
     # Nothing to do with a model that is somewhere else.
     elsewhere = ModelSettings(model="m", base_url="https://e.example/v1")
     assert api_key(elsewhere, {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k"}) is None
+
+
+def test_parts_of_an_address_may_stand_in_the_environment(tmp_path):
+    """With a name of who answers; the value is looked up, and checked, where the call is made."""
+    text = f'{ENTRY}base_url = "http://$NODE:$PORT_1/v1"\nidentity = "m@ours"\n'
+    of = load(write(tmp_path, text)).models["a"]
+    assert address(of, {"NODE": "gpu7", "PORT_1": " 8001\n"}) == "http://gpu7:8001/v1"
+    with pytest.raises(ConfigError, match="the environment variable PORT_1 is not set"):
+        address(of, {"NODE": "gpu7"})
+    with pytest.raises(ConfigError, match="a port is a number"):
+        address(of, {"NODE": "gpu7", "PORT_1": "x"})
+    for wrong, said in (
+        (text.replace("identity", "# identity"), r"base_url: .* set identity too"),
+        (f'{ENTRY}base_url = "$NODE"\n', r"'\$NODE' is not an http"),
+        (f'{ENTRY}base_url = "http://h:$/v1"\n', "a port is a number"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            load(write(tmp_path, wrong))
+    assert load(write(tmp_path, '[endpoints.e]\nbase_url = "http://h:$PORT/v1"\n')).endpoints
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,48 @@ def test_same_digits_whatever_the_split(monkeypatch, block, n_jobs):
     assert np.array_equal(split.spread_high, whole.spread_high)
 
 
+def test_more_games_than_are_played_for_nobody_make_fewer_shuffles():
+    """They are the first of as many as one would ask for; the result says how many."""
+    comparisons = simulated(6, 400)
+    whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, runs=2))
+    assert whole.n_played < len(comparisons)
+    room = 2 * 15 * whole.n_played
+    asked = EloSettings(shuffles=40, runs=2, most_games=room)
+    fewer = bootstrap_elo(comparisons, asked)
+    assert fewer.n_played == whole.n_played
+    assert fewer.settings.shuffles == 15
+    named = bootstrap_elo(comparisons, EloSettings(shuffles=15, runs=2))
+    np.testing.assert_allclose(fewer.run_ratings, named.run_ratings, rtol=0, atol=1e-6)
+    least = bootstrap_elo(comparisons, replace(asked, most_games=1)).settings
+    assert least.shuffles == engine._FEWEST
+    enough = bootstrap_elo(comparisons, replace(asked, most_games=10 * room))
+    assert np.array_equal(enough.run_ratings, whole.run_ratings)
+
+
+def test_who_names_shuffles_gets_them():
+    """A board of any size has a limit where neither shuffles nor runs are named."""
+    usual = EloSettings.of_board(seed=3)
+    assert usual == EloSettings(seed=3, most_games=engine.MOST_GAMES)
+    assert EloSettings.of_board(usual_runs=2).runs == 2
+    assert EloSettings.of_board(1000) == EloSettings.of_board(runs=10) == EloSettings()
+
+
+def test_the_end_is_long_enough_where_pairs_have_one_comparison():
+    """What each says of its pair is not how far apart two models are: pilots ask little more."""
+    rng = np.random.default_rng(0)
+    level, some = np.linspace(1.5, -1.5, 30), rng.permutation(435)[:300]
+    first, second = (side[some] for side in np.triu_indices(30, 1))
+    won = rng.random(len(first)) < 1 / (1 + np.exp(level[second] - level[first]))
+    names = tuple(f"m{i:02}" for i in range(30))
+    few = Comparisons(names, first, second, won.astype(float))
+    settings = EloSettings(shuffles=2, runs=1, per_pair=444)
+    bootstrap = engine.Bootstrap.of([engine.Cases(few, np.arange(len(few)), len(few))], settings)
+    assert not bootstrap.whole
+    assert engine._miss(bootstrap) < 10 * engine._TOLERANCE
+    short = replace(bootstrap, length=bootstrap.length // 2)
+    assert engine._miss(short) > 100 * engine._TOLERANCE
+
+
 def test_seed_decides():
     """The same seed gives the same result, another seed another."""
     comparisons = simulated(5, 40)

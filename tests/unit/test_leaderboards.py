@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from botchat.boards import arena
+from botchat.boards import board as board_module
 from botchat.boards.arena import from_comparisons
 from botchat.boards.board import Board, as_json, build, files
 from botchat.boards.names import elided, labels
@@ -136,6 +138,39 @@ def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
     ).arenas[0]  # fmt: skip
     assert "win_if_missing_failed" not in whole.table.frame
     assert (part.comparisons.n, part.comparisons.missing) == (2, 10)
+
+
+def test_a_table_of_many_rows_is_in_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The json of the board says where they are."""
+    board = made({"a": 0.9, "b": 0.5, "c": 0.1}).board()
+    before = json.loads(files(board)["leaderboard.json"])
+    assert len(before["tables"]["arena-n16-pairs"]["rows"]) == 6
+    monkeypatch.setattr(board_module, "MOST_IN_JSON", 5)
+    written = files(board)
+    after = json.loads(written["leaderboard.json"])
+    assert after["tables"]["arena-n16-pairs"]["rows"] == []
+    assert after["rows"] == before["rows"]
+    assert "The 6 rows of arena-n16-pairs are in its own file alone." in after["notes"]
+    assert len(str(written["arena-n16-pairs.csv"]).splitlines()) == 7
+
+
+def test_of_many_models_only_pairs_that_were_compared_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others have no row; sums and ratings are the same."""
+    records = made({"a": 0.9, "b": 0.5, "c": 0.1})
+    for name in ("arena-n8", "arena-n16"):
+        kept = [j for j in records.judgments[name] if set(j.contestants) != {"a", "c"}]
+        records.judgments[name] = kept
+    all_pairs = records.board()
+    monkeypatch.setattr(arena, "MOST_LISTED", 2)
+    some = records.board()
+    frame = all_pairs.arenas[0].pairs.frame
+    there = frame[frame["win_rate"].notna()].reset_index(drop=True)
+    pd.testing.assert_frame_equal(some.arenas[0].pairs.frame, there)
+    assert len(there) == 4
+    assert some.arenas[0].comparisons == all_pairs.arenas[0].comparisons
+    pd.testing.assert_frame_equal(some.main.frame, all_pairs.main.frame)
 
 
 def test_a_pair_that_was_not_judged_is_missing_not_absent() -> None:

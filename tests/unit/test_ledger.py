@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import zlib
 from contextlib import closing
 
 import pytest
@@ -67,6 +69,16 @@ def test_what_is_kept_in_one_turn_of_the_loop_is_one_transaction(ledger):
     assert isinstance(two, BotChatError)
     assert "no room" in str(two)
     assert {row.model for row in stats(ledger)} == {"a", "b", "c", "d", "e"}
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 5_000, 16_000])
+def test_a_small_window_packs_as_well(ledger, size):
+    """What repeats at the greatest distance within a reply is found; it comes back as it was."""
+    raw = random.Random(size).randbytes(size).hex() * 2
+    key = put(ledger, raw=raw)
+    ((stored,),) = ledger.select("SELECT raw FROM calls")
+    assert len(stored) <= len(zlib.compress(raw.encode(), 1)) + 8
+    assert ledger.get(key).raw == raw
 
 
 @given(text=st.text().filter(lambda t: not any(0xD800 <= ord(c) < 0xE000 for c in t)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -22,6 +23,7 @@ from botchat import parallel
 from botchat.cli.output import progress
 from botchat.errors import BotChatError, ConfigError, DataError
 from botchat.pipeline.leaderboard import demo
+from botchat.pipeline.run import run_now
 from botchat.workspace.folder import Workspace
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
@@ -276,3 +278,18 @@ def test_the_progress_of_a_leaderboard_takes_no_thread(monkeypatch: pytest.Monke
         meter.advance()
         assert threading.active_count() == before
         assert "draw figures · 1/3" in terminal.getvalue()
+
+
+def test_garbage_is_collected_seldom_while_calls_are_made_and_as_before_afterwards():
+    """Also after an error."""
+    before = gc.get_threshold()
+
+    async def ask(error: Exception | None) -> int:
+        if error is not None:
+            raise error
+        return gc.get_threshold()[0]
+
+    assert run_now(ask(None)) > before[0]
+    with pytest.raises(BotChatError):
+        run_now(ask(BotChatError("no")))
+    assert gc.get_threshold() == before

@@ -26,6 +26,7 @@ from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale
 from botchat.ratings.comparisons import Comparisons
+from botchat.records import HUMAN
 from botchat.report import figures
 from botchat.report.figures import cells, charts, curves, formats, points, style
 from botchat.report.figures.cells import Cells
@@ -160,6 +161,23 @@ def test_names_are_text_in_svg() -> None:
         if chart.name not in ("human-lengths", "judge-health"):
             shown = " ".join("".join(element.itertext()) for element in root.iter())
             assert all(name in shown for name in hostile)
+
+
+def test_of_many_contestants_the_first_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure says so; ranks and intervals are those among all."""
+    names = [f"model-{i}-" for i in range(6)]
+    board = made({name: 1 - (i + 0.5) / 6 for i, name in enumerate(names)}, 8).board()
+    in_order = [name for name in board.main.frame["model"] if name != HUMAN]
+    monkeypatch.setattr(figures, "MOST_DRAWN", 3)
+    for chart in figures.draw(board):
+        root = ElementTree.fromstring(chart.svg)
+        shown = " ".join("".join(element.itertext()) for element in root.iter())
+        if chart.name not in ("human-lengths", "judge-health"):
+            there = {name for name in in_order if name in shown}
+            assert there == {*board.main.frame["model"][:3]} - {HUMAN}, chart.name
+        if chart.name != "human-lengths":
+            assert "the first 3 of" in shown, chart.name
+    assert len(board.main.frame) >= 6
 
 
 def test_png_spells_out_what_no_font_has() -> None:

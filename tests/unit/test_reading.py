@@ -18,7 +18,7 @@ from botchat.measures import flags as flagged
 from botchat.pipeline import read_set
 from botchat.protocols.catalogue import ARENA, Catalogue
 from botchat.protocols.pairs import Verdicts
-from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict
+from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict, Unread
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from tests.boards import QUICK, Made, made
@@ -97,6 +97,26 @@ def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
     by_rows, by_columns = (board(workspace, in_columns=one) for one in (False, True))
     assert leaderboards.files(by_columns) == leaderboards.files(by_rows)
     assert {"arena-n16", "gteval", "unieval"} <= {part.name for part in by_rows.tables}
+
+
+def test_the_board_is_the_same_when_no_dialogues_are_held(
+    workspace: Workspace, records: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each contestant's are read whenever they are asked for; those that changed are as stale."""
+    one = next(s.id for s in records.seeds if len(s.utterances) >= 4)
+    old = records.dialogues["good"][one]
+    new = msgspec.structs.replace(old, utterances=(*old.utterances[:2], *["Yes, I do."] * 14))
+    append(workspace.dialogues_path("set", "good"), new)
+    for path in (workspace.root / "judgments" / "set" / "unieval").iterdir():
+        path.unlink()
+    held = board(workspace, in_columns=True)
+    monkeypatch.setattr(read_set, "MOST_HELD_MB", -1)
+    found = read_set.read(workspace, "set", [JUDGE], in_columns=True, for_boards=True)
+    unread = {name for name, by in found.dialogues.items() if isinstance(by, Unread)}
+    assert unread == {*records.dialogues} - {HUMAN}
+    with pytest.raises(KeyError):
+        found.dialogues["good"]["no such seed"]
+    assert leaderboards.files(found.board(JUDGE, QUICK)) == leaderboards.files(held)
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky", parallel.FORK])

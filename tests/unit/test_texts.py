@@ -50,12 +50,12 @@ def test_a_report_is_read_with_place_quote_reason_and_score():
 
 
 def test_what_a_reply_does_not_say_is_missing():
-    """A Yes is no score; without all five there is no verdict, and the report says which lack."""
+    """A Yes is no score; the verdict has the others in their places, and the report says which."""
     unsure = REPLY.replace("Answer: No", "Answer: Yes")
     report = texts.parse(unsure, CAT)
     assert report.missing == ["Inappropriate Lexical Choice"]
     assert "No score of: inappropriate lexical choice." in report.text
-    assert texts.read(unsure, CAT)[0] is None
+    assert texts.read(unsure, CAT)[0] == "-1 -1 0 ? -1"
     assert texts.read(unsure + "Inappropriate Lexical Choice: 0", CAT)[0] == "-1 -1 0 0 -1"
     assert texts.read(REPLY, CAT)[0] == "-1 -1 0 0 -1"
     assert texts.read("I like it.\nVery much.", CAT) == (None, "I like it. Very much.")

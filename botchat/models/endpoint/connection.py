@@ -41,6 +41,7 @@ class Connection:
     """A client and what it is let in with."""
 
     base_url: str
+    """As it is set; `address` once a request was sent."""
     key: Callable[[], str | None] = field(repr=False)
     """Called at the first request, and again where the endpoint refuses the key."""
     headers: Callable[[], tuple[Mapping[str, str], tuple[str, ...]]] = lambda: ({}, ())
@@ -49,6 +50,8 @@ class Connection:
     """Only this one has ``Bearer`` before the key."""
     max_body: int = MAX_BODY
     """Bytes read of a response's body."""
+    address: Callable[[], str] | None = None
+    """Where ``base_url`` is, called at the first request; ``None``: as it is set."""
     _client: openai.AsyncOpenAI | None = field(default=None, init=False)
     _transport: Transport | None = field(default=None, init=False)
     _sent: dict[str, str] = field(default_factory=dict, init=False, repr=False)
@@ -62,13 +65,14 @@ class Connection:
         """The client, made at the first request: a ledger replays without a key.
 
         Raises:
-            FatalModelError: there is no key, or no value for a header.
+            FatalModelError: there is no key, or no value for a header or the address.
         """
         async with self._entering:  # many calls begin at once
             if self._client is None:
                 key = await self._key()
                 try:
                     more, secret = self.headers()
+                    self.base_url = self.address() if self.address else self.base_url
                 except ConfigError as error:
                     raise FatalModelError(str(error)) from None
                 self._client = self._made(key, more, secret)
@@ -137,11 +141,11 @@ class Connection:
         """
         data = msgspec.json.encode(body)
 
-        async def send(client: openai.AsyncOpenAI) -> Response:
+        def send(client: openai.AsyncOpenAI) -> Awaitable[Response]:
             transport = self._transport
             if transport is not None and (made := transport.precedents.get(path)):
-                return await transport.exchange(made, data)
-            return await client.post(path, content=data, cast_to=httpx2.Response)
+                return transport.exchange(made, data)
+            return client.post(path, content=data, cast_to=httpx2.Response)
 
         return await self.exchange(send, deadline_s)
 
@@ -149,31 +153,15 @@ class Connection:
         """One HTTP exchange, or how it failed; the key is renewed where it has expired."""
         client = self._client or await self._open()
         key = self._sent.get(self.key_header)
-        found = await self._exchange(client, send, deadline_s)
-        if isinstance(found, Reply):
-            return found
-        status = found.status_code
-        # Some name what has expired with another status than 401.
-        if status == 401 or (status == 403 and b"expired" in found.content.lower()):
-            if await self._renewed(key):
-                return Reply(
-                    "transport", detail="the key was renewed", status=status, retry_after_s=0.0
-                )
-        elif status < 400:
-            self._renewable = True
-        return found
-
-    async def _exchange(
-        self, client: openai.AsyncOpenAI, send: Send, deadline_s: float
-    ) -> Response | Reply:
+        found: Response
         try:
             async with asyncio.timeout(deadline_s):
-                return await send(client)
+                found = await send(client)
         except TimeoutError:
             detail = f"no reply within {deadline_s:g} s; it may have been billed"
             return Reply("transport", detail=detail, retry_after_s=0.0)
         except openai.APIStatusError as error:
-            return error.response
+            found = error.response
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             # The transport's text is the kind of failure; the client's own may hold the URL.
             cause = error.__cause__ or error
@@ -185,6 +173,16 @@ class Connection:
         except BodyTooLargeError:
             detail = f"the body is larger than {self.max_body} bytes"
             return Reply("malformed", detail=detail, retry_after_s=0.0)
+        status = found.status_code
+        # Some name what has expired with another status than 401.
+        if status == 401 or (status == 403 and b"expired" in found.content.lower()):
+            if await self._renewed(key):
+                return Reply(
+                    "transport", detail="the key was renewed", status=status, retry_after_s=0.0
+                )
+        elif status < 400:
+            self._renewable = True
+        return found
 
     def clean(self, text: str) -> str:
         """``text`` as valid UTF-8, without any secret that the server may have repeated."""

@@ -30,6 +30,7 @@ from importlib import resources
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
@@ -90,7 +91,7 @@ class EndpointModel:
         found = await self.connection.post(self.wire.path, body, self.settings.timeout_s)
         latency_s = time.monotonic() - started
         if isinstance(found, Reply):
-            return replace(found, latency_s=latency_s, sent=sent)
+            return structs.replace(found, latency_s=latency_s, sent=sent)
         return self.read(found, sent, latency_s)
 
     async def exchange(self, send: Send, longer_s: float = 0.0) -> Response | Reply:
@@ -102,8 +103,8 @@ class EndpointModel:
     ) -> dict[str, Any]:
         """The request's JSON body, arranged as ``quirks`` say."""
         settings = self.settings
-        if decoding.max_tokens is not None:
-            window = settings.context_window or quirks.get("context_window")
+        window = settings.context_window or quirks.get("context_window")
+        if decoding.max_tokens is not None and window is not None:
             decoding = replace(decoding, max_tokens=reply_tokens(decoding.max_tokens, window))
         arranged = arrange(messages, *self._arrangement(quirks))
         body = self.wire.body(arranged, decoding, settings)
@@ -151,7 +152,7 @@ class EndpointModel:
         return self._cleaned(reply, sent, latency_s)
 
     def _cleaned(self, reply: Reply, sent: Mapping[str, Any], latency_s: float = 0.0) -> Reply:
-        return replace(
+        return structs.replace(
             reply,
             text=self.clean(reply.text),
             detail=self.clean(reply.detail)[:500],

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,17 @@ LONGEST_REPLY = 2048
 
 
 @dataclass(eq=False)
+class _Waves:
+    """The calls of one event loop."""
+
+    calls: int = 0
+    """So far."""
+    waiting: list[Ask] = field(default_factory=list)
+    loading: asyncio.Task[Weights] | None = None
+    serving: asyncio.Task[None] | None = None
+
+
+@dataclass(eq=False)
 class LocalModel:
     """One model in this process, as a `botchat.interfaces.ChatModel`.
 
@@ -65,10 +76,10 @@ class LocalModel:
         self.parallel = WAVE_BATCHES * self.batch_size
         self._place = locate(self.name, self.target)
         self._batch_tokens = BATCH_TOKENS
-        self._loading: asyncio.Task[Weights] | None = None
-        self._calls = 0
-        self._waiting: list[Ask] = []
-        self._serving: asyncio.Task[None] | None = None
+        self._weights: Weights | None = None
+        self._loading = threading.Lock()
+        self._answering = threading.Lock()
+        self._waves: dict[asyncio.AbstractEventLoop, _Waves] = {}
 
     context_window = None
     """Unknown to callers on purpose: they count tokens by another tokenizer.
@@ -96,8 +107,9 @@ class LocalModel:
         ``hf`` is not installed, there are no such weights, or they cannot be run.
         """
         asked = time.monotonic()
-        weights = await self._ready()
-        self._calls += 1
+        waves = self._here()
+        weights = await self._ready(waves)
+        waves.calls += 1
         ids = weights.encode(messages)
         most = LONGEST_REPLY if decoding.max_tokens is None else decoding.max_tokens
         room = min(most, reply_tokens(most, weights.window))
@@ -112,30 +124,43 @@ class LocalModel:
         temperature = 1.0 if decoding.temperature is None else decoding.temperature
         said = asyncio.get_running_loop().create_future()
         ask = Ask(ids, room, temperature, f"{decoding.sample} {ids}", said)
-        self._waiting.append(ask)
-        if self._serving is None or self._serving.done():
-            self._serving = asyncio.create_task(self._serve(weights))
+        waves.waiting.append(ask)
+        if waves.serving is None or waves.serving.done():
+            waves.serving = asyncio.create_task(self._serve(weights, waves))
         return _reply(weights, ask, await said, time.monotonic() - asked)
 
-    async def _ready(self) -> Weights:
-        """The weights, loaded in a thread at the first call."""
-        if self._loading is None or self._loading.cancelled():
-            self._loading = asyncio.create_task(
-                asyncio.to_thread(load, self.name, self._place, self.device, self.dtype)
-            )
-        return await asyncio.shield(self._loading)
+    def _here(self) -> _Waves:
+        """The calls of this event loop; threads, as of ``--engine threading``, have one each."""
+        loop = asyncio.get_running_loop()
+        with _MAKING:
+            if loop not in self._waves:
+                open_ = {one: waves for one, waves in self._waves.items() if not one.is_closed()}
+                self._waves = {**open_, loop: _Waves()}
+            return self._waves[loop]
 
-    async def _serve(self, weights: Weights) -> None:
+    async def _ready(self, waves: _Waves) -> Weights:
+        """The weights, loaded in a thread at the first call."""
+        if waves.loading is None or waves.loading.cancelled():
+            waves.loading = asyncio.create_task(asyncio.to_thread(self._load))
+        return await asyncio.shield(waves.loading)
+
+    def _load(self) -> Weights:
+        with self._loading:
+            if self._weights is None:
+                self._weights = load(self.name, self._place, self.device, self.dtype)
+            return self._weights
+
+    async def _serve(self, weights: Weights, waves: _Waves) -> None:
         """Answer wave after wave until no call waits."""
         halt = threading.Event()
         wave: list[Ask] = []
         try:
-            while self._waiting:
+            while waves.waiting:
                 # Calls that got an overflow count too: their caller asks again at once.
-                await until_quiet(lambda: self._calls)
+                await until_quiet(lambda: waves.calls)
                 # Longest first: if a batch does not fit into memory, it shows at once.
-                wave = sorted(self._waiting, key=lambda call: -len(call.ids))
-                self._waiting = []
+                wave = sorted(waves.waiting, key=lambda call: -len(call.ids))
+                waves.waiting = []
                 while wave:
                     fitting = self._batch_tokens // len(wave[0].ids)
                     batch = wave[: max(1, min(self.batch_size, fitting))]
@@ -143,21 +168,26 @@ class LocalModel:
                         del wave[: len(batch)]
         except asyncio.CancelledError:
             halt.set()  # the thread cannot be cancelled; it stops at the next token
-            for call in (*wave, *self._waiting):
+            for call in (*wave, *waves.waiting):
                 call.said.cancel()
-            self._waiting = []
+            waves.waiting = []
             raise
         except Exception as error:
             # Whatever torch raises: no caller may wait for a reply that will never come.
             failure = FatalModelError(f"{self.name} cannot be run: {one_line(error)}")
-            for call in (*wave, *self._waiting):
+            for call in (*wave, *waves.waiting):
                 if not call.said.done():
                     call.said.set_exception(failure)
-            self._waiting = []
+            waves.waiting = []
 
     async def _answer(self, weights: Weights, batch: Sequence[Ask], halt: threading.Event) -> bool:
         """Answer a batch; ``False``: it is too large for the memory, later ones will be smaller."""
-        said = await asyncio.to_thread(weights.generate, batch, halt)
+
+        def generate() -> list[Said] | None:
+            with self._answering:  # the memory is for one batch at a time
+                return weights.generate(batch, halt)
+
+        said = await asyncio.to_thread(generate)
         if said is None and len(batch) > 1:
             # A limit in tokens, not rows: one very long prompt must not split all other batches.
             self._batch_tokens = len(batch) * len(batch[0].ids) // 2
@@ -177,13 +207,15 @@ def local_model(
 ) -> LocalModel:
     """The `LocalModel` of that name; the same while one is in use, so weights are loaded once."""
     asked = (name, target, device, dtype, batch_size)
-    model = _MODELS.get(asked) or LocalModel(
-        name, target, device=device, dtype=dtype, batch_size=batch_size
-    )
-    _MODELS[asked] = model
+    with _MAKING:
+        model = _MODELS.get(asked) or LocalModel(
+            name, target, device=device, dtype=dtype, batch_size=batch_size
+        )
+        _MODELS[asked] = model
     return model
 
 
+_MAKING = threading.Lock()
 _MODELS: weakref.WeakValueDictionary[tuple[str, str, str, str, int], LocalModel] = (
     weakref.WeakValueDictionary()
 )

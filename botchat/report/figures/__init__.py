@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import resources
@@ -84,12 +84,20 @@ def drawn(chart: Chart, *, png: bool = True) -> Chart:
     return made
 
 
+MOST_DRAWN = 100
+"""Contestants that figures show; of more the first, and people: a thousand rows are unreadable."""
+
+
 def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
     """Every figure that the board has the numbers for, most important first.
 
     ``costs``: contestant -> dollars of one conversation, where known.
     """
-    where = f"{board.seed_set} · judged by {elided(board.judge, LABEL_COLUMNS)}"
+    of = board.seed_set
+    if (n := len(board.main.frame)) > MOST_DRAWN:
+        board = _of_some(board, {*board.main.frame["model"][:MOST_DRAWN], HUMAN})
+        of += f" · the first {MOST_DRAWN} of {n:,}"
+    where = f"{of} · judged by {elided(board.judge, LABEL_COLUMNS)}"
     drawn: list[Chart] = []
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [one for one in board.arenas if one.protocol.base == base]
@@ -99,7 +107,34 @@ def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
     drawn += [_against_human(part, where) for part in board.of(BesideHuman)]
     drawn += [_scores(part, number, where) for part in board.of(Scored) for number in part.quoted]
     drawn += [_judge_health(board.judge_health, where)] if board.judge_health else []
-    return [*drawn, *_failures(board), *_of_lengths(board)]
+    return [*drawn, *_failures(board, of), *_of_lengths(board, of)]
+
+
+def _of_some(board: Board, names: Collection[str]) -> Board:
+    """The board with these contestants' rows only; ranks, and what they rest on, stay."""
+
+    def some(shown: Table) -> Table:
+        keys = [key for key in ("model", "model_a", "model_b") if key in shown.frame]
+        kept = shown.frame[keys].isin(names).all(axis=1)
+        return replace(shown, frame=shown.frame[kept].reset_index(drop=True))
+
+    def part_of(part: Part) -> Part:
+        part = replace(part, table=some(part.table))
+        if isinstance(part, Arena):
+            return replace(part, pairs=some(part.pairs))
+        if isinstance(part, Place) and part.survival:
+            return replace(part, survival=some(part.survival))
+        return part
+
+    spoken = board.utterance_lengths
+    lengths = {name: found for name, found in spoken.by_contestant.items() if name in names}
+    return replace(
+        board,
+        main=some(board.main),
+        parts=tuple(map(part_of, board.parts)),
+        flags=some(board.flags),
+        utterance_lengths=replace(spoken, by_contestant=lengths),
+    )
 
 
 def chart(
@@ -236,7 +271,7 @@ def _mean(values: NDArray[np.int64], n: int) -> tuple[float, float, float]:
     return float(values.mean()), *mean(each, 0, float(values.max()))
 
 
-def _failures(board: Board) -> Iterator[Chart]:
+def _failures(board: Board, where: str) -> Iterator[Chart]:
     """How often each contestant does what few people do, by what it does."""
     flags, order = board.flags, [*board.main.frame["model"], HUMAN]
     kinds = [key for key in NAMES if flags.frame[key].notna().any()]
@@ -250,7 +285,7 @@ def _failures(board: Board) -> Iterator[Chart]:
         return by_model.loc[rows, keys].set_axis([NAMES[key] for key in kinds], axis=1)
 
     n = int(flags.frame["measured"].sum())
-    drawn = partial(chart, board.seed_set, None, "failure-types", flags.signatures)
+    drawn = partial(chart, where, None, "failure-types", flags.signatures)
     yield drawn(cells.failures, Cells("", *_thrice(of, ""), USUAL), count=f"{n:,}")
 
 
@@ -301,10 +336,10 @@ def measures(key: str) -> list[Measure]:
     return [Measure(**given) for given in _TEXTS["measures"][key]]
 
 
-def _of_lengths(board: Board) -> Iterator[Chart]:
+def _of_lengths(board: Board, where: str) -> Iterator[Chart]:
     spoken, unit = board.utterance_lengths.by_contestant, board.utterance_lengths.unit
     if n := sum(map(len, spoken.values())):
-        made = partial(chart, board.seed_set, None, "utterance-lengths", count=f"{n:,}", unit=unit)
+        made = partial(chart, where, None, "utterance-lengths", count=f"{n:,}", unit=unit)
         yield made(board.lengths.signatures, charts.utterance_lengths, spoken, unit)
     lengths = board.human_lengths
     if not lengths:

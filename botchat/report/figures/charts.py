@@ -115,7 +115,7 @@ def places(values: pd.DataFrame, heading: Heading) -> Figure:
     key = [Patch(color=tint(BAR / 2), label="ranks left open"), *marks(models)[:-1]]
     figure, axes = _rows(models, heading, [Numbers("rank", values["said"].tolist())], key=key)
     starts, ends = values["low"] - 0.4, values["high"] + 0.4
-    axes.set_xlim(0.4, len(values) + 0.6)
+    axes.set_xlim(0.4, max(len(values), values["high"].max()) + 0.6)
     bars(axes, rows, starts, ends, height=0.56, color=tint(BAR / 2))
     _points(axes, values["rank"], rows, models)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))

@@ -1,0 +1,132 @@
+"""A set as it is in a store, as a workspace that can be read."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+
+from botchat.errors import ConfigError, MissingError, did_you_mean
+from botchat.prompts.languages import EN, Language
+from botchat.records import HUMAN, slug
+from botchat.workspace import config, stages
+from botchat.workspace.folder import Workspace
+from botchat.workspace.segments import Store
+from botchat.workspace.shown_settings import with_entries
+
+log = logging.getLogger("botchat")
+
+
+class Stored(Workspace):
+    """What a store has of a set; results go to the workspace of whoever reads it."""
+
+    def __init__(self, root: Path, reader: Workspace, store: Store) -> None:
+        super().__init__(root)
+        self._reader, self.store = reader, store
+        self._languages: dict[str, Language] = {}
+
+    def out(self, seed_set: str) -> Path:
+        """Default folder of a set's tables and figures: the reader's."""
+        return self._reader.out(seed_set)
+
+    def language_named(self, code: str) -> Language:
+        """The language pack of that code: the store's, else as the reader has it."""
+        if code not in self._languages:
+            pack = {} if code == EN else self.store.parts(f"languages/{code}")
+            stages.fetch(self, self.store, pack)
+            known = super().language_named if pack else self._reader.language_named
+            self._languages[code] = known(code)
+        return self._languages[code]
+
+    def filed(self, name: str) -> str:
+        """A judge's name as its judgments are filed."""
+        try:
+            return config.model_name(name, self.config).name
+        except ConfigError:
+            return name
+
+
+@contextmanager
+def from_store(
+    place: str,
+    seed_set: str,
+    judges: Sequence[str] = (),
+    protocol: str | None = None,
+    reader: Workspace | None = None,
+    *,
+    judged: bool = True,
+) -> Iterator[Stored]:
+    """A workspace with what a store has of a set, as long as the block lasts.
+
+    Fetched are only the stage files of these ``judges`` (default: of all) and of people, and of
+    ``protocol``, as its folder is called; of the ledger nothing, since stage files in a store say
+    what their calls took. ``reader``: whose settings and language packs count where the store has
+    none, and where results go (default: this folder). ``judged``: there must be judgments.
+
+    Raises:
+        ConfigError, BotChatError: no such store, or it cannot be read.
+        MissingError: there is nothing of the set.
+    """
+    reader, store = reader or Workspace(Path()), Store(place)
+    reader.seeds_path(seed_set)  # a name that can be one
+    with tempfile.TemporaryDirectory(prefix="botchat-", ignore_cleanup_errors=True) as folder:
+        made = Stored(Path(folder), reader, store)
+        there = store.parts(f"judgments/{seed_set}")
+        generated = store.parts(f"generations/{seed_set}")
+        if not there and (judged or not generated):
+            raise _nothing(store, seed_set, "judgments" if judged else "stage files")
+        about: dict[str, list[str]] = {}
+        for file in (stages.SETTINGS, f"seeds/{seed_set}.jsonl", f"seeds/{seed_set}.toml"):
+            about |= store.parts(file)
+        unknown = stages.fetch(made, store, about)
+        made.config = with_entries(reader.config, stages.settings(made))
+        names = [(name, made.filed(name)) for name in judges]
+        unknown += stages.fetch(made, store, generated | _asked(there, names, protocol))
+        if unknown:
+            log.warning(
+                "what %s calls cost is not in the store %s; their ledger has it: botchat ledger "
+                "pull %s",
+                f"{unknown:,}",
+                place,
+                place,
+            )
+        yield made
+
+
+def _asked(
+    there: dict[str, list[str]], judges: Sequence[Sequence[str]], protocol: str | None
+) -> dict[str, list[str]]:
+    """Those of some judges, their controls and people, in one protocol; all where one is not there.
+
+    ``judges``: the names that each may be filed as. What is filed of a judge begins as its name
+    does, so some more may be among them.
+    """
+    of_protocol = {
+        file: names
+        for file, names in there.items()
+        if protocol is None or file.split("/")[2] == protocol
+    }
+    begin = [tuple(f"{slug(name).rpartition('-')[0]}-" for name in names) for names in judges]
+    named = {file: Path(file).name for file in of_protocol}
+    if not all(any(name.startswith(start) for name in named.values()) for start in begin):
+        return of_protocol or there
+    starts = tuple(chain.from_iterable(begin)) or ("",)
+    found = {file: of_protocol[file] for file in named if named[file].startswith((*starts, HUMAN))}
+    return found or there
+
+
+def _nothing(store: Store, seed_set: str, what: str) -> MissingError:
+    """Names what is in the store instead."""
+    sets = sorted({*store.folders("judgments"), *store.folders("generations")})
+    if not sets:
+        return MissingError(
+            f"no stage files in the store {store.place}; a run with --store leaves them there, and "
+            "so does botchat ledger push"
+        )
+    return MissingError(
+        f"no {what} on {seed_set} in the store {store.place}{did_you_mean(seed_set, sets)}; it has "
+        f"those on: {', '.join(sets)}"
+    )

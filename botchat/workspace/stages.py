@@ -1,0 +1,481 @@
+"""Stage files in a store: what workspaces have made, for all who read there.
+
+``PLACE/stages/FILE/<SHA-256 of the part>.jsonl.gz`` are the parts of a stage file, as immutable as
+the segments of a ledger. The first line of a part says when it was made. Each other line is a
+record as in the stage file, and behind a tab what its calls took; or the key of a record that was
+taken away. A part has only what no other had, and of all parts the newest line of a key counts. So
+nobody who writes takes away what others have made, and all readers agree. Of two judgments of one
+case, that which is on the dialogues as they are there counts.
+
+What a workspace has seen of a store is in ``.botchat/shared.json``: what it has changed since is
+new, and what it has as somebody else has had it before is not.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+import os
+import time
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from botchat.errors import BotChatError, DataError
+from botchat.interfaces import case_digest
+from botchat.records import (
+    HUMAN,
+    Dialogue,
+    Dialogues,
+    Judgment,
+    Seed,
+    Utterance,
+    human_dialogue,
+    natural_key,
+)
+from botchat.workspace import accounts, files, segments, shown_settings
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.secrets import Redactor, secrets_in
+from botchat.workspace.segments import Store
+
+log = logging.getLogger("botchat")
+
+SETTINGS = "settings.jsonl"
+"""The part of ``botchat.toml`` that readers need."""
+
+Key: TypeAlias = tuple[str, ...]
+"""What a record is about."""
+
+Lines: TypeAlias = dict[Key, bytes]
+"""A stage file's records; empty: it was taken away."""
+
+
+class _Text(msgspec.Struct, frozen=True):
+    """A file that has no records."""
+
+    text: str
+
+
+_KINDS: Mapping[str, tuple[type[Any], Callable[[Any], Key]]] = {
+    "seeds": (Seed, lambda seed: (seed.id,)),
+    "generations": (Dialogue, lambda dialogue: (dialogue.seed_id,)),
+    "judgments": (Judgment, lambda judgment: (judgment.seed_id, *judgment.contestants)),
+    SETTINGS: (shown_settings.Entry, lambda entry: (entry.table, entry.name)),
+}
+"""First part of a stage file's path -> its records; in the order in which they are read."""
+
+_UNREADABLE = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError, RecursionError)
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """The first line of a part."""
+
+    at: int
+    """When its records were made, in nanoseconds of the epoch."""
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What a workspace has seen of a stage file in a store."""
+
+    digest: str = ""
+    """SHA-256 of its own file then; empty: it has what the store lacks."""
+    parts: list[str] = []
+
+
+_Shared: TypeAlias = dict[str, dict[str, _Seen]]
+"""Store -> stage file -> what was seen of it."""
+
+
+class Line(NamedTuple):
+    """A record in a part."""
+
+    at: int
+    record: bytes
+    """Empty: it was taken away."""
+    bills: bytes
+    """What its calls took; see `accounts.took`."""
+    part: str
+
+
+class Part(NamedTuple):
+    """A part of a stage file."""
+
+    name: str
+    at: int
+    lines: dict[Key, Line]
+
+
+Fits: TypeAlias = Callable[[bytes], bool]
+"""Whether a record is on the dialogues as they are."""
+
+
+def newest(parts: Iterable[Part], fits: Fits = bool) -> dict[Key, Line]:
+    """The line of each key that counts: one that fits, the newest, the greater one."""
+
+    def rank(line: Line) -> tuple[bool, int, bytes]:
+        return not line.record or fits(line.record), line.at, line.record
+
+    found: dict[Key, Line] = {}
+    for part in parts:
+        for key, line in part.lines.items():
+            old = found.setdefault(key, line)
+            if old.record == line.record:
+                found[key] = max(old, line)
+            elif rank(old) < rank(line):
+                found[key] = line
+    return found
+
+
+def compared(
+    parts: Sequence[Part], here: Lines, seen: Collection[str], fits: Fits = bool
+) -> tuple[Lines, Lines]:
+    """What a workspace has changed in a stage file, and all of it with these changes.
+
+    ``seen``: names of the parts that its own lines were made from.
+    """
+    top = newest(parts, fits)
+    ever = {(key, line.record) for part in parts for key, line in part.lines.items()}
+    changed: Lines = {
+        key: record
+        for key, record in here.items()
+        if key not in top
+        or (top[key].record != record and (top[key].part in seen or (key, record) not in ever))
+    }
+    for key, line in top.items():
+        if line.record and key not in here and line.part in seen:
+            changed[key] = b""
+    whole = {key: line.record for key, line in top.items()} | changed
+    return changed, {key: record for key, record in whole.items() if record}
+
+
+def held(parts: Iterable[Part], here: Lines) -> list[str]:
+    """Names of the parts of which a workspace has every line."""
+    return [
+        part.name
+        for part in parts
+        if all(here.get(key, b"") == line.record for key, line in part.lines.items())
+    ]
+
+
+def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
+    """Leave in a store what it lacks of the stage files; how many records."""
+    there, here, n = store.parts(), paths(workspace), 0
+    redactor = Redactor(secrets_in(os.environ))
+    with _seen(workspace, store) as known:
+        for file in sorted({*here, *known}):
+            seen, names = known.get(file, _Seen()), there.get(file, [])
+            still = [name for name in seen.parts if name in names]
+            try:
+                data = _content(workspace, file, here[file]) if file in here else b""
+                digest = hashlib.sha256(data).hexdigest()
+                if seen.digest == digest and len(still) == len(seen.parts):
+                    continue
+                lines = _lines(file, data)
+            except DataError as error:
+                log.warning("it is not left in the store %s: %s", store.place, error)
+                continue
+            ((_, parts),) = _read(store, {file: names})
+            changed, _ = compared(parts, lines, still)
+            shown = {key: line for key, line in changed.items() if not _secret(redactor, line)}
+            if len(shown) < len(changed):
+                log.warning(
+                    "%d records of %s hold what looks like a key, and are not left in the store",
+                    len(changed) - len(shown),
+                    file,
+                )
+            new = []
+            if shown:
+                made = here[file].stat().st_mtime_ns if file in here else time.time_ns()
+                after = [part.at + 1 for part in parts if part.name in still]
+                new = [store.write_part(file, _part(file, shown, max([made, *after]), ledger))]
+                n += len(shown)
+            known[file] = _Seen(digest, sorted({*still, *held(parts, lines), *new}))
+    return n
+
+
+def pull(workspace: Workspace, store: Store) -> int:
+    """Add to the stage files what a store has, and take away what it has not; how many records.
+
+    What was changed here since, and not pushed, stays. ``botchat.toml`` is left as it is.
+    """
+    there, n = store.parts(), 0
+    with _seen(workspace, store) as known:
+        for file in _in_order(there):
+            path, seen = workspace.root / file, known.get(file, _Seen()).parts
+            if file == SETTINGS or (path.exists() and sorted(seen) == there[file]):
+                continue
+            here = _lines(file, _content(workspace, file, path)) if path.exists() else {}
+            ((_, parts),) = _read(store, {file: there[file]})
+            changed, whole = compared(parts, here, seen if here else (), _fits(workspace, file))
+            n += sum(here.get(key) != whole.get(key) for key in {*here, *whole})
+            if whole != here:
+                _write(workspace, file, whole)
+            data = _content(workspace, file, path) if path.exists() else b""
+            digest = "" if changed else hashlib.sha256(data).hexdigest()
+            known[file] = _Seen(digest, [part.name for part in parts])
+    return n
+
+
+def fetch(workspace: Workspace, store: Store, wanted: Mapping[str, Sequence[str]]) -> int:
+    """Write stage files of a store into an empty workspace, and note in its ledger what calls took.
+
+    ``wanted``: stage file -> names of its parts. Returns of how many calls that is not known.
+    """
+    unknown, ordered = 0, _in_order(wanted)
+    for start in range(0, len(ordered), _AT_ONCE):
+        some = {file: wanted[file] for file in ordered[start : start + _AT_ONCE]}
+        rows: list[tuple[str, str, bytes]] = []
+        for file, parts in _read(store, some):
+            top = newest(parts, _fits(workspace, file))
+            _write(workspace, file, {key: line.record for key, line in top.items() if line.record})
+            path = workspace.root / file
+            if path.exists():
+                at = max(part.at for part in parts)
+                os.utime(path, ns=(at, at))
+            for line in top.values():
+                if calls := _calls(file, line.record):
+                    told = line.bills or b"[]"
+                    if told == b"[]" or b"null" in told:
+                        unknown += len(calls) - sum(map(bool, accounts.bills_told(told)))
+                    rows.append((calls[0], "".join(c[: accounts.SHORT] for c in calls), told))
+        if rows:
+            with closing(workspace.ledger()) as ledger:
+                ledger.note_bills(rows)
+    return unknown
+
+
+_AT_ONCE = 64
+"""Stage files whose parts are asked for at a time."""
+
+
+@contextmanager
+def shared(workspace: Workspace, ledger: Ledger, place: str | None) -> Iterator[None]:
+    """Read the ledger of a store before the block, and leave there what is new, however it ends.
+
+    Raises `BotChatError` before the block: it cannot be read or written.
+    """
+    if place is None:
+        yield
+        return
+    store = Store(place)
+    store.ready()
+    segments.pull(ledger, store)
+    try:
+        yield
+    except BaseException:
+        try:
+            leave(workspace, store, ledger)
+        except BotChatError as error:
+            log.warning("%s", error)
+        raise
+    leave(workspace, store, ledger)
+
+
+def leave(workspace: Workspace, store: Store, ledger: Ledger) -> tuple[int, int]:
+    """Leave in a store what it lacks: how many calls, how many records of stage files."""
+    try:
+        return segments.push(ledger, store), push(workspace, store, ledger)
+    except BotChatError as error:
+        raise BotChatError(
+            f"{error}; all is stored in {workspace.root}, and botchat ledger push leaves it there"
+        ) from None
+
+
+def settings(workspace: Workspace) -> Iterable[shown_settings.Entry]:
+    """What was fetched of the writers' settings."""
+    return files.read(workspace.root / SETTINGS, shown_settings.Entry)
+
+
+def paths(workspace: Workspace) -> dict[str, Path]:
+    """Stage file -> where it is here; also what else readers need."""
+    root, found = workspace.root, dict[str, Path]()
+    for pattern in (
+        "seeds/*.jsonl",
+        "seeds/*.toml",
+        "generations/*/*.jsonl",
+        "judgments/*/*/*.jsonl",
+    ):
+        found |= {path.relative_to(root).as_posix(): path for path in root.glob(pattern)}
+    packs = {path.name: path for path in root.glob("languages/*") if path.is_dir()}
+    packs |= {code: root / own.path for code, own in workspace.config.languages.items()}
+    for code, folder in packs.items():
+        for path in folder.rglob("*"):
+            if path.is_file() and path.suffix in (".toml", ".txt"):
+                found[f"languages/{code}/{path.relative_to(folder).as_posix()}"] = path
+    if (path := root / "botchat.toml").exists():
+        found[SETTINGS] = path
+    return found
+
+
+def _content(workspace: Workspace, file: str, path: Path) -> bytes:
+    """Its records a line each, as far as they are whole."""
+    if file == SETTINGS:
+        entries = shown_settings.entries(workspace.config)
+        return b"".join(msgspec.json.encode(one) + b"\n" for one in entries)
+    try:
+        data = path.read_bytes()
+        if not file.endswith(".jsonl"):
+            return msgspec.json.encode(_Text(data.decode())) + b"\n"
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _lines(file: str, data: bytes) -> Lines:
+    """Records by key, the last of each."""
+    key = _key(file)
+    try:
+        return {key(line): line for line in data.split(b"\n") if line}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"{file}: a line is no record: {error}") from None
+
+
+def _key(file: str) -> Callable[[bytes], Key]:
+    """What finds the key of a record; it raises for what is none."""
+    kind, key_of = _KINDS.get(file.partition("/")[0] * file.endswith(".jsonl"), (_Text, _alone))
+    decode = msgspec.json.Decoder(kind).decode
+    return lambda line: key_of(decode(line))
+
+
+def _alone(_: object) -> Key:
+    return ()
+
+
+def _in_order(listed: Iterable[str]) -> list[str]:
+    """Stage files, each after those that it depends on."""
+    order = [*_KINDS]
+    first = {file: file.partition("/")[0] for file in listed}
+    return sorted(
+        first, key=lambda file: (order.index(first[file]) if first[file] in order else -1, file)
+    )
+
+
+def _part(file: str, lines: Lines, at: int, ledger: Ledger) -> bytes:
+    """The part that holds these lines, with what their calls took."""
+    asked = {key: _calls(file, line) for key, line in lines.items()}
+    paid = accounts.bills(ledger, chain.from_iterable(asked.values()))
+    written = [msgspec.json.encode(_Head(at))]
+    for key, line in lines.items():
+        told = accounts.took(map(paid.get, asked[key]))
+        written.append(line + b"\t" + told if asked[key] else line or msgspec.json.encode(key))
+    return gzip.compress(b"\n".join(written), 6, mtime=0)
+
+
+class _Dialogue(msgspec.Struct, frozen=True, gc=False):
+    facts: tuple[Utterance, ...]
+
+
+class _Judgment(msgspec.Struct, frozen=True, gc=False):
+    calls: tuple[str, ...] = ()
+
+
+_of_dialogue, _of_judgment = msgspec.json.Decoder(_Dialogue), msgspec.json.Decoder(_Judgment)
+
+
+def _calls(file: str, line: bytes) -> Sequence[str]:
+    """The calls that a record rests on."""
+    if line and file.startswith("generations/"):
+        return [fact.call for fact in _of_dialogue.decode(line).facts if fact.call]
+    return _of_judgment.decode(line).calls if line and file.startswith("judgments/") else ()
+
+
+def _read(store: Store, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[Part]]]:
+    """Each stage file with its parts; those that are damaged are said and left out."""
+    got = store.read_parts((file, name) for file, names in wanted.items() for name in names)
+    for file, names in wanted.items():
+        parts = (_decoded(store, file, name, got.pop((file, name), None)) for name in names)
+        yield file, [part for part in parts if part is not None]
+
+
+def _decoded(store: Store, file: str, name: str, data: bytes | None) -> Part | None:
+    if data is None:
+        return None
+    key, lines = _key(file), dict[Key, Line]()
+    try:
+        head, *rest = gzip.decompress(data).split(b"\n")
+        at = msgspec.json.decode(head, type=_Head).at
+        for text in rest:
+            record, _, told = text.partition(b"\t")
+            if record.startswith(b"["):
+                lines[msgspec.json.decode(record, type=Key)] = Line(at, b"", b"", name)
+            else:
+                lines[key(record)] = Line(at, record, told, name)
+    except _UNREADABLE as error:
+        said = " ".join(str(error).split())[:200]
+        log.warning(
+            "the store %s: stages/%s/%s is damaged, and passed over: %s",
+            store.place,
+            file,
+            name,
+            said,
+        )
+        return None
+    return Part(name, at, lines)
+
+
+def _write(workspace: Workspace, file: str, lines: Lines) -> None:
+    """A stage file in canonical order; none where no record is left."""
+    path = workspace.root / file
+    if not lines:
+        path.unlink(missing_ok=True)
+    elif file.endswith(".jsonl"):
+        ordered = sorted(lines, key=lambda key: (natural_key(key[0]), key[1:]))
+        files.write_atomic(path, b"".join(lines[key] + b"\n" for key in ordered))
+    else:
+        files.write_atomic(path, msgspec.json.decode(lines[()], type=_Text).text.encode())
+
+
+def _fits(workspace: Workspace, file: str) -> Fits:
+    """Whether a judgment is on the dialogues that a workspace has; anything else is."""
+    kind, _, rest = file.partition("/")
+    if kind != "judgments":
+        return bool
+    told: list[Dialogues] = []
+
+    def fits(line: bytes) -> bool:
+        if not told:  # few stage files have two judgments of one case
+            told.append(_dialogues(workspace, rest.partition("/")[0]))
+        judgment = msgspec.json.decode(line, type=Judgment)
+        found = [told[0].get(name, {}).get(judgment.seed_id) for name in judgment.contestants]
+        end = judgment.shown if len(found) > 1 else None
+        shown = [one.utterances[:end] for one in found if one is not None]
+        whole = len(shown) == len(found)
+        return whole and case_digest(judgment.protocol, *shown) == judgment.case
+
+    return fits
+
+
+def _dialogues(workspace: Workspace, seed_set: str) -> Dialogues:
+    try:
+        human = {seed.id: human_dialogue(seed) for seed in workspace.seeds(seed_set)}
+        return {HUMAN: human, **workspace.all_dialogues(seed_set, unanswered=True)}
+    except BotChatError:  # a benchmark has none
+        return {}
+
+
+def _secret(redactor: Redactor, line: bytes) -> bool:
+    text = line.decode()
+    return redactor.clean(text) != text
+
+
+@contextmanager
+def _seen(workspace: Workspace, store: Store) -> Iterator[dict[str, _Seen]]:
+    """Stage file -> what was seen of it in a store; what the block changes is kept."""
+    path = workspace.hidden / "shared.json"
+    try:
+        shared = msgspec.json.decode(path.read_bytes(), type=_Shared)
+    except (OSError, msgspec.MsgspecError):
+        shared = {}
+    try:
+        yield shared.setdefault(store.url, {})
+    finally:
+        files.write_atomic(path, msgspec.json.encode(shared))

@@ -1,0 +1,245 @@
+"""Boards from a store, on a machine that has nothing: the same bytes, of a few small files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from botchat.cli.main import main
+from botchat.errors import BotChatError, LimitReached
+from botchat.pipeline.generate import Generating
+from botchat.pipeline.judge import Judging
+from botchat.pipeline.session import Limits, Spending
+from botchat.workspace.cluster import ClusterSettings
+from botchat.workspace.folder import Workspace
+from botchat.workspace.from_store import from_store
+from botchat.workspace.segments import Store
+from tests.integration.test_cluster import JUDGE, MODELS, workspace
+from tests.openai_server import Server
+
+BOARD = ["leaderboard", "--seeds", "few", "--judge", "umpire", "--shuffles", "20", "--runs", "1"]
+BOARD += ["--no-png", "--format", "json", "--format", "eee"]
+NUMBERS = ["export", "--seeds", "few", "--judge", "umpire"]
+"""All numbers of the board, without figures."""
+
+
+def spending(place: object, **limits: object) -> Spending:
+    """With a store."""
+    return Spending(Limits(**limits), cluster=ClusterSettings(store=str(place)))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file by its path; times of day are of a record, not of a board."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def told(capsys) -> tuple[int, int]:
+    """Files and bytes that the last command read from a store."""
+    found = re.search(r"read from \S+: (\d+) files, ([\d,]+) bytes", capsys.readouterr().err)
+    return int(found[1]), int(found[2].replace(",", ""))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Iterator[tuple[Workspace, dict[str, dict[str, bytes]]]]:
+    """A run of three judges, and the board of one, with figures and without."""
+    with Server() as server:
+        more = '[judges.second]\nmodel = "umpire"\nmax_tokens = 65\n'
+        made = workspace(tmp_path_factory.mktemp("run"), server, more)
+        Generating("few", MODELS, turns=6).run(made)
+        for name in (JUDGE, type(JUDGE)("second"), type(JUDGE)("rules")):
+            Judging("few", "arena", name, turns=(3, 4)).run(made)
+            Judging("few", "unieval", name).run(made)
+        out, numbers = made.root / "board", made.root / "numbers"
+        assert main([*BOARD, "--dir", str(made.root), "--out", str(out)]) == 0
+        assert main([*NUMBERS, "--dir", str(made.root), "--eee", str(numbers)]) == 0
+        assert "cost-rating.svg" in contents(out)
+        yield made, {"folder": contents(out), "other": contents(numbers)}
+
+
+@pytest.fixture
+def bucket(monkeypatch, tmp_path) -> Iterator[str]:
+    """A bucket of an S3 server of this machine, found by s3fs's own ways; moto forgets none."""
+    for module in ("moto.server", "s3fs", "flask_cors"):
+        pytest.importorskip(module)
+    import boto3
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    storage = ThreadedMotoServer(port=0, verbose=False)
+    storage.start()
+    host, port = storage.get_host_and_port()
+    where = {"ENDPOINT_URL": f"http://{host}:{port}", "DEFAULT_REGION": "us-east-1"}
+    for name, value in {**where, "ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    s3fs.S3FileSystem.clear_instance_cache()
+    name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
+    boto3.client("s3").create_bucket(Bucket=name)
+    yield f"s3://{name}"
+    s3fs.S3FileSystem.clear_instance_cache()
+    storage.stop()
+
+
+@pytest.fixture(params=["folder", "memory", "s3"])
+def place(request, tmp_path) -> Iterator[str]:
+    """A place of each kind."""
+    if request.param == "s3":
+        yield f"{request.getfixturevalue('bucket')}/one"
+    elif request.param == "memory":
+        yield "memory://runs/one"
+        fsspec.filesystem("memory").rm("/runs", recursive=True)
+    else:
+        yield str(tmp_path / "store")
+
+
+def test_a_board_from_a_store_has_the_bytes_of_the_workspaces_own(
+    run, place, tmp_path, capsys, monkeypatch
+):
+    """Costs too; of another judge's files, and of the ledger, nothing is read.
+
+    Figures, which take their time, are compared once.
+    """
+    made, expected = run
+    assert main(["ledger", "push", place, "--dir", str(made.root), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"pushed": 66, "records": 76}
+    read, whole = [], Store.read_parts
+
+    def watched(store, of):
+        found = whole(store, of)
+        read.extend(found.items())
+        return found
+
+    monkeypatch.setattr(Store, "read_parts", watched)
+    monkeypatch.setattr(Store, "read", lambda *_: pytest.fail("a segment is read"))
+    reader = tmp_path / "reader"
+    if "://" in place:
+        out = ["--eee", str(reader / "numbers")]
+        assert main([*NUMBERS, "--dir", str(reader), "--store", place, *out]) == 0
+        assert contents(reader / "numbers") == expected["other"]
+    else:
+        assert main([*BOARD, "--dir", str(reader), "--store", place]) == 0
+        assert contents(reader / "leaderboards" / "few") == expected["folder"]
+    assert len([*reader.iterdir()]) == 1
+    files = [file for (file, _), _ in read]
+    assert told(capsys) == (len(files), sum(len(data) for _, data in read))
+    assert len(files) == 1 + 1 + 2 + 3
+    assert not [file for file in files if "second" in file or "rules" in file]
+
+
+def test_the_other_commands_read_from_a_store_too(run, tmp_path, capsys, monkeypatch):
+    """The same bytes; page and figure are of what was fetched. A fresh machine may pull, too."""
+    made, _ = run
+    store = str(tmp_path / "store")
+    assert main(["ledger", "push", store, "--dir", str(made.root)]) == 0
+    judges = ["--judge", "umpire", "--judge", "rules"]
+    for command, out in (
+        (["agree", "--protocol", "arena-n4", *judges, "--resamples", "20"], "--out"),
+        (["export"], "--jsonl"),
+    ):
+        made_of = {}
+        for place in (["--dir", str(made.root)], ["--dir", "/", "--store", store]):
+            folder = tmp_path / command[0]
+            assert main([*command, "--seeds", "few", *place, out, str(folder)]) == 0
+            made_of[len(place)] = contents(folder)
+            shutil.rmtree(folder)
+        assert made_of[2] == made_of[4]
+        assert made_of[2]
+    drawn = []
+
+    def draw(found, seed_set, *_, **__):
+        drawn.append((found.out(seed_set), {*found.judgment_files(seed_set)}))
+
+    monkeypatch.setattr("botchat.pipeline.leaderboard.report", draw)
+    monkeypatch.setattr("botchat.pipeline.plot.write_plot", draw)
+    far = ["--seeds", "few", "--judge", "rules", "--store", store, "--dir", str(tmp_path)]
+    assert main(["report", *far]) == 0
+    assert main(["plot", "elo", *far, "--out", "elo.svg"]) == 0
+    assert drawn == [(tmp_path / "leaderboards" / "few", {"rules"})] * 2
+    fresh = tmp_path / "fresh"
+    assert main(["ledger", "pull", store, "--dir", str(fresh), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"added": 66, "records": 72}
+    for stage in ("seeds", "generations", "judgments"):
+        assert contents(fresh / stage) == contents(made.root / stage)
+
+
+def test_a_run_leaves_its_stage_files_whole_or_as_far_as_it_came(tmp_path, server, capsys):
+    """At its end, at a limit; two heads with other models become one board."""
+    store = tmp_path / "store"
+    heads = [workspace(tmp_path / name, server) for name in "ab"]
+    with pytest.raises(LimitReached):
+        Generating("few", MODELS, turns=4).run(heads[0], spending(store, max_calls=8))
+    assert Store(str(store)).parts("generations").keys() == {
+        str(path.relative_to(heads[0].root)) for path in heads[0].root.rglob("generations/*/*")
+    }
+    for head, model in zip(heads, MODELS, strict=True):
+        Generating("few", (model,), turns=4).run(head, spending(store))
+        Judging("few", "unieval", JUDGE, (model,)).run(head, spending(store))
+    with from_store(str(store), "few") as found:
+        (path,) = found.judgment_files("few")["umpire"].values()
+        assert {key[1] for key in found.judgments(path)} == {*((name,) for name in MODELS)}
+        assert {*found.all_dialogues("few")} == {*MODELS}
+    before = server.n_received
+    assert main(["ledger", "pull", str(store), "--dir", str(heads[0].root)]) == 0
+    Generating("few", MODELS, turns=4).run(heads[0])
+    Judging("few", "unieval", JUDGE, MODELS).run(heads[0])
+    assert server.n_received == before
+
+
+@pytest.mark.parametrize("wrong", ["a file", "no bucket", "no server", "no keys"])
+def test_a_store_that_cannot_be_used_costs_nothing(wrong, tmp_path, server, monkeypatch, request):
+    """One line, before a call is sent, and before anything is read."""
+    place = tmp_path / "store"
+    if wrong == "a file":
+        place.write_text("")
+    else:
+        place = f"{request.getfixturevalue('bucket')}{'x' if wrong == 'no bucket' else ''}/one"
+    if wrong == "no server":
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    elif wrong == "no keys":
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    made = workspace(tmp_path / "w", server)
+    with pytest.raises(BotChatError, match=rf"cannot use the store {re.escape(str(place))}: \w"):
+        Generating("few", MODELS, turns=4).run(made, spending(place))
+    assert server.n_received == 0
+    assert not (made.root / "generations").exists()
+
+
+def test_what_a_store_does_not_have_is_named(run, tmp_path, capsys):
+    """The place, the set, the judge; and a store that is only in the settings."""
+    made, _ = run
+    store = str(tmp_path / "store")
+    board = ["leaderboard", "--dir", str(tmp_path), "--store"]
+    assert main([*board, store, "--seeds", "few"]) == 1
+    assert f"no stage files in the store {store}; a run with --store" in capsys.readouterr().err
+    main(["ledger", "push", store, "--dir", str(made.root)])
+    capsys.readouterr()
+    for flags, said in (
+        (["--seeds", "fwe"], "no judgments on fwe in the store .* (did you mean 'few'?); it has"),
+        (["--seeds", "few", "--judge", "umpir"], "'umpir' has not judged few; judges who have: r"),
+        (["--seeds", "few"], "several judges have judged few: name one"),
+        ([], "leaderboard needs --seeds SET"),
+    ):
+        assert main([*board, store, *flags]) == 1
+        pattern = re.escape(said).replace(r"\.\*", ".*")
+        assert re.search(pattern, capsys.readouterr().err)
+    assert main(["agree", str(tmp_path / "votes.csv"), "--store", store]) == 1
+    assert "say of which set" in capsys.readouterr().err
+    assert main(["report", "--seeds", "few", "--dir", "s3://bucket/run"]) == 1
+    assert "a store is named by --store" in capsys.readouterr().err
+    (tmp_path / "botchat.toml").write_text(f'[cluster]\nstore = "{store}"\n')
+    assert main([*board[:-1], "--seeds", "few"]) == 1
+    assert f"only if it is named: --store {store}" in capsys.readouterr().err
