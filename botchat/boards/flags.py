@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -38,6 +39,7 @@ _TOLD = 2
 """Most reasons that are named for a contestant."""
 
 
+@lru_cache(maxsize=1)  # the same for all judges of a set
 def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
     """Shares of flagged dialogues by criterion, and what explains them; the fewest flags first.
 

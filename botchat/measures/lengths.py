@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -94,6 +94,7 @@ def counter() -> Counter:
     return Counter("tokens", lambda text: len(encode(text)))
 
 
+@lru_cache(maxsize=1 << 16)  # each protocol, and each judge, counts the same dialogues
 def words(text: str) -> int:
     """Words of a text: runs of letters and digits, and each Han or kana character."""
     return len((_ASCII_WORD if text.isascii() else _WORD).findall(text))

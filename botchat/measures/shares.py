@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -77,24 +78,27 @@ def _edge(share: Floats, each: Floats) -> Floats:
     hits = share * n
     few = (hits > 0) & (share < 0.5) & (hits < np.where(n > 50, 3.5, 2.5))
     found = np.ones_like(share)
-    if few.any():
-        low, high = np.zeros(int(few.sum())), hits[few]
-        for _ in range(50):
-            middle = (low + high) / 2
-            above = _gamma(hits[few], middle) < 1 - LEVEL
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        found[few] = low / n[few]
+    found[few] = [_fewest(one) for one in hits[few].tolist()]
+    found[few] /= n[few]
     return found
 
 
-def _gamma(a: Floats, x: Floats) -> Floats:
-    """The regularised lower incomplete gamma function for small arguments (A&S 6.5.29)."""
-    term = total = np.ones_like(x)
-    for k in range(1, 40):
-        term = term * x / (a + k)
-        total = total + term
-    whole = np.array([math.gamma(one + 1) for one in a])
-    return np.asarray(x**a * np.exp(-x) * total / whole)
+@cache
+def _fewest(hits: float) -> float:
+    """Poisson's lower end of a number of hits, by its distribution's incomplete gamma function.
+
+    A&S 6.5.29, regularised, for small arguments. The same few numbers are asked for often.
+    """
+    low, high, whole = 0.0, hits, math.gamma(hits + 1)
+    for _ in range(50):
+        middle = (low + high) / 2
+        term = total = 1.0
+        for k in range(1, 40):
+            term *= middle / (hits + k)
+            total += term
+        above = middle**hits * math.exp(-middle) * total / whole < 1 - LEVEL
+        low, high = (middle, high) if above else (low, middle)
+    return low
 
 
 def by_seed(

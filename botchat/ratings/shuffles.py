@@ -127,7 +127,9 @@ def end_of_shuffle(n: int, length: int) -> Draw:
         if drawn_length < length:
             left[:] = True
             left[kept] = False
-            kept = np.concatenate([rng.permutation(np.flatnonzero(left)), kept])
+            (others,) = left.nonzero()
+            rng.shuffle(others)
+            kept = np.concatenate([others, kept])
         return kept[len(kept) - length :]
 
     return draw

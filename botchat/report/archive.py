@@ -192,8 +192,9 @@ class _Filed:
             # The reason of a report is its errors once more.
             reason = "" if told else judgment.reason
             self.verdicts[judgment.seed_id].append(_row(who, number, judgment, shown, reason))
-            codes = found.setdefault(shown, [absent] * len(self._seeds))
-            codes[at] = _code(protocol, judgment.verdict)
+            if shown not in found:
+                found[shown] = [absent] * len(self._seeds)
+            found[shown][at] = _code(protocol, judgment.verdict)
         return {
             ",".join(map(str, shown)): codes if alone else "".join(codes)
             for shown, codes in found.items()
