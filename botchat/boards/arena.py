@@ -415,6 +415,9 @@ def _arena(
                 for a, b in tallies.listed(order)
             ),
             [signature],
+            f"Of more than {MOST_LISTED} contestants only pairs that were compared are listed."
+            if len(order) > MOST_LISTED
+            else "",
         ),
         comparisons=tallies.together(order),
         elo=rated.settings,

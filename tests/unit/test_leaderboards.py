@@ -23,6 +23,7 @@ from botchat.boards.names import elided, labels
 from botchat.boards.protocols import Place
 from botchat.boards.tables import WRITERS, Column, Formats, Table, table, table_files, to_json
 from botchat.errors import DataError
+from botchat.ratings import elo_settings
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import comparisons_from_rates
@@ -171,6 +172,24 @@ def test_of_many_models_only_pairs_that_were_compared_are_listed(
     assert len(there) == 4
     assert some.arenas[0].comparisons == all_pairs.arenas[0].comparisons
     pd.testing.assert_frame_equal(some.main.frame, all_pairs.main.frame)
+
+
+def test_a_board_of_too_many_games_says_how_many_shuffles_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In its signature, its note and its table's; not where somebody named them."""
+    monkeypatch.setattr(elo_settings, "MOST_GAMES", 1)
+    compared = Comparisons.of([("a", "b", r) for r in (1.0, 0.5, 0.0, 1.0)] * 10)
+    fewer = from_comparisons(compared, "some", 40)
+    assert "|elo:k32,10x10|" in fewer.table.signature
+    told = "of 10 shuffles a run instead of 1,000, as each takes 40 games among so many models"
+    assert told in fewer.table.note
+    (note,) = (note for note in fewer.notes if told in note)
+    error = np.sqrt((fewer.table.frame["elo_run_std"].mean() ** 2) / 10)
+    assert f"(standard error of a rating: {error:.1f} points)" in note
+    named = from_comparisons(compared, "some", 40, EloSettings.of_board(15, 2))
+    assert "|elo:k32,15x2|" in named.table.signature
+    assert not any("shuffles" in note for note in named.notes)
 
 
 def test_a_pair_that_was_not_judged_is_missing_not_absent() -> None:
