@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +40,15 @@ _UNTOLD = (
     "botchat report --seeds {}"
 )
 
+_TOO_MANY = (
+    "The page has samples: its reader has every dialogue of at most {:,} contestants, and here are "
+    "{:,}."
+)
+
+MOST_READ = 300
+"""Contestants up to which a page has its reader: a list of each pair's results on every seed takes
+120 MB of 1,000."""
+
 MOST_TOLD_MB = 200
 """Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
 report` packs any number. 14 models in all protocols are 50 MB. The same above `MOST_HELD_MB` of
@@ -46,6 +56,8 @@ dialogues."""
 
 SECONDS_A_CHART = 0.4
 """CPU time of drawing on a core of 2023."""
+
+log = logging.getLogger("botchat")
 
 BY_SEED = "by-seed.json"
 """Beside ``leaderboard.json``: see `botchat.boards.by_seed`."""
@@ -111,7 +123,11 @@ def leaderboard(
     files = [by_judge.get(name, {}) for name in dict.fromkeys(judges)]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
     spoken = int(dialogue_megabytes(workspace, seed_set))
-    too_much = megabytes > MOST_TOLD_MB or spoken > MOST_HELD_MB
+    many = len(workspace.dialogue_files(seed_set))
+    too_much = megabytes > MOST_TOLD_MB or spoken > MOST_HELD_MB or many > MOST_READ
+    untold = _UNTOLD.format(megabytes, spoken, seed_set)
+    if many > MOST_READ:
+        untold = _TOO_MANY.format(MOST_READ, many)
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import board as leaderboards
     from botchat.boards.by_seed import by_seed
@@ -137,7 +153,7 @@ def leaderboard(
         lines=[
             told.headline.sentence,
             *board.notes,
-            *([_UNTOLD.format(megabytes, spoken, seed_set)] if too_much else []),
+            *([untold] if too_much else []),
             board.main.note,
             board.main.signature,
             f"page: {page}",
@@ -250,7 +266,13 @@ def report(
     ``out``: default ``leaderboards/<set>``. ``url``: where the folder will be served, for previews.
     """
     meter = meter or Meter()
-    found = read(workspace, seed_set, judges, for_boards=True)
+    many = len(workspace.dialogue_files(seed_set))
+    if many > MOST_READ:
+        log.warning(_TOO_MANY.format(MOST_READ, many))
+    named = judges or [*workspace.judgment_files(seed_set)]
+    # What several judges say of the same cases is compared in records.
+    alone = many > MOST_READ and len(named) == 1
+    found = read(workspace, seed_set, judges, in_columns=alone, for_boards=True)
     shown = _shown(workspace, found, elo, meter)
     return write_page(workspace, found, shown, out or workspace.out(seed_set), meter, url)
 
@@ -349,7 +371,7 @@ def write_page(
         views.append(pages.View(board, one.charts, pages.by_contestant(board, samples), facts))
     judged = {one.board.judge: found.judged[one.board.judge] for one in shown}
     chunks = None
-    if not any(found.columns.values()):
+    if not any(found.columns.values()) and len(found.dialogues) <= MOST_READ + 1:  # and people
         meter.begin("pack transcripts", 0)
         measured = found.survey.measured if found.survey else None
         chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, measured)

@@ -22,6 +22,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
+from botchat.pipeline import leaderboard as publishing
 from botchat.pipeline.api import generate, judge
 from botchat.pipeline.leaderboard import report
 from botchat.pipeline.live import Live
@@ -80,6 +81,22 @@ def test_report_writes_the_page_and_its_chunks_alone(workspace: Workspace, tmp_p
     cases = {f"chunks/{kind}-{i}-0.js" for kind in ("game", "answers") for i in range(2)}
     seeds = {f"chunks/seeds-{i}.js" for i in range(3)}
     assert names == {"index.html", "og.png", "game.html", "chunks/index.js"} | seeds | cases
+
+
+def test_of_many_contestants_the_page_has_samples_and_says_so(
+    workspace: Workspace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """No chunk is written; one judge's verdicts on pairs are then read in columns."""
+    monkeypatch.setattr(publishing, "MOST_READ", 1)
+    page = report(workspace, SAMPLE, out=tmp_path)
+    assert "every dialogue of at most 1 contestants, and here are 2" in caplog.text
+    assert not (tmp_path / "chunks").exists()
+    assert '<div class="samples">' in page.read_text("utf-8")
+    board = publishing.leaderboard(workspace, SAMPLE, out=tmp_path, png=False)
+    assert any("The page has samples: its reader has" in line for line in board.lines)
 
 
 def test_report_refuses_a_judge_who_has_not_judged(workspace: Workspace) -> None:
