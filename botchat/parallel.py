@@ -318,13 +318,25 @@ def spend_memory() -> None:
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Collect cyclic garbage seldom inside: there is little, and much to look through for it."""
-    before = gc.get_threshold()
-    gc.set_threshold(*_SELDOM)
+    """Collect cyclic garbage seldom inside: there is little, and much to look through for it.
+
+    Threads may be inside at once: the last that leaves sets it as it was before the first came.
+    """
+    with _COLLECTING:
+        _before.append(gc.get_threshold())
+        gc.set_threshold(*_SELDOM)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        with _COLLECTING:
+            before = _before.pop()
+            if not _before:
+                gc.set_threshold(*before)
+
+
+_COLLECTING = threading.Lock()
+_before: list[tuple[int, int, int]] = []
+"""What each thread that is inside `seldom_collected` has found."""
 
 
 def _keep_memory() -> None:

@@ -280,6 +280,16 @@ def test_the_progress_of_a_leaderboard_takes_no_thread(monkeypatch: pytest.Monke
         assert "draw figures · 1/3" in terminal.getvalue()
 
 
+@pytest.fixture
+def collector():
+    """As Python begins with it, whatever tests in this process have left."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("collector")
 def test_garbage_is_collected_seldom_while_calls_are_made_and_as_before_afterwards():
     """Also after an error."""
     before = gc.get_threshold()
@@ -292,4 +302,18 @@ def test_garbage_is_collected_seldom_while_calls_are_made_and_as_before_afterwar
     assert run_now(ask(None)) > before[0]
     with pytest.raises(BotChatError):
         run_now(ask(BotChatError("no")))
+    assert gc.get_threshold() == before
+
+
+@pytest.mark.usefixtures("collector")
+def test_threads_that_make_calls_at_once_leave_the_collector_as_it_was():
+    """Whoever ends first; as of ``--engine threading``."""
+    before = gc.get_threshold()
+    first, second = parallel.seldom_collected(), parallel.seldom_collected()
+    first.__enter__()
+    second.__enter__()
+    assert gc.get_threshold()[0] > before[0]
+    first.__exit__(None, None, None)
+    assert gc.get_threshold()[0] > before[0]
+    second.__exit__(None, None, None)
     assert gc.get_threshold() == before
