@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("botchat: %(message)s"))
+    handler.setLevel(logging.WARNING)  # dask lets its own loggers say more
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     # asyncio would report tasks that a second Ctrl-C leaves unfinished; stores, what they raise.
     for other in ("asyncio", "gcsfs", "s3fs"):

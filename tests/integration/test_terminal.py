@@ -142,6 +142,18 @@ def test_the_log_and_the_progress_are_printable_lines():
     assert not steering(printable(progress_text(meter)))
 
 
+def test_libraries_tell_warnings_only(monkeypatch, capsys):
+    """Dask lets its own loggers say more, and filled the terminal with it."""
+    root, theirs = logging.getLogger(), logging.getLogger("told.by.a.library")
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    theirs.setLevel(logging.INFO)
+    assert main(["seeds", "list"]) == 0
+    theirs.info("State start")
+    theirs.warning("a worker is lost")
+    assert capsys.readouterr().err == "botchat: a worker is lost\n"
+
+
 def test_what_is_printable_stays():
     """Any script, newlines, tabs and emoji."""
     text = "Grüße, 你好,\tשלום 👩‍👩‍👧\nline"
