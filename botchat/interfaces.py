@@ -254,7 +254,7 @@ class Case:
     @property
     def contestants(self) -> tuple[str, ...]:
         """Names in the order shown."""
-        return tuple(shown.contestant for shown in self.dialogues)
+        return tuple([shown.contestant for shown in self.dialogues])
 
     @property
     def shared(self) -> int:

@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -224,6 +225,7 @@ def slug(name: str) -> str:
     return f"{readable}-{digest}"
 
 
+@lru_cache(maxsize=1 << 15)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
     return tuple(
