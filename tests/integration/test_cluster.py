@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import fsspec
 import joblib
 import pytest
 
@@ -264,37 +265,23 @@ def test_two_heads_with_a_store_end_as_one_run(alone, server, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("moto", "s3fs", "flask_cors"))),
-    reason="needs moto[s3], flask-cors and s3fs",
-)
-def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, monkeypatch):
+def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, bucket):
     """As in a folder, through s3fs and an S3 server of this machine, keys by its own ways."""
-    import boto3
-    from moto.server import ThreadedMotoServer
-
-    storage = ThreadedMotoServer(port=0, verbose=False)
-    storage.start()
-    host, port = storage.get_host_and_port()
-    told = {"ENDPOINT_URL": f"http://{host}:{port}", "DEFAULT_REGION": "us-east-1"}
-    for name, value in {**told, "ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    try:
-        boto3.client("s3").create_bucket(Bucket="runs")
-        store = '[cluster]\nstore = "s3://runs/one"\nhand_in_calls = 4\n'
-        heads = [workspace(tmp_path / name, server, store) for name in "ab"]
-        for head, model in zip(heads, MODELS, strict=True):
-            with parallel.engine("threading", 2, None):
-                spending = Spending(Limits(max_usd=1.0))
-                Generating("few", (model,), turns=6).run(head, spending)
-        for head in heads:
-            Generating("few", MODELS, turns=6).run(head)
-        found = boto3.client("s3").list_objects_v2(Bucket="runs")["Contents"]
-        assert not {one["Key"].split("/")[1] for one in found} & {"heads", "leases"}
-        assert server.n_received == 24
-        assert files(heads[0]) == files(heads[1])
-    finally:
-        storage.stop()
+    store = f'[cluster]\nstore = "{bucket}/one"\nhand_in_calls = 4\n'
+    heads = [workspace(tmp_path / name, server, store) for name in "ab"]
+    for head, model in zip(heads, MODELS, strict=True):
+        with parallel.engine("threading", 2, None):
+            spending = Spending(Limits(max_usd=1.0))
+            Generating("few", (model,), turns=6).run(head, spending)
+    for head in heads:
+        Generating("few", MODELS, turns=6).run(head)
+    storage = fsspec.filesystem("s3")
+    storage.invalidate_cache()
+    found = storage.find(f"{bucket}/one")
+    assert {path.split("/")[2] for path in found} >= {"ledger", "stages"}
+    assert not {path.split("/")[2] for path in found} & {"heads", "leases"}
+    assert server.n_received == 24
+    assert files(heads[0]) == files(heads[1])
 
 
 def test_a_scheduler_of_ones_own_gets_shards(alone, server, tmp_path, monkeypatch):

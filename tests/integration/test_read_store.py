@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -65,29 +64,6 @@ def run(tmp_path_factory) -> Iterator[tuple[Workspace, dict[str, dict[str, bytes
         assert main([*NUMBERS, "--dir", str(made.root), "--eee", str(numbers)]) == 0
         assert "cost-rating.svg" in contents(out)
         yield made, {"folder": contents(out), "other": contents(numbers)}
-
-
-@pytest.fixture
-def bucket(monkeypatch, tmp_path) -> Iterator[str]:
-    """A bucket of an S3 server of this machine, found by s3fs's own ways; moto forgets none."""
-    for module in ("moto.server", "s3fs", "flask_cors"):
-        pytest.importorskip(module)
-    import boto3
-    import s3fs
-    from moto.server import ThreadedMotoServer
-
-    storage = ThreadedMotoServer(port=0, verbose=False)
-    storage.start()
-    host, port = storage.get_host_and_port()
-    where = {"ENDPOINT_URL": f"http://{host}:{port}", "DEFAULT_REGION": "us-east-1"}
-    for name, value in {**where, "ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    s3fs.S3FileSystem.clear_instance_cache()
-    name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
-    boto3.client("s3").create_bucket(Bucket=name)
-    yield f"s3://{name}"
-    s3fs.S3FileSystem.clear_instance_cache()
-    storage.stop()
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])
