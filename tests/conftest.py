@@ -38,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write tests/data/terminal anew: the tables of every command (test_tables_fit.py)",
     )
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the digests of tests/golden anew, and print which moved",
+    )
 
 
 @pytest.fixture

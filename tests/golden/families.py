@@ -1,0 +1,159 @@
+"""Runs whose every file is digested: one function a family, which leaves files under a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from botchat.cli.main import main
+from tests.openai_server import Server, text
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared" / "data"
+Family = Callable[[Path], None]
+
+
+def said(folder: Path, name: str, *command: object) -> None:
+    """Run a command in a workspace; what it prints with ``--json`` is a file beside the others."""
+    printed, complained = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complained):
+        status = main([*map(str, command), "--dir", str(folder), "--json"])
+    assert status == 0, complained.getvalue()
+    printed.seek(0)
+    (folder / "said").mkdir(exist_ok=True)
+    (folder / "said" / f"{name}.json").write_text(printed.read().replace(str(folder), "DIR"))
+
+
+def demo(folder: Path) -> None:
+    """Everything offline, and what `agree` says of it."""
+    said(folder, "demo", "demo")
+    said(folder, "agree", "agree", "--seeds", "sample", "--protocol", "arena-n16")
+
+
+def botchat_2023(folder: Path) -> None:
+    """Ratings of the paper's 14 models, from its published rates."""
+    rates = ROOT / "leaderboards" / "botchat-2023" / "arena_n16.csv"
+    said(folder, "board", "leaderboard", "--pairwise-rates", rates, "--out", folder / "board")
+
+
+def votes(folder: Path) -> None:
+    """A crowd's file: two of three judges prefer x to y to z; some tie."""
+    rng, made = np.random.default_rng(0), io.StringIO()
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(["model_a", "model_b", "winner", "question_id", "judge"])
+    for n in range(400):
+        a, b = rng.choice(3, 2, replace=False).tolist()
+        better = "ab"[int(rng.random() > 0.5 + (b - a) * 0.2)]
+        winner = "tie" if rng.random() < 0.2 else f"model_{better}"
+        writer.writerow(["xyz"[a], "xyz"[b], winner, n // 8, n % 3])
+    path = folder / "mine.csv"
+    path.write_text(made.getvalue())
+    said(folder, "rank", "rank", path)
+    said(folder, "agree", "agree", path, "--out", folder / "agreed")
+
+
+def chinese(folder: Path) -> None:
+    """A set in Chinese: the bot that retrieves continues it, the rules judge judges."""
+    said(folder, "seeds", "seeds", "import", ROOT / "tests" / "data" / "zh.jsonl",
+         "--name", "zh-set", "--language", "zh")  # fmt: skip
+    bot = ["--model", "bot:retrieval"]
+    said(folder, "run", "run", "--seeds", "zh-set", *bot, "--judge", "rules")
+
+
+def papers(folder: Path) -> None:
+    """The papers' own tables, from what their authors published."""
+    for name, data in {
+        "mateval": SHARED / "mateval" / "LOT",
+        "chateval": SHARED / "topicalchat",
+    }.items():
+        if not data.exists():
+            pytest.skip(f"no {data.parent.name}/{data.name}: the data is not in this repository")
+        said(folder, name, "bench", name, "--data", data, "--table", "2")
+    said(folder, "prd", "agree", SHARED / "prd" / "verdicts.csv")
+
+
+CRITERIA = """
+[models.ada]
+model = "ada"
+base_url = "{url}"
+identity = "ada@here"
+
+[models.umpire]
+model = "umpire"
+base_url = "{url}"
+identity = "umpire@here"
+
+[protocols.empathy]
+kind = "score"
+prompt = "empathy.txt"
+numbers = ["Empathy"]
+lowest = 1
+highest = 10
+title = "Empathy"
+
+[protocols.warmth]
+kind = "choice"
+shows = "pair"
+prompt = "warmth.txt"
+labels = ["First", "Second", "Both"]
+"""
+
+
+def _umpire(call: object) -> object:
+    """Speaks as ada, judges as umpire; what it says depends on what it is shown only."""
+    prompt = call.messages[-1]["content"]  # type: ignore[attr-defined]
+    draw = int(hashlib.sha256(prompt.encode()).hexdigest()[:8], 16)
+    if "How warm" in prompt:
+        return text(f"They differ.\nChoice: {('First', 'Second', 'Both')[draw % 3]}")
+    if "How much feeling" in prompt:
+        return text(f"Some.\nEmpathy: {1 + draw % 10}")
+    return text(("I see.", "That is good to hear!", "What did you do then?")[draw % 3])
+
+
+def criterion(folder: Path) -> None:
+    """Two questions of one's own, a score and a choice, asked over HTTP."""
+    ask = "How much feeling is in this?\n{{conversation}}\nEnd with: Empathy: 1 to 10\n"
+    pair = "How warm?\n{{conversation_1}}\n\n{{conversation_2}}\nChoice: First, Second or Both\n"
+    (folder / "empathy.txt").write_text(ask)
+    (folder / "warmth.txt").write_text(pair)
+    with Server(_umpire) as server:
+        (folder / "botchat.toml").write_text(CRITERIA.format(url=server.url))
+        said(folder, "generate", "generate", "--seeds", "sample", "--limit", "6",
+             "--model", "ada", "--model", "bot:parrot", "--model", "bot:eliza")  # fmt: skip
+        for protocol in ("empathy", "warmth"):
+            said(folder, protocol, "judge", protocol, "--seeds", "sample", "--judge", "umpire")
+    said(folder, "board", "leaderboard", "--seeds", "sample")
+    (folder / "botchat.toml").unlink()  # it names a port
+
+
+def evaluate(folder: Path) -> None:
+    """One's own texts and pairs of answers, with the rules judge."""
+    texts = "Kim had a cat. It slept. It slept.\n\nAs an AI language model I like Rob. He left.\n"
+    (folder / "stories.txt").write_text(texts)
+    rows = [
+        {"question": "A lake?", "answer_1": "Water.", "answer_2": "As an AI language model, no.",
+         "winner": "1"},
+        {"question": "A hill?", "answer_1": "No mountain.", "answer_2": "High.", "winner": "tie"},
+    ]  # fmt: skip
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said(folder, "texts", "evaluate", folder / "stories.txt", "--judge", "rules")
+    said(folder, "pairs", "evaluate", folder / "answers.jsonl", "--judge", "rules")
+
+
+FAMILIES: dict[str, Family] = {
+    "demo": demo,
+    "botchat-2023": botchat_2023,
+    "votes": votes,
+    "zh": chinese,
+    "papers": papers,
+    "criterion": criterion,
+    "evaluate": evaluate,
+}

@@ -1,0 +1,63 @@
+"""One digest a file of seven kinds of run: what a change moves is seen, and said in its commit.
+
+``pytest tests/golden --update-golden`` writes the digests anew and prints which moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.golden.families import FAMILIES
+
+HERE = Path(__file__).parent
+NOT_MADE = {"lock", "progress.json", "ledger.sqlite3-shm", "ledger.sqlite3-wal"}
+"""Of ``.botchat/``: when something was done, or nothing at all."""
+
+
+def digest(path: Path, folder: Path) -> str:
+    """Of what a file says, wherever the folder is; of a ledger, its calls and their answers."""
+    if path.suffix == ".sqlite3":
+        with sqlite3.connect(path) as db:
+            # Not digests of rows: they cover when each was asked, and how long it took.
+            said = sorted(db.execute("SELECT key, model, outcome, text FROM calls"))
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+    contents = path.read_bytes().replace(str(folder).encode(), b"DIR")
+    return hashlib.sha256(contents).hexdigest()[:16]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of every file of a workspace, by its path there."""
+    return {
+        path.relative_to(folder).as_posix(): digest(path, folder)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in NOT_MADE
+    }
+
+
+@pytest.mark.skipif(
+    (platform.system(), platform.machine()) != ("Linux", "x86_64"),
+    reason="other systems' numerics differ in the last digit",
+)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_file_is_as_it_was(name, tmp_path, monkeypatch, request):
+    """Each run writes the files that are listed, with the bytes that are listed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    FAMILIES[name](folder)
+    found, kept = digests(folder), HERE / f"{name}.json"
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    moved = sorted(path for path in {*found, *known} if found.get(path) != known.get(path))
+    if request.config.getoption("--update-golden"):
+        kept.write_text(json.dumps(found, indent=0) + "\n")
+        print(f"\n{name}: {len(moved)} of {len({*found, *known})} moved", *moved, sep="\n  ")
+        return
+    assert len(found) > 1
+    assert not moved, f"{moved[:40]} moved; if that is meant: --update-golden, and say why"
