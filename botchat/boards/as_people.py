@@ -178,8 +178,8 @@ def _passes(dialogues: Dialogues, n: int, judgment: Judgment) -> float | None:
 
 def _score(protocol: Protocol, i: int, judgment: Judgment) -> float | None:
     """A number of a score, the ends of its scale as 0 and 1."""
-    given, scale = protocol.numbers(judgment.verdict), protocol.asked_scale
-    return None if given is None else (given[i] - scale.lowest) / (scale.highest - scale.lowest)
+    given = protocol.numbers(judgment.verdict)
+    return None if given is None else protocol.asked_scale.part(given[i])
 
 
 def _alone(

@@ -160,24 +160,9 @@ def _values(judgments: Sequence[Judgment], protocol: Protocol) -> dict[Key, floa
     return {
         (name, judgment.seed_id, judgment.contestants): value
         for judgment in judgments
-        for name, value in _of_verdict(judgment, protocol)
+        for name, value in protocol.values(judgment)
+        if name != HUMAN or protocol.shows != "human"
     }
-
-
-def _of_verdict(judgment: Judgment, protocol: Protocol) -> list[tuple[str, float]]:
-    verdict, shown = judgment.verdict, judgment.contestants
-    if verdict is None:
-        return []
-    if protocol.shows != "one":
-        result = protocol.result(verdict)
-        both = [] if result is None else list(zip(shown, (result, 1 - result), strict=True))
-        return [one for one in both if one[0] != HUMAN or protocol.shows == "pair"]
-    if protocol.innocent is not None:
-        return [(shown[0], float(verdict == protocol.innocent))]
-    numbers, scale = protocol.numbers(verdict), protocol.asked_scale
-    assert numbers is not None
-    mean = sum(numbers) / len(numbers)
-    return [(shown[0], (mean - scale.lowest) / (scale.highest - scale.lowest))]
 
 
 def _unit(protocol: Protocol) -> str:

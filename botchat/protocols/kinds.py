@@ -17,11 +17,12 @@ from typing import Any, Literal, NamedTuple
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Report, Shown, Subject, settings_digest
+from botchat.measures.annotations import accused_index
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols import labels, reports, scores, verdicts
 from botchat.protocols.scores import Scale, ScoreChoices
 from botchat.protocols.wording import Wording, choice_schema
-from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, Verdict, eligible
+from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
 from botchat.workspace.criteria import KINDS
 
 Shows = Literal["one", "pair", "human"]
@@ -302,6 +303,27 @@ class Protocol:
         if verdict is None:
             return None
         return scores.scores(verdict, 1 if self.kind == "report" else len(self.asked_scale.names))
+
+    def values(self, judgment: Judgment) -> list[tuple[str, float]]:
+        """What a verdict gives each contestant that was shown, 0 to 1; empty if it is unreadable.
+
+        Of a comparison its result; of a place or a report 1 where nothing is found, else 0; of a
+        score the mean of its numbers, the ends of the scale as 0 and 1. Raises `DataError` for a
+        verdict that the protocol does not offer.
+        """
+        verdict, shown = judgment.verdict, judgment.contestants
+        if verdict is None:
+            return []
+        if self.shows != "one":
+            result = self.result(verdict)
+            return [] if result is None else [(shown[0], result), (shown[1], 1 - result)]
+        if self.kind == "place":
+            accused = accused_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
+            return [(shown[0], float(not accused))]
+        if self.innocent is not None:
+            return [(shown[0], float(verdict == self.innocent))]
+        numbers = self.numbers(verdict) or ()
+        return [(shown[0], self.asked_scale.part(sum(numbers) / len(numbers)))]
 
     @property
     def innocent(self) -> Verdict | None:

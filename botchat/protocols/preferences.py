@@ -8,7 +8,7 @@ from itertools import combinations
 
 from msgspec import UnsetType
 
-from botchat.measures.annotations import NOBODY, Annotation, accused_index
+from botchat.measures.annotations import NOBODY, Annotation
 from botchat.protocols.kinds import Protocol
 from botchat.records import Judgment
 
@@ -78,8 +78,5 @@ def _by_score(judgments: Iterable[Judgment], protocol: Protocol) -> Iterator[Ann
 
 
 def _lead(made: Judgment, protocol: Protocol) -> float:
-    if protocol.kind == "place" and made.verdict is not None:
-        index = accused_index(made.verdict, f"{made.judge} on seed {made.seed_id}")
-        return -index if index else 1
-    result = protocol.result(made.verdict)
-    return math.nan if result is None else result - 0.5
+    values = protocol.values(made)
+    return values[0][1] - 0.5 if values else math.nan

@@ -33,6 +33,10 @@ class Scale:
     """The numbers are points off for MATEval's kinds of error, in the order of the languages'
     ``[report]``, and a reply is a report on them (`botchat.measures.error_reports`)."""
 
+    def part(self, number: float) -> float:
+        """A number with the ends of the scale as 0 and 1."""
+        return (number - self.lowest) / (self.highest - self.lowest)
+
     @property
     def steps(self) -> list[str]:
         """Every score there is, as a verdict spells it."""
