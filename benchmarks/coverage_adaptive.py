@@ -21,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 from scale import LOGIT, World
+from simulate import Population, simulate, swaps
 
 from botchat import parallel
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.ratings.rate_table import comparisons_from_rates
-from botchat.ratings.simulation import Population, simulate, swaps
 
 PUBLISHED = Path(__file__).parents[1] / "leaderboards" / "botchat-2023"
 CLOSE, EXACT = Target(10, 2), Target(20, 0)

@@ -20,10 +20,10 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from simulate import order_kept, swaps
 
 from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import maximise
-from botchat.ratings.simulation import order_kept, swaps
 
 LOGIT = 400 / math.log(10)
 N_SEEDS = 222

@@ -51,7 +51,6 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.session import JudgeName as JudgeName
     from botchat.pipeline.session import Limits as Limits
     from botchat.pipeline.session import Spending as Spending
-    from botchat.pipeline.simulate import simulate as simulate
     from botchat.pipeline.whole_run import Running as Running
     from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
     from botchat.ratings.adaptive import Target as Target
@@ -113,7 +112,6 @@ _HOMES = {
     "read": "pipeline.results:read",
     "run": "pipeline.api:run",
     "shards": "pipeline.jobs:shards",
-    "simulate": "pipeline.simulate:simulate",
 }
 
 if not TYPE_CHECKING:

@@ -166,6 +166,8 @@ class _Parser(argparse.ArgumentParser):
             choices = [choice.strip("' ") for choice in wrong[2].split(",")]
             if wrong[1] == "help":
                 message = "for help: botchat --help, or botchat COMMAND --help"
+            elif wrong[1] in _GONE:
+                message = f"{wrong[1]} is no command any more: {_GONE[wrong[1]]}"
             elif message.startswith("argument COMMAND") and self.given[0][:1] == "-":
                 message += f"; {self.given[0]} stands behind the command"
             elif "," in wrong[1]:
@@ -182,6 +184,11 @@ class _Parser(argparse.ArgumentParser):
                     message += f"; no flag {name}{hint}"
         super().error(public_line(message))
 
+
+_GONE = {
+    "simulate": "run the script benchmarks/simulate.py of the repository (docs/scale.md says how)"
+}
+"""Commands of earlier versions, and what there is instead."""
 
 _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)", re.DOTALL)
 

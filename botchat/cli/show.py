@@ -181,29 +181,6 @@ def label_plan(arguments: argparse.Namespace) -> None:
     say(arguments, whole, plan.table, plan.table.note, said)
 
 
-def simulate(arguments: argparse.Namespace) -> None:
-    """Say what a part of a full board would have cost and found."""
-    from botchat.pipeline import simulate as simulating
-    from botchat.ratings.adaptive import Target
-
-    with progress(arguments) as meter:
-        found = simulating.simulate(
-            workspace_of(arguments),
-            rates=arguments.rates,
-            per_pair=arguments.per_pair,
-            seed_set=arguments.seeds,
-            judge=arguments.judge,
-            turns=arguments.turns,
-            target=Target(arguments.gap, arguments.swaps, arguments.confidence),
-            budgets=arguments.budget,
-            add=arguments.add,
-            runs=arguments.runs,
-            seed=arguments.seed,
-            meter=meter,
-        )
-    say(arguments, {"rows": found.rows}, found.shown, found.note)
-
-
 def report(arguments: argparse.Namespace) -> None:
     """Write a set's page."""
     from botchat.parallel import spend_memory

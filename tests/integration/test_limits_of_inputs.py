@@ -43,21 +43,13 @@ def one_line(arguments, capsys):
         (["--per-pair", "1000000000000"], "at most 3,333,333"),
         (["--per-pair", LONG], "--per-pair"),
         (["--per-pair", "0"], "at least 1"),
-        (["--runs", "1000000000000"], "--runs"),
-        (["--runs", "-1"], "runs -1"),
-        (["--gap", "1e400"], "--gap"),
-        (["--gap", "nan"], "gap nan"),
-        (["--swaps", f"-{LONG}"], "5,001 characters"),
-        (["--confidence", "nan"], "confidence nan"),
-        (["--budget", "0"], "budget 0"),
-        (["--seed", "-1"], "seed -1"),
     ],
 )
-def test_numbers_of_a_simulation(tmp_path, capsys, flags, said):
-    """Too many, too long, none, not finite."""
+def test_comparisons_of_a_rate_table(tmp_path, capsys, flags, said):
+    """Too many, too long, none."""
     rates = tmp_path / "rates.csv"
     rates.write_text(RATES)
-    assert said in one_line(["simulate", "--rates", rates, *flags], capsys)
+    assert said in one_line(["leaderboard", "--pairwise-rates", rates, *flags], capsys)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +88,8 @@ def test_turns_of_the_settings_are_bounded_too(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "target", [f"swaps={LONG}", f"gap={LONG}", "gap=nan", "confidence=1e400", "swaps=1e400"]
+    "target",
+    [f"swaps={LONG}", f"gap={LONG}", "gap=nan", "confidence=1e400", "confidence=2", "swaps=1e400"],
 )
 def test_targets_of_an_adaptive_arena(tmp_path, capsys, target):
     """Refused as they are read."""

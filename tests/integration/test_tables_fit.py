@@ -54,7 +54,6 @@ COMMANDS = {
     "leaderboard-rates": ["leaderboard", "--pairwise-rates", str(RATES), "--shuffles", "20"],
     "compare": ["compare", "small", "leaderboards/small/leaderboard.json"],
     "label-plan": ["label-plan", *SET, "--judge", "rules", "--budget", "20"],
-    "simulate": ["simulate", "--rates", str(RATES), "--runs", "2"],
     "agree": ["agree", *SET, "--protocol", "unieval", "--resamples", "20"],
     "agree-bridge": ["agree", *SET, "--bridge", LONG, "rules"],
     "bench": [

@@ -42,6 +42,7 @@ def test_flags_of_every_command_may_stand_anywhere(words, tmp_path, capsys):
         ),
         (["judge", "arena", "--seedz=small", "--judge", "rules"], "(did you mean '--seeds'?)"),
         (["seeds", "list", "--josn"], "(did you mean '--json'?)"),
+        (["simulate", "--runs", "2"], "simulate is no command any more: run the script benchmarks"),
     ],
 )
 def test_a_misspelt_word_gets_the_one_that_is_meant(words, meant, capsys):

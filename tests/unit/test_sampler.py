@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.full_board import _cautious, estimate
+from botchat.ratings.rate_table import comparisons_from_rates
 
+TABLE = Path(__file__).resolve().parents[2] / "leaderboards" / "botchat-2023" / "arena_n8.csv"
 QUICK = AdaptiveSettings(draws=200)
 
 
@@ -228,6 +231,28 @@ def test_the_cautious_spread_is_the_chi_squared_quantile(m, told):
     known = np.eye(m) * (1 - told)
     nu = m * told + 2
     assert _cautious(1.0, known) == pytest.approx(np.sqrt(nu / stats.chi2.ppf(0.025, nu)), rel=0.03)
+
+
+def test_the_published_table_takes_less_than_a_tenth():
+    """BotChat's N = 8 Arena: the default target asks about 8.5 % of 40,404, and keeps its promise.
+
+    The table has no seeds: each pair's results are dealt to them and to both orders.
+    """
+    whole = comparisons_from_rates(TABLE.read_text("utf-8"), 444, TABLE.name)
+    low, high, result = whole.oriented()
+    m = len(whole.models)
+    cells = np.full((m, m, 222), np.nan)
+    for i, j in zip(*np.triu_indices(m, 1), strict=True):
+        dealt = np.random.default_rng([i, j]).permutation(result[(low == i) & (high == j)])
+        cells[i, j], cells[j, i] = dealt[:222], 1 - dealt[222:]
+    state = play(cells, AdaptiveSettings())[0].state
+    truth = fit(whole).rating
+    ahead = truth[:, None] - truth
+    wrong = (ahead > 10) & (state.rating[:, None] <= state.rating)
+    assert state.population == 40_404
+    assert state.made < 0.1 * state.population
+    assert state.probability >= 0.95
+    assert wrong.sum() <= 2
 
 
 def test_added_model_is_placed():
