@@ -37,7 +37,7 @@ from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Endpoint
 from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
-from botchat.pipeline.run import run_now
+from botchat.pipeline.run.work import run_now
 from botchat.records import Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.accounts import stats

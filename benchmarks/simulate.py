@@ -28,7 +28,7 @@ from botchat.interfaces import Row
 from botchat.measures.statistics import kendall, wilson
 from botchat.pipeline.adaptive import ADD_BUDGET
 from botchat.pipeline.leaderboard import read_rates
-from botchat.pipeline.read_set import only_judge, read
+from botchat.pipeline.run.read_set import only_judge, read
 from botchat.protocols.catalogue import ARENA
 from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, State, Target
 from botchat.ratings.bradley_terry import fit

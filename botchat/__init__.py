@@ -47,10 +47,10 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.rank import rank as rank
     from botchat.pipeline.reproduce import Reproducing as Reproducing
     from botchat.pipeline.results import read as read
+    from botchat.pipeline.run.session import JudgeName as JudgeName
+    from botchat.pipeline.run.session import Limits as Limits
+    from botchat.pipeline.run.session import Spending as Spending
     from botchat.pipeline.seeds import import_seeds as import_seeds
-    from botchat.pipeline.session import JudgeName as JudgeName
-    from botchat.pipeline.session import Limits as Limits
-    from botchat.pipeline.session import Spending as Spending
     from botchat.pipeline.whole_run import Running as Running
     from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
     from botchat.ratings.adaptive import Target as Target
@@ -74,13 +74,13 @@ _HOMES = {
     "Evaluating": "pipeline.evaluate:Evaluating",
     "Generating": "pipeline.generate:Generating",
     "Injecting": "pipeline.inject:Injecting",
-    "JudgeName": "pipeline.session:JudgeName",
+    "JudgeName": "pipeline.run.session:JudgeName",
     "Judging": "pipeline.judge:Judging",
-    "Limits": "pipeline.session:Limits",
+    "Limits": "pipeline.run.session:Limits",
     "Probing": "pipeline.probe:Probing",
     "ProbingPolarity": "pipeline.probe_polarity:ProbingPolarity",
     "Running": "pipeline.whole_run:Running",
-    "Spending": "pipeline.session:Spending",
+    "Spending": "pipeline.run.session:Spending",
     "Target": "ratings.adaptive:Target",
     "Workspace": "workspace.folder:Workspace",
     "__version__": "records:VERSION",

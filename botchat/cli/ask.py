@@ -12,9 +12,9 @@ from botchat.errors import ConfigError
 if TYPE_CHECKING:
     from botchat.interfaces import Row
     from botchat.pipeline.agree import Compared
-    from botchat.pipeline.plan import Planned
-    from botchat.pipeline.run import Meter
-    from botchat.pipeline.session import JudgeName, Spending
+    from botchat.pipeline.run.plan import Planned
+    from botchat.pipeline.run.session import JudgeName, Spending
+    from botchat.pipeline.run.work import Meter
     from botchat.ratings.adaptive import AdaptiveSettings
     from botchat.workspace.folder import Workspace
 
@@ -35,7 +35,7 @@ def _ask(
     """Plan or run a request; ``None``: it was planned, and the plan is printed."""
     workspace = workspace_of(arguments)
     if arguments.plan:
-        from botchat.pipeline.plan import by_contestant
+        from botchat.pipeline.run.plan import by_contestant
 
         planned = request.plan(workspace)
         rows, about = [one.shown for one in planned], by_contestant(planned)
@@ -49,7 +49,7 @@ def _ask(
 
 
 def _spending(arguments: argparse.Namespace) -> Spending:
-    from botchat.pipeline.session import Limits, Spending
+    from botchat.pipeline.run.session import Limits, Spending
 
     limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     cluster = workspace_of(arguments).config.cluster.where(
@@ -71,7 +71,7 @@ def _priced(rows: list[Row]) -> list[Row]:
 
 def run(arguments: argparse.Namespace) -> None:
     """Plan, generate, judge and rank."""
-    from botchat.pipeline.plan import by_contestant, by_step
+    from botchat.pipeline.run.plan import by_contestant, by_step
     from botchat.pipeline.whole_run import Running
 
     workspace = workspace_of(arguments)
@@ -129,7 +129,7 @@ def judge(arguments: argparse.Namespace) -> None:
     """Stage 2."""
     from botchat.pipeline.adaptive import adaptive_settings
     from botchat.pipeline.judge import Judging
-    from botchat.pipeline.session import catalogue_of
+    from botchat.pipeline.run.session import catalogue_of
 
     if arguments.limit is not None and (arguments.adaptive or arguments.add):
         raise ConfigError(
@@ -348,6 +348,6 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 
 def _judge_of(arguments: argparse.Namespace) -> JudgeName:
-    from botchat.pipeline.session import JudgeName
+    from botchat.pipeline.run.session import JudgeName
 
     return JudgeName(arguments.judge, arguments.judge_model, arguments.samples)

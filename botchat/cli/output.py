@@ -25,8 +25,8 @@ from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
     from botchat.boards.tables import Formats, Table
-    from botchat.pipeline.progress import Window
-    from botchat.pipeline.run import Meter
+    from botchat.pipeline.run.progress import Window
+    from botchat.pipeline.run.work import Meter
     from botchat.workspace.folder import Workspace
 
 
@@ -120,7 +120,7 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
     only when the meter is told of a step, and not from a thread of its own, beside which no process
     is forked (`botchat.parallel`).
     """
-    from botchat.pipeline.run import Meter
+    from botchat.pipeline.run.work import Meter
 
     meter = Meter()
     with nullcontext() if arguments.quiet else _shown(meter, by_steps):
@@ -249,7 +249,7 @@ def _shown(meter: Meter, by_steps: bool) -> AbstractContextManager[Any]:
     from rich.live import Live
     from rich.text import Text
 
-    from botchat.pipeline.progress import Window
+    from botchat.pipeline.run.progress import Window
 
     window = Window()
     live = Live(
@@ -269,7 +269,7 @@ def _shown(meter: Meter, by_steps: bool) -> AbstractContextManager[Any]:
 @contextmanager
 def _lines(meter: Meter, by_steps: bool) -> Iterator[None]:
     """Print a line every `EVERY_S`, of the rate since the one before."""
-    from botchat.pipeline.progress import Window
+    from botchat.pipeline.run.progress import Window
 
     window, said, ended = Window(1.5 * EVERY_S), time.monotonic(), threading.Event()
 
@@ -310,7 +310,7 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
     The calls are those of the plan, as in the live view; where none are asked, dialogues, verdicts
     or whatever the step goes through. ``window``: over which the rate is taken, default all.
     """
-    from botchat.pipeline.progress import steps_of
+    from botchat.pipeline.run.progress import steps_of
 
     now = time.monotonic() if now is None else now
     steps = steps_of(meter)

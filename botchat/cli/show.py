@@ -228,7 +228,7 @@ def view(arguments: argparse.Namespace) -> None:
     import webbrowser
     from contextlib import suppress
 
-    from botchat.pipeline.session import Limits
+    from botchat.pipeline.run.session import Limits
     from botchat.pipeline.talk import room_of
     from botchat.pipeline.view import Server
 

@@ -16,14 +16,15 @@ from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
-from botchat.pipeline import plan
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
-from botchat.pipeline.contestants import pick
-from botchat.pipeline.judge import at_each_n, filing_of, pairwise_contestants, too_short
-from botchat.pipeline.parts import Questions
-from botchat.pipeline.run import Meter, Stops
-from botchat.pipeline.session import JudgeName, Session, Spending, catalogue_of, in_session
-from botchat.pipeline.slices import refuse_guarantee
+from botchat.pipeline.judge import at_each_n, pairwise_contestants, too_short
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.ask import filing_of
+from botchat.pipeline.run.contestants import pick
+from botchat.pipeline.run.parts import Questions
+from botchat.pipeline.run.session import JudgeName, Session, Spending, catalogue_of, in_session
+from botchat.pipeline.run.slices import refuse_guarantee
+from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Field

@@ -11,8 +11,8 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, Row, case_digest
-from botchat.pipeline.judge import Filing, StageResult
-from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.run.ask import Filing, StageResult
+from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
 from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats

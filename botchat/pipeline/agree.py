@@ -25,8 +25,8 @@ from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, be
 from botchat.judges.samples import asked_once
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, Grid, is_person
-from botchat.pipeline.contestants import full_name
-from botchat.pipeline.read_set import Read, read
+from botchat.pipeline.run.contestants import full_name
+from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment

@@ -15,12 +15,13 @@ from botchat.pipeline.bench import Benching
 from botchat.pipeline.evaluate import Evaluated, Evaluating
 from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.inject import Injecting, Made
-from botchat.pipeline.judge import Judging, StageResult
+from botchat.pipeline.judge import Judging
 from botchat.pipeline.probe import Probed, Probing
 from botchat.pipeline.probe_polarity import Polarity, ProbingPolarity
 from botchat.pipeline.reproduce import Reproducing, reproducing
-from botchat.pipeline.run import Meter
-from botchat.pipeline.session import JudgeName, Limits, Spending
+from botchat.pipeline.run.ask import StageResult
+from botchat.pipeline.run.session import JudgeName, Limits, Spending
+from botchat.pipeline.run.work import Meter
 from botchat.pipeline.whole_run import Ran, Running
 from botchat.prompts.languages import EN
 from botchat.protocols.catalogue import ARENA

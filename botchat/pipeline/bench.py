@@ -28,7 +28,7 @@ from botchat.judges.cascade import outside_slice
 from botchat.measures import lengths, mateval_records
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
-from botchat.pipeline import bench_stories, plan
+from botchat.pipeline import bench_stories
 from botchat.pipeline.agree import (
     Compared,
     Options,
@@ -42,9 +42,10 @@ from botchat.pipeline.agree import (
 )
 from botchat.pipeline.bench_metrics import of_topical_chat
 from botchat.pipeline.correlations import PEOPLE, correlated, ends_of, of_parts
-from botchat.pipeline.judge import Asked, Cases
-from botchat.pipeline.run import Meter
-from botchat.pipeline.session import JudgeName, Spending
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.ask import Asked, Cases
+from botchat.pipeline.run.session import JudgeName, Spending
+from botchat.pipeline.run.work import Meter
 from botchat.prompts.languages import built_in
 from botchat.protocols import answers, scores, stories
 from botchat.protocols.kinds import Protocol

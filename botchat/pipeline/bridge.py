@@ -17,7 +17,7 @@ from botchat.interfaces import settings_digest
 from botchat.measures import bridge as measures
 from botchat.pipeline.agree import Compared
 from botchat.pipeline.judge import judge_named
-from botchat.pipeline.read_set import Read, read
+from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION, Judgment
 from botchat.workspace.files import write_all

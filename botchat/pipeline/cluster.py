@@ -36,12 +36,13 @@ from botchat.models.limits import Budget, Reservation, Spent
 from botchat.models.recorded import DRAIN_S
 from botchat.models.self_chat import Length
 from botchat.parallel import Engine, together
-from botchat.pipeline import leases, plan
+from botchat.pipeline import leases
 from botchat.pipeline.leases import Account, LeasedBudget
-from botchat.pipeline.parts import Part
-from botchat.pipeline.plan import PlanningSession
-from botchat.pipeline.run import Meter, Stops, work_through
-from botchat.pipeline.session import Limits, Session, Spending, in_session
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.parts import Part
+from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.session import Limits, Session, Spending, in_session
+from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import Seed
 from botchat.workspace import segments

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
-from botchat.pipeline.plan import text_length
+from botchat.pipeline.run.plan import text_length
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
 from botchat.records import HUMAN, N_SEED, VERSION, Dialogue, Seed, Utterance
 from botchat.seeds.dialogues import FORMATS, Collection, Told, read

@@ -19,14 +19,14 @@ from botchat.boards.tables import Formats, Table, document, table_files, to_json
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row
 from botchat.measures.correlation import compare_scores
-from botchat.pipeline import plan
 from botchat.pipeline.agree import Options, compare_judges
 from botchat.pipeline.bench import judgments_of
 from botchat.pipeline.correlations import PEOPLE
-from botchat.pipeline.judge import Asked, Cases
-from botchat.pipeline.run import Meter
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.ask import Asked, Cases
+from botchat.pipeline.run.session import RULES, JudgeName, Spending, catalogue_of
+from botchat.pipeline.run.work import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
-from botchat.pipeline.session import RULES, JudgeName, Spending, catalogue_of
 from botchat.protocols import answers, preferences, texts
 from botchat.protocols.answers import ANSWERS, AnswerPair
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS

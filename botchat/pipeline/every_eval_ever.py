@@ -11,7 +11,7 @@ from botchat.boards.every_eval_ever import Source, Subject
 from botchat.errors import ConfigError
 from botchat.measures.annotations import is_person
 from botchat.pipeline.agree import panel_of
-from botchat.pipeline.session import RULES
+from botchat.pipeline.run.session import RULES
 from botchat.records import HUMAN, Dialogues
 from botchat.workspace import config
 from botchat.workspace.entries import LOCAL

@@ -108,7 +108,7 @@ def _records(
     workspace: Workspace, seed_set: str, out: Path, judge: str | None, organization: str | None
 ) -> Exported:
     from botchat.pipeline import every_eval_ever
-    from botchat.pipeline.read_set import only_judge, read
+    from botchat.pipeline.run.read_set import only_judge, read
 
     found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
     board = found.board(next(iter(found.judged)))

@@ -12,11 +12,11 @@ from botchat.errors import ConfigError
 from botchat.interfaces import adapted, settings_digest
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
-from botchat.pipeline import plan
-from botchat.pipeline.parts import Talks
-from botchat.pipeline.plan import PlanningSession
-from botchat.pipeline.run import Meter, Step, Stops, work_through
-from botchat.pipeline.session import Session, Spending, in_session
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.parts import Talks
+from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.session import Session, Spending, in_session
+from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.prompts.languages import Language
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.workspace import files

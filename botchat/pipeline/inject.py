@@ -17,11 +17,11 @@ from botchat.interfaces import Message, Row, adapted, settings_digest
 from botchat.measures.mateval_columns import COLUMNS
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.models.self_chat import Length, Speaker
-from botchat.pipeline import plan
 from botchat.pipeline.evaluate import read_items
-from botchat.pipeline.plan import PlanningSession
-from botchat.pipeline.run import Meter, Step, Stops, work_through
-from botchat.pipeline.session import Session, Spending, in_session
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.session import Session, Spending, in_session
+from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.prompts.languages import EN, Language, built_in
 from botchat.protocols import injection
 from botchat.protocols.injection import Injected

@@ -24,8 +24,8 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Shown, case_digest
-from botchat.pipeline.read_set import Read, read
-from botchat.pipeline.session import catalogue_of
+from botchat.pipeline.run.read_set import Read, read
+from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment, human_dialogue
 from botchat.workspace import files

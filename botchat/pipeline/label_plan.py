@@ -21,7 +21,7 @@ from botchat.boards.board import evidence
 from botchat.boards.tables import Column, Table, table
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.annotations import is_person
-from botchat.pipeline.read_set import only_judge, read
+from botchat.pipeline.run.read_set import only_judge, read
 from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Judgment
 from botchat.workspace import files as store

@@ -15,8 +15,8 @@ from botchat import parallel
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.pipeline import label
-from botchat.pipeline.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
-from botchat.pipeline.run import Meter
+from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
+from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import comparisons_from_rates
@@ -243,7 +243,7 @@ def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
     from botchat.models.bots import BASELINES
     from botchat.pipeline.generate import Generating
     from botchat.pipeline.judge import Judging
-    from botchat.pipeline.session import RULES, JudgeName
+    from botchat.pipeline.run.session import RULES, JudgeName
     from botchat.protocols.catalogue import RANKING
 
     Generating(SAMPLE, tuple(f"bot:{name}" for name in BASELINES)).run(workspace, meter=meter)

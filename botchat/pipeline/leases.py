@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from botchat.errors import BotChatError, ConfigError
 from botchat.models.limits import Budget, Spent
-from botchat.pipeline.session import Limits
+from botchat.pipeline.run.session import Limits
 from botchat.workspace.segments import Store
 
 INSTALMENTS = 10

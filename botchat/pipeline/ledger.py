@@ -15,7 +15,7 @@ from typing import Any
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError, did_you_mean
 from botchat.models.recorded import spoken
-from botchat.pipeline.contestants import full_name
+from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
 from botchat.workspace import accounts, files, segments, stages
 from botchat.workspace import export as moving

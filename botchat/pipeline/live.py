@@ -1,6 +1,6 @@
 """How far a run and a set are, what they cost, and the newest of them, for `botchat view`.
 
-A run tells its plan, its limits and what it has done (`botchat.pipeline.progress`); what a set
+A run tells its plan, its limits and what it has done (`botchat.pipeline.run.progress`); what a set
 holds is read from stage files, what that cost from the ledger. Nothing is written.
 """
 
@@ -19,10 +19,10 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from botchat.pipeline import progress
-from botchat.pipeline.progress import RunProgress, StepProgress
-from botchat.pipeline.run import UNREADABLE
-from botchat.pipeline.session import catalogue_of
+from botchat.pipeline.run import progress
+from botchat.pipeline.run.progress import RunProgress, StepProgress
+from botchat.pipeline.run.session import catalogue_of
+from botchat.pipeline.run.work import UNREADABLE
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import Dialogue, Judgment, Utterance
 from botchat.report.live import Calls, Failure, News, Run, State, Step

@@ -10,8 +10,8 @@ from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import Decoding, Message, Row, changes
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
-from botchat.pipeline.run import Stops
-from botchat.pipeline.session import RULES, Session, in_session
+from botchat.pipeline.run.session import RULES, Session, in_session
+from botchat.pipeline.run.work import Stops
 from botchat.records import HUMAN
 from botchat.workspace import config
 from botchat.workspace.config import ModelName, ModelSettings

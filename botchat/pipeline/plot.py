@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.pipeline.ledger import conversation_costs
-from botchat.pipeline.read_set import only_judge, read
+from botchat.pipeline.run.read_set import only_judge, read
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN
 from botchat.workspace import files as store

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat.errors import ConfigError, MissingError
-from botchat.pipeline import plan
-from botchat.pipeline.judge import Asked, Cases
-from botchat.pipeline.run import Meter
-from botchat.pipeline.session import JudgeName, Spending
-from botchat.pipeline.slices import refuse_guarantee
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.ask import Asked, Cases
+from botchat.pipeline.run.session import JudgeName, Spending
+from botchat.pipeline.run.slices import refuse_guarantee
+from botchat.pipeline.run.work import Meter
 from botchat.protocols import probe
 from botchat.protocols.probe import Probe
 from botchat.records import HUMAN, N_SEED, Seed

@@ -12,12 +12,12 @@ from botchat.interfaces import Decoding, Row
 from botchat.models.bots import baseline
 from botchat.models.self_chat import Length, Speaker, extend
 from botchat.parallel import together
-from botchat.pipeline import plan
-from botchat.pipeline.contestants import of_people
-from botchat.pipeline.judge import Asked, Cases
-from botchat.pipeline.run import Meter, run_now
-from botchat.pipeline.session import JudgeName, Spending
-from botchat.pipeline.slices import refuse_guarantee
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.ask import Asked, Cases
+from botchat.pipeline.run.contestants import of_people
+from botchat.pipeline.run.session import JudgeName, Spending
+from botchat.pipeline.run.slices import refuse_guarantee
+from botchat.pipeline.run.work import Meter, run_now
 from botchat.prompts.languages import Language
 from botchat.protocols.probe_polarity import POLARITY, floor
 from botchat.records import HUMAN, Dialogue, Seed

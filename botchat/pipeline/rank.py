@@ -12,7 +12,7 @@ from botchat.errors import ConfigError, MissingError
 from botchat.measures.votes import Votes
 from botchat.pipeline.leaderboard import PER_PAIR, SECONDS_A_CHART, Published, write_chart
 from botchat.pipeline.read_votes import votes_of
-from botchat.pipeline.run import Meter
+from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.workspace import files as store

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
-from botchat.pipeline.contestants import full_name
+from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, Judgment
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, judgment_order, read_dialogues

@@ -20,8 +20,6 @@ from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.judges.samples import asked_once
 from botchat.models.self_chat import Length
-from botchat.pipeline import judge as stage
-from botchat.pipeline import plan
 from botchat.pipeline.agree import Compared, Options, panel_of, publish, signature
 from botchat.pipeline.bench import (
     BENCHMARKS,
@@ -33,12 +31,14 @@ from botchat.pipeline.bench import (
     made_of,
     set_of,
 )
-from botchat.pipeline.contestants import full_name
 from botchat.pipeline.correlations import PEOPLE
-from botchat.pipeline.judge import Cases, StageResult
-from botchat.pipeline.plan import PlanningSession
-from botchat.pipeline.run import Meter, Stops
-from botchat.pipeline.session import JudgeName, Session, Spending, in_session
+from botchat.pipeline.run import ask as stage
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.ask import Cases, StageResult
+from botchat.pipeline.run.contestants import full_name
+from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.session import JudgeName, Session, Spending, in_session
+from botchat.pipeline.run.work import Meter, Stops
 from botchat.records import Judgment
 from botchat.workspace import files, panels
 from botchat.workspace.folder import Workspace

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from botchat.boards import frames
-from botchat.pipeline import read_set
+from botchat.pipeline.run import read_set
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace.folder import Workspace

@@ -22,11 +22,11 @@ import msgspec
 from botchat.errors import BotChatError, ConfigError, DataError, FatalModelError, MissingError
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import PROMPT, Length, say
-from botchat.pipeline import plan
 from botchat.pipeline.generate import MOST_TURNS
 from botchat.pipeline.models import described
-from botchat.pipeline.run import Meter, Step
-from botchat.pipeline.session import Limits, Session, Spending
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.session import Limits, Session, Spending
+from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed
 from botchat.report.talk import Offer
 from botchat.workspace import config, files

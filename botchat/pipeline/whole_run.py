@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, LimitReached, MissingError
 from botchat.models.self_chat import Length
-from botchat.pipeline import plan
 from botchat.pipeline.generate import Generated, Generating
-from botchat.pipeline.judge import Asked, Judging, StageResult
+from botchat.pipeline.judge import Judging
 from botchat.pipeline.leaderboard import Published, leaderboard
-from botchat.pipeline.plan import Planned, PlanningSession
-from botchat.pipeline.run import Meter, Stops
-from botchat.pipeline.session import JudgeName, Limits, Session, Spending, catalogue_of, in_session
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.ask import Asked, StageResult
+from botchat.pipeline.run.plan import Planned, PlanningSession
+from botchat.pipeline.run.session import (
+    JudgeName,
+    Limits,
+    Session,
+    Spending,
+    catalogue_of,
+    in_session,
+)
+from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues

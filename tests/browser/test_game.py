@@ -17,7 +17,7 @@ import pytest
 from botchat.pipeline.agree import Options, agree
 from botchat.pipeline.label import PLAN, game_path, rater, write_game
 from botchat.pipeline.leaderboard import leaderboard, report
-from botchat.pipeline.read_set import read
+from botchat.pipeline.run.read_set import read
 from botchat.pipeline.view import Server
 from botchat.records import HUMAN, Judgment
 from botchat.workspace import files

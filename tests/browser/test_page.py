@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from botchat.pipeline.read_set import read
+from botchat.pipeline.run.read_set import read
 from botchat.pipeline.view import Server
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS

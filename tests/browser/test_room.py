@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from botchat.pipeline import progress
 from botchat.pipeline.api import generate
-from botchat.pipeline.session import Limits
+from botchat.pipeline.run import progress
+from botchat.pipeline.run.session import Limits
 from botchat.pipeline.talk import Room
 from botchat.pipeline.view import Server as View
 from botchat.report import live

@@ -17,7 +17,7 @@ from botchat.errors import LimitReached
 from botchat.models import recorded
 from botchat.models.endpoint import batch
 from botchat.models.limits import Retry
-from botchat.pipeline import read_set
+from botchat.pipeline.run import read_set
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files as store

@@ -11,8 +11,8 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.pipeline.live import Live
-from botchat.pipeline.read_set import read
-from botchat.pipeline.session import catalogue_of
+from botchat.pipeline.run.read_set import read
+from botchat.pipeline.run.session import catalogue_of
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.report import archive
 from botchat.workspace import files as store

@@ -23,8 +23,8 @@ from botchat.pipeline import cluster
 from botchat.pipeline.adaptive import Adaptive
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
-from botchat.pipeline.run import Meter
-from botchat.pipeline.session import JudgeName, Limits, Session, Spending
+from botchat.pipeline.run.session import JudgeName, Limits, Session, Spending
+from botchat.pipeline.run.work import Meter
 from botchat.pipeline.whole_run import Running
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import Seed

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
-from botchat.pipeline.read_set import read
+from botchat.pipeline.run.read_set import read
 from botchat.records import Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace

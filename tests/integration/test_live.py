@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from botchat.cli.main import main
 from botchat.interfaces import Reply, Usage
-from botchat.pipeline import progress
 from botchat.pipeline.live import Live, run_of
-from botchat.pipeline.progress import RunProgress, StepProgress
-from botchat.pipeline.run import Step
+from botchat.pipeline.run import progress
+from botchat.pipeline.run.progress import RunProgress, StepProgress
+from botchat.pipeline.run.work import Step
 from botchat.protocols.catalogue import Catalogue
 from botchat.report.live import render
 from botchat.workspace.accounts import stats

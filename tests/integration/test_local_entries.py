@@ -9,8 +9,8 @@ import pytest
 from botchat.boards.names import labels
 from botchat.cli.main import main
 from botchat.errors import ConfigError
-from botchat.pipeline.run import Meter
-from botchat.pipeline.session import Session, Spending
+from botchat.pipeline.run.session import Session, Spending
+from botchat.pipeline.run.work import Meter
 from botchat.records import Dialogue, Seed, Utterance
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace

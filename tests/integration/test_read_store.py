@@ -15,7 +15,7 @@ from botchat.cli.main import main
 from botchat.errors import BotChatError, LimitReached
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
-from botchat.pipeline.session import Limits, Spending
+from botchat.pipeline.run.session import Limits, Spending
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.from_store import from_store

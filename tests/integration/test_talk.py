@@ -16,7 +16,7 @@ from botchat.cli.main import main
 from botchat.errors import ConfigError
 from botchat.models.roles import history
 from botchat.pipeline.api import generate
-from botchat.pipeline.session import Limits
+from botchat.pipeline.run.session import Limits
 from botchat.pipeline.talk import LONGEST, Room, room_of
 from botchat.pipeline.view import Server as View
 from botchat.prompts import text as prompt

@@ -15,7 +15,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.cli.output import LogFormatter, printable, progress_text
-from botchat.pipeline.run import Meter
+from botchat.pipeline.run.work import Meter
 from botchat.records import Seed
 from botchat.workspace import files as store
 from tests.openai_server import Server, faults

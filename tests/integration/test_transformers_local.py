@@ -33,7 +33,7 @@ from botchat.models.roles import history
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.pipeline import cluster
 from botchat.pipeline.generate import Generating
-from botchat.pipeline.run import Meter, Stops, work_through
+from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace

@@ -16,7 +16,7 @@ from botchat.errors import LimitReached
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.init import providers, settings_text
 from botchat.pipeline.judge import Judging
-from botchat.pipeline.plan import _made_up, by_contestant, by_step
+from botchat.pipeline.run.plan import _made_up, by_contestant, by_step
 from botchat.records import Seed
 from botchat.workspace.config import load
 from tests.openai_server import text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from botchat.errors import BotChatError, ConfigError, DataError
 from botchat.interfaces import case_digest
 from botchat.pipeline.label import rater, save
-from botchat.pipeline.read_set import read
+from botchat.pipeline.run.read_set import read
 from botchat.records import HUMAN, Judgment, slug
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order

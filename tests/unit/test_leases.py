@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from botchat.errors import ConfigError, LimitReached
 from botchat.models.limits import Budget, Spent
 from botchat.pipeline.leases import INSTALMENTS, Account, LeasedBudget, drawn, lease_of, part
-from botchat.pipeline.session import Limits
+from botchat.pipeline.run.session import Limits
 from botchat.workspace.segments import Store
 
 

@@ -23,7 +23,7 @@ from botchat import parallel
 from botchat.cli.output import progress
 from botchat.errors import BotChatError, ConfigError, DataError
 from botchat.pipeline.leaderboard import demo
-from botchat.pipeline.run import run_now
+from botchat.pipeline.run.work import run_now
 from botchat.workspace.folder import Workspace
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")

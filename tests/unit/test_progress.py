@@ -12,8 +12,8 @@ import pytest
 from botchat.cli import output
 from botchat.cli.output import may_steer, progress, progress_line, spent_line
 from botchat.interfaces import Reply
-from botchat.pipeline.progress import Window
-from botchat.pipeline.run import Meter, Step
+from botchat.pipeline.run.progress import Window
+from botchat.pipeline.run.work import Meter, Step
 
 
 def lockstep(meter: Meter) -> None:

@@ -15,7 +15,7 @@ from botchat.boards import board as leaderboards
 from botchat.errors import DataError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.measures import flags as flagged
-from botchat.pipeline import read_set
+from botchat.pipeline.run import read_set
 from botchat.protocols.catalogue import ARENA, Catalogue
 from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict, Unread

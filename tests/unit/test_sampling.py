@@ -19,8 +19,8 @@ from botchat.pipeline.adaptive import (
     known_comparisons,
     read_target,
 )
-from botchat.pipeline.judge import Filing, StageResult
-from botchat.pipeline.run import Meter, run_now
+from botchat.pipeline.run.ask import Filing, StageResult
+from botchat.pipeline.run.work import Meter, run_now
 from botchat.protocols.catalogue import ARENA, GTEVAL
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, State, Target

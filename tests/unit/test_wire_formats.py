@@ -114,7 +114,7 @@ def test_an_unknown_wire_format_is_named_with_those_that_are_known():
 def test_the_seam_imports_no_client():
     """Offline commands do not wait for the client library."""
     program = (
-        "import sys, botchat.models.endpoint, botchat.pipeline.session; "
+        "import sys, botchat.models.endpoint, botchat.pipeline.run.session; "
         "sys.exit(bool({'openai', 'aiohttp', 'httpx2'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

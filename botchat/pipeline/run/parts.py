@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from botchat.interfaces import Case, Judge, Subject
 from botchat.models.self_chat import Length, extend
-from botchat.pipeline.session import JudgeName, Session
+from botchat.pipeline.run.session import JudgeName, Session
 from botchat.prompts.languages import Language
 from botchat.records import Seed
 
 if TYPE_CHECKING:
-    from botchat.pipeline.judge import Asked, Cases, Filing
+    from botchat.pipeline.run.ask import Asked, Cases, Filing
 
 
 class Part(Protocol):

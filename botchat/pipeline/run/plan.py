@@ -18,8 +18,8 @@ from botchat.models.limits import Prices
 from botchat.models.recorded import spoken
 from botchat.models.roles import prompt_tokens
 from botchat.models.self_chat import Length
-from botchat.pipeline.run import Meter, run_now
-from botchat.pipeline.session import Session, Spending
+from botchat.pipeline.run.session import Session, Spending
+from botchat.pipeline.run.work import Meter, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import Seed
 from botchat.workspace.config import ModelName

@@ -22,7 +22,7 @@ import msgspec
 
 from botchat.errors import BotChatError, LimitReached
 from botchat.models.limits import Budget
-from botchat.pipeline.run import Meter
+from botchat.pipeline.run.work import Meter
 from botchat.workspace.folder import Workspace
 from botchat.workspace.secrets import public_arguments
 
@@ -37,7 +37,7 @@ LONGEST = 300
 
 
 class StepProgress(msgspec.Struct, frozen=True):
-    """A `botchat.pipeline.run.Step` as it is now."""
+    """A `botchat.pipeline.run.work.Step` as it is now."""
 
     seed_set: str
     protocol: str

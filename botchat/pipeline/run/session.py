@@ -22,8 +22,8 @@ from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
 from botchat.parallel import stoppable
-from botchat.pipeline.progress import told
-from botchat.pipeline.run import Meter, Stops, run_now
+from botchat.pipeline.run.progress import told
+from botchat.pipeline.run.work import Meter, Stops, run_now
 from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed

@@ -1,0 +1,1 @@
+"""What every verb shares: a session of models, a plan, asking, progress, a set read back."""

@@ -1,0 +1,324 @@
+"""Cases put to a judge, side by side, each stored when it is answered; part of all that judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from botchat.interfaces import Case, Judge, Row, adapted
+from botchat.judges.calibration import Calibrated
+from botchat.judges.cascade import Cascade, Escalations, escalations
+from botchat.judges.samples import Stability, stability
+from botchat.judges.single import SingleJudge
+from botchat.models.self_chat import Length
+from botchat.parallel import together
+from botchat.pipeline.run import plan, slices
+from botchat.pipeline.run.parts import questions
+from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.session import JudgeName, Session, Spending, in_session
+from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
+from botchat.prompts.languages import ENGLISH, Language
+from botchat.protocols.kinds import Protocol
+from botchat.records import UNANSWERED, VERSION, Judgment, Seed
+from botchat.workspace import files
+from botchat.workspace.folder import Workspace, judgment_key, judgment_order
+
+
+class Cases(NamedTuple):
+    """Every case of one protocol on a set."""
+
+    protocol: Protocol
+    make: Sequence[Callable[[], Case]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Cases put to a judge: a part of every request that judges."""
+
+    seed_set: str
+    seeds: Sequence[Seed]
+    """The whole set; of a benchmark none."""
+    judge: JudgeName
+    cases: Sequence[Cases]
+    control: bool = False
+
+    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+        """What `run` would send."""
+
+        async def walk(session: PlanningSession, _length: Length) -> None:
+            await self.walk(workspace, session)
+
+        return plan.plan(workspace, self.seeds, walk, self.language)
+
+    async def walk(self, workspace: Workspace, session: PlanningSession) -> None:
+        """Answer every case as a plan does; nothing is stored."""
+
+        async def calls_of(asked: Iterable[tuple[Judge, Cases]]) -> list[str]:
+            calls: list[str] = []
+            for answering, cases in asked:
+                step = cases.protocol.name
+                session.about = (step, ())
+                ready = await slices.calibrated(answering, cases.make, Meter(), Stops())
+                filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+                for make in cases.make:
+                    case = make()
+                    session.about = (step, case.contestants)
+                    calls += (filing.stored(case) or await ready.answer(case)).calls
+            return calls
+
+        judges = self.judges(session)
+        calls = [await calls_of(asked) for asked in judges]
+        if self.control and calls[0]:
+            name = judges[0][0][0].name
+            if third := session.token_matched(self.judge, name, *calls):
+                await calls_of((third, cases) for cases in self.cases)
+
+    def run(
+        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
+    ) -> list[StageResult]:
+        """One result for each judge and protocol."""
+        ask = partial(self.ask, workspace)
+        return in_session(workspace, self.seeds, spending, meter, ask, self.language)
+
+    async def ask(self, workspace: Workspace, session: Session, stops: Stops) -> list[StageResult]:
+        """`run` in a session that is there."""
+        answerers = self.judges(session)
+        n_cases = sum(len(cases.make) for cases in self.cases)
+        asked = []
+        for answering, cases in chain.from_iterable(answerers):
+            ready = await slices.calibrated(answering, cases.make, session.meter, stops)
+            filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+            asked.append((filing, cases))
+        for filing, cases in asked:
+            if len(filing.have) < len(cases.make):
+                filing.ready()
+        if session.elsewhere is not None:
+            filings = [filing for filing, _ in asked]
+            parts = questions(self, list(chain.from_iterable(answerers)), filings)
+            await session.elsewhere.fill(parts, self.language)
+        session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
+        calls: dict[str, list[str]] = {pairs[0][0].name: [] for pairs in answerers}
+
+        async def settle(filing: Filing, cases: Cases) -> StageResult:
+            filing.step.items = len(cases.make)
+            session.meter.steps.append(filing.step)
+            with filing:
+
+                async def do(make: Callable[[], Case]) -> None:
+                    await filing.settle(make())
+                    session.meter.done += 1
+
+                answering = filing.answering
+                await work_through(cases.make, do, answering.parallel, stops, answering.name)
+                if len(filing.asked) == len(cases.make):
+                    filing.whole()
+                for key in filing.asked:
+                    calls.setdefault(answering.name, []).extend(filing.have[key].calls)
+            return filing.result()
+
+        made = await together(settle(*each) for each in asked)
+        whole = sum(one.cases - one.unanswered for one in made) == len(answerers) * n_cases
+        if self.control and whole:
+            # How many tokens a panel uses is known when it is done.
+            third = session.token_matched(self.judge, next(iter(calls)), *calls.values())
+            if third is not None:
+                made += await together(
+                    settle(filing_of(workspace, self.seed_set, cases.protocol, third), cases)
+                    for cases in self.cases
+                )
+        return made
+
+    def judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
+        """The judge with the cases that it answers, as their protocol wants it; so its control."""
+        subjects = {cases.protocol.subject for cases in self.cases}
+        of = {one: session.judges(self.judge, self.control, one) for one in subjects}
+        pairs = ([(judge, cases) for judge in of[cases.protocol.subject]] for cases in self.cases)
+        return [list(each) for each in zip(*pairs, strict=True)]
+
+    @property
+    def language(self) -> Language:
+        """Of what is asked."""
+        return next((cases.protocol.language for cases in self.cases), ENGLISH)
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a run made in one protocol."""
+
+    protocol: str
+    judge: str
+    cases: int
+    """Cases that the dialogues allow; of an adaptive run, those asked."""
+    new: int
+    unreadable: int
+    """Cases without a verdict, for whatever reason."""
+    path: Path
+    unanswered: int
+    """Unreadable cases that another run may still get an answer for."""
+    escalations: Escalations | None = None
+    """What a cascade did with its cases."""
+    calibrated: Calibrated | None = None
+    """The threshold of a cascade with a guarantee."""
+    stability: Stability | None = None
+    """How far the answers of a judge that was sampled agree."""
+
+    @property
+    def shown(self) -> Row:
+        """As people read it."""
+        keys = ("protocol", "judge", "cases", "new", "unreadable", "path")
+        return {key: getattr(self, key) for key in keys}
+
+    @property
+    def account(self) -> Row:
+        """``escalations``, ``calibrated`` and ``stability``, where there are such."""
+        keys = ("escalations", "calibrated", "stability")
+        found = {key: getattr(self, key) for key in keys}
+        return {key: value for key, value in found.items() if value is not None}
+
+    @property
+    def lines(self) -> list[str]:
+        """The same in words, a line each."""
+        return [f"{self.protocol}: {one}" for one in self.account.values()]
+
+
+def filing_of(
+    workspace: Workspace, seed_set: str, protocol: Protocol, answering: Judge, chosen: str = ""
+) -> Filing:
+    """The stage file of a judge's answers in a protocol, with their signature (DESIGN §4)."""
+    name = protocol.base if protocol.template else protocol.name.split("-")[0]
+    n = f"|n:{protocol.n}" if protocol.n else ""
+    kept = answering.calibrated if isinstance(answering, Cascade) else None
+    signature = (
+        f"botchat:{VERSION}|{name}|set:{seed_set}{protocol.language.signed}{n}"
+        f"|judge:{answering.name}@{answering.digest}{f'|{kept.signed}' if kept else ''}"
+        f"|prompt:{protocol.digest}|orders:{protocol.orders}"
+    )
+    return Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
+
+
+class Filing(AbstractContextManager["Filing"]):
+    """One judge's judgments in one protocol. Cases may be settled side by side."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        seed_set: str,
+        protocol: str,
+        answering: Judge,
+        signature: str,
+        chosen: str = "",
+    ) -> None:
+        """Read the stored judgments; those with another ``signature`` are made again.
+
+        ``chosen``: of `botchat.records.Judgment`, for new ones.
+        """
+        self.protocol, self.answering, self._asked_as = protocol, answering, signature
+        each = 1 if isinstance(answering, SingleJudge) else None if answering.models else 0
+        self.step = Step(seed_set, protocol, answering.name, each=each)
+        """Its part of the run that asks."""
+        self.signature = self._sign()
+        self.path = workspace.judgments_path(seed_set, protocol, answering.name)
+        self.have = workspace.judgments(self.path)
+        """All stored judgments, also of dialogues or settings that have changed."""
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+        self._new = 0
+        self._chosen = chosen
+        self._file = files.Appender[Judgment](self.path)
+
+    def __exit__(self, *raised: object) -> None:
+        """Close the file; put it into canonical order unless something was raised."""
+        self._file.__exit__(None, None, None)
+        if raised[0] is not None or not self.have:
+            return
+        if all(one.outcome in UNANSWERED for one in self.have.values()):
+            self.path.unlink(missing_ok=True)  # nobody has judged as yet
+        else:
+            files.finish(self.path, self.have.values(), judgment_order)
+
+    def ready(self) -> None:
+        """Refuse, before anything is asked, a stage file that cannot be written."""
+        self._file.ready()
+
+    def _sign(self) -> str:
+        """The signature, with what endpoints have refused by now."""
+        return self._asked_as + adapted(self.answering.models)
+
+    def stored(self, case: Case) -> Judgment | None:
+        """The stored judgment of this case, if it is final."""
+        found = self.have.get((case.seed_id, case.contestants))
+        return found if found is not None and self.holds(found, case.digest) else None
+
+    def holds(self, judgment: Judgment, digest: str) -> bool:
+        """Whether a judgment is a final answer to the case of that digest, as it is asked now."""
+        return (
+            judgment.case == digest
+            and judgment.signature == self.signature
+            and judgment.outcome not in UNANSWERED
+        )
+
+    async def settle(self, case: Case) -> Judgment:
+        """The stored judgment, or a new one, which is stored."""
+        with self.step.item() as item:
+            judgment = await self._settled(case)
+            if item.calls and judgment.verdict is None and judgment.outcome == "ok":
+                said = judgment.transcript[-1].text if judgment.transcript else judgment.reason
+                self.step.fail(UNREADABLE, said)
+        return judgment
+
+    async def _settled(self, case: Case) -> Judgment:
+        judgment = self.stored(case)
+        if judgment is None:
+            self.ready()
+            answer = await self.answering.answer(case)
+            self.signature = self._sign()
+            judgment = Judgment(
+                protocol=case.protocol,
+                seed_id=case.seed_id,
+                contestants=case.contestants,
+                judge=self.answering.name,
+                verdict=answer.verdict,
+                reason=answer.reason,
+                shown=len(case.dialogues[0].utterances),
+                case=case.digest,
+                signature=self.signature,
+                outcome=answer.outcome,
+                transcript=answer.transcript,
+                calls=answer.calls,
+                chosen=self._chosen,
+                confidence=msgspec.UNSET if answer.confidence is None else answer.confidence,
+            )
+            self._file.append(judgment)
+            self.have[judgment_key(judgment)] = judgment
+            self._new += 1
+        self.asked.append(judgment_key(judgment))
+        return judgment
+
+    def whole(self) -> None:
+        """All cases are settled: remove an adaptive run's mark, for the same bytes without one."""
+        for key in self.asked:
+            if self.have[key].chosen:
+                self.have[key] = msgspec.structs.replace(self.have[key], chosen="")
+
+    def result(self) -> StageResult:
+        """What was asked and answered."""
+        found = [self.have[key] for key in self.asked]
+        account = escalations(found)
+        return StageResult(
+            protocol=self.protocol,
+            judge=self.answering.name,
+            cases=len(found),
+            new=self._new,
+            unreadable=sum(judgment.verdict is None for judgment in found),
+            path=self.path,
+            unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
+            escalations=account if account.n else None,
+            calibrated=getattr(self.answering, "calibrated", None),
+            stability=stability(judgment.transcript for judgment in found),
+        )
