@@ -51,7 +51,8 @@ from botchat.workspace.config import Config
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import public_url
-from botchat.workspace.segments import Store, Taken
+from botchat.workspace.segments import Taken
+from botchat.workspace.store import Store
 
 log = logging.getLogger("botchat")
 
@@ -151,12 +152,12 @@ class Elsewhere:
         where = f"{socket.gethostname()}:{workspace.root.absolute()}"
         self._home = hashlib.sha256(where.encode()).hexdigest()[:16]
         self._run = secrets.token_hex(8)
-        self._store.end_command(self._home)  # of a run that was killed
-        self._store.take_command(self._home, self._run)
+        leases.end_command(self._store, self._home)  # of a run that was killed
+        leases.command(self._store, self._home, self._run)
         self._turn = asyncio.Lock()
         self._lost = [0.0, 0.0, 0.0]
         if self._own:  # what a run that was killed has left
-            self._read(self._store.names())
+            self._read(segments.names(self._store))
 
     async def fill(self, parts: Sequence[Part], language: Language = ENGLISH) -> None:
         """Have the calls that ``parts`` take, and that the ledger lacks, made by workers.
@@ -191,13 +192,13 @@ class Elsewhere:
         """Let every worker store what is under way and end."""
         self._run = f"{self._run} stopped"
         with suppress(BotChatError):
-            self._store.take_command(self._home, self._run)
+            leases.command(self._store, self._home, self._run)
 
     def close(self) -> None:
         """Command nobody any more: the run is over, whatever ended it."""
         with suppress(BotChatError):
-            self._store.end_command(self._home)
-            if self._own is not None and not self._store.names():
+            leases.end_command(self._store, self._home)
+            if self._own is not None and not segments.names(self._store):
                 shutil.rmtree(self._own, ignore_errors=True)
 
     async def _missing(self, parts: Sequence[Part], language: Language) -> list[Missing]:
@@ -304,7 +305,7 @@ class Elsewhere:
         account = Account(self._store, self._home, self._run, shard.id)
         lost = account.close() if shard.lease != Limits() else 0
         if done is None:
-            new, spent = self._read(self._store.names(shard.id)), (0.0, 0, 0)
+            new, spent = self._read(segments.names(self._store, shard.id)), (0.0, 0, 0)
         else:
             new = self._read(done.names) + segments.take(self._ledger, done.segment)
             spent, lost = (done.usd, done.calls, done.tokens), lost - done.drawn
@@ -329,12 +330,9 @@ class Elsewhere:
 
     def _read(self, names: Sequence[str]) -> Taken:
         """Merge what a worker has handed in; what was new."""
-        new = Taken()
-        for name in names:
-            if (segment := self._store.read(name)) is not None:
-                new += segments.take(self._ledger, segment)
+        new = segments.taken(self._ledger, self._store, names)
         if self._own:
-            self._store.remove(names)
+            self._store.remove(*names)
         return new
 
 
@@ -396,8 +394,8 @@ def work(shard: Shard) -> Done:
     os.environ.update(shard.environment)
     store = Store(shard.place)
     # It sees another disk if it knows of no head there: it hands in nothing before the end.
-    seen = not shard.run or bool(store.command(shard.home))
-    names = store.names(shard.id) if seen else []
+    seen = not shard.run or bool(leases.commander(store, shard.home))
+    names = segments.names(store, shard.id) if seen else []
     settings, budget = shard.config.cluster, LeasedBudget(lease=shard.lease)
     if shard.lease != Limits():
         budget.draw = Account(store, shard.home, shard.run, shard.id).drawer()
@@ -406,9 +404,8 @@ def work(shard: Shard) -> Done:
         workspace.config = shard.config
         with closing(workspace.ledger()) as ledger:
             segments.take(ledger, shard.known)
-            for name in names:  # of one who was given this shard before, and was killed
-                if (segment := store.read(name)) is not None:
-                    segments.take(ledger, segment)
+            # Of one who was given this shard before, and was killed.
+            segments.taken(ledger, store, names)
             mark = segments.mark(ledger)
 
             def hand_in() -> None:
@@ -416,7 +413,8 @@ def work(shard: Shard) -> Done:
                 until = segments.mark(ledger)
                 if until == mark:  # what several calls brought at once is handed in
                     return
-                names.append(store.write(segments.since(ledger, mark), shard.id))
+                segment = segments.since(ledger, mark)
+                names.append(store.add(f"{segments.FOLDER}/{shard.id}", segment))
                 mark = until
 
             meter = _HandingIn()
@@ -476,7 +474,7 @@ async def _watch(shard: Shard, store: Store | None, end: Callable[[], None]) -> 
     parent = os.getppid()
     while os.getppid() == parent:
         if store is not None:
-            commands = await asyncio.to_thread(store.command, shard.home)
+            commands = await asyncio.to_thread(leases.commander, store, shard.home)
             if commands != shard.run:
                 break
         await asyncio.sleep(WATCH_S)

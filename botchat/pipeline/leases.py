@@ -16,7 +16,7 @@ from typing import TypeAlias
 from botchat.errors import BotChatError, ConfigError
 from botchat.models.limits import Budget, Spent
 from botchat.pipeline.run.session import Limits
-from botchat.workspace.segments import Store
+from botchat.workspace.store import Store
 
 INSTALMENTS = 10
 """Of a lease: its dollars, calls and tokens alike."""
@@ -47,6 +47,22 @@ def lease_of(budget: Budget, shards: int) -> Limits | None:
     return Limits(usd, calls, tokens)
 
 
+def commander(store: Store, home: str) -> str:
+    """The run that commands the workers of a workspace; empty: none is known here."""
+    return (store.get(f"heads/{home}") or b"").decode()
+
+
+def command(store: Store, home: str, run: str) -> None:
+    """Let ``run`` command the workers of a workspace: those of any other stop."""
+    store.put(f"heads/{home}", run.encode())
+
+
+def end_command(store: Store, home: str) -> None:
+    """Let no run command the workers of a workspace: all stop. No lease is known any more."""
+    store.remove(f"heads/{home}")
+    store.remove(*store.files(f"leases/{home}"))
+
+
 @dataclass(frozen=True)
 class Account:
     """Where it stands who has drawn how much of a shard's lease."""
@@ -57,38 +73,46 @@ class Account:
     """Its head, and the run that commands it; no run: nobody does."""
     shard: str
 
+    def note(self, what: str) -> None:
+        """Note that something of the lease is drawn."""
+        self.store.put(f"leases/{self.home}/{self.shard}/{what}", b"drawn")
+
+    def notes(self) -> list[str]:
+        """All such notes."""
+        found = self.store.files(f"leases/{self.home}/{self.shard}")
+        return [path.rpartition("/")[2] for path in found]
+
     def drawer(self) -> Callable[[int], bool]:
         """For one worker: draws so many instalments in all; whether it may spend them.
 
         It may not when others have drawn too much (the shard was given out twice), or when the head
         is gone or has closed the lease. Raises `ConfigError`: the store is not seen from here.
         """
-        if self.run and not self.store.command(self.home):
+        if self.run and not commander(self.store, self.home):
             raise ConfigError(
                 "a limit holds over workers only where all of them see the store, and one does not "
                 f"see {self.store.place}; name a place that they see: --store, or store in "
                 "[cluster] of botchat.toml"
             )
         me = secrets.token_hex(8)
-        others = drawn(self.store.drawn(self.home, self.shard))
+        others = drawn(self.notes())
 
         def draw(n: int) -> bool:
             if n + others > INSTALMENTS:
                 return False
             with suppress(BotChatError):
                 # Of two who write first and look then, one at least sees the other.
-                self.store.draw(self.home, self.shard, f"{me}-{n}")
-                fits = drawn(self.store.drawn(self.home, self.shard)) <= INSTALMENTS
-                return fits and (not self.run or self.store.command(self.home) == self.run)
+                self.note(f"{me}-{n}")
+                fits = drawn(self.notes()) <= INSTALMENTS
+                return fits and (not self.run or commander(self.store, self.home) == self.run)
             return False
 
         return draw
 
     def close(self) -> int:
         """Let nobody draw any more; how many instalments may have been spent."""
-        self.store.draw(self.home, self.shard, f"{CLOSED}-{INSTALMENTS}")
-        names = self.store.drawn(self.home, self.shard)
-        notes = (name for name in names if not name.startswith(CLOSED))
+        self.note(f"{CLOSED}-{INSTALMENTS}")
+        notes = (name for name in self.notes() if not name.startswith(CLOSED))
         return min(INSTALMENTS, drawn(notes))  # what goes beyond was refused
 
 

@@ -22,7 +22,7 @@ from botchat.workspace import export as moving
 from botchat.workspace import ledger as stored
 from botchat.workspace.calls import Damaged, StoredCall
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
-from botchat.workspace.segments import Store
+from botchat.workspace.store import Store
 
 
 def stats_rows(workspace: Workspace) -> list[dict[str, Any]]:
@@ -60,7 +60,7 @@ def push(workspace: Workspace, place: str | None) -> tuple[int, int]:
 
 def pull(workspace: Workspace, place: str | None) -> tuple[int, int]:
     """Add what a store has: how many calls and records of stage files were new."""
-    store = _filled(workspace, place, stages=True)
+    store = _filled(workspace, place, with_stages=True)
     with workspace.locked(), closing(workspace.ledger()) as ledger:
         return segments.pull(ledger, store).calls, stages.pull(workspace, store)
 
@@ -110,10 +110,10 @@ def _store(workspace: Workspace, place: str | None) -> Store:
     return Store(place)
 
 
-def _filled(workspace: Workspace, place: str | None, *, stages: bool = False) -> Store:
-    """A store to read from; `MissingError` for one without segments, and without ``stages``."""
+def _filled(workspace: Workspace, place: str | None, *, with_stages: bool = False) -> Store:
+    """A store to read from; `MissingError` for one without segments (or stage files)."""
     store = _store(workspace, place)
-    if not store.names() and not (stages and store.parts()):
+    if not segments.names(store) and not (with_stages and stages.parts(store)):
         raise MissingError(
             f"no segments in the store {store.place}; botchat ledger push leaves them there"
         )

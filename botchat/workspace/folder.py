@@ -40,7 +40,7 @@ SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
 
 
-class _AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``seeds/<set>.toml``: what is not in the lines of the set."""
 
     language: str = languages.EN
@@ -140,12 +140,12 @@ class Workspace:
         """The dataset on a hub that a set was made from, at its commit; see `seeds.hub.SYNTAX`."""
         return self._about(seed_set).source
 
-    def _about(self, seed_set: str) -> _AboutSet:
+    def _about(self, seed_set: str) -> AboutSet:
         path = self.about_path(seed_set)
         try:
-            return msgspec.toml.decode(path.read_bytes(), type=_AboutSet)
+            return msgspec.toml.decode(path.read_bytes(), type=AboutSet)
         except FileNotFoundError:
-            return _AboutSet()
+            return AboutSet()
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

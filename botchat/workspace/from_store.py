@@ -14,8 +14,8 @@ from botchat.prompts.languages import EN, Language
 from botchat.records import HUMAN, slug
 from botchat.workspace import config, stages
 from botchat.workspace.folder import Workspace
-from botchat.workspace.segments import Store
 from botchat.workspace.shown_settings import with_entries
+from botchat.workspace.store import Store
 
 log = logging.getLogger("botchat")
 
@@ -35,7 +35,7 @@ class Stored(Workspace):
     def language_named(self, code: str) -> Language:
         """The language pack of that code: the store's, else as the reader has it."""
         if code not in self._languages:
-            pack = {} if code == EN else self.store.parts(f"languages/{code}")
+            pack = {} if code == EN else stages.parts(self.store, f"languages/{code}")
             stages.fetch(self, self.store, pack)
             known = super().language_named if pack else self._reader.language_named
             self._languages[code] = known(code)
@@ -74,13 +74,13 @@ def from_store(
     reader.seeds_path(seed_set)  # a name that can be one
     with tempfile.TemporaryDirectory(prefix="botchat-", ignore_cleanup_errors=True) as folder:
         made = Stored(Path(folder), reader, store)
-        there = store.parts(f"judgments/{seed_set}")
-        generated = store.parts(f"generations/{seed_set}")
+        there = stages.parts(store, f"judgments/{seed_set}")
+        generated = stages.parts(store, f"generations/{seed_set}")
         if not there and (judged or not generated):
             raise _nothing(store, seed_set, "judgments" if judged else "stage files")
         about: dict[str, list[str]] = {}
         for file in (stages.SETTINGS, f"seeds/{seed_set}.jsonl", f"seeds/{seed_set}.toml"):
-            about |= store.parts(file)
+            about |= stages.parts(store, file)
         unknown = stages.fetch(made, store, about)
         made.config = with_entries(reader.config, stages.settings(made))
         names = [(name, made.filed(name)) for name in judges]
@@ -120,7 +120,12 @@ def _asked(
 
 def _nothing(store: Store, seed_set: str, what: str) -> MissingError:
     """Names what is in the store instead."""
-    sets = sorted({*store.folders("judgments"), *store.folders("generations")})
+    sets = sorted(
+        {
+            *store.folders(f"{stages.FOLDER}/judgments"),
+            *store.folders(f"{stages.FOLDER}/generations"),
+        }
+    )
     if not sets:
         return MissingError(
             f"no stage files in the store {store.place}; a run with --store leaves them there, and "

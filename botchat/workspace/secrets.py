@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from base64 import b64encode, urlsafe_b64encode
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 GONE = "[key]"
@@ -106,16 +105,12 @@ class Redactor:
     def _clean_spelt(self, text: str) -> str:
         """``text`` without what reads as a secret once its escapes are undone."""
         found: list[tuple[int, int]] = []
-        read, layers = text, []
+        read, starts = text, array("q", range(len(text) + 1))
         for _ in range(_NESTED):
-            read, layer = _decoded(read)
-            layers.append(layer)
+            read, starts = _decoded(read, starts)
             if any(one in read for one in (*self._secrets, *_FORMS)):
                 for match in self._any.finditer(read):
-                    place = match.span()
-                    for one in reversed(layers):
-                        place = one.before(*place)
-                    found.append(place)
+                    found.append((starts[match.start()], starts[match.end()]))
             if not self._spelt(read):
                 break
         pieces, done = [], 0
@@ -126,37 +121,18 @@ class Redactor:
         return "".join([*pieces, text[done:]])
 
 
-class _Layer(NamedTuple):
-    """Where in a text each spelt character of its decoded form was."""
+def _decoded(text: str, starts: array[int]) -> tuple[str, array[int]]:
+    """A text with one layer of escapes undone, and where each of its characters came from.
 
-    at: list[int]
-    """Index in the decoded text."""
-    start: list[int]
-    end: list[int]
-
-    def before(self, start: int, end: int) -> tuple[int, int]:
-        """The stretch of the text that ``start:end`` of the decoded text was."""
-        return self._before(start)[0], self._before(end - 1)[1]
-
-    def _before(self, index: int) -> tuple[int, int]:
-        n = bisect_right(self.at, index) - 1
-        if n < 0:
-            return index, index + 1
-        beyond = index - self.at[n]
-        return (self.end[n] + beyond - 1 if beyond else self.start[n]), self.end[n] + beyond
-
-
-def _decoded(text: str) -> tuple[str, _Layer]:
-    layer, pieces, done, size = _Layer([], [], []), [], 0, 0
+    ``starts``: where each character of ``text``, and its end, stand in the text as it came.
+    """
+    pieces, kept, done = [], array("q"), 0
     for match in _SPELT.finditer(text):
         start, end = match.span()
-        size += start - done
-        layer.at.append(size)
-        layer.start.append(start)
-        layer.end.append(end)
         pieces += [text[done:start], _character(str(match.lastgroup), match[match.lastgroup or 0])]
-        done, size = end, size + 1
-    return "".join([*pieces, text[done:]]), layer
+        kept += starts[done : start + 1]
+        done = end
+    return "".join([*pieces, text[done:]]), kept + starts[done:]
 
 
 def _character(how: str, spelt: str) -> str:
@@ -180,7 +156,7 @@ def _spellings(secrets: Iterable[str]) -> tuple[str, ...]:
         login = value.strip() if scheme.isalpha() and value.strip() else whole
         for secret in {whole, login, unquote(login)}:
             _, _, password = secret.partition(":")
-            found |= {secret, password, _decoded(secret)[0]}
+            found |= {secret, password, _decoded(secret, array("q"))[0]}
             if len(secret) >= SHORTEST:
                 for encode in (b64encode, urlsafe_b64encode):
                     found.add(encode(secret.encode("utf-8", "replace")).decode().rstrip("="))

@@ -7,6 +7,9 @@ taken away. A part has only what no other had, and of all parts the newest line 
 nobody who writes takes away what others have made, and all readers agree. Of two judgments of one
 case, that which is on the dialogues as they are there counts.
 
+Whoever may write to a store gives data, never settings, pages or programs: only what has the name
+and the content of a stage file (`_KINDS`) is written here, and never through a link.
+
 What a workspace has seen of a store is in ``.botchat/shared.json``: what it has changed since is
 new, and what it has as somebody else has had it before is not.
 """
@@ -17,6 +20,7 @@ import gzip
 import hashlib
 import logging
 import os
+import re
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +33,7 @@ import msgspec
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import case_digest
+from botchat.prompts.languages import Pack
 from botchat.records import (
     HUMAN,
     Dialogue,
@@ -40,12 +45,15 @@ from botchat.records import (
     natural_key,
 )
 from botchat.workspace import accounts, files, segments, shown_settings
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import AboutSet, Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import Redactor, secrets_in
-from botchat.workspace.segments import Store
+from botchat.workspace.store import Store
 
 log = logging.getLogger("botchat")
+
+FOLDER = "stages"
+"""Of a store, with its stage files."""
 
 SETTINGS = "settings.jsonl"
 """The part of ``botchat.toml`` that readers need."""
@@ -63,13 +71,40 @@ class _Text(msgspec.Struct, frozen=True):
     text: str
 
 
-_KINDS: Mapping[str, tuple[type[Any], Callable[[Any], Key]]] = {
-    "seeds": (Seed, lambda seed: (seed.id,)),
-    "generations": (Dialogue, lambda dialogue: (dialogue.seed_id,)),
-    "judgments": (Judgment, lambda judgment: (judgment.seed_id, *judgment.contestants)),
-    SETTINGS: (shown_settings.Entry, lambda entry: (entry.table, entry.name)),
-}
-"""First part of a stage file's path -> its records; in the order in which they are read."""
+class _Kind(NamedTuple):
+    """Stage files of one kind."""
+
+    named: re.Pattern[str]
+    record: type[Any]
+    key: Callable[[Any], Key]
+    """Of a record; raises for what is none."""
+
+
+def _of(named: str, record: type[Any], key: Callable[[Any], Key]) -> _Kind:
+    """``NAME`` stands for the name of a file or folder, which begins with no dot."""
+    return _Kind(re.compile(named.replace("NAME", r"[A-Za-z0-9_][\w.+-]*"), re.A), record, key)
+
+
+def _toml(record: type[Any]) -> Callable[[_Text], Key]:
+    """Key of a file that is TOML of this kind."""
+
+    def key(one: _Text) -> Key:
+        msgspec.toml.decode(one.text, type=record)
+        return ()
+
+    return key
+
+
+_KINDS = (
+    _of(r"languages/NAME/language\.toml", _Text, _toml(Pack)),
+    _of(r"languages/NAME/prompts/NAME\.txt", _Text, lambda _: ()),
+    _of(r"seeds/NAME\.toml", _Text, _toml(AboutSet)),
+    _of(r"seeds/NAME\.jsonl", Seed, lambda one: (one.id,)),
+    _of(r"generations/NAME/NAME\.jsonl", Dialogue, lambda one: (one.seed_id,)),
+    _of(r"judgments/NAME/NAME/NAME\.jsonl", Judgment, lambda one: (one.seed_id, *one.contestants)),
+    _of(re.escape(SETTINGS), shown_settings.Entry, lambda one: (one.table, one.name)),
+)
+"""All there are, each after those that it depends on."""
 
 _UNREADABLE = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError, RecursionError)
 
@@ -116,14 +151,14 @@ Fits: TypeAlias = Callable[[bytes], bool]
 """Whether a record is on the dialogues as they are."""
 
 
-def newest(parts: Iterable[Part], fits: Fits = bool) -> dict[Key, Line]:
+def newest(made: Iterable[Part], fits: Fits = bool) -> dict[Key, Line]:
     """The line of each key that counts: one that fits, the newest, the greater one."""
 
     def rank(line: Line) -> tuple[bool, int, bytes]:
         return not line.record or fits(line.record), line.at, line.record
 
     found: dict[Key, Line] = {}
-    for part in parts:
+    for part in made:
         for key, line in part.lines.items():
             old = found.setdefault(key, line)
             if old.record == line.record:
@@ -134,14 +169,14 @@ def newest(parts: Iterable[Part], fits: Fits = bool) -> dict[Key, Line]:
 
 
 def compared(
-    parts: Sequence[Part], here: Lines, seen: Collection[str], fits: Fits = bool
+    made: Sequence[Part], here: Lines, seen: Collection[str], fits: Fits = bool
 ) -> tuple[Lines, Lines]:
     """What a workspace has changed in a stage file, and all of it with these changes.
 
     ``seen``: names of the parts that its own lines were made from.
     """
-    top = newest(parts, fits)
-    ever = {(key, line.record) for part in parts for key, line in part.lines.items()}
+    top = newest(made, fits)
+    ever = {(key, line.record) for part in made for key, line in part.lines.items()}
     changed: Lines = {
         key: record
         for key, record in here.items()
@@ -155,21 +190,48 @@ def compared(
     return changed, {key: record for key, record in whole.items() if record}
 
 
-def held(parts: Iterable[Part], here: Lines) -> list[str]:
+def held(made: Iterable[Part], here: Lines) -> list[str]:
     """Names of the parts of which a workspace has every line."""
     return [
         part.name
-        for part in parts
+        for part in made
         if all(here.get(key, b"") == line.record for key, line in part.lines.items())
     ]
 
 
+def parts(store: Store, under: str = "") -> dict[str, list[str]]:
+    """Stage file -> names of its parts; ``under``: only in a folder, or of one file.
+
+    What is no stage file is said, and left there.
+    """
+    found: dict[str, list[str]] = {}
+    odd = []
+    for path in store.files(f"{FOLDER}/{under}".rstrip("/")):
+        file, _, name = path.removeprefix(f"{FOLDER}/").rpartition("/")
+        if _PART.fullmatch(name) and _kind(file):
+            found.setdefault(file, []).append(name)
+        else:
+            odd.append(path)
+    if odd:
+        log.warning(
+            "in the store %s are %d files that are no seeds, dialogues, verdicts or language "
+            "packs, and are left there: %s",
+            store.place,
+            len(odd),
+            ", ".join(map(repr, odd[:3])) + (", …" if len(odd) > 3 else ""),
+        )
+    return found
+
+
+_PART = re.compile(r"[0-9a-f]{64}\.jsonl\.gz")
+
+
 def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
     """Leave in a store what it lacks of the stage files; how many records."""
-    there, here, n = store.parts(), paths(workspace), 0
+    there, here, n = parts(store), paths(workspace), 0
     redactor = Redactor(secrets_in(os.environ))
     with _seen(workspace, store) as known:
-        for file in sorted({*here, *known}):
+        for file in sorted({*here, *filter(_kind, known)}):
             seen, names = known.get(file, _Seen()), there.get(file, [])
             still = [name for name in seen.parts if name in names]
             try:
@@ -181,8 +243,8 @@ def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
             except DataError as error:
                 log.warning("it is not left in the store %s: %s", store.place, error)
                 continue
-            ((_, parts),) = _read(store, {file: names})
-            changed, _ = compared(parts, lines, still)
+            ((_, old),) = _read(store, {file: names})
+            changed, _ = compared(old, lines, still)
             shown = {key: line for key, line in changed.items() if not _secret(redactor, line)}
             if len(shown) < len(changed):
                 log.warning(
@@ -193,10 +255,11 @@ def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
             new = []
             if shown:
                 made = here[file].stat().st_mtime_ns if file in here else time.time_ns()
-                after = [part.at + 1 for part in parts if part.name in still]
-                new = [store.write_part(file, _part(file, shown, max([made, *after]), ledger))]
+                after = [part.at + 1 for part in old if part.name in still]
+                part = _part(file, shown, max([made, *after]), ledger)
+                new = [store.add(f"{FOLDER}/{file}", part).rpartition("/")[2]]
                 n += len(shown)
-            known[file] = _Seen(digest, sorted({*still, *held(parts, lines), *new}))
+            known[file] = _Seen(digest, sorted({*still, *held(old, lines), *new}))
     return n
 
 
@@ -205,22 +268,32 @@ def pull(workspace: Workspace, store: Store) -> int:
 
     What was changed here since, and not pushed, stays. ``botchat.toml`` is left as it is.
     """
-    there, n = store.parts(), 0
+    there, n = parts(store), 0
     with _seen(workspace, store) as known:
         for file in _in_order(there):
             path, seen = workspace.root / file, known.get(file, _Seen()).parts
             if file == SETTINGS or (path.exists() and sorted(seen) == there[file]):
                 continue
+            if link := _link(workspace, file):
+                log.warning("%s of the store %s is left there: %s is a link", file, store.url, link)
+                continue
             here = _lines(file, _content(workspace, file, path)) if path.exists() else {}
-            ((_, parts),) = _read(store, {file: there[file]})
-            changed, whole = compared(parts, here, seen if here else (), _fits(workspace, file))
+            ((_, found),) = _read(store, {file: there[file]})
+            changed, whole = compared(found, here, seen if here else (), _fits(workspace, file))
             n += sum(here.get(key) != whole.get(key) for key in {*here, *whole})
             if whole != here:
                 _write(workspace, file, whole)
             data = _content(workspace, file, path) if path.exists() else b""
             digest = "" if changed else hashlib.sha256(data).hexdigest()
-            known[file] = _Seen(digest, [part.name for part in parts])
+            known[file] = _Seen(digest, [part.name for part in found])
     return n
+
+
+def _link(workspace: Workspace, file: str) -> Path | None:
+    """What of a stage file's path is a link: it may lead out of the workspace."""
+    path = workspace.root / file
+    ways = [path, *path.parents][: file.count("/") + 1]
+    return next((way for way in ways if way.is_symlink()), None)
 
 
 def fetch(workspace: Workspace, store: Store, wanted: Mapping[str, Sequence[str]]) -> int:
@@ -232,12 +305,12 @@ def fetch(workspace: Workspace, store: Store, wanted: Mapping[str, Sequence[str]
     for start in range(0, len(ordered), _AT_ONCE):
         some = {file: wanted[file] for file in ordered[start : start + _AT_ONCE]}
         rows: list[tuple[str, str, bytes]] = []
-        for file, parts in _read(store, some):
-            top = newest(parts, _fits(workspace, file))
+        for file, found in _read(store, some):
+            top = newest(found, _fits(workspace, file))
             _write(workspace, file, {key: line.record for key, line in top.items() if line.record})
             path = workspace.root / file
             if path.exists():
-                at = max(part.at for part in parts)
+                at = max(part.at for part in found)
                 os.utime(path, ns=(at, at))
             for line in top.values():
                 if calls := _calls(file, line.record):
@@ -296,19 +369,15 @@ def settings(workspace: Workspace) -> Iterable[shown_settings.Entry]:
 def paths(workspace: Workspace) -> dict[str, Path]:
     """Stage file -> where it is here; also what else readers need."""
     root, found = workspace.root, dict[str, Path]()
-    for pattern in (
-        "seeds/*.jsonl",
-        "seeds/*.toml",
-        "generations/*/*.jsonl",
-        "judgments/*/*/*.jsonl",
-    ):
-        found |= {path.relative_to(root).as_posix(): path for path in root.glob(pattern)}
-    packs = {path.name: path for path in root.glob("languages/*") if path.is_dir()}
+    for folder in ("seeds", "generations", "judgments"):
+        for path in root.glob(f"{folder}/**/*.*"):
+            found[path.relative_to(root).as_posix()] = path
+    packs = {path.name: path for path in root.glob("languages/*")}
     packs |= {code: root / own.path for code, own in workspace.config.languages.items()}
-    for code, folder in packs.items():
-        for path in folder.rglob("*"):
-            if path.is_file() and path.suffix in (".toml", ".txt"):
-                found[f"languages/{code}/{path.relative_to(folder).as_posix()}"] = path
+    for code, pack in packs.items():
+        for path in (*pack.glob("language.toml"), *pack.glob("prompts/*.txt")):
+            found[f"languages/{code}/{path.relative_to(pack).as_posix()}"] = path
+    found = {file: path for file, path in found.items() if _kind(file)}
     if (path := root / "botchat.toml").exists():
         found[SETTINGS] = path
     return found
@@ -339,24 +408,23 @@ def _lines(file: str, data: bytes) -> Lines:
         raise DataError(f"{file}: a line is no record: {error}") from None
 
 
+def _kind(file: str) -> _Kind | None:
+    """What a file of that name is; ``None``: no stage file."""
+    return next((kind for kind in _KINDS if kind.named.fullmatch(file)), None)
+
+
 def _key(file: str) -> Callable[[bytes], Key]:
-    """What finds the key of a record; it raises for what is none."""
-    kind, key_of = _KINDS.get(file.partition("/")[0] * file.endswith(".jsonl"), (_Text, _alone))
-    decode = msgspec.json.Decoder(kind).decode
-    return lambda line: key_of(decode(line))
-
-
-def _alone(_: object) -> Key:
-    return ()
+    """What finds the key of a stage file's record; it raises for what is none."""
+    kind = _kind(file)
+    assert kind is not None
+    decode = msgspec.json.Decoder(kind.record).decode
+    return lambda line: kind.key(decode(line))
 
 
 def _in_order(listed: Iterable[str]) -> list[str]:
     """Stage files, each after those that it depends on."""
-    order = [*_KINDS]
-    first = {file: file.partition("/")[0] for file in listed}
-    return sorted(
-        first, key=lambda file: (order.index(first[file]) if first[file] in order else -1, file)
-    )
+    orders = {kind: n for n, kind in enumerate(_KINDS)}
+    return sorted(listed, key=lambda file: (orders[kind] if (kind := _kind(file)) else -1, file))
 
 
 def _part(file: str, lines: Lines, at: int, ledger: Ledger) -> bytes:
@@ -390,17 +458,19 @@ def _calls(file: str, line: bytes) -> Sequence[str]:
 
 def _read(store: Store, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[Part]]]:
     """Each stage file with its parts; those that are damaged are said and left out."""
-    got = store.read_parts((file, name) for file, names in wanted.items() for name in names)
+    got = store.whole(f"{FOLDER}/{file}/{name}" for file, names in wanted.items() for name in names)
     for file, names in wanted.items():
-        parts = (_decoded(store, file, name, got.pop((file, name), None)) for name in names)
-        yield file, [part for part in parts if part is not None]
+        found = (
+            _decoded(store, file, name, got.pop(f"{FOLDER}/{file}/{name}", None)) for name in names
+        )
+        yield file, [part for part in found if part is not None]
 
 
 def _decoded(store: Store, file: str, name: str, data: bytes | None) -> Part | None:
-    if data is None:
-        return None
     key, lines = _key(file), dict[Key, Line]()
     try:
+        if data is None:
+            raise ValueError("it is not whole")
         head, *rest = gzip.decompress(data).split(b"\n")
         at = msgspec.json.decode(head, type=_Head).at
         for text in rest:
@@ -410,14 +480,8 @@ def _decoded(store: Store, file: str, name: str, data: bytes | None) -> Part | N
             else:
                 lines[key(record)] = Line(at, record, told, name)
     except _UNREADABLE as error:
-        said = " ".join(str(error).split())[:200]
-        log.warning(
-            "the store %s: stages/%s/%s is damaged, and passed over: %s",
-            store.place,
-            file,
-            name,
-            said,
-        )
+        where, said = f"{FOLDER}/{file}/{name}", " ".join(str(error).split())[:200]
+        log.warning("the store %s: %s is damaged, and passed over: %s", store.place, where, said)
         return None
     return Part(name, at, lines)
 

@@ -19,7 +19,7 @@ import botchat
 from botchat import parallel
 from botchat.cli.main import main
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
-from botchat.pipeline import cluster
+from botchat.pipeline import cluster, leases
 from botchat.pipeline.adaptive import Adaptive
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
@@ -28,9 +28,10 @@ from botchat.pipeline.run.work import Meter
 from botchat.pipeline.whole_run import Running
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import Seed
+from botchat.workspace import segments
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
-from botchat.workspace.segments import Store
+from botchat.workspace.store import Store
 from tests.openai_server import Billed, Server, converse, templates
 
 MODELS = ("alpha", "beta")
@@ -520,7 +521,7 @@ def test_no_limit_is_exceeded_by_a_worker_that_is_killed(tmp_path):
 
 def test_a_limit_needs_a_store_that_workers_see(server, tmp_path, monkeypatch):
     """One that is blind to what others have drawn of a lease does not begin."""
-    monkeypatch.setattr(Store, "command", lambda self, workspace: "")
+    monkeypatch.setattr(leases, "commander", lambda store, home: "")
     made = workspace(tmp_path, server)
     with parallel.engine("threading", 2, None), pytest.raises(ConfigError, match="--store"):
         generating().run(made, Spending(Limits(max_usd=1.0)))
@@ -529,8 +530,8 @@ def test_a_limit_needs_a_store_that_workers_see(server, tmp_path, monkeypatch):
 
 def test_nothing_is_handed_in_twice(server, tmp_path, monkeypatch):
     """Replies that came at once go into one segment, and none has nothing in it."""
-    names, write = [], Store.write
-    monkeypatch.setattr(Store, "write", lambda *told: (names.append(write(*told)), names[-1])[1])
+    names, write = [], Store.add
+    monkeypatch.setattr(Store, "add", lambda *told: (names.append(write(*told)), names[-1])[1])
     with parallel.engine("threading", 2, None):
         more = "[cluster]\nhand_in_calls = 1\n"
         generating().run(workspace(tmp_path, server, more, max_concurrency=12))
@@ -555,7 +556,7 @@ def test_workers_that_are_always_lost_end_the_run(server, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(
     "end",
-    [lambda store, home: store.take_command(home, "another run"), Store.end_command],
+    [lambda store, home: leases.command(store, home, "another run"), leases.end_command],
     ids=["another run", "no run"],
 )
 def test_a_worker_stops_when_its_run_is_over(server, tmp_path, monkeypatch, end):
@@ -573,8 +574,8 @@ def test_a_worker_stops_when_its_run_is_over(server, tmp_path, monkeypatch, end)
     with parallel.engine("sequential", 1, None), pytest.raises(BotChatError, match="kept"):
         Generating("few", ("alpha",), turns=4).run(made)
     store = Store(shards[0].place)
-    assert not store.command(shards[0].home)
-    store.take_command(shards[0].home, shards[0].run)
+    assert not leases.commander(store, shards[0].home)
+    leases.command(store, shards[0].home, shards[0].run)
     with ThreadPoolExecutor(1) as worker:
         stopped.clear()
         gate = server.hold()
@@ -584,7 +585,7 @@ def test_a_worker_stops_when_its_run_is_over(server, tmp_path, monkeypatch, end)
         assert stopped.wait(30)
         gate.open()
         assert (done.result(30).calls, server.n_received) == (1, 1)
-    assert store.names(shards[0].id) == done.result().names
+    assert segments.names(store, shards[0].id) == done.result().names
     with parallel.engine("sequential", 1, None):
         monkeypatch.setattr(cluster, "work", work)
         Generating("few", ("alpha",), turns=4).run(made)

@@ -16,10 +16,11 @@ from botchat.errors import BotChatError, LimitReached
 from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.run.session import Limits, Spending
+from botchat.workspace import stages
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.from_store import from_store
-from botchat.workspace.segments import Store
+from botchat.workspace.store import Store
 from tests.integration.test_cluster import JUDGE, MODELS, workspace
 from tests.openai_server import Server
 
@@ -88,15 +89,15 @@ def test_a_board_from_a_store_has_the_bytes_of_the_workspaces_own(
     made, expected = run
     assert main(["ledger", "push", place, "--dir", str(made.root), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"pushed": 66, "records": 76}
-    read, whole = [], Store.read_parts
+    read, whole = [], Store.whole
 
-    def watched(store, of):
-        found = whole(store, of)
+    def watched(store, paths):
+        found = whole(store, paths)
         read.extend(found.items())
         return found
 
-    monkeypatch.setattr(Store, "read_parts", watched)
-    monkeypatch.setattr(Store, "read", lambda *_: pytest.fail("a segment is read"))
+    monkeypatch.setattr(Store, "whole", watched)
+    monkeypatch.setattr(Store, "get", lambda *_: pytest.fail("a segment is read"))
     reader = tmp_path / "reader"
     if "://" in place:
         out = ["--eee", str(reader / "numbers")]
@@ -106,7 +107,7 @@ def test_a_board_from_a_store_has_the_bytes_of_the_workspaces_own(
         assert main([*BOARD, "--dir", str(reader), "--store", place]) == 0
         assert contents(reader / "leaderboards" / "few") == expected["folder"]
     assert len([*reader.iterdir()]) == 1
-    files = [file for (file, _), _ in read]
+    files = [path for path, _ in read]
     assert told(capsys) == (len(files), sum(len(data) for _, data in read))
     assert len(files) == 1 + 1 + 2 + 3
     assert not [file for file in files if "second" in file or "rules" in file]
@@ -154,7 +155,7 @@ def test_a_run_leaves_its_stage_files_whole_or_as_far_as_it_came(tmp_path, serve
     heads = [workspace(tmp_path / name, server) for name in "ab"]
     with pytest.raises(LimitReached):
         Generating("few", MODELS, turns=4).run(heads[0], spending(store, max_calls=8))
-    assert Store(str(store)).parts("generations").keys() == {
+    assert stages.parts(Store(str(store)), "generations").keys() == {
         str(path.relative_to(heads[0].root)) for path in heads[0].root.rglob("generations/*/*")
     }
     for head, model in zip(heads, MODELS, strict=True):

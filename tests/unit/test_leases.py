@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, LimitReached
 from botchat.models.limits import Budget, Spent
-from botchat.pipeline.leases import INSTALMENTS, Account, LeasedBudget, drawn, lease_of, part
+from botchat.pipeline.leases import (
+    INSTALMENTS,
+    Account,
+    LeasedBudget,
+    command,
+    drawn,
+    end_command,
+    lease_of,
+    part,
+)
 from botchat.pipeline.run.session import Limits
-from botchat.workspace.segments import Store
+from botchat.workspace.store import Store
 
 
 @pytest.fixture
@@ -25,7 +34,7 @@ def account():
 def new_account():
     """The lease of a shard, in a store in memory that is commanded."""
     store = Store(f"memory://{secrets.token_hex(8)}")
-    store.take_command("home", "run")
+    command(store, "home", "run")
     return Account(store, "home", "run", "shard")
 
 
@@ -67,7 +76,7 @@ def test_no_more_is_billed_than_is_counted(sent, most_calls, killed_at):
     assert all(a <= b + 1e-9 for a, b in zip(billed, counted, strict=True))
     assert all(a <= b for a, b in zip(counted, (1, most_calls, 1000), strict=True))
     assert not any(worker.draw(worker.drawn + 1) for worker in workers)
-    account.store.end_command("home")
+    end_command(account.store, "home")
 
 
 @given(calls)
@@ -81,7 +90,7 @@ def test_one_worker_can_spend_its_whole_lease(sent):
         assert asked(leased, most, taken) == asked(plain, most, taken)
     assert (leased.usd, leased.calls, leased.tokens) == (plain.usd, plain.calls, plain.tokens)
     assert account.close() == leased.drawn
-    account.store.end_command("home")
+    end_command(account.store, "home")
 
 
 def test_an_instalment_is_drawn_before_it_is_spent(account):
@@ -92,7 +101,7 @@ def test_an_instalment_is_drawn_before_it_is_spent(account):
     assert budget.drawn == 4
     assert all(asked(budget, Spent(0.1), Spent(0.1)) for _ in range(3))
     assert budget.drawn == 4
-    assert account.store.drawn("home", "shard") != []
+    assert account.notes() != []
     assert not asked(budget, Spent(0.7), Spent(0.7))
     assert budget.drawn == 4  # what would not do is not drawn
     assert account.close() == 4
@@ -106,9 +115,9 @@ def test_nobody_draws_on_a_lease_that_is_closed_or_whose_run_is_over(account):
     assert orphan(3)
     assert account.close() == 2
     assert not late(3)
-    account.store.take_command("home", "another")
+    command(account.store, "home", "another")
     assert not orphan(4)
-    account.store.end_command("home")
+    end_command(account.store, "home")
     assert not orphan(4)
     with pytest.raises(ConfigError, match="--store"):
         account.drawer()

@@ -16,7 +16,7 @@ from botchat.pipeline import ledger as accounts
 from botchat.workspace import segments
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key
-from botchat.workspace.segments import Store
+from botchat.workspace.store import Store
 
 
 def put(ledger, text, number=0, cost=0.5, model="m"):
@@ -138,9 +138,9 @@ def test_two_ledgers_become_one_through_a_store(ledgers, tmp_path, place):
     assert (segments.push(one, store), segments.push(other, store)) == (1, 1)
     assert segments.pull(one, store).calls == 1
     assert content(one) == content(other)
-    before = store.names()
+    before = segments.names(store)
     assert (segments.push(one, store), segments.push(other, store)) == (0, 0)
-    assert store.names() == before
+    assert segments.names(store) == before
     put(one, "c", 3)
     assert segments.push(one, store) == 1
     second = Store(str(tmp_path / "another"))
@@ -154,7 +154,7 @@ def test_a_store_is_filled_in_segments_of_bounded_size(ledgers, tmp_path, monkey
     for n in range(10):
         put(one, "x", n)
     assert segments.push(one, store) == 10
-    assert len(store.names()) == 3
+    assert len(segments.names(store)) == 3
     assert segments.pull(other, store).calls == 10
 
 
@@ -162,16 +162,16 @@ def test_a_torn_segment_is_passed_over_until_it_is_whole(ledgers, tmp_path):
     """A writer that was killed does no harm, and who writes it again mends it."""
     store, one, other = Store(str(tmp_path / "s")), ledgers(), ledgers()
     put(one, "x")
-    name = store.write(segments.since(one), "shard")
-    file = tmp_path / "s" / "ledger" / name
+    name = store.add("ledger/shard", segments.since(one))
+    file = tmp_path / "s" / name
     whole = file.read_bytes()
     file.write_bytes(whole[:40])
     assert segments.pull(other, store).calls == 0
-    store.write(whole, "shard")
+    store.add("ledger/shard", whole)
     assert segments.pull(other, store).calls == 1
-    assert store.names("shard") == [name]
-    store.remove([name])
-    assert store.names() == []
+    assert segments.names(store, "shard") == [name]
+    store.remove(name)
+    assert segments.names(store) == []
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import case_digest
 from botchat.pipeline import ledger as accounts
 from botchat.records import Dialogue, Judgment, Seed, Utterance
-from botchat.workspace import files, segments, shown_settings, stages
+from botchat.workspace import files, shown_settings, stages
 from botchat.workspace.accounts import bills
 from botchat.workspace.config import load
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order
 from botchat.workspace.from_store import from_store
-from botchat.workspace.segments import Store
 from botchat.workspace.stages import Line, Part
+from botchat.workspace.store import ENDING, Store, named
 from tests.unit.test_segments import put
 
 
@@ -249,7 +249,7 @@ def test_a_damaged_part_is_named_and_passed_over(heads, caplog, damage):
         lines = {"garbage": b"\xff\n", "other": b'{"at":1}\n{"seed_id":1}'}[damage]
         bad = gzip.compress(lines)
         first.unlink()
-        first = first.with_name(segments.named(bad))
+        first = first.with_name(named(bad))
         first.write_bytes(bad)
     else:
         first.write_bytes(damage)
@@ -332,7 +332,7 @@ def test_a_store_is_left_what_there_is_also_when_a_run_is_interrupted(heads, cap
         stages.shared(one, ledger, str(store)),
     ):
         raise KeyboardInterrupt
-    assert Store(str(store)).parts()
+    assert stages.parts(Store(str(store)))
     with (
         closing(other.ledger()) as ledger,
         pytest.raises(KeyboardInterrupt),
@@ -372,17 +372,71 @@ def test_a_stage_file_with_a_bad_line_keeps_no_other_from_the_store(heads, caplo
     assert push(one, f"file://{store}") == 3
 
 
-def test_paths_that_lead_out_of_a_workspace_are_no_stage_files(tmp_path):
+def plant(store: Path, file: str, *lines: bytes) -> None:
+    """A whole part of a file that nobody's workspace has made."""
+    data = gzip.compress(b"\n".join([b'{"at":1}', *lines]))
+    path = store / "stages" / file / named(data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+TOML = b'{"text":"[models.m]\\nmodel = \\"m\\"\\napi_key_command = \\"touch /tmp/x\\"\\n"}'
+RECORD = msgspec.json.encode(Seed("s1", ("a", "b")))
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("botchat.toml", TOML),
+        ("pyproject.toml", TOML),
+        ("leaderboards/few/index.html", TOML),
+        ("leaderboards/few/ratings.jsonl", RECORD),
+        ("languages/xx/prompts.py", TOML),
+        ("languages/xx/language.toml", TOML),
+        ("seeds/few.toml", TOML),
+        ("seeds/deep/few.jsonl", RECORD),
+        ("seeds/other.jsonl", b"{}"),
+        ("generations/few/x.jsonl", RECORD),
+        ("generations/x.jsonl", RECORD),
+        ("judgments/few/arena-n3/x.jsonl", RECORD),
+        ("judgments/few/arena-n3/.x.jsonl", RECORD),
+        (".botchat/shared.json", TOML),
+        ("x", TOML),
+    ],
+)
+def test_what_is_no_stage_file_stays_in_the_store(tmp_path, caplog, file, line):
+    """By its name or by what it holds: it is named, and the rest is read."""
+    made, fresh, place = Workspace(tmp_path / "w"), Workspace(tmp_path / "f"), tmp_path / "store"
+    write(made, dialogue("m", "x"))
+    push(made, place)
+    plant(place, file, line)
+    assert accounts.pull(fresh, str(place)) == (0, 4)
+    there = {p.relative_to(fresh.root) for p in fresh.root.rglob("*") if p.is_file()}
+    expected = {p.relative_to(made.root) for p in made.root.rglob("*.jsonl")}
+    assert {p for p in there if p.parts[0] != ".botchat"} == expected
+    assert file in caplog.text
+
+
+def test_nothing_of_a_store_is_written_through_a_link(heads, caplog):
+    """A link may lead out of the workspace: it is named, and nothing changes where it leads."""
+    one, _, store = heads
+    push(one, store)
+    outside, fresh = store.parent / "outside", Workspace(store.parent / "f")
+    outside.mkdir()
+    fresh.root.mkdir()
+    (fresh.root / "generations").symlink_to(outside)
+    assert accounts.pull(fresh, str(store)) == (0, 3)
+    assert not [*outside.iterdir()]
+    assert f"{fresh.root / 'generations'} is a link" in caplog.text
+
+
+def test_parts_of_a_wrong_name_are_none(tmp_path):
     """Whoever may write there may not write elsewhere."""
-    name = f"{'0' * 64}{segments.ENDING}"
-    for path in (
-        f"stages/{name}",
-        f"stages/.botchat/x/{name}",
-        f"stages/judgments/few/x/{name[1:]}",
-    ):
+    name = f"{'0' * 64}{ENDING}"
+    for path in (f"stages/{name}", f"stages/.botchat/x/{name}", f"stages/seeds/x.jsonl/{name[1:]}"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(b"")
-    assert Store(str(tmp_path)).parts() == {}
+    assert stages.parts(Store(str(tmp_path))) == {}
 
 
 def test_a_workspace_without_a_ledger_can_be_pushed_and_pulled(tmp_path):
