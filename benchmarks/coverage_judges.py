@@ -14,7 +14,7 @@ from coverage_boards import Line, of
 
 from botchat.judges import calibration
 from botchat.judges.calibration import Guarantee, loosest, strict_to_loose
-from botchat.measures.bridge import bridge, draw
+from botchat.measures.references import Side, draw, means
 from botchat.ratings import places
 
 RUNS = 500
@@ -150,9 +150,11 @@ Made = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def _bridged(world: str, n: str, truth: np.ndarray, made: list[Made]) -> Iterator[Line]:
-    found = [bridge(*one) for one in made]
-    new = [[(one.low, one.high) for one in each.new] for each in found]
-    alone = [np.stack([each.alone.low, each.alone.high], axis=1) for each in found]
+    found = [_sides(*one) for one in made]
+    corrected = [[side.by_reference for side in sides] for sides in found]
+    new = [[(one.low, one.high) for one in each] for each in corrected]
+    shares = [[side.slice_alone for side in sides] for sides in found]
+    alone = [[(one.low[0], one.high[0]) for one in each] for each in shares]
     for method, stated, ends in (
         ("bridge", 0.95, np.array(new)),
         ("  the slice alone", math.nan, np.array(alone)),
@@ -161,12 +163,21 @@ def _bridged(world: str, n: str, truth: np.ndarray, made: list[Made]) -> Iterato
         yield of(method, world, n, held, float(np.diff(ends).mean()), stated)
     order, first_last = 1 + (truth[:, None] < truth[None, :] - 1e-9).sum(axis=1), []
     least = len(truth) - (truth[:, None] > truth[None, :] + 1e-9).sum(axis=1)
-    for each in found:
-        value = np.array([one.value for one in each.new])
-        first_last.append(places.of_ratings(value, each.new_covariance, each.new_freedom))
+    for sides in found:
+        _, by_new = means(sides)
+        first_last.append(places.of_ratings(by_new.value, by_new.covariance, by_new.freedom))
     held = np.array([((first <= least) & (order <= last)).all() for first, last in first_last])
     spread = float(np.mean([(last - first).mean() for first, last in first_last]))
     yield of("bridge, all places", world, n, held, spread)
+
+
+def _sides(
+    row: np.ndarray, seed: np.ndarray, old: np.ndarray, new: np.ndarray, stratum: np.ndarray
+) -> list[Side]:
+    """The cases of each model, its slice drawn alike of each stratum."""
+    chance = (np.bincount(stratum, ~np.isnan(new)) / np.bincount(stratum))[stratum]
+    own = [row == i for i in range(row.max() + 1)]
+    return [Side(old[i], new[i], seed[i], np.ones(i.sum()), chance[i]) for i in own]
 
 
 def _dialogues(

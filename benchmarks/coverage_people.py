@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 from coverage_boards import Line, main, of
 
-from botchat.measures.prediction_powered import Corrected, mean
+from botchat.measures.references import Corrected, mean
 from botchat.measures.shares import of_share
 
 RUNS = 800

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from botchat.boards import arena, as_people, flags, headline, judge_verdict, protocols, tables
+from botchat.boards import arena, flags, headline, judge_verdict, protocols, references, tables
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
@@ -156,7 +156,7 @@ def build(
     catalogue: Catalogue | None = None,
     elo: EloSettings | None = None,
     surveyed: Survey | None = None,
-    labels: as_people.Labels | None = None,
+    labels: references.Labels | None = None,
 ) -> Board:
     """Count, rate and rank.
 
@@ -208,12 +208,12 @@ def build(
     labels = {name: by for name, by in (labels or {}).items() if name in said}
     # What nobody labelled only takes a sentence on the first.
     chosen = {name: said[name] for name in said if name in labels} or dict(list(said.items())[:1])
-    of_people = as_people.cases(chosen, labels, seeds, dialogues)
+    of_people = references.cases(chosen, labels, seeds, dialogues)
     return Board(
         seed_set=seed_set,
         judge=judge,
         main=_main(seeds, contestants, parts, flagged, length_table),
-        as_people=as_people.as_people(of_people, judge),
+        as_people=references.as_people(of_people, judge),
         parts=parts,
         flags=flagged,
         flags_judge=_flags_judge(found, judged.values(), flags_signature),
@@ -239,7 +239,7 @@ def build(
             ),
             *flags.notes(found, len(seeds)),
             *coverage_notes(covered, catalogue),
-            *as_people.notes(of_people, seed_set, judge),
+            *references.notes(of_people, seed_set, judge),
         ),
         evidence=judged,
     )

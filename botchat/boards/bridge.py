@@ -9,7 +9,7 @@ import numpy as np
 from botchat.boards.tables import Column, Table, explained, table, with_ends, with_interval
 from botchat.interfaces import Row
 from botchat.measures import shares
-from botchat.measures.bridge import Bridged
+from botchat.measures.references import Side, means
 from botchat.measures.shares import LEAST, entries
 from botchat.measures.statistics import Floats, Indices
 from botchat.ratings import places
@@ -48,30 +48,35 @@ _MAPPING = [
 ]
 
 
-def board_rows(models: Sequence[str], found: Bridged, n_old: Indices) -> list[Row]:
-    """A row a contestant, best by the new judge first."""
-    new = np.array([one.value for one in found.new])
+def board_rows(models: Sequence[str], sides: Sequence[Side]) -> list[Row]:
+    """A row a contestant, best by the new judge first; all have cases in the slice."""
+    by = dict(zip(("old", "new"), means(sides), strict=True))
     spans = {
-        "old": places.of_ratings(found.old.value, found.old_covariance, found.old_freedom),
-        "new": places.of_ratings(new, found.new_covariance, found.new_freedom),
+        judge: places.of_ratings(each.value, each.covariance, each.freedom)
+        for judge, each in by.items()
     }
-    orders = {"old": _order(found.old.value), "new": _order(new)}
+    orders = {judge: _order(each.value) for judge, each in by.items()}
     rows = []
-    for i, model in enumerate(models):
-        row: Row = {"model": model, "n_old": int(n_old[i]), "n_both": found.new[i].labels}
-        row |= found.old.row(i, "old") | found.alone.row(i, "new_alone")
-        row |= entries("new", found.new[i].value, found.new[i].low, found.new[i].high)
+    for i, (model, side) in enumerate(zip(models, sides, strict=True)):
+        new = side.by_reference
+        row: Row = {"model": model, "n_old": len(side.judged), "n_both": new.labels}
+        row |= side.by_judge.row(0, "old") | side.slice_alone.row(0, "new_alone")
+        row |= entries("new", new.value, new.low, new.high)
         for judge, (first, last) in spans.items():
             ends = {f"{judge}_rank_low": int(first[i]), f"{judge}_rank_high": int(last[i])}
             row |= {f"{judge}_rank": int(orders[judge][i]), **ends}
-        row["power"] = found.new[i].power
+        row["power"] = new.power
         row["change"] = _change(row)
         rows.append(row)
     return sorted(rows, key=lambda row: (row["new_rank"], row["model"]))
 
 
-def mapping_rows(old: Floats, new: Floats, seed: Indices) -> list[Row]:
+def mapping_rows(sides: Sequence[Side]) -> list[Row]:
     """The new judge's mean where the old one gives each of its values, clustered by seed."""
+    old, new, seed = (
+        np.concatenate(each)
+        for each in zip(*((side.judged, side.reference, side.seed) for side in sides), strict=True)
+    )
     both = ~np.isnan(new)
     values = np.unique(old[both])
     if len(values) > MOST_VALUES:

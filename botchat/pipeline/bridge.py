@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import permutations
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from botchat.boards import bridge as boards
+from botchat.boards.references import Cases, drawn_by_pair, one_by_one, result
 from botchat.boards.tables import Formats, Table, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
-from botchat.measures import bridge as measures
+from botchat.measures.references import is_draw
 from botchat.pipeline.agree import Compared
 from botchat.pipeline.judge import judge_named
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, VERSION, Judgment
+from botchat.records import VERSION, Judgment
 from botchat.workspace.files import write_all
 from botchat.workspace.folder import Workspace, judgment_key
 
@@ -86,7 +90,7 @@ def bridges(found: Read, protocol: Protocol) -> list[Bridge]:
     made = []
     for old, new in permutations(judged, 2):
         asked = {judgment_key(one) for one in judged[new]}
-        if asked < {judgment_key(one) for one in judged[old]} and _drawn(*_both(judged, old, new)):
+        if asked < {judgment_key(one) for one in judged[old]} and _drawn(judged[old], judged[new]):
             try:
                 made.append(_between(found, old, new, protocol, 0))
             except MissingError:
@@ -96,31 +100,27 @@ def bridges(found: Read, protocol: Protocol) -> list[Bridge]:
 
 def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int) -> Bridge:
     judged = {name: found.judged[name][protocol.name] for name in (old, new)}
-    by_old, by_new = (_values(judged[name], protocol) for name in (old, new))
-    keys = sorted(by_old)
-    models = sorted({model for model, _, _ in keys})
-    known = {key[0] for key in keys if key in by_new}
-    if unknown := [model for model in models if model not in known]:
+    seed_ids = sorted({one.seed_id for one in judged[old]})
+    value = partial(result, protocol)
+    cases = one_by_one(protocol, judged[old], judged[new], seed_ids, value)
+    chance = drawn_by_pair(cases.one, cases.other, cases.reference)
+    # Of contestants without a case in the slice, nothing is weighed.
+    cases = replace(cases, chance=np.where(chance > 0, chance, 1))
+    models = sorted(name for name in cases.rated if len(cases.rows_of(name)))
+    sides = [cases.of(name) for name in models]
+    if unknown := [name for name, side in zip(models, sides, strict=True) if not len(side.known)]:
         raise MissingError(
             f"{new} has judged no case of {', '.join(unknown)} that {old} has; draw some with: "
             f"botchat judge {protocol.base} --seeds {found.seed_set} --judge {new} "
             f"--bridge-from {old} --budget 300"
         )
-    seed = np.unique([key[1] for key in keys], return_inverse=True)[1].astype(np.intp)
-    among = ["\n".join(sorted(shown)) for _, _, shown in keys]
-    row = np.array([models.index(key[0]) for key in keys], dtype=np.intp)
-    values = np.array([(by_old[key], by_new.get(key, np.nan)) for key in keys]).T
-    stratum = np.unique(among, return_inverse=True)[1].astype(np.intp)
-    made = measures.bridge(row, seed, values[0], values[1], stratum)
-    rows = boards.board_rows(models, made, np.bincount(row))
-    mapping = boards.mapping_rows(values[0], values[1], seed)
-    data = settings_digest([[key, by_old[key], by_new.get(key)] for key in keys])
+    rows, mapping = boards.board_rows(models, sides), boards.mapping_rows(sides)
     signature = (
         f"botchat:{VERSION}|bridge|set:{found.seed_set}|protocol:{protocol.name}"
-        f"|old:{old}|new:{new}|data:{data}"
+        f"|old:{old}|new:{new}|data:{settings_digest(_data(cases, models))}"
     )
     notes = list(boards.sentences(rows, old, new))
-    if not _drawn(*_both(judged, old, new), rng_seed):
+    if not _drawn(judged[old], judged[new], rng_seed):
         notes.append(
             f"The cases of {new} are not those that --bridge-from {old} draws with --seed "
             f"{rng_seed}: the intervals hold only if they were drawn at random otherwise."
@@ -138,31 +138,24 @@ def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int)
     return Bridge(boards.tables(title, rows, mapping, signature, _unit(protocol)), notes, whole)
 
 
-def _both(
-    judged: Mapping[str, Sequence[Judgment]], old: str, new: str
-) -> tuple[list[Judgment], set[str]]:
-    """The old judge's readable judgments, and the digests of what the new one was asked."""
-    readable = [one for one in judged[old] if one.verdict is not None]
-    return readable, {one.case for one in judged[new]}
+def _data(cases: Cases, models: Sequence[str]) -> list[Any]:
+    """What the signature stands for: of each contestant's cases what both judges said, in order."""
+    told = []
+    for model in models:
+        side, rows = cases.of(model), cases.rows_of(model).tolist()
+        both = zip(rows, side.judged.tolist(), side.reference.tolist(), strict=True)
+        for row, old, new in both:
+            shown = [cases.names[i] for i in (cases.one[row], cases.other[row]) if i >= 0]
+            key = model, cases.seed_ids[cases.seed[row]], shown
+            told.append([key, old, None if math.isnan(new) else new])
+    return sorted(told, key=itemgetter(0))
 
 
-def _drawn(readable: Sequence[Judgment], asked: set[str], rng_seed: int = 0) -> bool:
+def _drawn(old: Sequence[Judgment], new: Sequence[Judgment], rng_seed: int = 0) -> bool:
+    """Whether what the new judge was asked is a draw from what the old one has a verdict on."""
+    readable = [one for one in old if one.verdict is not None]
     strata = [frozenset(one.contestants) for one in readable]
-    return measures.is_draw(strata, [one.case for one in readable], asked, rng_seed)
-
-
-Key = tuple[str, str, tuple[str, ...]]
-"""Contestant, seed id, contestants in the order shown."""
-
-
-def _values(judgments: Sequence[Judgment], protocol: Protocol) -> dict[Key, float]:
-    """What each readable verdict gives each model that it is about, 0 to 1."""
-    return {
-        (name, judgment.seed_id, judgment.contestants): value
-        for judgment in judgments
-        for name, value in protocol.values(judgment)
-        if name != HUMAN or protocol.shows != "human"
-    }
+    return is_draw(strata, [one.case for one in readable], {one.case for one in new}, rng_seed)
 
 
 def _unit(protocol: Protocol) -> str:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from botchat.boards.as_people import Cases, cases
 from botchat.boards.board import evidence
+from botchat.boards.references import Cases, cases
 from botchat.boards.tables import Column, Table, table
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.annotations import is_person
@@ -117,7 +117,7 @@ def _draw(of: Cases, budget: int, rng_seed: int) -> Iterator[PlannedCase]:
     left: dict[tuple[str, ...], list[tuple[bytes, str]]] = {}
     had: Counter[tuple[str, ...]] = Counter()
     for at, one, other, by in zip(
-        of.seed.tolist(), of.one.tolist(), of.other.tolist(), of.people.tolist(), strict=True
+        of.seed.tolist(), of.one.tolist(), of.other.tolist(), of.reference.tolist(), strict=True
     ):
         names: tuple[str, ...] = tuple(of.names[i] for i in (one, other) if i >= 0)
         if names == (HUMAN,):
@@ -162,13 +162,13 @@ def _bought(of: Cases, planned: Sequence[PlannedCase], judge: str, rng_seed: int
         if name == HUMAN and not new[name]:
             continue
         side = of.of(name)
-        best, worst = side.reach.within(side.labels + new[name])
+        best, worst = side.reach.within(len(side.known) + new[name])
         rows.append(
             {
                 "model": name,
                 "judge": float(side.by_judge.value[0]),
                 "cases": len(side.judged),
-                "labelled": side.labels,
+                "labelled": len(side.known),
                 "planned": new[name],
                 "best": best,
                 "worst": worst,

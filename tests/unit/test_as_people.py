@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from botchat.boards import as_people
-from botchat.boards.as_people import cases
 from botchat.boards.board import Board, build, evidence, files
-from botchat.measures.prediction_powered import mean
+from botchat.boards.references import cases
+from botchat.boards.references import notes as notes_of
+from botchat.measures.references import mean
 from botchat.measures.shares import of_share
 from botchat.protocols.catalogue import BUILT_IN, UNIEVAL, Catalogue
 from botchat.protocols.kinds import Protocol
@@ -158,7 +158,7 @@ def test_labels_of_what_the_judge_accused_are_not_a_random_draw(some: Made) -> N
     for _ in range(20):
         drawn = {"unieval": by("amy", *rng.sample(said, 40))}
         found = cases(made_by, drawn, some.seeds, some.dialogues)
-        assert not any("random" in note for note in as_people.notes(found, "made-up", "rules"))
+        assert not any("random" in note for note in notes_of(found, "made-up", "rules"))
 
 
 def test_without_labels_a_note_says_how_many_it_takes() -> None:

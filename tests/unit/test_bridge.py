@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.bridge import board_rows, mapping_rows, sentences
-from botchat.measures import prediction_powered
-from botchat.measures.bridge import bridge, draw, is_draw
+from botchat.measures.references import Side, draw, is_draw, mean, means
 from botchat.measures.shares import by_seed
 from botchat.ratings import places
 
@@ -63,24 +62,32 @@ def world(n_seeds=60, every=3, seed=0):
     return row, seeds, old, np.where(seeds % every == 0, new, np.nan)
 
 
+def sides(row, seed, old, new, chance=None):
+    """The cases of each model."""
+    chance = np.ones(len(row)) if chance is None else chance
+    each = [row == i for i in range(row.max() + 1)]
+    return [Side(old[i], new[i], seed[i], np.ones(i.sum()), chance[i]) for i in each]
+
+
 def test_each_contestant_is_ppis_own():
-    """Means and intervals are those of `prediction_powered.mean`; the old ones are a board's."""
+    """Means and intervals are those of `mean`; the old ones are a board's."""
     row, seed, old, new = world()
-    found = bridge(row, seed, old, new, row)
-    for i in range(3):
+    found = sides(row, seed, old, new)
+    for i, side in enumerate(found):
         own = row == i
-        alone = prediction_powered.mean(old[own], new[own], seed[own])
-        assert found.new[i] == alone
-    assert found.old.value.tolist() == by_seed(row, seed, old, 3).value.tolist()
-    assert found.alone.value[0] == pytest.approx(np.nanmean(new[row == 0]))
+        assert side.by_reference == mean(old[own], new[own], seed[own])
+    by_judge, by_reference = means(found)
+    assert by_judge.value.tolist() == by_seed(row, seed, old, 3).value.tolist()
+    assert by_reference.value.tolist() == [side.by_reference.value for side in found]
+    assert found[0].slice_alone.value[0] == pytest.approx(np.nanmean(new[row == 0]))
 
 
 def test_a_judge_that_says_the_same_has_the_old_ones_board():
     """With all cases by both the value is the old one's own."""
     row, seed, old, _ = world()
-    found = bridge(row, seed, old, old, row)
-    assert [one.value for one in found.new] == pytest.approx(found.old.value.tolist())
-    rows = board_rows("abc", found, np.bincount(row))
+    by_judge, by_reference = means(sides(row, seed, old, old))
+    assert by_reference.value == pytest.approx(by_judge.value)
+    rows = board_rows("abc", sides(row, seed, old, old))
     assert [row["change"] for row in rows] == ["", "", ""]
     assert list(sentences(rows, "old", "new")) == ["If new replaces old, no place changes clearly."]
 
@@ -89,7 +96,7 @@ def test_a_new_judge_that_turns_the_board_round_changes_places_clearly():
     """First and last change; the one in the middle stays."""
     row, seed, old, _ = world(300)
     new = np.where(seed % 2 == 0, 1 - old, np.nan)
-    rows = board_rows("abc", bridge(row, seed, old, new, row), np.bincount(row))
+    rows = board_rows("abc", sides(row, seed, old, new))
     assert [(row["model"], row["change"]) for row in rows] == [
         ("c", "3 → 1, clearly"),
         ("b", ""),
@@ -102,7 +109,7 @@ def test_a_new_judge_that_turns_the_board_round_changes_places_clearly():
 def test_too_few_cases_of_a_model_say_nothing_in_words():
     """Below 20."""
     row, seed, old, new = world(30)
-    rows = board_rows("abc", bridge(row, seed, old, new, row), np.bincount(row))
+    rows = board_rows("abc", sides(row, seed, old, new))
     (said,) = sentences(rows, "old", "new")
     assert said.startswith("Fewer than 20 cases of some model are by both judges (10)")
 
@@ -113,31 +120,30 @@ def test_a_stratum_of_which_more_was_drawn_counts_no_more():
     stratum = (seed >= 40).astype(int)
     old = np.full(80, 0.5)
     new = np.where((stratum == 0) | (seed % 4 == 0), stratum.astype(float), np.nan)
-    found = bridge(np.zeros(80, dtype=int), seed, old, new, stratum)
-    assert found.new[0].value == pytest.approx(0.5)
-    assert found.alone.value[0] == pytest.approx(0.5)
+    chance = np.where(stratum == 0, 1, 0.25)
+    (found,) = sides(np.zeros(80, dtype=int), seed, old, new, chance)
+    assert found.by_reference.value == pytest.approx(0.5)
+    assert found.slice_alone.value[0] == pytest.approx(0.5)
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_no_covariance_is_below_what_its_interval_says(seed):
     """Nor is any matrix one that is no covariance; places are in order."""
     row, seeds, old, new = world(24, 3, seed)
-    found = bridge(row, seeds, old, new, row)
-    for covariance in (found.old_covariance, found.new_covariance):
-        assert np.linalg.eigvalsh(covariance).min() > -1e-12
-        assert (np.diag(covariance) > 0).all()
-    value = np.array([one.value for one in found.new])
-    first, last = places.of_ratings(value, found.new_covariance, found.new_freedom)
-    assert ((first >= 1) & (first <= last) & (last <= 3)).all()
+    for found in means(sides(row, seeds, old, new)):
+        assert np.linalg.eigvalsh(found.covariance).min() > -1e-12
+        assert (np.diag(found.covariance) > 0).all()
+        first, last = places.of_ratings(found.value, found.covariance, found.freedom)
+        assert ((first >= 1) & (first <= last) & (last <= 3)).all()
 
 
 def test_the_mapping_is_what_the_new_judge_says_where_the_old_one_says_so():
     """Of each value, with an interval; not of a scale with many."""
     _, seed, old, new = world()
-    rows = mapping_rows(old, new, seed)
+    rows = mapping_rows([Side(old, new, seed, np.ones(len(old)), np.ones(len(old)))])
     assert [row["old"] for row in rows] == [0.0, 1.0]
     assert sum(row["n"] for row in rows) == 60
     assert rows[0]["new"] == 0.0
     assert rows[1]["new_low"] < rows[1]["new"] < rows[1]["new_high"]
-    many = np.linspace(0, 1, len(old))
-    assert mapping_rows(many, new, seed) == []
+    many = Side(np.linspace(0, 1, len(old)), new, seed, old, old)
+    assert mapping_rows([many]) == []

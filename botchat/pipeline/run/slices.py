@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from botchat.errors import ConfigError
 from botchat.interfaces import Judge
 from botchat.judges.cascade import Cascade, MakeCase
-from botchat.measures.bridge import draw
+from botchat.measures.references import draw
 from botchat.pipeline.run.session import JudgeName
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Judgment

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.measures.prediction_powered import Corrected, Reach, mean
+from botchat.measures.references import Corrected, Reach, mean
 from botchat.measures.shares import of_share, of_shares
 from botchat.measures.statistics import Floats
 

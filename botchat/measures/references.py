@@ -1,8 +1,13 @@
 """Means as a reference judges, from a judge's values on all cases and the reference's on a slice.
 
+A *reference* is what a judge is held against: people, or another judge, known for a part of the
+cases (the slice), which was drawn at random (`draw`). `mean` corrects one mean by it, `means` those
+of all contestants together with how their errors go together, and `Reach` says beforehand how near
+so many cases of a slice would bring one.
+
 Prediction-powered inference (Angelopoulos, Duchi & Zrnic 2023, "PPI++: Efficient Prediction-Powered
-Inference", §3 and §6). The judge is seen on all cases, the reference (people, or another judge) on
-a slice drawn at random. The mean of the reference on the slice is moved by what the judge's mean on
+Inference", §3 and §6). The judge is seen on all cases, the reference on a
+slice. The mean of the reference on the slice is moved by what the judge's mean on
 all cases has over its mean on the slice, times a power:
 
     mean = reference on the slice + power · (judge on all - judge on the slice)
@@ -22,11 +27,15 @@ than all.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Sequence, Set
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from botchat.measures.shares import Z2, of_shares
+from botchat.interfaces import settings_digest
+from botchat.measures import shares
+from botchat.measures.shares import Z2, Shares, of_shares
 from botchat.measures.statistics import LEVEL, Floats, Indices, student_t
 
 UNSEEN = 0.5
@@ -47,6 +56,10 @@ class Corrected:
     """How far the judge is used, 0 to 1."""
     labels: int
     """Cases of the slice."""
+    seeds: int = field(default=0, compare=False)
+    """Seeds of the slice."""
+    moved: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+    """How far each group of ``seed`` moves it, in their order, shape (groups,)."""
 
 
 def mean(
@@ -101,7 +114,8 @@ def mean(
     least = of_all @ of_all * (min(single, 1.0) if single > _NOTHING else 1.0)
     each = np.clip(np.nan_to_num(each, nan=math.inf), least, share @ share)
     lower, upper = of_shares(np.array([value]), np.array([each]))
-    return Corrected(value, float(lower[0]), float(upper[0]), power, labels)
+    moves = np.asarray(moved + differs, dtype=np.float64)
+    return Corrected(value, float(lower[0]), float(upper[0]), power, labels, n, moves)
 
 
 def _ends(values: Floats) -> tuple[float, float]:
@@ -123,6 +137,90 @@ def _power(judged: Floats, said: Floats, of_all: Floats, of_slice: Floats, middl
         return 0.0
     together = float(of_slice @ ((judged - of_slice @ judged) * said))
     return min(max(together / spread * float(1 - of_all @ of_all), 0.0), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The cases of one contestant; all arrays have shape (cases,), and are those of `mean`."""
+
+    judged: Floats
+    reference: Floats
+    seed: Indices
+    weight: Floats
+    chance: Floats
+
+    @property
+    def known(self) -> Indices:
+        """Which cases are of the slice."""
+        return np.flatnonzero(~np.isnan(self.reference))
+
+    @property
+    def by_judge(self) -> Shares:
+        """The judge's own mean, a row."""
+        return _mean_of(self.seed, self.judged, self.weight)
+
+    @property
+    def by_reference(self) -> Corrected:
+        """The mean as the reference judges."""
+        return mean(self.judged, self.reference, self.seed, self.weight, self.chance)
+
+    @property
+    def slice_alone(self) -> Shares:
+        """The reference's mean of the slice, a row."""
+        at = self.known
+        return _mean_of(self.seed[at], self.reference[at], self.weight[at] / self.chance[at])
+
+    @property
+    def reach(self) -> Reach:
+        """How near to the truth labels would bring the mean."""
+        return Reach.of(self.judged, self.seed, self.weight)
+
+
+def _mean_of(seed: Indices, values: Floats, weight: Floats) -> Shares:
+    return shares.by_seed(np.zeros(len(values), dtype=np.intp), seed, values, 1, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Means of m contestants by one judge, and how their errors go together."""
+
+    value: Floats
+    covariance: Floats
+    """Shape (m, m)."""
+    freedom: int
+    """Seeds less 1, of a slice those of the contestant with the fewest."""
+
+
+def means(sides: Sequence[Side]) -> tuple[Means, Means]:
+    """Of all contestants by the judge, and as the reference judges; each has cases in the slice.
+
+    Every seed moves the means of all contestants that have cases on it, so its moves, multiplied
+    and summed, are the covariance.
+    """
+    n_seeds = 1 + max(int(side.seed.max()) for side in sides)
+    own, corrected = [side.by_judge for side in sides], [side.by_reference for side in sides]
+    moved = np.zeros((2, n_seeds, len(sides)))
+    for i, side in enumerate(sides):
+        apart = side.weight * (side.judged - own[i].value[0]) / side.weight.sum()
+        moved[0, :, i] = np.bincount(side.seed, apart, n_seeds)
+        moved[1, np.unique(side.seed), i] = corrected[i].moved
+    freedoms = max(n_seeds - 1, 1), max(min(one.seeds for one in corrected) - 1, 1)
+    by_judge = np.array([(one.value[0], one.high[0] - one.low[0]) for one in own]).T
+    by_reference = np.array([(one.value, one.high - one.low) for one in corrected]).T
+    of_judge, of_reference = (
+        Means(value, _covariance(moves, width, freedom), freedom)
+        for moves, (value, width), freedom in zip(
+            moved, (by_judge, by_reference), freedoms, strict=True
+        )
+    )
+    return of_judge, of_reference
+
+
+def _covariance(moved: Floats, width: Floats, freedom: int) -> Floats:
+    """Of means that each seed moves so, (seeds, m); none varies less than its interval says."""
+    found = moved.T @ moved * (len(moved) / max(len(moved) - 1, 1))
+    least = (width / 2 / student_t(LEVEL, freedom)) ** 2
+    return np.asarray(found + np.diag(np.maximum(least - np.diag(found), 0)))
 
 
 @dataclass(frozen=True)
@@ -187,3 +285,35 @@ class Reach:
             middle = (low + high) // 2
             low, high = (low, middle) if self.within(middle)[which] <= within else (middle, high)
         return high
+
+
+def draw(strata: Sequence[Hashable], cases: Sequence[str], n: int, rng_seed: int) -> list[int]:
+    """Numbers of ``n`` cases, as many of each stratum as of any other while it has some.
+
+    At random and always the same: a stratum's cases are in the order of a digest. ``cases``: their
+    digests; ``strata``: what each belongs to.
+    """
+    dealt: Counter[Hashable] = Counter()
+    rounds: list[tuple[int, int, int]] = []
+    for i in _in_order(cases, rng_seed):
+        rounds.append((dealt[strata[i]], len(rounds), i))
+        dealt[strata[i]] += 1
+    return sorted(i for _, _, i in sorted(rounds)[:n])
+
+
+def is_draw(
+    strata: Sequence[Hashable], cases: Sequence[str], chosen: Set[str], rng_seed: int
+) -> bool:
+    """Whether what was chosen of each stratum are the first that `draw` gives of it."""
+    ended = set()
+    for i in _in_order(cases, rng_seed):
+        if cases[i] not in chosen:
+            ended.add(strata[i])
+        elif strata[i] in ended:
+            return False
+    return True
+
+
+def _in_order(cases: Sequence[str], rng_seed: int) -> list[int]:
+    """Numbers of the cases as they are drawn."""
+    return sorted(range(len(cases)), key=lambda i: settings_digest("bridge", rng_seed, cases[i]))

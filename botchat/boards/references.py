@@ -1,7 +1,9 @@
-"""A judge's rates beside what they are as people judge, from people's labels of some of its cases.
+"""A judge's cases beside what a reference says of some of them, and its rates as people judge.
 
-Labels are the judgments of judges whose names begin with ``human``. Where several people labelled
-one case, it has the mean of what they said. See `botchat.measures.prediction_powered`.
+One way to read a reference that is known for a part of the cases (`Cases`), whoever it is: people
+(`cases`; labels are the judgments of judges whose names begin with ``human``, and where several
+labelled one case it has the mean of what they said) or another judge (`one_by_one`). What follows
+from it is `botchat.measures.references`; a bridge's tables are in `botchat.boards.bridge`.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from botchat.boards.strengths import Design
 from botchat.boards.tables import Column, Kind, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.measures import shares
-from botchat.measures.prediction_powered import Corrected, Reach, mean
-from botchat.measures.shares import LEAST, Shares
+from botchat.measures.references import Corrected, Side
+from botchat.measures.shares import LEAST
 from botchat.measures.statistics import Floats, Indices
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import passed
@@ -42,13 +44,13 @@ _UNLIKELY = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """What a judge said of the cases that a rate is of, and people of those that they labelled.
+    """What a judge said of the cases that a rate is of, and a reference of those of its slice.
 
-    A case is a dialogue, or two dialogues of one ChatSEED in both orders. All arrays have shape
-    (cases,): ``seed``, ``one`` and ``other`` are indices into the names, ``other`` is -1 of a
-    dialogue alone. ``judged``, ``people``: the result for ``one``, 0 to 1, of several orders or
-    people the mean; ``people`` is nan where nobody labelled. ``weight``: of the case in a rate;
-    ``chance``: with which it was labelled, in any unit.
+    A case is a dialogue, or two dialogues of one ChatSEED, in both orders or in the one shown. All
+    arrays have shape (cases,): ``seed``, ``one`` and ``other`` are indices into the names,
+    ``other`` is -1 of a dialogue alone. ``judged``, ``reference``: the result for ``one``, 0 to 1,
+    of several orders or people the mean; ``reference`` is nan outside the slice. ``weight``: of the
+    case in a rate; ``chance``: with which it came into the slice, in any unit.
     """
 
     protocol: Protocol
@@ -63,28 +65,33 @@ class Cases:
     one: Indices
     other: Indices
     judged: Floats
-    people: Floats
+    reference: Floats
     weight: Floats
     chance: Floats
     persons: tuple[str, ...]
-    """Who labelled, by name."""
+    """Who the reference is, by name."""
     scale: Scale | None = None
     """Of scores; results are then between its ends."""
 
     @property
     def labels(self) -> int:
-        """Cases that people labelled."""
-        return int((~np.isnan(self.people)).sum())
+        """Cases of the slice."""
+        return int((~np.isnan(self.reference)).sum())
+
+    def rows_of(self, name: str) -> Indices:
+        """The cases of one contestant."""
+        i = self.names.index(name)
+        return np.flatnonzero((self.one == i) | (self.other == i))
 
     def of(self, name: str) -> Side:
         """The cases of one contestant, results from its side."""
-        i = self.names.index(name)
-        rows = np.flatnonzero((self.one == i) | (self.other == i))
-        mine = self.one[rows] == i
-        judged, people = (
-            np.where(mine, values[rows], 1 - values[rows]) for values in (self.judged, self.people)
+        rows = self.rows_of(name)
+        mine = self.one[rows] == self.names.index(name)
+        judged, reference = (
+            np.where(mine, values[rows], 1 - values[rows])
+            for values in (self.judged, self.reference)
         )
-        return Side(judged, people, self.seed[rows], self.weight[rows], self.chance[rows])
+        return Side(judged, reference, self.seed[rows], self.weight[rows], self.chance[rows])
 
     @property
     def scale_ends(self) -> tuple[float, float]:
@@ -94,51 +101,19 @@ class Cases:
 
     @property
     def odds(self) -> float:
-        """How far the judge's results of the labelled cases are off those of a random draw.
+        """How far the judge's results of the slice are off those of a random draw.
 
         In standard errors of a draw without replacement among the cases of the same contestants;
-        0 where all or none are labelled.
+        0 where all or none are in it.
         """
-        key = np.unique(self.one * (len(self.names) + 1) + self.other, return_inverse=True)[1]
-        drawn = ~np.isnan(self.people)
+        key = _together(self.one, self.other)
+        drawn = ~np.isnan(self.reference)
         n, k = np.bincount(key), np.bincount(key, drawn)
         middle = np.bincount(key, self.judged) / n
         apart = self.judged - middle[key]
         spread = np.bincount(key, apart**2) / n
         variance = float((k * (n - k) / np.maximum(n - 1, 1) * spread).sum())
         return float(apart[drawn].sum()) / math.sqrt(variance) if variance > 1e-9 else 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """The cases of one contestant, as of `Cases`."""
-
-    judged: Floats
-    people: Floats
-    seed: Indices
-    weight: Floats
-    chance: Floats
-
-    @property
-    def labels(self) -> int:
-        """Cases that people labelled."""
-        return int((~np.isnan(self.people)).sum())
-
-    @property
-    def by_judge(self) -> Shares:
-        """The judge's own rate, a row."""
-        rows = np.zeros(len(self.judged), dtype=np.intp)
-        return shares.by_seed(rows, self.seed, self.judged, 1, self.weight)
-
-    @property
-    def by_people(self) -> Corrected:
-        """The rate as people judge."""
-        return mean(self.judged, self.people, self.seed, self.weight, self.chance)
-
-    @property
-    def reach(self) -> Reach:
-        """How near to the truth labels would bring the rate."""
-        return Reach.of(self.judged, self.seed, self.weight)
 
 
 def cases(
@@ -154,15 +129,26 @@ def cases(
         protocol, people = said.protocol, labels.get(name, ())
         if protocol.shows != "one":
             found.append(_paired(said, people, seeds))
-        elif protocol.kind == "place":
-            for n in success_turns(said, dialogues):
-                what = f"{protocol.label}: success @{n}"
-                found.append(_alone(said, people, seeds, what, partial(_passes, dialogues, n)))
+            continue
+        numbers: list[tuple[str, Callable[[Judgment], float | None], Scale | None]] = []
+        if protocol.kind == "place":
+            numbers = [
+                (f"success @{n}", partial(_passes, dialogues, n), None)
+                for n in success_turns(said, dialogues)
+            ]
         elif protocol.kind == "score":
-            for i, number in enumerate(protocol.asked_scale.names):
-                what = f"{protocol.label}: {number}"
-                score = partial(_score, protocol, i)
-                found.append(_alone(said, people, seeds, what, score, protocol.asked_scale))
+            scale = protocol.asked_scale
+            numbers = [
+                (number, partial(_score, protocol, i), scale)
+                for i, number in enumerate(scale.names)
+            ]
+        found += [
+            one_by_one(
+                protocol, said.judgments, people, [seed.id for seed in seeds], value,
+                f"{protocol.label}: {number}", said.signature, scale,
+            )
+            for number, value, scale in numbers
+        ]  # fmt: skip
     return [one for one in found if len(one.seed)]
 
 
@@ -182,32 +168,40 @@ def _score(protocol: Protocol, i: int, judgment: Judgment) -> float | None:
     return None if given is None else protocol.asked_scale.part(given[i])
 
 
-def _alone(
-    judged: Evidence,
-    people: Sequence[Judgment],
-    seeds: Sequence[Seed],
-    what: str,
+def result(protocol: Protocol, judgment: Judgment) -> float | None:
+    """What a verdict gives the one that is shown first (`Protocol.values`)."""
+    values = protocol.values(judgment)
+    return values[0][1] if values else None
+
+
+def one_by_one(
+    protocol: Protocol,
+    judged: Sequence[Judgment],
+    reference: Sequence[Judgment],
+    seed_ids: Sequence[str],
     value: Callable[[Judgment], float | None],
+    what: str = "",
+    signature: str = "",
     scale: Scale | None = None,
 ) -> Cases:
-    """Dialogues that a judgment gives a value."""
-    place = {seed.id: i for i, seed in enumerate(seeds)}
-    names = tuple(dict.fromkeys(judgment.contestants[0] for judgment in judged.judgments))
+    """Cases as they were shown, of each judgment on these seeds that ``value`` gives a number."""
+    place = {seed_id: i for i, seed_id in enumerate(seed_ids)}
+    names = tuple(dict.fromkeys(name for one in judged for name in one.contestants))
     number = {name: i for i, name in enumerate(names)}
 
     def valued(said: Iterable[Judgment]) -> Iterator[tuple[_Case, float]]:
         for one in said:
-            key = place.get(one.seed_id, -1), number.get(one.contestants[0], -1), -1
-            if min(key[:2]) >= 0 and (found := value(one)) is not None:
-                yield key, found
+            at, shown = place.get(one.seed_id, -1), [number.get(n, -1) for n in one.contestants]
+            if min(at, *shown) >= 0 and (found := value(one)) is not None:
+                yield (at, shown[0], shown[1] if len(shown) > 1 else -1), found
 
-    rows = dict(valued(judged.judgments))
+    rows = dict(valued(judged))
     keys = np.array(list(rows), dtype=np.intp).reshape(-1, 3).T
     seed, one, other = keys
     results, weight = np.array(list(rows.values()), dtype=np.float64), np.ones(len(rows))
     return Cases(
-        judged.protocol, what, names, judged.signature, names, tuple(place), seed, one, other,
-        results, _means(keys, valued(people)), weight, weight, _persons(people), scale,
+        protocol, what, _rated(protocol, names), signature, names, tuple(place), seed, one, other,
+        results, _means(keys, valued(reference)), weight, weight, _persons(reference), scale,
     )  # fmt: skip
 
 
@@ -223,7 +217,7 @@ def _paired(judged: Evidence, people: Sequence[Judgment], seeds: Sequence[Seed])
     key, inverse, orders = np.unique(
         said.seed * m * m + pair, return_inverse=True, return_counts=True
     )
-    result = np.bincount(inverse, np.where(first, made.result, 1 - made.result)) / orders
+    by_judge = np.bincount(inverse, np.where(first, made.result, 1 - made.result)) / orders
     seed, pair = key // (m * m), key % (m * m)
     one, other = pair // m, pair % m
     games = np.bincount(pair, orders, minlength=m * m)
@@ -236,21 +230,31 @@ def _paired(judged: Evidence, people: Sequence[Judgment], seeds: Sequence[Seed])
     def valued() -> Iterator[tuple[_Case, float]]:
         for label in people:
             a, b = (number.get(name, -1) for name in label.contestants)
-            at, by = place.get(label.seed_id, -1), protocol.result(label.verdict)
+            at, by = place.get(label.seed_id, -1), result(protocol, label)
             if min(a, b, at) >= 0 and by is not None:
                 yield (at, min(a, b), max(a, b)), by if a < b else 1 - by
 
     means = _means(np.stack([seed, one, other]), valued())
-    chance = np.ones(len(pair))
-    if uneven:
-        labelled = np.bincount(pair, ~np.isnan(means), minlength=m * m)
-        if labelled[pair].all():  # by pair they are drawn alike, and so not alike among cases
-            chance = (labelled / np.maximum(np.bincount(pair, minlength=m * m), 1))[pair]
-    rated = tuple(name for name in made.models if protocol.shows != "human" or name != HUMAN)
+    # By pair they are drawn alike, and so not alike among cases.
+    chance = drawn_by_pair(one, other, means) if uneven else np.ones(len(pair))
     return Cases(
-        protocol, f"{protocol.label}: win + ½ tie", rated, judged.signature, made.models,
-        said.seed_ids, seed, one, other, result, means, weight, chance, _persons(people),
+        protocol, f"{protocol.label}: win + ½ tie", _rated(protocol, made.models),
+        judged.signature, made.models, said.seed_ids, seed, one, other, by_judge, means, weight,
+        chance if chance.all() else np.ones(len(pair)), _persons(people),
     )  # fmt: skip
+
+
+def drawn_by_pair(one: Indices, other: Indices, reference: Floats) -> Floats:
+    """Share of the slice in the cases of the same contestants, of each case, shape (cases,)."""
+    key = _together(one, other)
+    return (np.bincount(key, ~np.isnan(reference)) / np.bincount(key))[key]
+
+
+def _together(one: Indices, other: Indices) -> Indices:
+    """A number for the contestants of each case, in whatever order they are."""
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    both = low * (high.max(initial=0) + 1) + high
+    return np.unique(both, return_inverse=True)[1].astype(np.intp)
 
 
 _Case: TypeAlias = tuple[int, int, int]
@@ -262,12 +266,13 @@ def _means(keys: Indices, valued: Iterable[tuple[_Case, float]]) -> Floats:
     given: dict[_Case, list[float]] = {}
     for key, by in valued:
         given.setdefault(key, []).append(by)
-    means = np.full(keys.shape[1], math.nan)
-    if given:
-        for i, key in enumerate(zip(*keys.tolist(), strict=True)):
-            if key in given:
-                means[i] = sum(given[key]) / len(given[key])
-    return means
+    found = [given.get(key) for key in zip(*keys.tolist(), strict=True)] if given else []
+    means = [sum(said) / len(said) if said else math.nan for said in found]
+    return np.array(means) if given else np.full(keys.shape[1], math.nan)
+
+
+def _rated(protocol: Protocol, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if protocol.shows != "human" or name != HUMAN)
 
 
 def _persons(people: Sequence[Judgment]) -> tuple[str, ...]:
@@ -306,7 +311,7 @@ def _beside(name: str, title: str, labelled: Sequence[Cases], judge: str) -> Tab
         of_one: list[Row] = []
         for model in one.rated:
             side = one.of(model)
-            own, by = side.by_judge, side.by_people
+            own, by = side.by_judge, side.by_reference
             ends = float(own.low[0]), float(own.high[0])
             if one.scale is not None:  # as on the board
                 ends = shares.mean(side.judged.tolist(), 0, 1)
@@ -381,11 +386,11 @@ def notes(found: Sequence[Cases], seed_set: str, judge: str) -> Iterator[str]:
 
 def _changes(one: Cases) -> Iterator[str]:
     """Contestants that change place for sure, where there are labels enough for words."""
-    rows = {name: side for name in one.rated if (side := one.of(name)).labels >= LEAST}
+    rows = {name: side for name in one.rated if len((side := one.of(name)).known) >= LEAST}
     if len(rows) < 2 or one.scale is not None:
         return
     judge = {name: float(side.by_judge.value[0]) for name, side in rows.items()}
-    people = {name: side.by_people for name, side in rows.items()}
+    people = {name: side.by_reference for name, side in rows.items()}
     said = []
     for a, b in combinations(sorted(rows, key=lambda name: -people[name].value), 2):
         if people[a].low > people[b].high and judge[a] < judge[b]:
