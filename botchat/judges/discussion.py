@@ -20,7 +20,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from botchat.interfaces import Case
 from botchat.judges.talk import Agent, Talk, heard, history
-from botchat.prompts.languages import ENGLISH, Language
+from botchat.languages import ENGLISH, Language
 from botchat.records import Remark
 
 IN_PLACES = ("discussion_whole", "discussion_silence")

@@ -26,8 +26,8 @@ from botchat.judges.cascade import Cascade
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import SWAPPED, Agent, Talk, Talking, heard
 from botchat.judges.voting import aggregate, mirrored
+from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import UNANSWERED, Outcome, Remark, Verdict
 from botchat.workspace import panels
 from botchat.workspace.panels import AgentSettings, PanelSettings, TalkSettings

@@ -15,8 +15,8 @@ from functools import lru_cache
 from importlib import resources
 
 from botchat.interfaces import Answer, Case, Shown, settings_digest
+from botchat.languages import ENGLISH, Language
 from botchat.measures.flags import Flag, fit_thresholds, flags
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import Verdict
 
 VERSION = 1

@@ -23,8 +23,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 from botchat.interfaces import Case, ChatModel, Decoding, Message
+from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import Remark
 
 PROMPTS = ("debate", "debate_closing", "debate_summary")

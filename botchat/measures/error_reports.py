@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from botchat.prompts.languages import ENGLISH, PLAIN, Language
+from botchat.languages import ENGLISH, PLAIN, Language
 
 
 @dataclass(frozen=True)

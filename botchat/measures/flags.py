@@ -19,10 +19,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from botchat.errors import ConfigError
+from botchat.languages import ENGLISH, Language
 from botchat.measures.english import Text
 from botchat.measures.pack_text import PackText
 from botchat.measures.statistics import Floats, Indices, share
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import N_SEED, Dialogues, Seed
 
 NEAR_CONTEXT = 6

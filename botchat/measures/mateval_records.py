@@ -23,10 +23,10 @@ from typing import Any, Literal
 
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
+from botchat.languages import Language, built_in
 from botchat.measures.annotations import decoded
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.error_reports import Told, read
-from botchat.prompts.languages import Language, built_in
 
 Reading = Literal["as published", "as written"]
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import chain, pairwise
 
 from botchat.errors import ConfigError
+from botchat.languages import Language
 from botchat.measures import english
-from botchat.prompts.languages import Language
 
 _SENTENCE = re.compile(r"[.!?\u2026\n\u3002\uff01\uff1f\uff1b\u061f\u0964]+")
 _CHARACTER = re.compile(r"[a-z0-9]+|[^\s]")

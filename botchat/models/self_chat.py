@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply
+from botchat.languages import ENGLISH, Language
 from botchat.models.roles import dropped_to_fit, history, reply_tokens
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import N_SEED, Dialogue, Seed, Utterance
 
 PROMPT = "generation"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.boards.frames import Results
+from botchat.languages import EN
 from botchat.pipeline.adaptive import Adaptive
 from botchat.pipeline.adaptive_run import AdaptiveResult
 from botchat.pipeline.agree import Compared, Options
@@ -23,7 +24,6 @@ from botchat.pipeline.run.ask import StageResult
 from botchat.pipeline.run.session import JudgeName, Limits, Spending
 from botchat.pipeline.run.work import Meter
 from botchat.pipeline.whole_run import Ran, Running
-from botchat.prompts.languages import EN
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.injection import WORDS
 from botchat.ratings.adaptive import AdaptiveSettings

@@ -25,6 +25,7 @@ from botchat.errors import (
 )
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
+from botchat.languages import built_in
 from botchat.measures import lengths, mateval_records
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.mateval_records import ERROR_TYPES
@@ -46,7 +47,6 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import JudgeName, Spending
 from botchat.pipeline.run.work import Meter
-from botchat.prompts.languages import built_in
 from botchat.protocols import answers, scores, stories
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences

@@ -9,6 +9,7 @@ from typing import TypeVar, get_args
 
 from botchat.errors import MissingError
 from botchat.interfaces import Row
+from botchat.languages import Language, built_in
 from botchat.measures import locations, mateval_columns, mateval_records
 from botchat.measures.correlation import Rating
 from botchat.measures.error_reports import Told, read
@@ -17,7 +18,6 @@ from botchat.measures.mateval_records import ERROR_TYPES, STRATEGIES, Reading
 from botchat.measures.text_metrics import bleu, rouge_l, rouge_l_of_sets
 from botchat.pipeline.bench_metrics import Given
 from botchat.pipeline.correlations import PEOPLE, RANKS, correlated, ends_of
-from botchat.prompts.languages import Language, built_in
 from botchat.protocols import scores, stories
 from botchat.protocols.stories import STORY, Story
 from botchat.records import Judgment

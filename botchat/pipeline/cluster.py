@@ -32,6 +32,7 @@ from typing import Any
 
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
 from botchat.interfaces import ChatModel, Reply
+from botchat.languages import ENGLISH, Language
 from botchat.models.limits import Budget, Reservation, Spent
 from botchat.models.recorded import DRAIN_S
 from botchat.models.self_chat import Length
@@ -43,7 +44,6 @@ from botchat.pipeline.run.parts import Part
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Limits, Session, Spending, in_session
 from botchat.pipeline.run.work import Meter, Stops, work_through
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import Seed
 from botchat.workspace import segments
 from botchat.workspace.cluster import ClusterSettings

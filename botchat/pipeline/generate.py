@@ -10,6 +10,7 @@ from pathlib import Path
 
 from botchat.errors import ConfigError
 from botchat.interfaces import adapted, settings_digest
+from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline.run import plan
@@ -17,7 +18,6 @@ from botchat.pipeline.run.parts import Talks
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Session, Spending, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
-from botchat.prompts.languages import Language
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order

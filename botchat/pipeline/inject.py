@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Message, Row, adapted, settings_digest
+from botchat.languages import EN, Language, built_in
 from botchat.measures.mateval_columns import COLUMNS
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.models.self_chat import Length, Speaker
@@ -22,7 +23,6 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Session, Spending, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
-from botchat.prompts.languages import EN, Language, built_in
 from botchat.protocols import injection
 from botchat.protocols.injection import Injected
 from botchat.protocols.items import TEXTS, plain

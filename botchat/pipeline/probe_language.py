@@ -7,9 +7,9 @@ from typing import Any
 
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
+from botchat.languages import Language
 from botchat.measures.flags import fit_thresholds, flags
 from botchat.measures.statistics import wilson
-from botchat.prompts.languages import Language
 from botchat.protocols import pack_audit, probe
 from botchat.protocols.pack_audit import LabelsRead
 from botchat.records import HUMAN, N_SEED, Seed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Decoding, Row
+from botchat.languages import Language
 from botchat.models.bots import baseline
 from botchat.models.self_chat import Length, Speaker, extend
 from botchat.parallel import together
@@ -18,7 +19,6 @@ from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.session import JudgeName, Spending
 from botchat.pipeline.run.slices import refuse_guarantee
 from botchat.pipeline.run.work import Meter, run_now
-from botchat.prompts.languages import Language
 from botchat.protocols.probe_polarity import POLARITY, floor
 from botchat.records import HUMAN, Dialogue, Seed
 from botchat.workspace.folder import Workspace

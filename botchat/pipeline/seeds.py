@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from botchat.errors import ConfigError, DataError
-from botchat.prompts.languages import EN
+from botchat.languages import EN
 from botchat.records import Seed
 from botchat.seeds import hub
 from botchat.seeds.mutual import from_mutual, is_mutual_item

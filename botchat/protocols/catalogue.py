@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from botchat.errors import ConfigError, did_you_mean
-from botchat.prompts.languages import ENGLISH, Language
+from botchat.languages import ENGLISH, Language
 from botchat.protocols.kinds import LABELS, Protocol
 from botchat.protocols.scores import Scale
 from botchat.workspace.criteria import CriterionSettings

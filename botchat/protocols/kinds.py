@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Report, Shown, Subject, settings_digest
+from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import accused_index
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols import labels, reports, scores, verdicts
 from botchat.protocols.scores import Scale, ScoreChoices
 from botchat.protocols.wording import Wording, choice_schema

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from botchat.prompts import languages
-from botchat.prompts.languages import PLAIN, Language
+from botchat import languages
+from botchat.languages import PLAIN, Language
 from botchat.protocols.verdicts import any_of
 from botchat.protocols.wording import ENGLISH, Wording
 

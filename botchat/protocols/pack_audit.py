@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from botchat.prompts.languages import Language, every_prompt
+from botchat.languages import Language, every_prompt
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.kinds import Protocol
 

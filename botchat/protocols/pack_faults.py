@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from random import Random
 
+from botchat.languages import Faults, Language
 from botchat.measures.pack_text import longest, split
-from botchat.prompts.languages import Faults, Language
 from botchat.protocols import probe_faults
 
 CHARACTERS_A_WORD = 1.6

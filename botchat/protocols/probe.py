@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from botchat.interfaces import Case, Row
+from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import accused_index
 from botchat.measures.intervals import Items, figures
 from botchat.measures.statistics import wilson
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols import probe_faults
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.pack_faults import PackFaults

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from botchat.prompts.languages import Language
+from botchat.languages import Language
 from botchat.protocols.catalogue import GTEVAL
 
 POLARITY = replace(GTEVAL, name="probe/polarity", title="Polarity")

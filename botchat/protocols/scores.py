@@ -14,9 +14,9 @@ from functools import lru_cache
 from itertools import product
 
 from botchat.errors import DataError
+from botchat.languages import ENGLISH, PLAIN, Language
 from botchat.measures import error_reports
 from botchat.measures.correlation import Rating
-from botchat.prompts.languages import ENGLISH, PLAIN, Language
 from botchat.protocols.verdicts import any_of
 from botchat.records import Judgment, Verdict
 

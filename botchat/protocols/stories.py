@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from botchat.interfaces import Case, Shown
+from botchat.languages import Language
 from botchat.measures.correlation import Rating
 from botchat.measures.mateval_records import ERROR_TYPES, people
-from botchat.prompts.languages import Language
 from botchat.protocols import scores
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from botchat.prompts.languages import ENGLISH, PLAIN, Language
+from botchat.languages import ENGLISH, PLAIN, Language
 
 Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are, ``None``: none that is offered."""

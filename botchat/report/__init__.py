@@ -24,7 +24,7 @@ from botchat.boards.board import Board
 from botchat.boards.judge_verdict import is_floor_bot
 from botchat.boards.names import elided, labels
 from botchat.boards.tables import Column, Table, table
-from botchat.prompts.languages import ENGLISH
+from botchat.languages import ENGLISH
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION
 from botchat.report.first_screen import Facts as Facts

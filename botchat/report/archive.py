@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from botchat.languages import Language
 from botchat.measures.flags import Measured, Thresholds, fit_thresholds, flags
 from botchat.measures.shares import by_seed
-from botchat.prompts.languages import Language
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports

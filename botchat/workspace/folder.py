@@ -18,6 +18,7 @@ from pathlib import Path
 import filelock
 import msgspec
 
+from botchat import languages
 from botchat.errors import (
     BotChatError,
     ConfigError,
@@ -26,8 +27,7 @@ from botchat.errors import (
     MissingError,
     did_you_mean,
 )
-from botchat.prompts import languages
-from botchat.prompts.languages import Language
+from botchat.languages import Language
 from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, Unread, natural_key, slug
 from botchat.workspace import config
 from botchat.workspace import files as store

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
-from botchat.prompts.languages import EN, Language
+from botchat.languages import EN, Language
 from botchat.records import HUMAN, slug
 from botchat.workspace import config, stages
 from botchat.workspace.folder import Workspace

@@ -33,7 +33,7 @@ import msgspec
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import case_digest
-from botchat.prompts.languages import Pack
+from botchat.languages import Pack
 from botchat.records import (
     HUMAN,
     Dialogue,

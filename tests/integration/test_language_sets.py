@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
-from botchat.prompts.languages import built_in, load
+from botchat.languages import built_in, load
 from botchat.protocols.catalogue import ARENA
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 
 import pytest
 
+from botchat.languages import built_in
 from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.pipeline import bench_stories
-from botchat.prompts.languages import built_in
 from botchat.protocols.injection import Injected, Planted, as_csv
 from tests.integration.test_bench import QUICK, needs, said, url
 from tests.openai_server import Server, text

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.languages import ENGLISH, built_in
 from botchat.measures.error_reports import Told, before, read
 from botchat.measures.mateval_records import ERROR_TYPES, STRATEGIES
-from botchat.prompts.languages import ENGLISH, built_in
 from botchat.protocols.stories import asked_in
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.languages import built_in
 from botchat.measures import mateval_columns, mateval_records
 from botchat.measures.mateval_records import ERROR_TYPES
-from botchat.prompts.languages import built_in
 from botchat.protocols.injection import Injected, as_csv, cut, kinds_of, read, request
 from botchat.protocols.texts import Text
 

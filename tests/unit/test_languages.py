@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat import prompts
+from botchat import languages, prompts
 from botchat.errors import ConfigError
 from botchat.judges.rules import RulesJudge
+from botchat.languages import ENGLISH, built_in
 from botchat.measures import flags
 from botchat.measures.pack_text import PackText
 from botchat.models.bots import baseline
-from botchat.prompts import languages
-from botchat.prompts.languages import ENGLISH, built_in
 from botchat.protocols import pack_audit, probe
 from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
 from botchat.protocols.pack_faults import PackFaults

@@ -17,7 +17,7 @@ from botchat import prompts
 from botchat.errors import ConfigError
 from botchat.interfaces import Subject
 from botchat.judges.panel import build_panel, wording
-from botchat.prompts.languages import ENGLISH, built_in
+from botchat.languages import ENGLISH, built_in
 from botchat.protocols.answers import ANSWERS, ASPECTS
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS, GTEVAL, UNIEVAL, catalogue
 from botchat.protocols.probe_polarity import POLARITY

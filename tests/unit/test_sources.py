@@ -69,7 +69,8 @@ def sources() -> str:
     lines += ["", "Papers:", ""]
     lines += [f"- {name}: {cited}" for name, cited in TABLE["papers"].items()]
     for code, said in TABLE["languages"].items():
-        lines += ["", fill(f"`languages/{code}/prompts/`: {said}", 100, break_on_hyphens=False)]
+        told = f"`botchat/languages/{code}/prompts/`: {said}"
+        lines += ["", fill(told, 100, break_on_hyphens=False)]
     return "\n".join(lines) + "\n"
 
 
@@ -83,16 +84,19 @@ def deviations() -> str:
     return "\n\n".join(parts)
 
 
+def prompts_in(folder: Path) -> set[str]:
+    """Names of a folder's prompts."""
+    return {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.txt")}
+
+
 def test_every_prompt_is_in_the_table_once():
     """And every file of the table is a prompt; other languages have files of the same names."""
     named = [name for row in PROMPTS for name in row["files"]]
     assert len(named) == len(set(named))
-    files = {path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.txt")}
-    english = {name for name in files if not name.startswith("languages/")}
-    assert set(named) == english
-    for other in files - english:
-        code, _, name = other.removeprefix("languages/").partition("/prompts/")
-        assert (code in TABLE["languages"], name in english) == (True, True), other
+    assert set(named) == prompts_in(FOLDER)
+    for pack in FOLDER.with_name("languages").glob("*/prompts"):
+        assert pack.parent.name in TABLE["languages"]
+        assert prompts_in(pack) <= set(named)
 
 
 def test_every_row_says_what_it_is():

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from botchat.languages import built_in
 from botchat.measures.flags import fit_thresholds, flags
-from botchat.prompts.languages import built_in
 from botchat.protocols import labels
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.records import Seed

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.prompts import languages
+from botchat import languages
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.kinds import _choice
 

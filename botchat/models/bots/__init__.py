@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel
-from botchat.prompts.languages import ENGLISH, Language
+from botchat.languages import ENGLISH, Language
 
 __all__ = ["BASELINES", "baseline"]
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
+from botchat.languages import ENGLISH, Language
 from botchat.measures.pack_text import lists
 from botchat.models.bots.language import FUNCTION_WORDS, words
 from botchat.models.bots.speaker import Draw, Speaker, attend, one_line
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import N_SEED
 
 _MIN_DIALOGUES = 2

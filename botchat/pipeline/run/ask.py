@@ -17,6 +17,7 @@ from botchat.judges.calibration import Calibrated
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.judges.single import SingleJudge
+from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.run import plan, slices
@@ -24,7 +25,6 @@ from botchat.pipeline.run.parts import questions
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import JudgeName, Session, Spending, in_session
 from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.kinds import Protocol
 from botchat.records import UNANSWERED, VERSION, Judgment, Seed
 from botchat.workspace import files

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from botchat.interfaces import Case, Judge, Subject
+from botchat.languages import Language
 from botchat.models.self_chat import Length, extend
 from botchat.pipeline.run.session import JudgeName, Session
-from botchat.prompts.languages import Language
 from botchat.records import Seed
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row, Usage
+from botchat.languages import ENGLISH, Language
 from botchat.measures import lengths
 from botchat.models.limits import Prices
 from botchat.models.recorded import spoken
@@ -20,7 +21,6 @@ from botchat.models.roles import prompt_tokens
 from botchat.models.self_chat import Length
 from botchat.pipeline.run.session import Session, Spending
 from botchat.pipeline.run.work import Meter, run_now
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.records import Seed
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from botchat import parallel
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
+from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
 from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, measure_all
 from botchat.pipeline.run.session import catalogue_of
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Collected, Flags, Verdicts

@@ -16,6 +16,7 @@ import msgspec
 from botchat import parallel
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
+from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
@@ -24,7 +25,6 @@ from botchat.models.self_chat import Speaker
 from botchat.parallel import stoppable
 from botchat.pipeline.run.progress import told
 from botchat.pipeline.run.work import Meter, Stops, run_now
-from botchat.prompts.languages import ENGLISH, Language
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.workspace import config, entries, keys, panels, stages
