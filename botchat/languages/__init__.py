@@ -127,6 +127,22 @@ class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Letters that make a word a long one; 0: none is."""
     lists: dict[str, Words] = {}
     """What ``{name}`` stands for."""
+    signs: dict[str, Words] = {}
+    """Of English, whose phrases are regular expressions: list -> words of which one is in each of
+    its phrases; ``NAME_inside``: parts of words that do as well."""
+
+
+class Grammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[faults.grammar]``; see `botchat.protocols.planting`."""
+
+    linking: Words
+    """Words beside a number that do not tell what it counts."""
+    common_first: Words
+    """First words of a sentence that lose their capital within one."""
+    expansions: tuple[tuple[str, str], ...]
+    """Contraction, as a regular expression -> what it is short for."""
+    base: dict[str, str]
+    """Form of a verb that "didn't" or "doesn't" can deny -> its base form."""
 
 
 class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -147,6 +163,8 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A sentence with one of these is not denied again."""
     kinds: tuple[Words, ...] = ()
     """Names and numbers of which one can stand for another in a wrong fact."""
+    grammar: Grammar | None = None
+    """Of English, which is rewritten more exactly."""
 
 
 class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -20,8 +20,7 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
-from botchat.measures.english import Text
-from botchat.measures.pack_text import PackText
+from botchat.languages.text import Text, known_words
 from botchat.measures.statistics import Floats, Indices, share
 from botchat.records import N_SEED, Dialogues, Seed
 
@@ -39,44 +38,44 @@ _DRIFT_LINK = 6
 class Thresholds(NamedTuple):
     """The most that an utterance may show of each criterion, the one to prefer first.
 
-    The defaults are floors; those without another source are the rounded 99th percentile of
-    MuTual's 547 human dialogues.
+    Floors, in a language's pack, are English ones here; those without another source are the
+    rounded 99th percentile of MuTual's 547 human dialogues.
     """
 
-    ai_phrases: float = 0.0
+    ai_phrases: float
     """Phrases in which a speaker is said to be a program ("AI self-identification", Appendix C)."""
 
-    exact_repeat: float = 3.0
+    exact_repeat: float
     """Words of the utterance times how often it was said before ("just repeat some previous
-    sentences (exact repetition …)"). Floor: people say "How are you?" twice."""
+    sentences (exact repetition …)"). Floor 3: people say "How are you?" twice."""
 
-    closing_chain: float = 4.0
+    closing_chain: float
     """Utterances in a row, this one included, that only thank, wish well or say goodbye ("just
-    repeat … with the same meaning"). Floor: between people a closing is a pair that offers to close
-    and a pair of goodbyes (Schegloff and Sacks 1973)."""
+    repeat … with the same meaning"). Floor 4: between people a closing is a pair that offers to
+    close and a pair of goodbyes (Schegloff and Sacks 1973)."""
 
-    layout_marks: float = 1.0
+    layout_marks: float
     """Line breaks, list items, headings, bold, code, tags, speaker labels and stage directions
-    ("not likely to appear in human-human conversations"). Floor: one may be a slip."""
+    ("not likely to appear in human-human conversations"). Floor 1: one may be a slip."""
 
-    words: float = 60.0
-    """Words of the utterance ("too long"). Floor: the generation prompt's limit (Appendix B)."""
+    words: float
+    """Words of the utterance ("too long"). Floor 60: the generation prompt's limit (Appendix B)."""
 
-    verbatim_run: float = 5.0
+    verbatim_run: float
     """Longest stretch of words within a sentence all of whose word 4-grams were said before, also
     within the same utterance ("just repeat some previous sentences"); 0 or at least 4."""
 
-    overlap: float = 0.5
+    overlap: float
     """Greatest Jaccard index of the content words with those of one earlier utterance ("… or with
     the same meaning"); pairs of fewer than 4 content words are measured as if they had 4."""
 
-    drift: float = 20.0
+    drift: float
     """Content words said since the dialogue last had a link to its context ("not related to the
     context or the change of topic is not natural"). An utterance that shares no content word with
     the `NEAR_CONTEXT` utterances before it adds its own, at most 10; each shared one takes 6 away.
     Pronouns and answer words are no links: utterances from other dialogues have as many."""
 
-    formality: float = 11.0
+    formality: float
     """Formal marks in 100 words ("formal tone", Appendix C; "do not talk like an AI assistant",
     Appendix B): 5 for each written connective or assistant's phrase, 1 for each word of 8 letters
     or more and each form that speech contracts ("do not"), -1 for each contraction; divided by
@@ -140,8 +139,6 @@ class DialogueMeasures(NamedTuple):
 
 def floors(language: Language) -> Thresholds:
     """The least thresholds in a language; raises `ConfigError` if its pack lacks one."""
-    if language.english:
-        return Thresholds()
     told = language.thresholds
     if odd := sorted(set(told) ^ set(CRITERIA)):
         fault = "is missing" if odd[0] in CRITERIA else "is unknown"
@@ -264,11 +261,8 @@ class _Reading(NamedTuple):
 
 @lru_cache(maxsize=1)  # so that flags() and measure() read a dialogue once between them
 def _read(utterances: tuple[str, ...], language: Language) -> _Reading:
-    texts: tuple[Text, ...] = (
-        tuple(map(Text, utterances))
-        if language.english
-        else tuple(PackText(text, language) for text in utterances)
-    )
+    known = known_words(language)
+    texts = tuple([Text(utterance, known) for utterance in utterances])
     repeats, first = _repeats(texts)
     overlaps, like = _overlaps(texts)
     runs, ngrams = _runs(texts)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botchat.measures.english import IDEOGRAPHS
+from botchat.languages.text import IDEOGRAPHS
 from botchat.records import Dialogue, Dialogues
 
 if TYPE_CHECKING:

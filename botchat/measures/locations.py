@@ -13,8 +13,8 @@ from itertools import chain, pairwise
 import numpy as np
 
 from botchat.interfaces import Row
+from botchat.languages.text import split
 from botchat.measures.intervals import Figure, figures, left_out
-from botchat.measures.pack_text import split
 from botchat.measures.statistics import Floats, ratio
 
 Places = Mapping[str, frozenset[int] | None]

@@ -98,9 +98,8 @@ class Probing:
                 "there is no place for a fault; import a set of longer dialogues"
             )
         language = workspace.language(self.seed_set)
-        rules = probe.rules_of(language)
-        strangers = probe.strangers_of(whole, rules)
-        planted = list(probe.probes(seeds, strangers, self.rng_seed, rules))
+        strangers = probe.strangers_of(whole, language)
+        planted = list(probe.probes(seeds, strangers, self.rng_seed, language))
         asked = list(probe.cases(seeds, planted, language))
         cases = Cases(probe.PROBE.spoken(language), asked)
         return Asked(self.seed_set, whole, self.judge, [cases]), seeds, planted

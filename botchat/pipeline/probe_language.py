@@ -130,8 +130,8 @@ def _accused(seeds: list[Seed], others: list[Seed], language: Language) -> int:
 
 def _found(seeds: list[Seed], language: Language, rng_seed: int) -> list[dict[str, Any]]:
     """What the rules find of faults planted in the dialogues."""
-    rules = probe.rules_of(language)
-    planted = list(probe.probes(seeds, probe.strangers_of(seeds, rules), rng_seed, rules))
+    strangers = probe.strangers_of(seeds, language)
+    planted = list(probe.probes(seeds, strangers, rng_seed, language))
     limits = fit_thresholds((seed.utterances for seed in seeds), language)
 
     def verdict(said: tuple[str, ...]) -> str:

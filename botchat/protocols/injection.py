@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from botchat.languages import Language
+from botchat.languages.text import split
 from botchat.measures.locations import sentences
 from botchat.measures.mateval_columns import COLUMNS
 from botchat.measures.mateval_records import ERROR_TYPES
-from botchat.measures.pack_text import split
 from botchat.protocols.scores import harmless
 from botchat.protocols.stories import STORIES
 from botchat.protocols.texts import Text

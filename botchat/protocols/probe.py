@@ -2,7 +2,7 @@
 
 Every probe differs from its dialogue in one utterance (two where their order is swapped), so the
 truth needs no human label. Faults are planted behind the ChatSEED by rules of
-`botchat.protocols.probe_faults`. Judged as UniEval asks (BotChat §3.2): an index at the planted
+`botchat.protocols.planting`. Judged as UniEval asks (BotChat §3.2): an index at the planted
 utterance localises the fault. What a rule can plant is not what models do wrong: a judge that finds
 all of them is not thereby good.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from statistics import fmean
@@ -24,9 +24,8 @@ from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import accused_index
 from botchat.measures.intervals import Items, figures
 from botchat.measures.statistics import wilson
-from botchat.protocols import probe_faults
 from botchat.protocols.catalogue import UNIEVAL
-from botchat.protocols.pack_faults import PackFaults
+from botchat.protocols.planting import Planter, planter
 from botchat.records import HUMAN, N_SEED, Seed, Verdict
 
 PROBE = replace(UNIEVAL, name=f"probe/{UNIEVAL.name}", title="Probe")
@@ -54,56 +53,25 @@ class Probe:
     utterances: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Rules:
-    """How texts of a language are rewritten; as the functions of `botchat.protocols.probe_faults`.
-
-    What a rule does not apply to it makes ``None`` of.
-    """
-
-    n_words: Callable[[str], int]
-    ai: Callable[[str, Random], str]
-    near_repetition: Callable[[str, Random], str]
-    overlong: Callable[[str, Random], str]
-    formal: Callable[[str, Random], str]
-    contradiction: Callable[[str], str | None]
-    wrong_fact: Callable[[str, Sequence[str], Random], str | None]
-
-
-def _rules(source: object) -> Rules:
-    """The functions of a module or object as rules."""
-    return Rules(**{part.name: getattr(source, part.name) for part in fields(Rules)})
-
-
-_ENGLISH = _rules(probe_faults)
-
-
-def rules_of(language: Language) -> Rules:
-    """Those of a language; raises `ConfigError` if its pack has no sentences for faults."""
-    if language.english:
-        return _ENGLISH
-    return _rules(PackFaults(language))
-
-
 def probes(
-    seeds: Iterable[Seed], strangers: Strangers, rng_seed: int = 0, rules: Rules = _ENGLISH
+    seeds: Iterable[Seed], strangers: Strangers, rng_seed: int = 0, language: Language = ENGLISH
 ) -> Iterator[Probe]:
     """Every fault planted once in every dialogue in which it can be."""
     for seed in seeds:
         for fault in FAULTS:
-            probe = plant(seed, fault, strangers, rng_seed, rules)
+            probe = plant(seed, fault, strangers, rng_seed, language)
             if probe is not None:
                 yield probe
 
 
 def plant(
-    seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0, rules: Rules = _ENGLISH
+    seed: Seed, fault: str, strangers: Strangers, rng_seed: int = 0, language: Language = ENGLISH
 ) -> Probe | None:
     """``seed`` with ``fault`` at a random utterance behind the ChatSEED that lends itself to it."""
     rng = Random(f"{rng_seed}|{fault}|{seed.id}")
     said = seed.utterances
     for index in rng.sample(range(N_SEED + 1, len(said) + 1), len(said) - N_SEED):
-        planted = FAULTS[fault](_Place(seed, index, strangers, rng, rules))
+        planted = FAULTS[fault](_Place(seed, index, strangers, rng, planter(language)))
         if planted and planted != said[index - 1 : index - 1 + len(planted)]:
             return Probe(
                 seed.id,
@@ -114,13 +82,13 @@ def plant(
     return None
 
 
-def strangers_of(seeds: Iterable[Seed], rules: Rules = _ENGLISH) -> Strangers:
+def strangers_of(seeds: Iterable[Seed], language: Language = ENGLISH) -> Strangers:
     """Utterances long enough to be out of place in another dialogue."""
     return [
         (seed.id, text)
         for seed in seeds
         for text in seed.utterances
-        if rules.n_words(text) >= _FEWEST_WORDS
+        if planter(language).n_words(text) >= _FEWEST_WORDS
     ]
 
 
@@ -200,7 +168,7 @@ class _Place:
     index: int
     strangers: Strangers
     rng: Random
-    rules: Rules
+    rules: Planter
 
     @property
     def text(self) -> str:

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from botchat.boards import flags as failings
+from botchat.languages import ENGLISH
 from botchat.measures.flags import (
     CRITERIA,
     MEASURES,
     STYLE,
     Measured,
     Survey,
-    Thresholds,
+    floors,
     measure_all,
 )
 
@@ -21,13 +22,13 @@ OPENING = ("Did you catch the bus this morning?", "No, I walked along the river 
 
 def survey(**contestants: Measured) -> Survey:
     """Of some contestants on ten seeds."""
-    return Survey(Thresholds(), 10, contestants)
+    return Survey(floors(ENGLISH), 10, contestants)
 
 
 def measured(*talks: tuple[str, ...]) -> Measured:
     """Dialogues that go on from one opening: ``S-0``, ``S-1`` ..."""
     dialogues = {f"S-{i}": (*OPENING, *talk) for i, talk in enumerate(talks)}
-    return measure_all(dialogues, Thresholds(), [4, 16])
+    return measure_all(dialogues, floors(ENGLISH), [4, 16])
 
 
 def flagged_at(first: dict[str, dict[str, int]]) -> Measured:

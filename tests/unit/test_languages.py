@@ -16,12 +16,12 @@ from botchat import languages, prompts
 from botchat.errors import ConfigError
 from botchat.judges.rules import RulesJudge
 from botchat.languages import ENGLISH, built_in
+from botchat.languages.text import Text, known_words
 from botchat.measures import flags
-from botchat.measures.pack_text import PackText
 from botchat.models.bots import baseline
 from botchat.protocols import pack_audit, probe
 from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
-from botchat.protocols.pack_faults import PackFaults
+from botchat.protocols.planting import planter
 from botchat.protocols.scores import Scale, read
 from botchat.protocols.stories import STORIES, asked_in
 from botchat.records import Seed
@@ -30,6 +30,7 @@ from botchat.workspace.folder import Workspace
 from tests.scripted import dialogue
 
 ZH = built_in()["zh"]
+KNOWN = known_words(ZH)
 OWN = Path(__file__).parents[1] / "data" / "zh.jsonl"
 SEEDS = files.read(OWN, Seed)
 PACK = Path(languages.__file__).parent / "zh"
@@ -252,19 +253,19 @@ def test_scores_in_chinese_are_read(form):
 )
 def test_a_machine_that_says_so_is_found(said, marks):
     """And people who talk about machines are not taken for one."""
-    assert len(PackText(said, ZH).ai_phrases()) == marks
+    assert len(Text(said, KNOWN).ai_phrases()) == marks
 
 
 def test_measures_of_chinese():
     """Characters are words, pairs of characters carry content, courtesies are told apart."""
-    text = PackText("谢谢你的帮助，再见！", ZH)
+    text = Text("谢谢你的帮助，再见！", KNOWN)
     assert len(text.words) == 8
     assert text.closes()
     assert not text.subject
     assert text.content == {"谢谢", "帮助", "再见"}
-    assert PackText("这家面馆的牛肉面不错", ZH).subject >= {"面馆", "牛肉", "肉面"}
-    formal = PackText("首先，该景点具有重要意义。此外，综上所述，请随时联系。", ZH)
-    assert formal.formality() > 10 > PackText("嗯，挺好的呀，那咱们走吧。", ZH).formality()
+    assert Text("这家面馆的牛肉面不错", KNOWN).subject >= {"面馆", "牛肉", "肉面"}
+    formal = Text("首先，该景点具有重要意义。此外，综上所述，请随时联系。", KNOWN)
+    assert formal.formality() > 10 > Text("嗯，挺好的呀，那咱们走吧。", KNOWN).formality()
     loop = ("在吗？", "在的。", "谢谢。", "不客气。", "再见。", "拜拜。", "晚安。", "保重。")
     limits = flags.floors(ZH)
     assert [flag.criterion for flag in flags.flags(loop, limits, ZH)] == ["closing_chain"] * 2
@@ -280,8 +281,7 @@ def test_measuring_never_fails(said):
 
 def test_faults_are_planted_in_chinese():
     """Each differs from the dialogue where it says, and holds no English."""
-    rules = probe.rules_of(ZH)
-    planted = list(probe.probes(SEEDS, probe.strangers_of(SEEDS, rules), 0, rules))
+    planted = list(probe.probes(SEEDS, probe.strangers_of(SEEDS, ZH), 0, ZH))
     assert {one.fault for one in planted} >= {"ai_phrase", "overlong", "formal", "near_repetition"}
     for one in planted:
         before = next(seed.utterances for seed in SEEDS if seed.id == one.seed_id)
@@ -292,7 +292,7 @@ def test_faults_are_planted_in_chinese():
         ]
         assert changed[0] == one.index
         assert not LATIN.search(" ".join(one.utterances))
-    faults = PackFaults(ZH)
+    faults = planter(ZH)
     assert faults.contradiction("我喜欢这家店的面。") == "我不喜欢这家店的面。"
     assert faults.contradiction("我不知道。你喜欢吗？") is None
     assert faults.wrong_fact("那就周六见。", ["周六我有空。"], Random(0)).startswith("那就周")
@@ -331,7 +331,7 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
         (lambda: ARENA.spoken(pack).reading(), r"\[labels\]"),
         (lambda: RulesJudge([], pack), r"\[thresholds\]"),
         (lambda: flags.values(("a",), pack), r"\[words\]"),
-        (lambda: probe.rules_of(pack), r"\[faults\]"),
+        (lambda: planter(pack), r"\[faults\]"),
     ):
         with pytest.raises(ConfigError, match=rf"xx \(.*\) has no {part}, which is needed") as said:
             needs()
@@ -376,7 +376,7 @@ def test_files_and_lists_without_a_meaning_are_refused(tmp_path):
         languages.load(folder, "zz")
     broken = copy(tmp_path / "yy", **{"language.toml": lambda t: t.replace("{a?}", "{nix}")})
     with pytest.raises(ConfigError, match="no list 'nix'"):
-        PackText("你好", languages.load(broken, "yy"))
+        known_words(languages.load(broken, "yy"))
     less = copy(tmp_path / "ww", **{"language.toml": lambda t: t.replace("drift = 40", "x = 1")})
     with pytest.raises(ConfigError, match=r"thresholds\.drift is missing"):
         flags.floors(languages.load(less, "ww"))

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from botchat.errors import DataError
+from botchat.languages import ENGLISH
 from botchat.measures.statistics import wilson
 from botchat.protocols import probe as probes
-from botchat.protocols import probe_faults
 from botchat.protocols.catalogue import UNIEVAL
+from botchat.protocols.planting import LONG_WORDS, planter
 from botchat.protocols.probe import FAULTS, Probe, detection, plant, strangers_of
 from botchat.records import HUMAN, Seed
 from botchat.seeds.mutual import from_mutual, is_mutual_item
@@ -24,6 +25,7 @@ from botchat.workspace import files
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTUAL = ROOT.parent / "shared" / "data" / "mutual" / "MuTual-master.zip"
+RULES = planter(ENGLISH)
 SAMPLE = files.read(ROOT / "seeds" / "sample.jsonl", Seed)
 
 FISH = Seed(
@@ -68,17 +70,17 @@ def _near_repetition(was, now, own, *_):
 
 
 def _ai_phrase(was, now, *_):
-    assert now.removesuffix(f" {was}") in probe_faults.AI_PHRASES
+    assert now.removesuffix(f" {was}") in RULES.told.ai_phrases
 
 
 def _overlong(was, now, *_):
     assert now.startswith(was.strip())
-    assert probe_faults.n_words(now) >= probe_faults.LONG_WORDS
+    assert RULES.n_words(now) >= LONG_WORDS
 
 
 def _formal(was, now, *_):
-    opener = next(o for o in probe_faults.FORMAL_OPENERS if now.startswith(o))
-    closer = next(c for c in probe_faults.FORMAL_CLOSERS if now.endswith(c))
+    opener = next(o for o in RULES.told.formal_openers if now.startswith(o))
+    closer = next(c for c in RULES.told.formal_closers if now.endswith(c))
     inside = now.removeprefix(opener).removesuffix(closer)
     assert len(words(was)) <= len(words(inside)) <= 3 * len(words(was)) + 1
     assert not re.search(r"\b(?:I'm|we're|they're|I've|we'll)\b", inside)
@@ -261,7 +263,7 @@ def test_a_dialogue_by_hand():
 )
 def test_statements_are_negated(said, denied):
     """The first plain statement, in its own words, its verb turned round."""
-    assert probe_faults.contradiction(said) == denied
+    assert RULES.contradiction(said) == denied
 
 
 @pytest.mark.parametrize(
@@ -281,7 +283,7 @@ def test_statements_are_negated(said, denied):
 )
 def test_what_cannot_be_negated_by_rule_is_left(said):
     """Questions, negations, conditions, commands and verbs that it does not know."""
-    assert probe_faults.contradiction(said) is None
+    assert RULES.contradiction(said) is None
 
 
 @pytest.mark.parametrize(
@@ -297,7 +299,7 @@ def test_what_cannot_be_negated_by_rule_is_left(said):
 def test_facts_are_changed_into_others_of_their_kind(text, earlier, becomes):
     """Weekday to weekday, time to time, number to number, in every mention."""
     for seed in range(8):
-        assert re.fullmatch(becomes, probe_faults.wrong_fact(text, earlier, Random(seed)))
+        assert re.fullmatch(becomes, RULES.wrong_fact(text, earlier, Random(seed)))
 
 
 @pytest.mark.parametrize(
@@ -312,27 +314,25 @@ def test_facts_are_changed_into_others_of_their_kind(text, earlier, becomes):
 )
 def test_what_was_not_mentioned_cannot_be_wrong(text, earlier):
     """The same number of another thing, another day, words that are no facts."""
-    assert probe_faults.wrong_fact(text, earlier, Random(0)) is None
+    assert RULES.wrong_fact(text, earlier, Random(0)) is None
 
 
 def test_a_fact_becomes_nothing_that_was_mentioned():
     """With all other weekdays taken there is nothing to change it to."""
     days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
     six = [f"On {day}?" for day in days[:6]]
-    assert probe_faults.wrong_fact("On Monday.", six, Random(0)) == "On Sunday."
-    assert probe_faults.wrong_fact("On Monday.", [*six, "On Sunday."], Random(0)) is None
+    assert RULES.wrong_fact("On Monday.", six, Random(0)) == "On Sunday."
+    assert RULES.wrong_fact("On Monday.", [*six, "On Sunday."], Random(0)) is None
 
 
 def test_formal_and_near_rewrites_keep_the_words():
     """Contractions are written out, except in questions that would turn ungrammatical."""
-    said = probe_faults.formal(
-        "Can't say, I'm busy. Don't you know? He'll help, it's his.", Random(0)
-    )
+    said = RULES.formal("Can't say, I'm busy. Don't you know? He'll help, it's his.", Random(0))
     assert " Cannot say, I am busy. Don't you know? He will assist, it is his. " in said
     assert re.search(
-        r" the window was shut, \w", probe_faults.near_repetition("The window was shut.", Random(0))
+        r" the window was shut, \w", RULES.near_repetition("The window was shut.", Random(0))
     )
-    assert "Moss is here" in probe_faults.near_repetition("Moss is here!", Random(0))
+    assert "Moss is here" in RULES.near_repetition("Moss is here!", Random(0))
 
 
 # Counting

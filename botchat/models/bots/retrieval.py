@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
-from botchat.measures.pack_text import lists
+from botchat.languages.text import known_words
 from botchat.models.bots.language import FUNCTION_WORDS, words
 from botchat.models.bots.speaker import Draw, Speaker, attend, one_line
 from botchat.records import N_SEED
@@ -110,7 +110,7 @@ class Retrieval(Speaker):
     def _words(self, text: str) -> list[str]:
         if self._language.english:
             return words(text)
-        return lists(self._language).split(text.lower())
+        return known_words(self._language).split(text.lower())
 
     def _key(self, utterance: str) -> str:
         """Same for the same utterance: its words, or the whole text if it has none."""
@@ -127,7 +127,7 @@ class Retrieval(Speaker):
         """Content words of the utterances just before the last."""
         recent = " ".join(utterances[-_EARLIER_UTTERANCES:])
         english = self._language.english
-        function = FUNCTION_WORDS if english else lists(self._language).function
+        function = FUNCTION_WORDS if english else known_words(self._language).function
         return [word for word in self._words(recent) if word not in function]
 
     def _sharing(self, said: Iterable[str]) -> set[int]:

@@ -17,7 +17,7 @@ from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
-from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, measure_all
+from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, floors, measure_all
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
@@ -197,7 +197,7 @@ def read(
         thresholds, n_seeds, measuring = (
             survey_tasks(seeds, dialogues, turns, catalogue.language)
             if for_boards
-            else (Thresholds(), 0, {})
+            else (floors(ENGLISH), 0, {})
         )
         n_verdicts, n_measured = sum(map(len, known.values())), n_seeds * len(measuring)
         done: Iterator[Any] = working.begin(
