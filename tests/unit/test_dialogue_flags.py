@@ -294,12 +294,8 @@ def test_thresholds_are_the_99th_percentile():
     talks = [(*SEED, "well " * n) for n in range(1, 301)]
     limit = fit_thresholds(talks).words
     assert limit == 298
-    assert (
-        sum(
-            bool(flags(talk, FLOORS._replace(words=limit, verbatim_run=math.inf))) for talk in talks
-        )
-        == 2
-    )
+    limits = FLOORS._replace(words=limit, verbatim_run=math.inf)
+    assert sum(bool(flags(talk, limits)) for talk in talks) == 2
     assert fit_thresholds(talks[:99]).words == 99
 
 
