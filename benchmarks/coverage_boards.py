@@ -20,7 +20,7 @@ import numpy as np
 from botchat.boards import people_line
 from botchat.boards.results import Sides
 from botchat.boards.survival import estimate
-from botchat.measures import shares
+from botchat.measures import intervals
 from botchat.ratings import places
 from botchat.ratings.bradley_terry import BradleyTerryResult, differences, fit
 from botchat.ratings.comparisons import Comparisons
@@ -94,7 +94,7 @@ def _rates(
     common, own = rng.random((len(p), n, 1)), rng.random(shape)
     hit = np.where(rng.random(shape) < alike, common, own) < p[:, None, None]
     row, seed = (np.broadcast_to(i, shape).ravel() for i in np.ogrid[: len(p), :n, :k][:2])
-    found = shares.by_seed(row, seed, hit.ravel().astype(float), len(p))
+    found = intervals.by_seed(row, seed, hit.ravel().astype(float), len(p))
     return (found.low <= p) & (p <= found.high), float((found.high - found.low).mean())
 
 
@@ -109,7 +109,7 @@ def means() -> Iterator[Line]:
         for n in SEEDS:
             ends = np.array(
                 [
-                    shares.mean(rng.choice(5, n, p=chances).__add__(1).tolist(), 1, 5)
+                    intervals.mean(rng.choice(5, n, p=chances).__add__(1).tolist(), 1, 5)
                     for _ in range(800)
                 ]
             )
@@ -135,7 +135,7 @@ def success() -> Iterator[Line]:
                     continue
                 known = hit | (end == 16)
                 passed = int((known & ~hit).sum())
-                ends = shares.of_share(passed, int(known.sum()))
+                ends = intervals.of_share(passed, int(known.sum()))
                 held.append(curve.low[-1] <= truth <= curve.high[-1])
                 plain.append(ends[0] <= truth <= ends[1])
                 widths.append(curve.high[-1] - curve.low[-1])

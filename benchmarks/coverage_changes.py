@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from botchat.measures.changes import Change, Estimate, correlation, holm
-from botchat.measures.shares import of_shares
-from botchat.measures.statistics import Floats
+from botchat.measures.intervals import of_shares
 from botchat.ratings.bradley_terry import fit, influence
 from botchat.ratings.comparisons import Comparisons
+from botchat.verdicts import Floats
 
 if TYPE_CHECKING:
     from coverage import Measured

@@ -17,8 +17,8 @@ from itertools import product
 import numpy as np
 from coverage_boards import Line, main, of
 
+from botchat.measures.intervals import of_share
 from botchat.measures.references import Corrected, mean
-from botchat.measures.shares import of_share
 
 RUNS = 800
 

@@ -25,15 +25,17 @@ from botchat.boards.frames import frame_of
 from botchat.boards.results import comparisons_of
 from botchat.errors import BotChatError, ConfigError, MissingError
 from botchat.interfaces import Row
-from botchat.measures.statistics import kendall, wilson
+from botchat.measures.intervals import of_share
+from botchat.measures.statistics import kendall
 from botchat.pipeline.adaptive import ADD_BUDGET
 from botchat.pipeline.leaderboard import read_rates
 from botchat.pipeline.run.read_set import only_judge, read
 from botchat.protocols.catalogue import ARENA
 from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, State, Target
 from botchat.ratings.bradley_terry import fit
-from botchat.ratings.comparisons import Comparisons, Floats, Indices
+from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import bootstrap_elo
+from botchat.verdicts import Floats, Indices
 from botchat.workspace.folder import Workspace
 
 ALL = "all"
@@ -210,7 +212,7 @@ def _row(
     # A run to a budget states what it would have, had it stopped by the target.
     wrong, by_elo = (swaps(ratings, truth, target.gap) for truth in truths)
     hits = int((wrong <= target.swaps).sum())
-    low, high = wilson(hits, len(made))
+    low, high = of_share(hits, len(made))
     return {
         "design": design,
         "budget": budget,
@@ -235,7 +237,7 @@ def _over_models(rows: Sequence[Row]) -> list[Row]:
     for budget in dict.fromkeys(row["budget"] for row in rows):
         some = [row for row in rows if row["budget"] == budget]
         n = sum(row["runs"] for row in some)
-        low, high = wilson(round(sum(row["success"] * row["runs"] for row in some)), n)
+        low, high = of_share(round(sum(row["success"] * row["runs"] for row in some)), n)
         means = {
             key: float(np.mean([row[key] for row in some]))
             for key, value in some[0].items()

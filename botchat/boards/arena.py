@@ -16,15 +16,14 @@ from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
 from botchat.interfaces import Row
 from botchat.measures.flags import STYLE, Measured
-from botchat.measures.statistics import Floats, Indices
 from botchat.protocols.catalogue import ARENA, VOTES
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
 from botchat.records import VERSION
+from botchat.verdicts import Floats, Indices, Verdicts
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,12 @@ from botchat.boards.judge_verdict import JudgeVerdict
 from botchat.boards.names import elided
 from botchat.boards.protocols import Evidence, Part, Reported
 from botchat.boards.tables import Column, Content, Formats, Table, rank_by, table, to_json
-from botchat.interfaces import settings_digest
+from botchat.interfaces import Row, settings_digest
 from botchat.measures.annotations import is_person
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
 from botchat.protocols.catalogue import RANKING, Catalogue
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.pairs import Verdicts
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
@@ -42,6 +41,7 @@ from botchat.records import (
     human_dialogue,
     outline,
 )
+from botchat.verdicts import Verdicts
 from botchat.workspace.criteria import is_taken
 
 P = TypeVar("P", bound=Part)
@@ -105,6 +105,16 @@ class Board:
     def of(self, kind: type[P]) -> list[P]:
         """The parts of one kind."""
         return [part for part in self.parts if isinstance(part, kind)]
+
+    @property
+    def judge_facts(self) -> dict[str, Row]:
+        """Protocol -> its row of `judge_health`; of votes the first, which is of all of them."""
+        if self.judge_health is None:
+            return {}
+        frame = self.judge_health.frame
+        rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        names = frame.get("protocol", self.evidence)
+        return dict(zip(names, rows, strict=False))
 
     @property
     def arenas(self) -> list[Arena]:

@@ -8,11 +8,11 @@ import numpy as np
 
 from botchat.boards.tables import Column, Table, explained, table, with_ends, with_interval
 from botchat.interfaces import Row
-from botchat.measures import shares
+from botchat.measures import intervals
+from botchat.measures.intervals import LEAST, entries
 from botchat.measures.references import Side, means
-from botchat.measures.shares import LEAST, entries
-from botchat.measures.statistics import Floats, Indices
 from botchat.ratings import places
+from botchat.verdicts import Floats, Indices
 
 MOST_VALUES = 11
 """Values of the old judge up to which each has a row of the mapping."""
@@ -84,7 +84,7 @@ def mapping_rows(sides: Sequence[Side]) -> list[Row]:
     rows = []
     for value in values.tolist():
         there = both & (old == value)
-        told = shares.share(new[there], seed[there], "new")
+        told = intervals.share(new[there], seed[there], "new")
         rows.append({"old": value, "n": int(there.sum()), **told})
     return rows
 

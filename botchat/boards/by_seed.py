@@ -16,10 +16,9 @@ from botchat.boards.board import Board
 from botchat.boards.protocols import BesideHuman, Evidence, Part, Place, Scored
 from botchat.boards.results import Sides, comparisons_of
 from botchat.interfaces import settings_digest
-from botchat.measures.statistics import Floats
 from botchat.ratings.bradley_terry import influence
-from botchat.ratings.comparisons import LOSS
 from botchat.records import HUMAN, MIN_HUMAN, Seed
+from botchat.verdicts import LOSS, Floats
 
 DIGITS = 4
 """Significant ones of a value."""

@@ -16,9 +16,10 @@ from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.pairs import Field, Flags, Indices, Verdicts
+from botchat.protocols.pairs import Field
 from botchat.protocols.rates import passed
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
+from botchat.verdicts import Flags, Indices, Verdicts
 
 Gaps = Counter[str]
 """Cases of one contestant without a readable verdict, by what they lack first: see `_REASONS`."""

@@ -14,7 +14,7 @@ from botchat.boards.tables import Column, Table, marked, table, with_interval
 from botchat.interfaces import Row, settings_digest
 from botchat.measures.annotations import Annotation
 from botchat.measures.correlation import Rating
-from botchat.measures.shares import entries, mean, of_share
+from botchat.measures.intervals import entries, mean, of_share
 from botchat.protocols import reports, scores, texts
 from botchat.protocols.answers import ANSWERS, AnswerPair
 from botchat.protocols.items import plain

@@ -16,9 +16,9 @@ from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
-from botchat.measures.shares import LEAST, entries, mean, share
-from botchat.measures.statistics import Indices
+from botchat.measures.intervals import LEAST, entries, mean, share
 from botchat.records import Verdict
+from botchat.verdicts import Indices
 
 NAMES: Mapping[str, str] = {
     "ai_phrases": "says it is an AI",

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from botchat.boards.arena import Arena
-from botchat.boards.judge_verdict import is_floor_bot
-from botchat.boards.names import LABEL_COLUMNS, elided
+from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.boards.second_opinion import is_copy
 from botchat.interfaces import Row
-from botchat.measures.shares import LEAST
+from botchat.measures.intervals import LEAST
 from botchat.ratings.bradley_terry import BradleyTerryResult
 from botchat.ratings.places import EQUAL
 from botchat.records import HUMAN

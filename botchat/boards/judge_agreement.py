@@ -17,12 +17,13 @@ from botchat.boards.tables import Column, Getter, Kind, Table, explained, record
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
-from botchat.measures.annotations import ABSENT, NOBODY, UNREADABLE, Grid
+from botchat.measures.annotations import NOBODY, Grid
 from botchat.measures.mateval_records import ERROR_TYPES, Reading
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import Dialogues, Judgment
+from botchat.verdicts import ABSENT, UNREADABLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,22 +189,23 @@ _FIGURES = [
     *_figure("accuracy", "Accuracy", "rate"),
     *_figure("kappa", "Kappa", "decimal"),
     *_headline("fleiss_kappa", "Fleiss", "decimal"),
-    *_headline("detection_rate", "AI found", "rate"),
+    *_headline("machines_caught", "Machines caught", "rate"),
     *_headline("exact_index_rate", "Right index", "rate"),
-    *_headline("false_alarm_rate", "People accused", "rate"),
+    *_headline("people_accused", "People accused", "rate"),
     *_headline(
         "consistency",
         "Same in both orders",
         "rate",
         "by construction 100 where a judge is asked in both orders for every verdict",
     ),
+    *_headline("same_winner", "Same winner in both orders", "rate"),
     *_headline(
-        "position_preference",
-        "First preferred",
+        "first_preferred",
+        "First shown wins",
         "rate",
-        "of the decided verdicts, 50 is no preference",
+        "of the decided verdicts on what is read in both orders, 50 is no preference",
     ),
-    *_headline("tie_rate", "Ties", "rate"),
+    *_headline("ties", "Ties", "rate"),
     *_headline("unreadable_rate", "Unreadable", "rate"),
     *_headline("spearman", "Spearman", "decimal"),
     *_headline("kendall", "Kendall", "decimal"),
@@ -349,11 +351,11 @@ def chateval_1(rows: Sequence[Row], signature: str) -> Table:
             *_figure("fleiss_kappa", "Fleiss", "decimal", detail=True),
             Column("n", "Pairs", "count"),
             Column("unreadable", "Unreadable", "count"),
-            Column("tie_rate", "Ties", "rate"),
+            Column("ties", "Ties", "rate"),
             Column("accuracy_one_order", "Acc., one order", "rate"),
             Column("kappa_one_order", "Kap., one order", "decimal"),
             Column("consistency", "Same in both orders", "rate"),
-            Column("position_preference", "First preferred", "rate"),
+            Column("first_preferred", "First shown wins", "rate"),
             Column("length_preference", "Prefers longer", "decimal"),
             *PRICE,
         ],

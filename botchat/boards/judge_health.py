@@ -9,15 +9,16 @@ from itertools import accumulate
 import numpy as np
 from msgspec import UnsetType
 
+from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Evidence
 from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.judges.samples import stability
 from botchat.measures import lengths
-from botchat.measures.shares import share
-from botchat.protocols import rates
-from botchat.protocols.pairs import Indices, Verdicts
+from botchat.measures.facts import facts
+from botchat.measures.intervals import figures, share
 from botchat.records import HUMAN, Dialogues, Judgment
+from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 
 
 def judge_health(
@@ -49,20 +50,26 @@ def judge_health(
             Column("protocol", "Protocol", "name"),
             Column("judged", "Judgments", "count"),
             Column("unreadable", "Unreadable", "count"),
+            Column("decided", "Decided", "count", detail=True),
+            Column("people", "Of people", "count", detail=True),
             Column("seeds", "ChatSEEDs", "count", detail=True),
             *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
             *with_interval(Column("ties", "Ties", "rate")),
             *with_interval(Column("consistency", "Same in both orders", "rate")),
+            *with_interval(Column("same_winner", "Same winner in both orders", "rate")),
             *with_interval(Column("first_preferred", "First shown wins", "rate")),
             *with_interval(Column("longer_preferred", "Longer wins", "rate")),
-            *with_interval(Column("false_alarms", "Humans accused", "rate")),
+            *with_interval(Column("people_accused", "People accused", "rate")),
+            *with_interval(Column("machines_caught", "Machines caught", "rate", detail=True)),
+            *with_interval(Column("bots_caught", "Floor bots caught", "rate", detail=True)),
             *(c for column in SURENESS if column.key in known for c in with_interval(column)),
         ],
         rows,
         signatures,
         "In percent, with 95 % intervals that allow for the ChatSEEDs that verdicts share. Same in "
-        "both orders: pairs of dialogues with one result whichever is shown first. First shown "
-        "wins: of the decided comparisons; 50 is no preference. Longer wins: of the decided "
+        "both orders: pairs of dialogues with one result whichever is shown first; same winner: of "
+        "those decided in both. First shown wins: of the decided comparisons of pairs that are "
+        "read in both orders; 50 is no preference. Longer wins: of the decided "
         "comparisons in which one dialogue has more words; also where the longer is better.",
     )
 
@@ -115,33 +122,41 @@ def _shown(verdicts: Verdicts, words: Words) -> Indices:
 def _single(judged: Evidence) -> Row:
     protocol, judgments = judged.protocol, judged.judgments
     innocent = protocol.innocent if protocol.about_ai else None
-    human = [judgment for judgment in judgments if HUMAN in judgment.contestants]
-    said = [one for one in human if one.verdict is not None and innocent is not None]
     unreadable = [judgment.verdict is None for judgment in judgments]
     seeds = [judgment.seed_id for judgment in judgments]
+    said = [
+        (one.contestants[0], one.seed_id, one.verdict != innocent)
+        for one in judgments
+        if one.verdict is not None and innocent is not None
+    ]
+
+    def accused(name: str, chosen: Callable[[str], bool]) -> Row:
+        of = [(seed, hit) for contestant, seed, hit in said if chosen(contestant)]
+        return share([hit for _, hit in of], [seed for seed, _ in of], name)
+
     return {
         "judged": len(judgments),
         "unreadable": sum(unreadable),
         "seeds": len(set(seeds)),
+        "people": sum(name == HUMAN for name, *_ in said),
         **share(unreadable, seeds, "unreadable_rate"),
-        **share([one.verdict != innocent for one in said], None, "false_alarms"),
+        **accused("people_accused", lambda name: name == HUMAN),
+        **accused("machines_caught", lambda name: name != HUMAN),
+        **accused("bots_caught", is_floor_bot),
     }
 
 
 def _pairwise(verdicts: Verdicts, words: Words) -> Row:
-    found = rates.steadiness(verdicts)
+    made = verdicts.both_orders()
     first, second = _shown(verdicts, words)
-    unlike = np.isin(verdicts.result, (0.0, 1.0)) & (first != second)
-    longer_won = ((verdicts.result == 1) == (first > second))[unlike]
-    seed, readable = verdicts.seed, verdicts.readable
-    decided = np.isin(verdicts.result, (0.0, 1.0))
+    decided = np.isin(verdicts.result, (WIN, LOSS))
+    unlike = decided & (first != second)
+    longer_won = ((verdicts.result == WIN) == (first > second))[unlike]
     return {
         "judged": len(verdicts),
-        "unreadable": int((~readable).sum()),
-        "seeds": len(np.unique(seed)),
-        **share(~readable, seed, "unreadable_rate"),
-        **share(~decided[readable], seed[readable], "ties"),
-        **share(found.alike, found.seed, "consistency"),
-        **share(verdicts.result[decided] == 1, seed[decided], "first_preferred"),
-        **share(longer_won, seed[unlike], "longer_preferred"),
+        "unreadable": int((~verdicts.readable).sum()),
+        "decided": int(decided.sum()),
+        "seeds": len(np.unique(verdicts.seed)),
+        **figures(facts(made.said, made.seed)),
+        **share(longer_won, verdicts.seed[unlike], "longer_preferred"),
     }

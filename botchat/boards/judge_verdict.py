@@ -15,24 +15,24 @@ that warns *with care*, and some things that were never tested are no more than 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from botchat.boards.arena import Arena
-from botchat.boards.names import LABEL_COLUMNS, elided
+from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Evidence
 from botchat.boards.second_opinion import is_copy, order_agreement
 from botchat.boards.tables import DIGITS
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
 from botchat.measures.annotations import is_person
-from botchat.measures.shares import LEAST, by_seed, of_share, share
-from botchat.measures.statistics import Flags, Indices
-from botchat.protocols.pairs import Verdicts
+from botchat.measures.intervals import LEAST, by_seed, share
+from botchat.measures.statistics import Z
 from botchat.records import HUMAN
+from botchat.verdicts import Flags, Verdicts
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
@@ -73,22 +73,22 @@ RULES: Mapping[str, Rule] = {
         False,
         "Beside a person it picks the machine in {number} of decided cases{interval}.",
     ),
-    "same_in_both_orders": Rule(
-        "Same verdict in both orders",
+    "same_winner": Rule(
+        "Same winner in both orders",
         0.55,
         0.70,
         False,
-        "Of pairs that it decides in both orders, {number} get the same verdict{interval}.",
+        "Of pairs that it decides in both orders, {number} have the same winner{interval}.",
     ),
     "first_preferred": Rule(
-        "First shown preferred",
+        "First shown wins",
         0.25,
         0.15,
         True,
         "The conversation shown first wins {number} of decided comparisons{interval}.",
     ),
     "ties": Rule("Ties", 0.80, 0.60, True, "It ties {number} of comparisons{interval}."),
-    "unreadable": Rule(
+    "unreadable_rate": Rule(
         "Unreadable", 0.25, 0.20, True, "It leaves {number} of verdicts unreadable{interval}."
     ),
     "best_floor_bot": Rule(
@@ -246,53 +246,45 @@ def _conversations_of_people(board: Board) -> int:
     return len(found)
 
 
-def is_floor_bot(contestant: str) -> bool:
-    """Whether a contestant is one of BotChat's own offline bots."""
-    return all(name.startswith("bot:") for name in contestant.split(" + "))
-
-
 def _about_ai(board: Board) -> list[Evidence]:
     known = board.evidence.values()
     return [one for one in known if one.protocol.about_ai or one.protocol.leads]
 
 
 def _own(board: Board) -> tuple[Check, ...]:
-    """The checks that need nobody else."""
+    """The checks that need nobody else; what the judge's table says is quoted from there."""
     judged = _about_ai(board)
-    places = next((one for one in judged if one.protocol.kind == "place"), None)
+    facts = board.judge_facts
+    place = next((facts[one.protocol.name] for one in judged if one.protocol.kind == "place"), {})
     beside = next((one for one in judged if one.protocol.shows == "human"), None)
-    pairs = [one.verdicts for one in judged if one.protocol.shows == "pair"]
-    if not pairs and beside is not None:
-        pairs = [beside.verdicts]
+    pairs = [facts[one.protocol.name] for one in judged if one.protocol.shows == "pair"]
+    pairs = pairs or ([facts[beside.protocol.name]] if beside else [])
+    # Of the Arenas the one that says most: two dialogues that are both bad are rightly a tie.
+    pair = max(pairs, key=lambda row: row["decided"], default={})
+    # Surely the worst, else the one that most is known of.
+    missed = max(
+        (facts[one.protocol.name] for one in judged),
+        key=lambda row: (row["unreadable_rate_low"], -row["unreadable_rate_high"]),
+        default={},
+    )
+    n = place.get("people") or 0
+    people = f"{round((place.get('people_accused') or 0) * n)} of {n}"
+    caught = "bots_caught" if place.get("bots_caught") is not None else "machines_caught"
     return (
-        *_caught(places),
+        _quoted("people_accused", place, people),
+        _quoted(caught, place),
         _machine_picked(beside),
-        _same_in_both_orders(pairs),
-        _first_preferred(pairs),
-        _ties(pairs),
-        _unreadable(judged),
+        _quoted("same_winner", pair),
+        _first_preferred(pair),
+        _quoted("ties", pair),
+        _quoted("unreadable_rate", missed),
         _best_floor_bot(board.leading),
     )
 
 
-def _caught(judged: Evidence | None) -> Iterator[Check]:
-    """People accused, and floor bots caught, or machines where there is no floor bot."""
-    said = []
-    if judged is not None:
-        innocent = judged.protocol.innocent
-        said = [
-            (one.contestants[0], one.seed_id, one.verdict != innocent)
-            for one in judged.judgments
-            if one.verdict is not None
-        ]
-    people = [hit for name, _, hit in said if name == HUMAN]
-    hits, n = sum(people), len(people)
-    low, high = of_share(hits, n)
-    yield _check("people_accused", hits / n if n else math.nan, low, high, f"{hits} of {n}")
-    bots = [(seed, hit) for name, seed, hit in said if is_floor_bot(name)]
-    machines = [(seed, hit) for name, seed, hit in said if name != HUMAN]
-    key, shown = ("bots_caught", bots) if bots else ("machines_caught", machines)
-    yield _share(key, [hit for _, hit in shown], [seed for seed, _ in shown])
+def _quoted(key: str, row: Row, number: str = "") -> Check:
+    """A check of a number of the judge's table."""
+    return _check(key, row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high"), number)
 
 
 def _machine_picked(judged: Evidence | None) -> Check:
@@ -318,62 +310,17 @@ def _machine_picked(judged: Evidence | None) -> Check:
     return found
 
 
-def _same_in_both_orders(pairs: Sequence[Verdicts]) -> Check:
-    """Of the pairs that are decided in both orders."""
-    alike, seeds = [], []
-    for made, numbers in _numbered(pairs):
-        decided = made.only(_decided(made))
-        m = max(len(decided.contestants), 1)
-        kept = decided.first < decided.second
-        low = np.where(kept, decided.first, decided.second)
-        high = np.where(kept, decided.second, decided.first)
-        won = np.where(kept, decided.result, 1 - decided.result)
-        case = (decided.seed * m + low) * m + high
-        order = np.argsort(case, kind="stable")
-        case, won = case[order], won[order]
-        both = case[1:] == case[:-1]
-        alike.append((won[1:] == won[:-1])[both])
-        seeds.append(numbers[(case[1:] // (m * m))[both]])
-    return _share("same_in_both_orders", _joined(alike), _joined(seeds))
-
-
-def _first_preferred(pairs: Sequence[Verdicts]) -> Check:
+def _first_preferred(row: Row) -> Check:
     """How far the first shown is from winning half of what is decided."""
-    won, seeds = [], []
-    for made, numbers in _numbered(pairs):
-        decided = made.only(_decided(made))
-        won.append(decided.result == 1)
-        seeds.append(numbers[decided.seed])
     key = "first_preferred"
-    row = share(_joined(won), _joined(seeds), key)
-    value, low, high = (row[f"{key}{end}"] for end in ("", "_low", "_high"))
-    if value is None:
+    value, low, high = (row.get(f"{key}{end}") for end in ("", "_low", "_high"))
+    if value is None or low is None or high is None:
         return _unknown(key)
     rule, (near, far) = RULES[key], sorted((abs(low - 0.5), abs(high - 0.5)))
     state = _state(rule, 0.0 if low <= 0.5 <= high else near, far)
     number = f"{100 * value:.0f} %"
     reason = rule.reason.format(number=number, interval=_interval(low, high))
     return Check(key, rule.name, state, number, value, low, high, 0.5, reason)
-
-
-def _ties(pairs: Sequence[Verdicts]) -> Check:
-    """At the N that has the fewest: two dialogues that are both bad are rightly a tie."""
-    found = [_unknown("ties")]
-    for made in pairs:
-        read = made.only(made.readable)
-        found.append(_share("ties", ~_decided(read), read.seed))
-    return min(found, key=lambda one: math.inf if one.value is None else one.value)
-
-
-def _unreadable(judged: Sequence[Evidence]) -> Check:
-    alone = [said for one in judged for said in one.judgments]
-    number: dict[str, int] = {}
-    seeds = [np.array([number.setdefault(said.seed_id, len(number)) for said in alone])]
-    missing = [np.array([said.verdict is None for said in alone])]
-    for made, numbers in _numbered([one.verdicts for one in judged], number):
-        missing.append(~made.readable)
-        seeds.append(numbers[made.seed])
-    return _share("unreadable", _joined(missing), _joined(seeds))
 
 
 def _best_floor_bot(arena: Arena | None) -> Check:
@@ -417,7 +364,7 @@ def _other_judges(board: Board, peers: Sequence[Board]) -> Check:
     value = float(np.mean([tau for tau, _ in found]))
     if math.isnan(value):
         return _unknown(key)
-    middle, reach = math.atanh(min(max(value, -0.99), 0.99)), 1.96 * math.sqrt(0.437 / (n - 4))
+    middle, reach = math.atanh(min(max(value, -0.99), 0.99)), Z * math.sqrt(0.437 / (n - 4))
     low, high = math.tanh(middle - reach), math.tanh(middle + reach)
     return _check(key, value, low, high)
 
@@ -432,20 +379,6 @@ def _people_agree(row: Row | None) -> Check:
 
 def _decided(made: Verdicts) -> Flags:
     return np.asarray(np.isin(made.result, (0.0, 1.0)))
-
-
-def _numbered(
-    pairs: Sequence[Verdicts], number: dict[str, int] | None = None
-) -> Iterator[tuple[Verdicts, Indices]]:
-    """Verdicts with numbers of their seeds that are the same for all of them."""
-    known: dict[str, int] = {} if number is None else number
-    for made in pairs:
-        found = [known.setdefault(seed_id, len(known)) for seed_id in made.seed_ids]
-        yield made, np.array(found, dtype=np.intp)
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    return np.concatenate([np.empty(0, dtype=np.intp), *parts]).astype(np.intp)
 
 
 def _share(key: str, hits: Any, seeds: Any, number: str = "") -> Check:

@@ -51,3 +51,8 @@ def _columns(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def is_floor_bot(contestant: str) -> bool:
+    """Whether a contestant is one of BotChat's own offline bots."""
+    return all(name.startswith("bot:") for name in contestant.split(" + "))

@@ -29,8 +29,9 @@ from botchat.ratings.bradley_terry import (
     sums,
     tables,
 )
-from botchat.ratings.comparisons import Comparisons, Floats, Indices, distinct
+from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.records import HUMAN
+from botchat.verdicts import Floats, Indices
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board

@@ -8,7 +8,7 @@ from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
 from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import mirrored, openings
-from botchat.measures.shares import share
+from botchat.measures.intervals import share
 from botchat.records import HUMAN, Judgment, Verdict
 
 WITH, AGAINST, UNCLEAR = "with it", "against it", "not clear"

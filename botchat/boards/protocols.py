@@ -18,13 +18,13 @@ from botchat.boards.results import Sides, comparisons_of
 from botchat.boards.survival import Curve, curves, survival
 from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_interval
 from botchat.interfaces import Row
-from botchat.measures.shares import entries, mean, of_share
+from botchat.measures.intervals import entries, mean, of_share
 from botchat.protocols import rates
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import Rate
 from botchat.protocols.reports import ERRORS
 from botchat.records import HUMAN, Dialogues, Judgment, Seed, Verdict
+from botchat.verdicts import Verdicts
 
 MODEL = Column("model", "Model", "name", getter=str)
 

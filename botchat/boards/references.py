@@ -23,14 +23,14 @@ from botchat.boards.results import comparisons_of
 from botchat.boards.strengths import Design
 from botchat.boards.tables import Column, Kind, Table, table, with_interval
 from botchat.interfaces import Row
-from botchat.measures import shares
+from botchat.measures import intervals
+from botchat.measures.intervals import LEAST
 from botchat.measures.references import Corrected, Side
-from botchat.measures.shares import LEAST
-from botchat.measures.statistics import Floats, Indices
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import passed
 from botchat.protocols.scores import Scale
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
+from botchat.verdicts import Floats, Indices
 
 Labels: TypeAlias = Mapping[str, Sequence[Judgment]]
 """Protocol -> what people said, one judgment for each person and case."""
@@ -306,7 +306,7 @@ def _beside(name: str, title: str, labelled: Sequence[Cases], judge: str) -> Tab
         least, span = one.scale_ends
 
         def told(key: str, *found: float, least: float = least, span: float = span) -> Row:
-            return shares.entries(key, *(least + span * x for x in found))
+            return intervals.entries(key, *(least + span * x for x in found))
 
         of_one: list[Row] = []
         for model in one.rated:
@@ -314,7 +314,7 @@ def _beside(name: str, title: str, labelled: Sequence[Cases], judge: str) -> Tab
             own, by = side.by_judge, side.by_reference
             ends = float(own.low[0]), float(own.high[0])
             if one.scale is not None:  # as on the board
-                ends = shares.mean(side.judged.tolist(), 0, 1)
+                ends = intervals.mean(side.judged.tolist(), 0, 1)
             of_one.append(
                 {
                     "number": one.what,

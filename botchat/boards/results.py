@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.interfaces import Row
-from botchat.measures import shares
-from botchat.measures.shares import Shares
-from botchat.measures.statistics import Floats, Indices
-from botchat.protocols.pairs import Verdicts
-from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, distinct
+from botchat.measures import intervals
+from botchat.measures.intervals import Shares
+from botchat.ratings.comparisons import Comparisons, distinct
+from botchat.verdicts import LOSS, TIE, WIN, Floats, Indices, Verdicts
 
 _RESULTS = {"win": (WIN,), "tie": (TIE,), "lose": (LOSS,), "win_or_tie": (WIN, TIE)}
 
@@ -52,7 +51,7 @@ class Sides:
             hit = np.isin(self.result, counted).astype(np.float64)
             if alike:
                 centres = (np.bincount(pair, hit, m * m) / np.maximum(games, 1))[pair]
-            found[name] = shares.by_seed(self.side, self.seed, hit, m, weight, centres)
+            found[name] = intervals.by_seed(self.side, self.seed, hit, m, weight, centres)
         return {
             model: {
                 key: value
@@ -67,7 +66,7 @@ class Sides:
         m = len(self.models)
         pairs, pair = distinct(self.side * m + self.other)
         found = {
-            name: shares.by_seed(
+            name: intervals.by_seed(
                 pair, self.seed, np.isin(self.result, counted).astype(np.float64), len(pairs)
             )
             for name, counted in _RESULTS.items()

@@ -10,10 +10,9 @@ import numpy as np
 
 from botchat.interfaces import Row
 from botchat.measures.annotations import is_person
-from botchat.measures.shares import LEAST
-from botchat.measures.statistics import Floats
-from botchat.protocols.pairs import Verdicts
+from botchat.measures.intervals import LEAST
 from botchat.records import HUMAN
+from botchat.verdicts import Floats, Verdicts
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board

@@ -10,9 +10,10 @@ import numpy as np
 
 from botchat.boards.tables import Column, Getter, Table, explained, table, with_ends
 from botchat.interfaces import Row
-from botchat.measures.shares import Z2, entries, of_shares
-from botchat.measures.statistics import Floats, Indices
+from botchat.measures.intervals import entries, of_shares
+from botchat.measures.statistics import Z
 from botchat.records import Dialogues, Judgment, Seed
+from botchat.verdicts import Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def estimate(ends: Iterable[tuple[int, bool]], n: int) -> Curve:
     for zero in np.flatnonzero(surviving == 0)[:1]:
         before, reached = (surviving[zero - 1] if zero else 1.0), at_risk[zero]
         # All who were left are accused: as sure as just before, and as that step is.
-        step = before / (reached + (1 - before) * Z2)
+        step = before / (reached + (1 - before) * Z**2)
         each[zero:] = max(each[zero - 1], step) if before < 1 else 1 / reached
     return Curve(at_risk, accused, surviving, *of_shares(surviving, each))
 

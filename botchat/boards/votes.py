@@ -23,17 +23,16 @@ from botchat.boards.tables import (
     with_interval,
 )
 from botchat.interfaces import Row
+from botchat.measures.facts import facts
 from botchat.measures.flags import STYLE, style, survey
+from botchat.measures.intervals import figures, share
 from botchat.measures.lengths import Lengths
-from botchat.measures.shares import share
-from botchat.measures.statistics import Floats
 from botchat.measures.votes import MOST_STYLED, Votes
-from botchat.protocols import rates
 from botchat.protocols.catalogue import VOTES
-from botchat.protocols.pairs import Verdicts
-from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
+from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import VERSION
+from botchat.verdicts import LOSS, TIE, WIN, Floats, Verdicts
 
 _SHOWN = 20
 """Judges that the table of judges has, those with most votes first."""
@@ -194,31 +193,34 @@ def judge_table(votes: Votes, signature: str) -> Table:
             Column("judge", "Judge", "name"),
             Column("judged", "Votes", "count"),
             Column("unreadable", "Unreadable", "count"),
+            Column("decided", "Decided", "count", detail=True),
+            *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
             *with_interval(Column("ties", "Ties", "rate")),
             *with_interval(Column("consistency", "Same in both orders", "rate")),
+            *with_interval(Column("same_winner", "Same winner in both orders", "rate")),
             *with_interval(Column("first_preferred", "First named wins", "rate")),
         ],
         rows,
         [signature],
         "In percent, with 95 % intervals that allow for what was asked more than once. Same in "
-        "both orders: pairs with one result whichever is named first. First named wins: of the "
-        "decided votes on what was asked in both orders; 50 is no preference."
+        "both orders: pairs with one result whichever is named first; same winner: of those "
+        "decided in both. First named wins: of the decided votes on what was asked in both "
+        "orders; 50 is no preference."
         + (f" The {_SHOWN} with most votes." if more > _SHOWN else ""),
     )
 
 
 def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
-    votes = votes.only(of)
-    made, both = verdicts(votes, ""), verdicts(votes.swapped, "")
-    steady, readable = rates.steadiness(both), made.readable
-    ties, decided = made.result == TIE, np.isin(both.result, (WIN, LOSS))
+    made = verdicts(votes.only(of), "")
+    both, readable = made.both_orders(), made.readable
     return {
         "judge": name,
         "judged": len(made),
         "unreadable": int((~readable).sum()),
-        **share(ties[readable], made.seed[readable], "ties"),
-        **share(steady.alike, steady.seed, "consistency"),
-        **share(both.result[decided] == WIN, both.seed[decided], "first_preferred"),
+        "decided": int(np.isin(made.result, (WIN, LOSS)).sum()),
+        **figures(facts(both.said, both.seed)),
+        **share((made.result == TIE)[readable], made.seed[readable], "ties"),
+        **share(~readable, made.seed, "unreadable_rate"),
     }
 
 

@@ -20,8 +20,6 @@ from dataclasses import KW_ONLY, dataclass, replace
 from statistics import fmean
 from typing import TypeAlias
 
-import numpy as np
-
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, ChatModel, Judge, settings_digest
 from botchat.judges.calibration import (
@@ -33,7 +31,7 @@ from botchat.judges.calibration import (
 )
 from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import is_tie, mirrored, opening_votes
-from botchat.measures.intervals import Items
+from botchat.measures.intervals import share
 from botchat.parallel import together
 from botchat.records import UNANSWERED, Judgment, Remark
 
@@ -238,11 +236,8 @@ def escalations(judgments: Iterable[Judgment]) -> Escalations:
             agreed = said[STRONG].verdict == said[CHEAP].verdict
             checked[question] = checked.get(question, True) and agreed
     accepted = sum(causes.pop(cause, 0) for cause in (ACCEPTED, CALIBRATION, DRAWN))
-    ends: tuple[float, float] | tuple[None, None] = None, None
-    if checked:
-        seeds, seed = np.unique([seed_id for seed_id, _ in checked], return_inverse=True)
-        hit = np.array(list(checked.values()))
-        ends = Items(len(seeds), seed).share(hit, np.ones_like(hit)).interval
+    right = share(list(checked.values()), [seed_id for seed_id, _ in checked], "right")
+    ends = right["right_low"], right["right_high"]
     return Escalations(n, accepted, dict(causes), len(checked), sum(checked.values()), *ends)
 
 

@@ -21,19 +21,12 @@ import numpy as np
 from botchat.errors import MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
-from botchat.measures.annotations import (
-    ABSENT,
-    NOBODY,
-    TIE,
-    UNREADABLE,
-    Annotation,
-    Codes,
-    Grid,
-    accused_index,
-)
-from botchat.measures.intervals import Figure, Items, differences, figures, left_out
-from botchat.measures.statistics import Flags, Floats, ratio
+from botchat.measures.annotations import NOBODY, Annotation, Grid, accused_index
+from botchat.measures.facts import facts
+from botchat.measures.intervals import Figure, Items, by_seed, differences, figures
+from botchat.measures.statistics import ratio
 from botchat.records import Judgment, natural_key
+from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +41,7 @@ class Agreement:
     the mean squared difference of the two (Brier 1950; 0 is best, always saying ½ gives ¼); and
 
     - ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (of two raters): against people.
-    - ``consistency``: share of the comparisons readable in both orders on which both verdicts name
-      the same side.
-    - ``position_preference``: share of the verdicts on those, ties left out, that name the side
-      shown first; ½ is no preference.
-    - ``tie_rate``: share of the readable verdicts. ``unreadable_rate``: share of all verdicts.
+    - what `botchat.measures.facts` says of a judge alone.
     - ``spearman``, ``kendall``: between the contestants' mean results (win 1, tie ½, loss 0) by the
       judge and by people on the same comparisons.
     - ``length_preference``: mean result of the longer text by the judge, less that by people on the
@@ -223,7 +212,8 @@ class _Tables:
         common = (all_a < UNREADABLE) & (all_b < UNREADABLE)
         said_a, said_b = (np.where(common, said, ABSENT).astype(np.int8) for said in (all_a, all_b))
         of_a, of_b = (
-            self._figures(judge, said, truth) | {"unreadable_rate": self._unreadable_rate(all_)}
+            self._figures(judge, said, truth)
+            | {"unreadable_rate": facts(all_, self._grid.item)["unreadable_rate"]}
             for judge, said, all_ in ((a, said_a, all_a), (b, said_b, all_b))
         )
         between = {
@@ -263,24 +253,27 @@ class _Tables:
 
     def ranking(self, name: str, said: Codes) -> list[Row]:
         """Contestants by their mean score with one judge, best first."""
-        n, points = map(left_out, self._points(said, said < UNREADABLE, self._items))
-        score = ratio(points, n)
-        ranked = np.flatnonzero((n[0] > 0) & self._proper)
-        items = (n[1:] < n[0]).sum(0)
+        judged = said < UNREADABLE
+        sides, score = self._grid.sides, (1 + said[judged].astype(np.float64)) / 2
+        shown = np.concatenate([sides[judged], sides[:, ::-1][judged]])
+        item, m = np.tile(self._items.item[judged], 2), len(self._grid.contestants)
+        found = by_seed(shown, item, np.concatenate([score, 1 - score]), m)
+        n, ranked = np.bincount(shown, minlength=m), np.flatnonzero(self._proper)
+        ranked = ranked[n[ranked] > 0]
         return [
             {
                 "judge": name,
                 "contestant": self._grid.contestants[i],
-                "n": int(n[0, i]),
-                "rank": 1 + int((score[0, ranked] > score[0, i]).sum()),
-                **figures({"score": Figure(score[:, i], int(items[i]), int(n[0, i]))}),
+                "n": int(n[i]),
+                "rank": 1 + int((found.value[ranked] > found.value[i]).sum()),
+                **found.row(i, "score"),
             }
-            for i in ranked[np.argsort(-score[0, ranked], kind="stable")].tolist()
+            for i in ranked[np.argsort(-found.value[ranked], kind="stable")].tolist()
         ]
 
     def _group(self, said: Codes, items: Items) -> Row:
         """Agreement of the raters on axis 0 of ``said``; the other axes are those of ``items``."""
-        counts = np.stack([(said == code).sum(0) for code in (1, -1, TIE)], -1)
+        counts = np.stack([(said == code).sum(0) for code in (1, -1, TIED)], -1)
         rated = counts.sum(-1) > 1
         units, n = counts[rated].astype(np.float64), items.count(rated)
         pairs = items.mean(statistics.agreeing_pairs(units), rated).values
@@ -298,9 +291,9 @@ class _Tables:
             **figures(
                 {
                     "fleiss_kappa": Figure(
-                        fleiss, n, None, float(statistics.fleiss_kappa(0.0, labels[0]))
+                        fleiss, n, float(statistics.fleiss_kappa(0.0, labels[0]))
                     ),
-                    "krippendorff_alpha": Figure(alpha, n, None, least),
+                    "krippendorff_alpha": Figure(alpha, n, least),
                 }
             ),
         }
@@ -310,7 +303,7 @@ class _Tables:
         correlations = [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
         errors = np.stack([figure.values for figure in correlations]).mean(0)
         items = max(figure.items for figure in correlations)
-        row = figures({"error_correlation": Figure(errors, items, None, -1.0)})
+        row = figures({"error_correlation": Figure(errors, items, -1.0)})
         # The more of their errors are shared, the fewer judges they are worth.
         for end, of in {"": "", "_low": "_high", "_high": "_low"}.items():
             found = row[f"error_correlation{of}"]
@@ -328,7 +321,7 @@ class _Tables:
         fleiss = statistics.fleiss_kappa(statistics.accuracy(confusion), labels)
         least = float(statistics.fleiss_kappa(0.0, labels[0]))
         kappa, least_kappa = statistics.cohen_kappa(confusion), statistics.least_kappa(confusion[0])
-        return Figure(kappa, n, None, least_kappa), Figure(fleiss, n, None, least)
+        return Figure(kappa, n, least_kappa), Figure(fleiss, n, least)
 
     def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Figure]:
         """The figures of `Agreement.rows` of one judge's verdicts."""
@@ -340,10 +333,7 @@ class _Tables:
             "accuracy": self._items.share(said == truth, judged),
             "kappa": kappa,
             "fleiss_kappa": fleiss,
-            "consistency": self._once.share(said[:, 0] == -said[:, 1], both[:, 0]),
-            "position_preference": self._items.share(said == 1, both & (said != TIE)),
-            "tie_rate": self._items.share(said == TIE, readable),
-            "unreadable_rate": self._unreadable_rate(said),
+            **facts(said, self._grid.item),
             **self._of_rankings(said, truth, judged),
             "length_preference": self._preference(said, truth, judged, self._longer),
             "self_preference": self._preference(said, truth, judged & both, self._own(judge)),
@@ -358,9 +348,6 @@ class _Tables:
             "overconfidence": self._items.difference(beyond, judged),
             "brier": self._items.mean(beyond**2, judged),
         }
-
-    def _unreadable_rate(self, said: Codes) -> Figure:
-        return self._items.share(said == UNREADABLE, said != ABSENT)
 
     def _of_rankings(self, one: Codes, two: Codes, judged: Flags) -> dict[str, Figure]:
         items, chosen, weights = self._kinds
@@ -397,7 +384,7 @@ class _Tables:
         marks = np.stack([wrong_a & wrong_b, wrong_a, wrong_b, np.ones_like(wrong_a)], -1)
         both, of_a, of_b, n = self._items.sums(marks.astype(np.float64), judged).T
         correlation = statistics.correlation(both, of_a, of_b, n)
-        return Figure(correlation, self._items.count(judged), None, -1.0)
+        return Figure(correlation, self._items.count(judged), -1.0)
 
     def _points(self, said: Codes, judged: Flags, items: Items) -> tuple[Floats, Floats]:
         """Comparisons and points of every contestant on each item, both (items, contestants)."""
@@ -424,9 +411,9 @@ def detection(
 ) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
     """Judge -> figures, and two judges -> their differences on what both of them answered.
 
-    Shares of readable verdicts: ``detection_rate``, generated dialogues accused;
+    Shares of readable verdicts: ``machines_caught``, generated dialogues accused;
     ``exact_index_rate``, generated dialogues accused at exactly their first AI utterance;
-    ``false_alarm_rate``, human dialogues accused. ``judgments``: of UniEval, at most one a judge,
+    ``people_accused``, human dialogues accused. ``judgments``: of UniEval, at most one a judge,
     seed and contestant. ``first_ai``: 1-based, ``None`` for a human dialogue. Intervals are by
     seed. Raises `DataError` for a verdict that UniEval does not offer.
     """
@@ -450,9 +437,9 @@ def detection(
     def measured(judge: str, on: Flags) -> dict[str, Figure]:
         accused, generated, human = said[judge] > 0, on & (true > 0), on & (true == 0)
         return {
-            "detection_rate": items.share(accused, generated),
+            "machines_caught": items.share(accused, generated),
             "exact_index_rate": items.share(said[judge] == true, generated),
-            "false_alarm_rate": items.share(accused, human),
+            "people_accused": items.share(accused, human),
         }
 
     pairs = {}

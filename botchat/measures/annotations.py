@@ -10,17 +10,13 @@ import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from botchat.errors import DataError
-from botchat.measures.statistics import Floats, Indices
 from botchat.records import Verdict, natural_key
-
-Codes: TypeAlias = npt.NDArray[np.int8]
+from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Floats, Indices
 
 COLUMNS = ("item", "first", "second", "judge", "verdict")
 """Columns of an annotation file."""
@@ -28,10 +24,7 @@ COLUMNS = ("item", "first", "second", "judge", "verdict")
 NOBODY = ""
 """Name of the second contestant where a dialogue was judged alone."""
 
-TIE, UNREADABLE, ABSENT = 0, 2, 3
-"""Codes of a verdict in a `Grid`, beside 1 (the side shown first) and -1 (the second)."""
-
-_CODE = {"1": 1, "2": -1, "tie": TIE, None: UNREADABLE}
+_CODE = {"1": 1, "2": -1, "tie": TIED, None: UNREADABLE}
 
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")

@@ -15,8 +15,8 @@ from botchat.measures import statistics
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import Figure, differences, figures, left_out
-from botchat.measures.statistics import Flags
 from botchat.records import natural_key
+from botchat.verdicts import Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ def compare_scores(
         counts = by_text[:, kept] @ members
         n = len(np.unique(item[kept]))
         return {
-            "spearman": Figure(statistics.spearman(x, y, counts), n, None, -1.0),
-            "kendall": Figure(statistics.kendall(x, y, counts), n, None, -1.0),
+            "spearman": Figure(statistics.spearman(x, y, counts), n, -1.0),
+            "kendall": Figure(statistics.kendall(x, y, counts), n, -1.0),
         }
 
     rows: list[Row] = []

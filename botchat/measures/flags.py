@@ -21,8 +21,9 @@ import numpy as np
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import Text, known_words
-from botchat.measures.statistics import Floats, Indices, share
+from botchat.measures.statistics import share
 from botchat.records import N_SEED, Dialogues, Seed
+from botchat.verdicts import Floats, Indices
 
 NEAR_CONTEXT = 6
 """Earlier utterances in which a shared content word is a link to the context (see ``drift``)."""

@@ -1,34 +1,214 @@
-"""Intervals of figures from verdicts that share items, honest where all verdicts are alike.
+"""The interval of every rate, mean and figure of agreement, at 95 %: what other items would show.
 
-Items (seeds, questions) are independent, verdicts of one item are not. How much a figure varies is
-seen from what it is without each item (the jackknife; Efron 1982). Of that follow
+Items (ChatSEEDs, questions) are independent, cases of one item are alike. How alike is seen from
+the variance between items; a share that is alike as seen is worth fewer independent cases than it
+has, and its interval is Wilson's (1927) of so many (Korn & Graubard 1998; Dean & Pagano 2015):
 
-- of a figure with two ends (a share, a kappa, a correlation): Wilson's interval between the ends,
-  of as many independent verdicts as vary that much (Dean & Pagano 2015), by Student's t where items
-  have several; as many as items where all agree. A share of independent items has Wilson's interval
-  itself (Wilson 1927).
-- of a difference: that of as many independent verdicts, and two more that say +1 and -1 (Bonett &
-  Price 2012), by Student's t.
-- of rank correlations of a few contestants, which jump: percentiles of a bootstrap over items.
+- never more cases than there are, never fewer than items, and as few as items where all cases
+  agree, so that no interval has width zero. Where few cases hit, or few do not, hardly anything is
+  seen of how alike they are: a quarter of an item that says "all alike" is added to what is seen.
+- the variance is estimated, so Student's t with items - 1 degrees of freedom stands for the normal
+  z where it is used; one case an item has Wilson's own interval.
+- where few cases hit or few do not, the end is moved out to Poisson's, since Wilson's covers less
+  (Brown, Cai & DasGupta 2001, §4.1.1).
+
+Of other figures (a kappa, a correlation) the variance is seen from what the figure is without each
+item (the jackknife; Efron 1982), and the interval is the same between the figure's two ends. A
+difference is moved to the middle by two more cases that say +1 and -1 (Bonett & Price 2012). Rank
+correlations of a few contestants jump: theirs are percentiles of a bootstrap over items.
+
+`benchmarks/coverage.py` and ``coverage_boards.py`` measure how often they hold.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from botchat.interfaces import Row
-from botchat.measures.statistics import LEVEL, Flags, Floats, Indices, ratio, student_t, wilson
+from botchat.measures.statistics import LEVEL, Z, ratio, student_t
+from botchat.verdicts import Flags, Floats, Indices
 
-_NORMAL = 1.959964
+LEAST = 20
+"""Dialogues below which nothing is said in words: a 95 % interval of a share of 20 is up to ±20
+points wide."""
+
 _ALIKE = 0.25
-"""Items' worth of evidence, before any is seen, that verdicts of one item are all alike."""
+"""Items' worth of evidence, before any is seen, that cases of one item are all alike."""
 _NOTHING = 1e-15
 """A variance that is only rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Shares with the ends of their intervals, 0 to 1, each shape (rows,); nan without a case."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    worth: Floats
+    """Independent cases that vary as much."""
+
+    def row(self, i: int, name: str) -> Row:
+        """The entries ``name``, ``name_low`` and ``name_high`` of one."""
+        return entries(name, self.value[i], self.low[i], self.high[i])
+
+
+def entries(name: str, value: float, low: float, high: float) -> Row:
+    """A number and the ends of its interval under their keys; ``None`` for nan."""
+    found = {name: value, f"{name}_low": low, f"{name}_high": high}
+    return {key: None if math.isnan(number) else float(number) for key, number in found.items()}
+
+
+def by_seed(
+    row: Indices,
+    seed: Indices | None,
+    value: Floats,
+    n_rows: int,
+    weight: Floats | None = None,
+    centre: Floats | None = None,
+) -> Shares:
+    """Mean of the values (0 to 1) of each row, with intervals clustered by seed.
+
+    All arguments have shape (cases,). ``seed``: numbers from 0; ``None``: not known, every case is
+    independent. ``weight``: of each case, default 1. ``centre``: what a case is compared with,
+    default the mean of its row; in a mean over opponents the mean against this one.
+    """
+    weight = np.ones(len(row)) if weight is None else weight
+    total = np.bincount(row, weight, n_rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.bincount(row, weight * value, n_rows) / total
+        own = np.bincount(row, weight * (value - mean[row]) ** 2, n_rows) / total
+        squares = np.bincount(row, weight**2, n_rows) / total**2
+    if seed is None:
+        return _of_clusters(
+            mean, own, squares, squares, own * squares, np.bincount(row, None, n_rows)
+        )
+    n_seeds = int(seed.max(initial=0)) + 1
+    cell = row * n_seeds + seed
+    if n_rows * n_seeds > 4 * len(row) + 1_000_000:  # too sparse to count every cell
+        cells, cell = np.unique(cell, return_inverse=True)
+    else:
+        cells = np.arange(n_rows * n_seeds)
+    some = np.bincount(cell, minlength=len(cells)) > 0
+    of_row = cells[some] // n_seeds
+    apart = weight * (value - (mean[row] if centre is None else centre))
+    of_seed = np.bincount(cell, weight, len(cells))[some]
+    moved = np.bincount(cell, apart, len(cells))[some]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seeds = np.bincount(of_row, of_seed**2, n_rows) / total**2
+        variance = np.bincount(of_row, moved**2, n_rows) / total**2
+    return _of_clusters(mean, own, squares, seeds, variance, np.bincount(of_row, minlength=n_rows))
+
+
+def _of_clusters(
+    mean: Floats,
+    own: Floats,
+    squares: Floats,
+    seeds: Floats,
+    variance: Floats,
+    n: Indices,
+) -> Shares:
+    """Shares of ``n`` seeds each; all arguments have shape (rows,).
+
+    ``own``: variance of a case. ``squares``, ``seeds``: 1 / the cases, and 1 / the seeds, of one
+    weight that would say as much. ``variance``: of the mean, as seen between seeds.
+    """
+    t = np.array([student_t(LEVEL, k - 1) if k > 1 else math.inf for k in n.tolist()])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alike = (variance / own - squares) / (seeds - squares)
+        seen = np.minimum(mean, 1 - mean) / seeds
+        alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)
+        alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
+        each = own / (mean * (1 - mean)) * (squares + alike * (seeds - squares))
+        worth = 1 / each
+        each = each * t**2 / Z**2 * n / (n - 1)
+    each = np.fmin(each, seeds)
+    low, high = of_shares(mean, each)
+    # Cases that are all the same show no spread: as many others as can go unseen may be at an end.
+    same = (own <= _NOTHING) & ~np.isnan(mean)
+    unseen = of_shares(np.zeros(int(same.sum())), seeds[same])[1]
+    low[same], high[same] = mean[same] * (1 - unseen), mean[same] + unseen * (1 - mean[same])
+    return Shares(mean, low, high, np.where(np.isfinite(worth), worth, 1 / seeds))
+
+
+def share(values: npt.ArrayLike, seed: Sequence[str] | Indices | None, name: str) -> Row:
+    """The entries of a share or mean of values from 0 to 1, clustered by the seed of each.
+
+    ``seed``: of each case; ``None``: they are independent. All are ``None`` without a case.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    if not len(given):
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+    numbers = None if seed is None else np.unique(np.asarray(seed), return_inverse=True)[1]
+    return by_seed(np.zeros(len(given), dtype=np.intp), numbers, given, 1).row(0, name)
+
+
+def mean(values: Sequence[float], lowest: float, highest: float) -> tuple[float, float]:
+    """Interval of a mean of independent scores on a scale; nan of none.
+
+    That of a share, the ends of the scale for 0 and 1: it leans to the middle as scores do that
+    pile up at an end, where a plain Student's t covers too little.
+    """
+    scale = highest - lowest
+    found = share((np.asarray(values, dtype=np.float64) - lowest) / scale, None, "mean")
+    if found["mean"] is None:
+        return math.nan, math.nan
+    return lowest + scale * found["mean_low"], lowest + scale * found["mean_high"]
+
+
+def of_share(hits: float, n: float) -> tuple[float, float]:
+    """Interval of a share of ``n`` independent cases; nan of none."""
+    if n <= 0:
+        return math.nan, math.nan
+    low, high = of_shares(np.array([hits / n]), np.array([1 / n]))
+    return float(low[0]), float(high[0])
+
+
+def of_shares(share: Floats, each: Floats) -> tuple[Floats, Floats]:
+    """Intervals of shares; ``each``: 1 / the independent cases that they are worth; any shape."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        c = Z**2 * each
+        reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
+        # At 0 and 1 one end is exactly that; floating point would miss it.
+        low = np.where(share <= 0, 0.0, (share + c / 2 - reach) / (1 + c))
+        high = np.where(share >= 1, 1.0, (share + c / 2 + reach) / (1 + c))
+        return np.minimum(low, _edge(share, each)), np.maximum(high, 1 - _edge(1 - share, each))
+
+
+def _edge(share: Floats, each: Floats) -> Floats:
+    """The lower end where few cases hit: Poisson's at one-sided 95 %; 1 where there are more."""
+    n = 1 / each
+    hits = share * n
+    few = (hits > 0) & (share < 0.5) & (hits < np.where(n > 50, 3.5, 2.5))
+    found = np.ones_like(share)
+    found[few] = [_fewest(one) for one in hits[few].tolist()]
+    found[few] /= n[few]
+    return found
+
+
+@cache
+def _fewest(hits: float) -> float:
+    """Poisson's lower end of a number of hits, by its distribution's incomplete gamma function.
+
+    A&S 6.5.29, regularised, for small arguments. The same few numbers are asked for often.
+    """
+    low, high, whole = 0.0, hits, math.gamma(hits + 1)
+    for _ in range(50):
+        middle = (low + high) / 2
+        term = total = 1.0
+        for k in range(1, 40):
+            term *= middle / (hits + k)
+            total += term
+        above = middle**hits * math.exp(-middle) * total / whole < 1 - LEVEL
+        low, high = (middle, high) if above else (low, middle)
+    return low
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +219,13 @@ class Figure:
     """Of all items, then without each (if bootstrapped, in each resample); shape (n + 1,)."""
     items: int = 0
     """Items that it rests on."""
-    verdicts: int | None = None
-    """Yes-or-no verdicts that it is a share of; ``None``: it is not one."""
     least: float = 0.0
     """The least that it can be; the most is 1, of a difference ``-least``."""
-    kind: Literal["ended", "difference", "drawn"] = "ended"
+    kind: Literal["share", "ended", "difference", "drawn"] = "ended"
     worth: float = 0.0
-    """Of a difference: independent verdicts that vary as much."""
+    """Of a share or difference: independent verdicts that vary as much."""
+    ends: tuple[float, float] = (math.nan, math.nan)
+    """Of a share: its interval."""
 
     def less(self, other: Figure) -> Figure:
         """The difference of two figures of the same items."""
@@ -54,9 +234,9 @@ class Figure:
             return Figure(values, kind="drawn")
         items, least = max(self.items, other.items), min(self.least, other.least) - 1
         if self.kind == "difference":
-            return Figure(values, items, None, 2 * self.least, "difference", self.worth)
+            return Figure(values, items, 2 * self.least, "difference", self.worth)
         worth = min(self.independent, other.independent)
-        return Figure(values, items, None, least, "difference", worth)
+        return Figure(values, items, least, "difference", worth)
 
     @property
     def variance(self) -> float:
@@ -67,23 +247,17 @@ class Figure:
     @property
     def independent(self) -> float:
         """How many independent verdicts vary as much; as many as items where nothing varies."""
-        share, variance = self._place, self.variance / (1 - self.least) ** 2
-        worth = float(self.items)
-        if 0 < share < 1 and variance > _NOTHING:
-            worth = share * (1 - share) / variance
-        if self.verdicts is None or self.verdicts <= self.items:
-            return worth if self.verdicts is None else float(self.verdicts)
-        # How alike verdicts of one item are is seen from those that differ from most; where these
-        # are few, they are taken to be more alike.
-        each = self.verdicts / self.items
-        alike = max(0.0, (self.verdicts / worth - 1) / (each - 1))
-        seen = self.items * min(share, 1 - share)
-        alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
-        return self.verdicts / (1 + alike * (each - 1))
+        place, variance = self._place, self.variance / (1 - self.least) ** 2
+        if self.worth:
+            return self.worth
+        varies = 0 < place < 1 and variance > _NOTHING
+        return place * (1 - place) / variance if varies else float(self.items)
 
     @property
     def interval(self) -> tuple[float, float]:
         """Ends at `LEVEL`; nan where nothing is known of them."""
+        if self.kind == "share":
+            return self.ends
         if self.kind == "drawn":
             drawn = self.values[1:][np.isfinite(self.values[1:])]
             if not len(drawn):
@@ -93,9 +267,9 @@ class Figure:
         if self.kind == "difference":
             return self._of_difference()
         worth = self.independent
-        if self.items > 1 and self.verdicts != self.items:
-            worth *= (_NORMAL / student_t(LEVEL, self.items - 1)) ** 2
-        low, high = wilson(self._place * worth, worth)
+        if self.items > 1:
+            worth *= (Z / student_t(LEVEL, self.items - 1)) ** 2
+        low, high = of_share(self._place * worth, worth)
         return self.least + low * (1 - self.least), self.least + high * (1 - self.least)
 
     @property
@@ -133,16 +307,20 @@ class Items:
 
     def mean(self, values: Floats, rows: Flags) -> Figure:
         """Mean of values from 0 to 1, one a chosen row."""
+        item = self.item[rows]
         total, n = self.sums(np.stack([values, np.ones_like(values)], -1), rows).T
-        return Figure(ratio(total, n), self.count(rows))
+        found = by_seed(np.zeros(len(item), np.intp), item, values, 1)
+        low, high, worth = (float(part[0]) for part in (found.low, found.high, found.worth))
+        return Figure(ratio(total, n), self.count(rows), 0.0, "share", worth, (low, high))
 
     def share(self, hit: Flags, of: Flags) -> Figure:
         """Share of ``hit`` among the rows ``of``."""
-        return replace(self.mean(hit[of].astype(np.float64), of), verdicts=int(of.sum()))
+        return self.mean(hit[of].astype(np.float64), of)
 
     def difference(self, values: Floats, rows: Flags) -> Figure:
         """Mean of differences from -1 to 1, one a chosen row."""
-        found = replace(self.mean(values, rows), least=-1.0, kind="difference")
+        total, n = self.sums(np.stack([values, np.ones_like(values)], -1), rows).T
+        found = Figure(ratio(total, n), self.count(rows), -1.0, "difference")
         varies = found.variance > _NOTHING
         worth = min(float(values.var()) / found.variance, len(values)) if varies else found.items
         return replace(found, worth=worth)
@@ -156,12 +334,11 @@ def figures(values: Mapping[str, Figure]) -> Row:
     """The entries ``name``, ``name_low``, ``name_high`` of figures; None where not defined."""
     row: Row = {}
     for name, figure in values.items():
-        row |= {name: None, f"{name}_low": None, f"{name}_high": None}
-        if math.isfinite(figure.values[0]):
-            row[name] = float(figure.values[0])
-            low, high = figure.interval
-            if math.isfinite(low):
-                row |= {f"{name}_low": low, f"{name}_high": high}
+        value = float(figure.values[0])
+        if not math.isfinite(value):
+            row |= entries(name, math.nan, math.nan, math.nan)
+        else:
+            row |= entries(name, value, *figure.interval)
     return row
 
 

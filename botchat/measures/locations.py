@@ -15,7 +15,8 @@ import numpy as np
 from botchat.interfaces import Row
 from botchat.languages.text import split
 from botchat.measures.intervals import Figure, figures, left_out
-from botchat.measures.statistics import Floats, ratio
+from botchat.measures.statistics import ratio
+from botchat.verdicts import Floats
 
 Places = Mapping[str, frozenset[int] | None]
 """Error type -> numbers from 0 of the sentences that have it, none for a No; an error whose place

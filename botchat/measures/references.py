@@ -17,7 +17,7 @@ difference. The best power follows from how the two vary together (the paper's l
 the cases outside the slice, is power · (1 - slice / all)). It is about the truth on **other cases
 of the same kind**, not only on these: the slice is a part of the whole, and both are a sample.
 
-The interval is that of a share (`botchat.measures.shares`), with the variance of the sum of both
+The interval is that of a share (`botchat.measures.intervals`), with the variance of the sum of both
 parts by seed, Student's t for the seeds of the slice, and, since a short slice may not have met a
 disagreement that there is, half a seed more with each of the two. It is at most as wide as Wilson's
 for the seeds of the slice, which is what people alone say, and never as if there were more cases
@@ -34,9 +34,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from botchat.interfaces import settings_digest
-from botchat.measures import shares
-from botchat.measures.shares import Z2, Shares, of_shares
-from botchat.measures.statistics import LEVEL, Floats, Indices, student_t
+from botchat.measures import intervals
+from botchat.measures.intervals import Shares, of_shares
+from botchat.measures.statistics import LEVEL, Z, student_t
+from botchat.verdicts import Floats, Indices
 
 UNSEEN = 0.5
 """Seeds of the slice that are added with either disagreement; 0 covers .80 to .90 with few."""
@@ -108,7 +109,7 @@ def mean(
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = many * (moved @ moved + 2 * moved @ differs) + few * (differs @ differs + unseen)
         t = student_t(LEVEL, n - 1) if n > 1 else math.inf
-        each = t**2 / Z2 * np.float64(variance) / (value * (1 - value))
+        each = t**2 / Z**2 * np.float64(variance) / (value * (1 - value))
     # Of values in between, a case has less variance than one of yes or no.
     single = float(of_slice @ (said - of_slice @ said) ** 2) / max(value * (1 - value), _NOTHING)
     least = of_all @ of_all * (min(single, 1.0) if single > _NOTHING else 1.0)
@@ -177,7 +178,7 @@ class Side:
 
 
 def _mean_of(seed: Indices, values: Floats, weight: Floats) -> Shares:
-    return shares.by_seed(np.zeros(len(values), dtype=np.intp), seed, values, 1, weight)
+    return intervals.by_seed(np.zeros(len(values), dtype=np.intp), seed, values, 1, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +266,7 @@ class Reach:
         best = worst = most = left + max(self.each, self.squares)
         if n > 1:
             spread = max(self.share * (1 - self.share), _NOTHING)
-            beyond, few = student_t(LEVEL, n - 1) ** 2 / Z2, UNSEEN / (n * (n - 1)) / spread
+            beyond, few = student_t(LEVEL, n - 1) ** 2 / Z**2, UNSEEN / (n * (n - 1)) / spread
             opposed = sum((end - self.share) ** 2 for end in self.ends)
             best = min(beyond * (self.each + 2 * np.ptp(self.ends) ** 2 * few), most)
             worst = min(beyond * (self.single * left + self.each + opposed * few), most)

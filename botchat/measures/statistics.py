@@ -15,12 +15,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
-Indices: TypeAlias = npt.NDArray[np.intp]
+from botchat.verdicts import Floats, Indices
 
 LEVEL = 0.95
 """Coverage of every interval."""
+
+Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+"""Half its width in standard errors where these are known."""
 
 
 Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
@@ -215,17 +216,6 @@ def _against_all(w: Floats, signs: Floats) -> Floats:
     if signs.ndim == 2:
         return np.asarray(w @ signs, np.float64)
     return np.asarray((w[..., None, :] @ signs)[..., 0, :], np.float64)
-
-
-def wilson(k: float, n: float, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's score interval of the share k / n (Wilson 1927); neither need be whole."""
-    share, z = k / n, NormalDist().inv_cdf(0.5 + level / 2)
-    middle = share + z * z / (2 * n)
-    reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    whole = 1 + z * z / n
-    # At 0 and n hits one end is exactly 0 or 1; floating point would miss it.
-    low = 0.0 if k <= 0 else (middle - reach) / whole
-    return low, 1.0 if k >= n else (middle + reach) / whole
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:

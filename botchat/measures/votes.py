@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.measures.annotations import Annotation
-from botchat.measures.statistics import Floats, Indices
+from botchat.verdicts import Floats, Indices
 
 Texts: TypeAlias = Sequence[tuple[str, ...] | None]
 """What a model said in each vote, a text for each utterance; ``None``: not known."""

@@ -11,12 +11,14 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, Row, case_digest
+from botchat.measures.statistics import Z
 from botchat.pipeline.run.ask import Filing, StageResult
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
-from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons, Floats
+from botchat.ratings.comparisons import Comparisons
 from botchat.records import UNANSWERED, Judgment
+from botchat.verdicts import LOSS, TIE, WIN, Floats
 
 SPREAD = 120.0
 """Elo; standard deviation of models that nothing is known of, in a plan."""
@@ -192,9 +194,6 @@ _TOP = 5
 _MANY = 0.05
 """Share of the pairs that a target had better not allow in the wrong order."""
 
-_WIDE = 1.96
-"""Standard errors on each side of a 95 % interval."""
-
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveResult:
@@ -237,7 +236,7 @@ class AdaptiveResult:
                 "place": row["place"],
                 "model": row["model"],
                 "rating": f"{row['rating']:.0f}",
-                "± 95 %": f"{_WIDE * row['error']:.0f}",
+                "± 95 %": f"{Z * row['error']:.0f}",
             }
             for row in self.rows
         ]
@@ -290,7 +289,7 @@ class AdaptiveResult:
             between = {"below": placed["above"], "above": placed["below"]}
             beside = [f"{where} {name}" for where, name in between.items() if name]
             said.append(
-                f"{self.added}: {placed['rating']:.0f} ± {_WIDE * placed['error']:.0f} (95 %), "
+                f"{self.added}: {placed['rating']:.0f} ± {Z * placed['error']:.0f} (95 %), "
                 f"place {placed['place']} of {placed['of']}, {' and '.join(beside)}"
             )
             if len(beside) == 1:

@@ -320,7 +320,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """What a table of a benchmark shows where no paper says it; see `Benchmark.measured`."""
 
-_IN_ORDER = ("consistency", "position_preference", "length_preference", "self_preference")
+_IN_ORDER = (
+    "consistency", "same_winner", "first_preferred", "length_preference", "self_preference",
+)  # fmt: skip
 """Figures of FairEval that only verdicts in one order have, or that need both orders."""
 
 

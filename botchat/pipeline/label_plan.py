@@ -22,8 +22,8 @@ from botchat.boards.tables import Column, Table, table
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.annotations import is_person
 from botchat.pipeline.run.read_set import only_judge, read
-from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Judgment
+from botchat.verdicts import Verdicts
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 

@@ -9,7 +9,7 @@ from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 from botchat.languages import Language
 from botchat.measures.flags import fit_thresholds, flags
-from botchat.measures.statistics import wilson
+from botchat.measures.intervals import entries, of_share
 from botchat.protocols import pack_audit, probe
 from botchat.protocols.pack_audit import LabelsRead
 from botchat.records import HUMAN, N_SEED, Seed
@@ -111,15 +111,8 @@ def _false_alarms(seeds: list[Seed], language: Language) -> Row:
     }
     found: Row = {}
     for key, hits in accused.items() if seeds else ():
-        found |= dict(
-            zip((key, f"{key}_low", f"{key}_high"), _share(hits, len(seeds)), strict=True)
-        )
+        found |= entries(key, hits / len(seeds), *of_share(hits, len(seeds)))
     return found
-
-
-def _share(hits: int, n: int) -> tuple[float, float, float]:
-    low, high = wilson(hits, n)
-    return hits / n, low, high
 
 
 def _accused(seeds: list[Seed], others: list[Seed], language: Language) -> int:

@@ -22,8 +22,7 @@ import numpy as np
 from botchat.interfaces import Case, Row
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import accused_index
-from botchat.measures.intervals import Items, figures
-from botchat.measures.statistics import wilson
+from botchat.measures.intervals import Items, entries, figures, of_share
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.planting import Planter, planter
 from botchat.records import HUMAN, N_SEED, Seed, Verdict
@@ -235,10 +234,7 @@ FAULTS: Mapping[str, Callable[[_Place], Planted]] = {
 
 
 def _share(name: str, hits: int, n: int) -> dict[str, float | None]:
-    if not n:
-        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
-    low, high = wilson(hits, n)
-    return {name: hits / n, f"{name}_low": low, f"{name}_high": high}
+    return entries(name, hits / n if n else math.nan, *of_share(hits, n))
 
 
 def _by_chance(probe: Probe, off: int) -> float:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.measures import shares
+from botchat.measures import intervals
 from botchat.measures.annotations import accused_index
 from botchat.measures.statistics import mean_interval, share
-from botchat.protocols.pairs import Flags, Indices, Verdicts
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
+from botchat.verdicts import Verdicts
 
 PASS_AT = (4, 8, 12, 16)
 """N of the success rates (BotChat §4.2, Figure 4)."""
@@ -161,49 +161,6 @@ def tallies(
     return found
 
 
-@dataclass(frozen=True)
-class Steadiness:
-    """How far a judge's pairwise verdicts depend on the order in which dialogues are shown."""
-
-    consistency: Rate
-    """Pairs of orders with one and the same result; missing: one order has no verdict."""
-    first_preferred: Rate
-    """Decided comparisons that the first contestant shown wins (½: no preference)."""
-    ties: Rate
-    """Ties among all comparisons."""
-    alike: Flags
-    """Of each pair of orders with two results, whether they are the same."""
-    seed: Indices
-    """The seed of each."""
-
-
-def steadiness(verdicts: Verdicts) -> Steadiness:
-    """Consistency under swap, and position preference, of one judge in one pairwise protocol."""
-    m, n = len(verdicts.contestants), len(verdicts)
-    kept = verdicts.first < verdicts.second
-    low = np.where(kept, verdicts.first, verdicts.second)
-    high = np.where(kept, verdicts.second, verdicts.first)
-    # Results for the same side of the pair, so that two orders that agree are equal.
-    result = np.where(kept, verdicts.result, 1 - verdicts.result)
-    case = (verdicts.seed * m + low) * m + high
-    order = np.argsort(case, kind="stable")
-    case, result = case[order], result[order]
-    swapped = case[1:] == case[:-1]
-    one, two = result[1:][swapped], result[:-1][swapped]
-    known = ~(np.isnan(one) | np.isnan(two))
-    alike = int((one[known] == two[known]).sum())
-    pairs, both = n - int(swapped.sum()), int(known.sum())
-    readable = int(verdicts.readable.sum())
-    decided = int(np.isin(verdicts.result, (0.0, 1.0)).sum())
-    return Steadiness(
-        consistency=Rate(alike, both, pairs - both),
-        first_preferred=Rate(int((verdicts.result == 1).sum()), decided, n - decided),
-        ties=Rate(readable - decided, readable, n - readable),
-        alike=one[known] == two[known],
-        seed=(case[1:][swapped] // (m * m))[known],
-    )
-
-
 Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
 """(contestant, seed id) -> who reports -> the report."""
 
@@ -276,9 +233,11 @@ def _error_row(
     row: dict[str, Any] = {
         "model": name,
         **_score(scores),
-        **shares.share([score < 0 for score in scores], None, "any"),
+        **intervals.share([score < 0 for score in scores], None, "any"),
         **flawed.bounds("any"),
-        **shares.share([found for _, found in listed], np.array([n for n, _ in listed]), "quoted"),
+        **intervals.share(
+            [found for _, found in listed], np.array([n for n, _ in listed]), "quoted"
+        ),
         "readable": flawed.n,
         "missing": flawed.missing,
         "coverage": flawed.coverage,
@@ -286,7 +245,7 @@ def _error_row(
     findings = [by_type(each) for each in given]
     for type_ in ERRORS:
         judged = [found[type_] for found in findings if type_ in found]
-        row |= shares.share([finding.present for finding in judged], None, type_)
+        row |= intervals.share([finding.present for finding in judged], None, type_)
         row[f"score_{type_}"] = _mean([finding.score for finding in judged])
         row[f"readable_{type_}"] = len(judged)
     return row
@@ -295,9 +254,9 @@ def _error_row(
 def _score(scores: Sequence[float]) -> dict[str, float | None]:
     """The mean and its interval: Student's t, from 0 if all are equal; a score has no lower end."""
     if not scores:
-        return shares.entries("score", math.nan, math.nan, math.nan)
+        return intervals.entries("score", math.nan, math.nan, math.nan)
     low, high = mean_interval(scores) if len(set(scores)) > 1 else (math.nan, math.nan)
-    return shares.entries("score", sum(scores) / len(scores), low, min(high, 0.0))
+    return intervals.entries("score", sum(scores) / len(scores), low, min(high, 0.0))
 
 
 def _points(judgment: Judgment) -> float | None:

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from botchat.errors import ConfigError
 from botchat.ratings import full_board
 from botchat.ratings.bradley_terry import has_maximum, tables
-from botchat.ratings.comparisons import Comparisons, Floats, Indices
+from botchat.ratings.comparisons import Comparisons
+from botchat.verdicts import Floats, Indices
 
 ELO = 400 / math.log(10)
 """Rating points in one logit."""

@@ -16,8 +16,9 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.measures.statistics import student_t
-from botchat.ratings.comparisons import TIE, Comparisons, Flags, Floats, Indices, distinct
+from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.ratings.places import EQUAL, clearly_better, of_ratings
+from botchat.verdicts import TIE, Flags, Floats, Indices
 
 _BATCH = 1 << 20
 """Numbers in a batch of pair tables (8 MB); fitting takes ten times that."""

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from botchat.errors import DataError, MissingError
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Indices: TypeAlias = npt.NDArray[np.intp]
-Flags: TypeAlias = npt.NDArray[np.bool_]
-
-WIN, TIE, LOSS = 1.0, 0.5, 0.0
-"""Result of a comparison for the model shown first."""
+from botchat.verdicts import LOSS, TIE, WIN, Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,10 +23,11 @@ import numpy.typing as npt
 
 from botchat import parallel
 from botchat.ratings.bradley_terry import maximise, score_rate, tables
-from botchat.ratings.comparisons import TIE, WIN, Comparisons, Floats, Indices, distinct
+from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.ratings.elo_settings import MOST_GAMES as MOST_GAMES
 from botchat.ratings.elo_settings import EloSettings as EloSettings
 from botchat.ratings.shuffles import end_of_alike, end_of_resample, end_of_shuffle, streams
+from botchat.verdicts import TIE, WIN, Floats, Indices
 
 _TOLERANCE = 1e-6
 """Elo by which a pilot's rating may differ from that of a longer end. On the published tables it

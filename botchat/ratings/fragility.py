@@ -24,7 +24,8 @@ from botchat.ratings.bradley_terry import (
     tables,
     weights,
 )
-from botchat.ratings.comparisons import Comparisons, Indices, distinct
+from botchat.ratings.comparisons import Comparisons, distinct
+from botchat.verdicts import Indices
 
 _LEAST_LEAD = 1e-9
 """Logits; less is rounding."""

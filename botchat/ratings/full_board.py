@@ -29,7 +29,8 @@ from botchat.ratings.bradley_terry import (
     score_rate,
     tables,
 )
-from botchat.ratings.comparisons import TIE, Comparisons, Floats, Indices
+from botchat.ratings.comparisons import Comparisons
+from botchat.verdicts import TIE, Floats, Indices
 
 _MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0])
 """Logits; candidate standard deviations of pairs about Bradley-Terry."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from botchat.ratings.comparisons import Flags, Floats, Indices
+from botchat.verdicts import Flags, Floats, Indices
 
 EQUAL = 1e-6
 """Rating points up to which two ratings are equal: rounding in fits of identical models."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from botchat.errors import ConfigError, DataError
-from botchat.ratings.comparisons import LOSS, TIE, WIN, Comparisons
+from botchat.ratings.comparisons import Comparisons
+from botchat.verdicts import LOSS, TIE, WIN
 
 MOST = 10_000_000
 """Comparisons that a table may stand for; the paper's has 40,404."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from botchat.ratings.comparisons import Indices
+from botchat.verdicts import Indices
 
 Draw: TypeAlias = Callable[[np.random.Generator], Indices]
 """Draws indices from a random stream, shape (length,)."""

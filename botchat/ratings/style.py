@@ -27,7 +27,8 @@ from botchat.ratings.bradley_terry import (
     weights,
     why_no_maximum,
 )
-from botchat.ratings.comparisons import Comparisons, Flags, Floats
+from botchat.ratings.comparisons import Comparisons
+from botchat.verdicts import Flags, Floats
 
 _RIDGE = 1e-11
 """Share of the curvature added to it, so that nearly decided comparisons can be inverted."""

@@ -21,8 +21,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from botchat.boards.board import Board
-from botchat.boards.judge_verdict import is_floor_bot
-from botchat.boards.names import elided, labels
+from botchat.boards.names import elided, is_floor_bot, labels
 from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
 from botchat.protocols.kinds import Protocol

@@ -18,7 +18,7 @@ import numpy as np
 
 from botchat.languages import Language
 from botchat.measures.flags import Measured, Thresholds, fit_thresholds, flags
-from botchat.measures.shares import by_seed
+from botchat.measures.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports

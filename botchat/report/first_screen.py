@@ -11,12 +11,12 @@ import pandas as pd
 from botchat.boards import headline, judge_verdict, people_line
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
-from botchat.boards.judge_verdict import Check, JudgeVerdict, is_floor_bot
-from botchat.boards.names import elided
+from botchat.boards.judge_verdict import Check, JudgeVerdict
+from botchat.boards.names import elided, is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.boards.survival import Curve
 from botchat.interfaces import Row
-from botchat.measures.shares import LEAST
+from botchat.measures.intervals import LEAST
 from botchat.records import HUMAN
 from botchat.report.hero import Axis, Interval, Plot, plots
 from botchat.report.main_table import Bar, MainTable, address, interval_bar, main_table, steps
@@ -247,7 +247,7 @@ def _evidence(key: str, judge: str, board: Board) -> str:
         name = beside[0].protocol.name if beside else ""
         return address(judge, "pair", protocol=name, a=first, b=HUMAN) if beside else ""
     pairs = board.arenas
-    if key in ("same_in_both_orders", "first_preferred", "ties", "best_floor_bot") and pairs:
+    if key in ("same_winner", "first_preferred", "ties", "best_floor_bot") and pairs:
         return address(judge, "pair", protocol=pairs[0].protocol.name, a=first)
     return "#judges" if key in ("other_judges", "people_agree") else "#tables"
 

@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from botchat.boards.judge_verdict import is_floor_bot
-from botchat.boards.names import elided
+from botchat.boards.names import elided, is_floor_bot
 
 HEIGHT = 300
 """Of the plot, in pixels, axis and all."""

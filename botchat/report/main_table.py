@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.board import Board
-from botchat.boards.judge_verdict import is_floor_bot
-from botchat.boards.names import LABEL_COLUMNS, labels
+from botchat.boards.names import LABEL_COLUMNS, is_floor_bot, labels
 from botchat.boards.protocols import BesideHuman, Part, Place
 from botchat.boards.tables import Column, Table
 from botchat.records import HUMAN

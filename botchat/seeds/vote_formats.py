@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from botchat.errors import ConfigError, DataError
-from botchat.measures.statistics import Floats, Indices
 from botchat.measures.votes import MOST_STYLED, Texts, Votes
 from botchat.seeds.vote_rows import (
     Spread,
@@ -27,6 +26,7 @@ from botchat.seeds.vote_rows import (
     short,
 )
 from botchat.seeds.vote_tables import Source, names_in, objects, opened, texts
+from botchat.verdicts import Floats, Indices
 
 MOST_MODELS = 1000
 MOST_NAME = 200

@@ -21,7 +21,7 @@ import pyarrow.parquet as pa_parquet
 
 from botchat.errors import DataError
 from botchat.measures.annotations import decoded
-from botchat.measures.statistics import Indices
+from botchat.verdicts import Indices
 
 MOST_ROWS = 20_000_000
 _MOST_UNPACKED = 2**33

@@ -93,7 +93,7 @@ def test_a_small_file_by_hand(small, capsys):
     assert found["truth"] == "people (human…)"
     assert (row(found, "sharp")["accuracy"], row(found, "sharp")["n"]) == (1.0, 5)
     assert (row(found, "lazy")["accuracy"], row(found, "lazy")["kappa"]) == (0.5, 0.0)
-    assert row(found, "lazy")["position_preference"] == 1.0
+    assert row(found, "lazy")["first_preferred"] == 1.0
     (pair,) = found["pairs"]
     assert (pair["only_a_right"], pair["only_b_right"], pair["n"]) == (2, 0, 5)
     assert found["groups"][0]["group"] == "judges"
@@ -275,8 +275,8 @@ def test_the_votes_before_the_talk_stand_beside_the_panel(judged, capsys):
     found = agreed(capsys, judged, "gteval")
     assert row(found, "pair")["accuracy"] == 1.0
     assert row(found, "pair (before talk)")["accuracy"] == 0.5
-    assert row(found, "pair (before talk)")["position_preference"] == 0.0
-    assert row(found, "pair (control)")["tie_rate"] == 1.0
+    assert row(found, "pair (before talk)")["first_preferred"] == 0.0
+    assert row(found, "pair (control)")["ties"] == 1.0
     controls = {c["control"]: c for c in found["controls"]}
     talk = controls["pair (before talk)"]
     assert (talk["wrong_to_right"], talk["right_to_wrong"]) == (N_GTEVAL // 2, 0)
@@ -346,10 +346,10 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
 def test_unieval_gives_detection_index_and_false_alarms(judged, capsys):
     """Of four seeds the umpire errs on one: accuses its people and misses its bots."""
     found = row(agreed(capsys, judged, "unieval"), "umpire")
-    assert found["detection_rate"] == found["exact_index_rate"] == 0.75
-    assert found["false_alarm_rate"] == 0.25
+    assert found["machines_caught"] == found["exact_index_rate"] == 0.75
+    assert found["people_accused"] == 0.25
     assert found["accuracy"] == 0.75
-    assert found["false_alarm_rate_low"] <= 0.25 <= found["false_alarm_rate_high"]
+    assert found["people_accused_low"] <= 0.25 <= found["people_accused_high"]
     assert found["kendall"] is None
 
 

@@ -89,7 +89,7 @@ def test_a_scripted_judge_has_the_accuracy_and_kappa_worked_out_by_hand(faireval
     # One order at a time the two ties go to whoever is shown first: one of these four is right.
     assert row["accuracy_one_order"] == pytest.approx(7 / 12)
     assert row["consistency"] == pytest.approx(4 / 6)
-    assert row["position_preference"] == pytest.approx(8 / 12)
+    assert row["first_preferred"] == pytest.approx(8 / 12)
     assert (row["evaluator"], row["method"]) == (url(server), "single")
     out = tmp_path / "w" / "leaderboards" / "bench-faireval"
     assert "| Evaluator" in (out / "agreement.md").read_text()

@@ -212,6 +212,6 @@ def test_a_diagnosis_over_http(tmp_path, capsys, monkeypatch):
     # The short dialogue has no utterance 3 or 4, and its quotes are nowhere.
     assert (human["any"], human["quoted"]) == (1, 0.375)
     health = {row["protocol"]: row for row in tables["judge"]["rows"]}
-    assert health["diagnosis"]["false_alarms"] == 1
+    assert health["diagnosis"]["people_accused"] == 1
     records = (out / "diagnosis-records.jsonl").read_text("utf-8").splitlines()
     assert len(records) == 8 * 10

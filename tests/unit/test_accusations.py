@@ -28,10 +28,10 @@ def test_every_rate_of_a_small_example_by_hand():
     rows += [judgment(f"s{n}", HUMAN, v) for n, v in enumerate(["No", "4", "No", None])]
     found, _ = detection(rows, first_ai)
     row = found["j"]
-    assert row["detection_rate"] == pytest.approx(4 / 5)
+    assert row["machines_caught"] == pytest.approx(4 / 5)
     assert row["exact_index_rate"] == pytest.approx(2 / 5)
-    assert row["false_alarm_rate"] == pytest.approx(1 / 3)
-    assert row["detection_rate_low"] <= 4 / 5 <= row["detection_rate_high"]
+    assert row["people_accused"] == pytest.approx(1 / 3)
+    assert row["machines_caught_low"] <= 4 / 5 <= row["machines_caught_high"]
 
 
 def test_two_judges_are_compared_where_both_can_be_read():
@@ -48,8 +48,8 @@ def test_two_judges_are_compared_where_both_can_be_read():
     ]
     _, pairs = detection([*a, *b], first_ai)
     assert list(pairs) == [("a", "b")]
-    assert pairs["a", "b"]["detection_rate_difference"] == pytest.approx(1 / 2)
-    assert pairs["a", "b"]["false_alarm_rate_difference"] is None
+    assert pairs["a", "b"]["machines_caught_difference"] == pytest.approx(1 / 2)
+    assert pairs["a", "b"]["people_accused_difference"] is None
 
 
 @given(st.lists(st.sampled_from(["No", "2", "3", "7", None]), min_size=1, max_size=12))
@@ -61,8 +61,8 @@ def test_the_exact_index_is_never_found_more_often_than_the_ai(said):
     if not readable:
         assert set(row.values()) == {None}
     else:
-        assert row["exact_index_rate"] <= row["detection_rate"]
-        assert row["detection_rate"] == pytest.approx(
+        assert row["exact_index_rate"] <= row["machines_caught"]
+        assert row["machines_caught"] == pytest.approx(
             sum(verdict != "No" for verdict in readable) / len(readable)
         )
 

@@ -298,8 +298,8 @@ def test_every_figure_of_a_small_example_by_hand():
     assert row["fleiss_kappa"] == pytest.approx((0.8 - chance) / (1 - chance))
     # Both orders readable: items 1 (consistent) and 2 (first shown, twice).
     assert row["consistency"] == 1 / 2
-    assert row["position_preference"] == 3 / 4
-    assert row["tie_rate"] == pytest.approx(1 / 6)
+    assert row["first_preferred"] == 3 / 4
+    assert row["ties"] == pytest.approx(1 / 6)
     assert row["unreadable_rate"] == pytest.approx(1 / 7)
     # Longer: a on item 1 (both give it all), b on item 2 (people nothing, the judge half).
     assert row["length_preference"] == pytest.approx(1 / 4)
@@ -327,8 +327,8 @@ def test_a_judge_that_favours_itself_in_any_position_is_told_from_one_that_favou
     found = compare(said, resamples=10, selves={"lazy": "vain"})
     assert row_of(found, "vain")["self_preference"] == 1 / 2
     assert row_of(found, "lazy")["self_preference"] == 0
-    assert row_of(found, "vain")["position_preference"] == 1 / 2
-    assert row_of(found, "lazy")["position_preference"] == 1
+    assert row_of(found, "vain")["first_preferred"] == 1 / 2
+    assert row_of(found, "lazy")["first_preferred"] == 1
 
 
 @st.composite
@@ -359,7 +359,7 @@ def figures(found):
         (row["judge"], name): row[name]
         for row in found.rows
         for name in row
-        if f"{name}_low" in row and name != "position_preference"
+        if f"{name}_low" in row and name != "first_preferred"
     }
 
 
@@ -379,7 +379,7 @@ def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(sai
     )
     assert figures(swapped) == pytest.approx(figures(found), nan_ok=True)
     for row in swapped.rows:
-        was, now = (r["position_preference"] for r in (row_of(found, row["judge"]), row))
+        was, now = (r["first_preferred"] for r in (row_of(found, row["judge"]), row))
         assert (was is None and now is None) or now == pytest.approx(1 - was)
 
 
@@ -642,4 +642,4 @@ def test_prd_consistency_and_position_counted_one_by_one(prd):
     same = [said[i, b, a] == MIRROR[verdict] for (i, a, b), verdict in said.items()]
     decided = [verdict for verdict in said.values() if verdict != "tie"]
     assert found["consistency"] == pytest.approx(sum(same) / len(same))
-    assert found["position_preference"] == pytest.approx(decided.count("1") / len(decided))
+    assert found["first_preferred"] == pytest.approx(decided.count("1") / len(decided))

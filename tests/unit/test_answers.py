@@ -413,7 +413,7 @@ def test_a_judge_that_favours_the_first_answer_ties_everything_after_calibration
     biased = compare(
         [*answers.labels(faireval), *preferences(judgments, answers.ANSWERS)], resamples=20
     )
-    assert biased.rows[0]["position_preference"] == 1
+    assert biased.rows[0]["first_preferred"] == 1
     assert biased.rows[0]["accuracy"] == pytest.approx(66 / 160)
 
 

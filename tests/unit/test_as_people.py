@@ -13,8 +13,8 @@ import pytest
 from botchat.boards.board import Board, build, evidence, files
 from botchat.boards.references import cases
 from botchat.boards.references import notes as notes_of
+from botchat.measures.intervals import of_share
 from botchat.measures.references import mean
-from botchat.measures.shares import of_share
 from botchat.protocols.catalogue import BUILT_IN, UNIEVAL, Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.bridge import board_rows, mapping_rows, sentences
+from botchat.measures.intervals import by_seed
 from botchat.measures.references import Side, draw, is_draw, mean, means
-from botchat.measures.shares import by_seed
 from botchat.ratings import places
 
 

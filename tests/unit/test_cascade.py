@@ -11,7 +11,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.cascade import Cascade, Escalations, escalations
 from botchat.judges.panel import build_panel
 from botchat.judges.single import SingleJudge
-from botchat.measures.statistics import wilson
+from botchat.measures.intervals import of_share
 from botchat.records import Judgment
 from botchat.workspace.panels import PRESETS, CascadeSettings
 from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case
@@ -109,8 +109,8 @@ def test_the_calibration_slice_measures_the_cheap_judge():
     assert rulings[0].reason == "escalated (calibration slice): deep"
     account = account_of(*rulings)
     assert astuple(account)[:5] == (3, 3, {}, 3, 2)
-    assert (account.agreed_low, account.agreed_high) == pytest.approx(wilson(2, 3))
-    assert "of 3 questions checked the strong judge agreed on 2 (95 %: 21 to 94 %)" in str(account)
+    assert (account.agreed_low, account.agreed_high) == pytest.approx(of_share(2, 3))
+    assert "of 3 questions checked the strong judge agreed on 2 (95 %: 21 to 98 %)" in str(account)
 
 
 def test_both_orders_of_a_question_are_one_and_questions_of_a_seed_belong_together():
@@ -126,7 +126,7 @@ def test_both_orders_of_a_question_are_one_and_questions_of_a_seed_belong_togeth
     ]
     account = escalations(made)
     assert (account.n, account.checked, account.agreed) == (12, 6, 6)
-    assert account.agreed_low < wilson(2, 2)[0] + 1e-9 < wilson(6, 6)[0]
+    assert account.agreed_low < of_share(2, 2)[0] + 1e-9 < of_share(6, 6)[0]
 
 
 def test_both_orders_of_a_question_are_in_the_slice_or_neither():

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 import botchat
 from botchat.boards.by_seed import by_seed
 from botchat.cli.main import main
 from botchat.errors import ConfigError, DataError, Fell, MissingError
 from botchat.measures.changes import Change, Estimate, correlation, holm
-from botchat.measures.statistics import wilson
 from botchat.pipeline.compare import compare
 from botchat.ratings.bradley_terry import fit, influence
 from botchat.ratings.comparisons import Comparisons
@@ -27,7 +27,7 @@ from botchat.workspace.folder import Workspace
 
 def share(k: int, n: int) -> Estimate:
     """A share with Wilson's interval."""
-    return Estimate(k / n, *wilson(k, n))
+    return Estimate(k / n, *binomtest(k, n).proportion_ci(method="wilson"))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from botchat.boards.coverage import Gaps, of_pairs, of_single
 from botchat.protocols.catalogue import ARENA, GTEVAL
-from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.verdicts import Verdicts
 from tests.boards import Made, judgment
 
 MODELS = ("a", "b", "c")

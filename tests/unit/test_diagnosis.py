@@ -480,7 +480,7 @@ def test_error_rates_by_hand():
     assert (human["model"], human["score"], human["any"], human["quoted"]) == (HUMAN, 0, 0, None)
     assert board.judge_health is not None
     (health,) = board.judge_health.records
-    assert (health["judged"], health["unreadable"], health["false_alarms"]) == (5, 1, 0.0)
+    assert (health["judged"], health["unreadable"], health["people_accused"]) == (5, 1, 0.0)
 
 
 def test_the_board_writes_reports_as_records_and_as_text():

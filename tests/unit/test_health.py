@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from botchat.boards.judge_health import judge_health
 from botchat.boards.protocols import Evidence
 from botchat.protocols.catalogue import ARENA
-from botchat.protocols.pairs import Verdicts
 from botchat.records import Dialogue, Judgment
+from botchat.verdicts import Verdicts
 from tests.boards import judgment, made
 
 PLAIN = made({"short": 0.5, "long": 0.5}, 6)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from botchat.boards import judge_verdict
 from botchat.boards.board import Board, as_json
-from botchat.boards.judge_verdict import RULES, Check, JudgeVerdict, is_floor_bot
+from botchat.boards.judge_verdict import RULES, Check, JudgeVerdict
+from botchat.boards.names import is_floor_bot
 from botchat.boards.tables import to_json
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, Catalogue
 from botchat.protocols.kinds import Protocol
@@ -71,7 +72,7 @@ def test_never_accusing_is_no_perfect_card(world: World) -> None:
     """No person accused and the same in both orders, and still each of its faults is said."""
     found = states(judge_verdict.of(world.board(USELESS["never accuses"])))
     assert found["people_accused"] == "passes"
-    assert found["same_in_both_orders"] == "unknown"  # two ties are no evidence
+    assert found["same_winner"] == "unknown"  # two ties are no evidence
     for key in ("bots_caught", "machine_picked", "ties", "best_floor_bot"):
         assert found[key] == "fails"
 

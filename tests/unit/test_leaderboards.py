@@ -331,7 +331,7 @@ def test_false_alarms_are_the_judges_own(board: Board) -> None:
     """The judge's table says how many human dialogues it accuses, and how steady it is."""
     assert board.judge_health is not None
     rows = {row["protocol"]: row for row in board.judge_health.records}
-    assert 0 <= rows["unieval"]["false_alarms"] < 0.3
+    assert 0 <= rows["unieval"]["people_accused"] < 0.3
     assert rows["unieval"]["consistency"] is None
     assert 0 < rows["arena-n16"]["consistency"] < 1
     assert 0.3 < rows["arena-n16"]["first_preferred"] < 0.7

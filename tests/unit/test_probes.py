@@ -10,11 +10,9 @@ from zipfile import ZipFile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from botchat.errors import DataError
 from botchat.languages import ENGLISH
-from botchat.measures.statistics import wilson
 from botchat.protocols import probe as probes
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.planting import LONG_WORDS, planter
@@ -388,16 +386,6 @@ def test_a_verdict_that_is_no_index_stops_the_count():
     """Rather than being counted as something."""
     with pytest.raises(DataError, match="'maybe' of a probe"):
         detection([probe("s", "foreign", 3)], {("s", "foreign"): "maybe"})
-
-
-@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_is_scipys(counts):
-    """Interval ends agree with scipy's, and hold the share."""
-    hits, n = counts
-    low, high = wilson(hits, n)
-    theirs = binomtest(hits, n).proportion_ci(method="wilson")
-    assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
-    assert 0 <= low <= hits / n <= high <= 1
 
 
 def test_cases_are_unievals_under_a_name_of_their_own():

@@ -10,17 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
+from botchat.interfaces import Row
+from botchat.measures.facts import facts
+from botchat.measures.intervals import figures
 from botchat.protocols.catalogue import ARENA
-from botchat.protocols.pairs import Verdicts
 from botchat.protocols.rates import (
     Rate,
     Tally,
     passed,
-    steadiness,
     success,
     tallies,
 )
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.verdicts import Verdicts
 from tests.boards import judgment
 
 PAIRWISE = st.sampled_from(["1", "2", "both", "neither", None])
@@ -192,6 +194,12 @@ def test_tallies_are_what_one_counts_by_hand(
         assert found[b, a] == found[a, b].mirrored
 
 
+def said_of(verdicts: Verdicts) -> Row:
+    """What they say of their judge."""
+    made = verdicts.both_orders()
+    return figures(facts(made.said, made.seed))
+
+
 @given(judged())
 def test_swapping_sides_changes_nothing(
     verdicts: dict[tuple[str, str, str], str | None],
@@ -206,9 +214,10 @@ def test_swapping_sides_changes_nothing(
         Verdicts.of(all_judgments(swapped), ARENA),
     )
     assert tallies(shown, pairs, seeds) == tallies(turned, pairs, seeds)
-    before, after = steadiness(shown), steadiness(turned)
-    assert before.consistency == after.consistency
-    assert before.first_preferred.hits == after.first_preferred.n - after.first_preferred.hits
+    before, after = said_of(shown), said_of(turned)
+    assert before["consistency"] == after["consistency"]
+    if before["first_preferred"] is not None:
+        assert before["first_preferred"] == pytest.approx(1 - after["first_preferred"])
 
 
 def test_a_pair_without_a_win_or_a_verdict_is_there() -> None:
@@ -233,8 +242,8 @@ def test_steadiness_of_a_judge_that_always_takes_the_second() -> None:
     made = [
         judgment("arena-n8", s, shown, "2") for s in "xyz" for shown in (("a", "b"), ("b", "a"))
     ]
-    found = steadiness(Verdicts.of(made, ARENA))
-    assert (found.consistency, found.first_preferred) == (Rate(0, 3, 0), Rate(6, 6, 0))
+    found = said_of(Verdicts.of(made, ARENA))
+    assert [found[name] for name in ("consistency", "same_winner", "first_preferred")] == [0, 0, 1]
 
 
 def test_steadiness_of_a_judge_that_sees_no_order() -> None:
@@ -248,7 +257,6 @@ def test_steadiness_of_a_judge_that_sees_no_order() -> None:
         judgment("arena-n8", "y", ("b", "a"), None),
         judgment("arena-n8", "z", ("b", "a"), "1"),
     ]
-    found = steadiness(Verdicts.of(made, ARENA))
-    assert found.consistency == Rate(2, 2, 2)
-    assert found.first_preferred == Rate(1, 4, 3)
-    assert found.ties == Rate(2, 6, 1)
+    found = said_of(Verdicts.of(made, ARENA))
+    names = ("consistency", "same_winner", "first_preferred", "ties", "unreadable_rate")
+    assert [found[name] for name in names] == [1, 1, 1 / 2, 2 / 6, 1 / 7]

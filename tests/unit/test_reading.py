@@ -17,8 +17,8 @@ from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.measures import flags as flagged
 from botchat.pipeline.run import read_set
 from botchat.protocols.catalogue import ARENA, Catalogue
-from botchat.protocols.pairs import Verdicts
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict, Unread
+from botchat.verdicts import Verdicts
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from tests.boards import QUICK, Made, made

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.measures.intervals import of_share, of_shares
 from botchat.measures.references import Corrected, Reach, mean
-from botchat.measures.shares import of_share, of_shares
-from botchat.measures.statistics import Floats
+from botchat.verdicts import Floats
 
 _JUDGED = "0001110100110000100101011010000100110111"
 _PEOPLE = "000111011001"

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from botchat.measures.flags import survey
-from botchat.measures.shares import of_share
+from botchat.measures.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance

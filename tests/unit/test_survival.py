@@ -14,7 +14,8 @@ from scipy.stats import CensoredData, ecdf
 
 from botchat.boards.protocols import Place
 from botchat.boards.survival import curves, estimate
-from botchat.measures.shares import Z2, of_share, of_shares
+from botchat.measures.intervals import of_share, of_shares
+from botchat.measures.statistics import Z
 from botchat.protocols import rates
 from tests.boards import Made, judgment, made
 
@@ -48,7 +49,7 @@ def test_the_curve_and_its_interval_are_scipys(ends: list[tuple[int, bool]]) -> 
         assert curve.surviving[time - 1] == pytest.approx(share, abs=1e-12)
         if 1e-12 < share < 1:
             # Their interval on the log(-log) scale tells their variance.
-            scaled = math.log(math.log(low[i]) / math.log(share)) / Z2**0.5
+            scaled = math.log(math.log(low[i]) / math.log(share)) / Z
             variance = (scaled * math.log(share) * share) ** 2
             least = 1 / (np.array(times) >= time).sum()
             each = min(max(variance / (share * (1 - share)), 1 / len(ends)), least)

@@ -21,8 +21,7 @@ from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds,
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.pairs import Collected, Flags, Verdicts
-from botchat.ratings.comparisons import Indices, distinct
+from botchat.ratings.comparisons import distinct
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
@@ -34,6 +33,7 @@ from botchat.records import (
     human_dialogue,
     outline,
 )
+from botchat.verdicts import Collected, Flags, Indices, Verdicts
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 

@@ -21,7 +21,7 @@ from botchat.boards.flags import NAMES, USUAL
 from botchat.boards.names import LABEL_COLUMNS, elided
 from botchat.boards.protocols import BesideHuman, Part, Place, Scored
 from botchat.boards.tables import Column, Table
-from botchat.measures.shares import mean
+from botchat.measures.intervals import mean
 from botchat.records import HUMAN, MIN_HUMAN
 from botchat.report.figures import cells, charts, curves, formats, points, style
 from botchat.report.figures.cells import Cells

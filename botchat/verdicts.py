@@ -1,0 +1,207 @@
+"""The table of verdicts: which of two is better, said by a judge, in columns.
+
+Every pairwise number of a board, of `agree` and of a page is computed from a `Verdicts`. A million
+verdicts are read into one a block at a time (`Collected`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from botchat.records import Judgment, PairVerdict, Verdict
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Indices: TypeAlias = npt.NDArray[np.intp]
+Codes: TypeAlias = npt.NDArray[np.int8]
+
+WIN, TIE, LOSS = 1.0, 0.5, 0.0
+"""Result of a comparison for the contestant shown first."""
+
+TIED, UNREADABLE, ABSENT = 0, 2, 3
+"""Codes of a verdict in both orders, beside 1 (the side shown first) and -1 (the second)."""
+
+
+class Reads(Protocol):
+    """What knows what a verdict means; every protocol does."""
+
+    def result(self, verdict: Verdict | None) -> float | None:
+        """1, ½ or 0 for the contestant shown first; `DataError` for what it does not offer."""
+
+
+@dataclass(frozen=True, eq=False)
+class BothOrders:
+    """Verdicts of one judge on c comparisons: two contestants on one seed, shown in two orders."""
+
+    seed: Indices
+    """Shape (c,)."""
+    sides: Indices
+    """The contestants in the order of column 0, the smaller number first; shape (c, 2)."""
+    said: Codes
+    """Shape (c, 2): 1 the side shown first, -1 the second, 0 a tie, `UNREADABLE` or `ABSENT`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What one judge said in one pairwise protocol, at most once for each seed and order shown.
+
+    All arrays have shape (n,). ``seed``, ``first``, ``second``, ``signature``: indices into the
+    names. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown of each
+    dialogue. ``chosen``: whether an adaptive design asked for it. ``case``: digest of what was
+    shown, as a number; 0 for none.
+    """
+
+    seed_ids: tuple[str, ...]
+    contestants: tuple[str, ...]
+    known_signatures: tuple[str, ...]
+    seed: Indices
+    first: Indices
+    second: Indices
+    result: Floats
+    shown: Indices
+    chosen: Flags
+    signature: Indices
+    case: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, judgments: Iterable[Judgment], protocol: Reads) -> Verdicts:
+        """Of judgments of a pairwise protocol; errors as of `Collected.add`."""
+        collected = Collected(protocol)
+        collected.add(list(judgments))
+        return collected.verdicts()
+
+    def __len__(self) -> int:
+        """Number of verdicts, unreadable ones among them."""
+        return len(self.seed)
+
+    @property
+    def readable(self) -> Flags:
+        """Which have a result."""
+        return ~np.isnan(self.result)
+
+    @property
+    def judged_contestants(self) -> list[str]:
+        """Who was judged, by name."""
+        m = len(self.contestants)
+        there = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
+        return sorted(self.contestants[i] for i in np.flatnonzero(there).tolist())
+
+    @property
+    def signatures(self) -> Counter[str]:
+        """How they were made -> how many."""
+        counts = np.bincount(self.signature, minlength=len(self.known_signatures)).tolist()
+        return +Counter(dict(zip(self.known_signatures, counts, strict=True)))
+
+    def both_orders(self) -> BothOrders:
+        """Both orders of each comparison side by side, in the order of seeds and contestants."""
+        m = len(self.contestants)
+        sides = np.sort(np.stack([self.first, self.second], axis=1), axis=1)
+        low, high = sides.T
+        _, begin, comparison = np.unique(
+            (self.seed * m + low) * m + high, return_index=True, return_inverse=True
+        )
+        said = np.full((len(begin), 2), ABSENT, np.int8)
+        code = np.where(self.readable, 2 * self.result - 1, UNREADABLE)
+        said[comparison, (self.first > self.second).astype(np.intp)] = code
+        return BothOrders(self.seed[begin], sides[begin], said)
+
+    def only(self, kept: Flags) -> Verdicts:
+        """Some of them."""
+        if kept.all():
+            return self
+        return replace(self, **{name: getattr(self, name)[kept] for name in _COLUMNS})
+
+    def on(self, seed_ids: Collection[str]) -> Verdicts:
+        """Those on some seeds."""
+        return self.only(np.isin(self.seed_ids, list(seed_ids))[self.seed])
+
+    def between(self, contestants: Collection[str]) -> Verdicts:
+        """Those between some contestants."""
+        known = np.isin(self.contestants, list(contestants))
+        return self.only(known[self.first] & known[self.second])
+
+
+_COLUMNS: Mapping[str, Any] = {
+    **dict.fromkeys(("seed", "first", "second"), np.intp),
+    "result": np.float64,
+    "shown": np.intp,
+    "chosen": np.bool_,
+    "signature": np.intp,
+    "case": np.uint64,
+}
+_FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "chosen", "signature", "case")
+
+
+class Collected:
+    """Verdicts while they are read, a block at a time."""
+
+    def __init__(self, protocol: Reads) -> None:
+        """Nothing yet; ``protocol`` knows what a verdict means."""
+        self._result = lru_cache(maxsize=1 << 12)(protocol.result)
+        self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
+        self._blocks = [tuple(np.empty(0, dtype) for dtype in _COLUMNS.values())]
+
+    def add(self, said: Sequence[Judgment | PairVerdict]) -> None:
+        """Add some, older ones first; raises `DataError` as `Reads.result`."""
+        if not said:
+            return
+        n = len(said)
+        seeds, contestants, verdicts, shown, chosen, signatures, cases = zip(
+            *map(_FIELDS, said), strict=True
+        )
+        numbers = self._contestants.of(chain.from_iterable(contestants), 2 * n)
+        columns = (
+            self._seeds.of(seeds, n),
+            numbers[::2],
+            numbers[1::2],
+            list(map(self._result, verdicts)),
+            shown,
+            list(map(bool, chosen)),
+            self._signatures.of(signatures, n),
+            list(map(_number, cases)),
+        )
+        self._blocks.append(tuple(map(np.asarray, columns, _COLUMNS.values())))
+
+    def verdicts(self) -> Verdicts:
+        """The last on each seed and order, in order of first appearance."""
+        columns = list(map(np.concatenate, zip(*self._blocks, strict=True)))
+        seed, first, second, *_ = columns
+        key = (seed * len(self._contestants) + first) * len(self._contestants) + second
+        ordered = np.sort(key)
+        if (ordered[1:] == ordered[:-1]).any():
+            appeared = np.unique(key, return_index=True)[1]
+            from_end = np.unique(key[::-1], return_index=True)[1]
+            latest = (len(key) - 1 - from_end)[np.argsort(appeared)]
+            columns = [column[latest] for column in columns]
+        return Verdicts(
+            tuple(self._seeds), tuple(self._contestants), tuple(self._signatures), *columns
+        )
+
+
+def _number(case: str) -> int:
+    """A digest of 16 hex digits as a number, 0 where it is none."""
+    try:
+        return int(case, 16) if len(case) == 16 else 0
+    except ValueError:
+        return 0
+
+
+class _Numbers(dict[str, int]):
+    """Name -> its number, in the order in which names were first asked for."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = len(self)
+        return len(self) - 1
+
+    def of(self, names: Iterable[str], n: int) -> Indices:
+        """The number of each of n."""
+        return np.fromiter(map(self.__getitem__, names), np.intp, n)
