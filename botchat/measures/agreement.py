@@ -77,13 +77,15 @@ def compare(
     seed: int = 0,
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
+    ungrouped: tuple[str, ...] = (),
 ) -> Agreement:
     """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
 
     ``truth_prefix``: ``None`` where there are no annotators. ``lengths``: (item, contestant) ->
     length of the text. ``selves``: judge -> the contestant that is itself; default: the one of the
-    same name. Raises `MissingError` without a judge, or without an annotator where a prefix is
-    given, and `DataError` for two verdicts of one judge on one item in one order.
+    same name. ``ungrouped``: endings of names of judges who count to no group. Raises
+    `MissingError` without a judge, or without an annotator where a prefix is given, and `DataError`
+    for two verdicts of one judge on one item in one order.
     """
     grid = annotations if isinstance(annotations, Grid) else Grid.of(annotations, truth_prefix)
     if not grid.judges:
@@ -110,7 +112,7 @@ def compare(
             for person in grid.people
         ],
         pairs=[tables.pair(a, b, truth) for a, b in combinations(grid.judges, 2)],
-        groups=list(tables.groups(truth)),
+        groups=list(tables.groups(truth, ungrouped)),
         rankings=[row for name, said in ranked for row in tables.ranking(name, said)],
         calibration=[row for judge in grid.confidence for row in tables.calibration(judge, truth)],
     )
@@ -237,11 +239,12 @@ class _Tables:
             "sign_flip_p": statistics.sign_flip(lead) if known.any() else None,
         }
 
-    def groups(self, truth: Codes) -> Iterator[Row]:
+    def groups(self, truth: Codes, ungrouped: tuple[str, ...]) -> Iterator[Row]:
         """Agreement of all judges, and of all people, whichever order each of them saw."""
         grid = self._grid
-        if len(grid.judges) > 1:
-            said = np.stack([grid.said[judge] for judge in grid.judges])
+        judges = [judge for judge in grid.judges if not judge.endswith(ungrouped)]
+        if len(judges) > 1:
+            said = np.stack([grid.said[judge] for judge in judges])
             yield {
                 "group": "judges",
                 **self._group(said, self._items),

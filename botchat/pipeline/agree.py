@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,19 +21,19 @@ from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.cascade import outside_slice
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
-from botchat.judges.samples import asked_once
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, Grid, is_person
 from botchat.pipeline.run.contestants import full_name
+from botchat.pipeline.run.judge_names import own_name, panel_of
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment
-from botchat.workspace import files, panels
+from botchat.workspace import files
 from botchat.workspace.accounts import Bill, bills
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.panels import PanelSettings, TalkSettings
+from botchat.workspace.panels import TalkSettings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -155,12 +154,11 @@ def _findings(
         prefix = HUMAN
     grid = Grid.of(said, prefix)
     compared = compare_judges(
-        said,
+        grid,
         prefix,
         options,
         lengths=judge_agreement.shown_lengths(stage.dialogues, judged),
         selves={name: own_name(workspace, name) for name in (*known, *judged)},
-        grid=grid,
     )
     if prefix == BUILT_IN:
         compared = _without_people(compared)
@@ -375,28 +373,23 @@ def publish(
 
 
 def compare_judges(
-    annotations: Sequence[Annotation],
+    annotations: Sequence[Annotation] | Grid,
     truth_prefix: str | None,
     options: Options,
     *,
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
-    grid: Grid | None = None,
 ) -> Agreement:
-    """`compare` (``grid``: of all, if there); groups without votes before a talk, token-matched."""
-    compared = partial(
-        compare,
-        truth_prefix=truth_prefix,
+    """`compare`; votes before a talk and token-matched ones are nobody's of a group."""
+    return compare(
+        annotations,
+        truth_prefix,
         resamples=options.resamples,
         seed=options.seed,
         lengths=lengths,
         selves=selves,
+        ungrouped=(BEFORE_TALK, TOKEN_MATCHED),
     )
-    whole = compared(grid or annotations)
-    twice = (BEFORE_TALK, TOKEN_MATCHED)
-    counted = {name for name in {a.judge for a in annotations} if name.endswith(twice)}
-    kept = [a for a in annotations if a.judge not in counted]
-    return replace(whole, groups=compared(kept).groups) if counted else whole
 
 
 def with_controls(
@@ -463,37 +456,3 @@ def signature(
             f"seed:{options.seed}",
         ]
     )
-
-
-def method(workspace: Workspace, judge: str) -> tuple[str, str]:
-    """(model asked, how it is asked) of a judge by the name its judgments are filed under."""
-    base = _bare(judge)
-    how = judge[len(base) :]
-    if panel_of(workspace, base) is None:
-        return base, f"single{how}"
-    name, _, model = base.partition("@")
-    return model or own_name(workspace, base), f"{name}{how}"
-
-
-def own_name(workspace: Workspace, judge: str) -> str:
-    """The contestant that a judge is itself: its model, where it has but one."""
-    base = _bare(judge)
-    if (settings := panel_of(workspace, base)) is not None:
-        models = {member.model for member in settings.members if member.model}
-        named = models.pop() if len(models) == 1 else ""
-        base = base.partition("@")[2] or named or base
-    elif base in workspace.config.judges:
-        base = workspace.config.judges[base].model
-    return full_name(base, workspace)
-
-
-def _bare(judge: str) -> str:
-    """The judge itself, of a name that says in what other way it was asked."""
-    for ending in (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED):
-        judge = judge.removesuffix(ending)
-    return asked_once(panels.run_of(judge)[0])
-
-
-def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
-    """The settings of a panel by the name its judgments are filed under."""
-    return panels.find(panels.run_of(judge)[0].partition("@")[0], workspace.config.panels)

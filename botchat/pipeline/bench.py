@@ -35,8 +35,6 @@ from botchat.pipeline.agree import (
     Options,
     compare_judges,
     expenses,
-    method,
-    own_name,
     publish,
     signature,
     with_controls,
@@ -45,6 +43,7 @@ from botchat.pipeline.bench_metrics import of_topical_chat
 from botchat.pipeline.correlations import PEOPLE, correlated, ends_of, of_parts
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases
+from botchat.pipeline.run.judge_names import method, own_name
 from botchat.pipeline.run.session import JudgeName, Spending
 from botchat.pipeline.run.work import Meter
 from botchat.protocols import answers, scores, stories

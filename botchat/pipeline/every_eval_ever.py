@@ -10,7 +10,7 @@ from botchat.boards import every_eval_ever
 from botchat.boards.every_eval_ever import Source, Subject
 from botchat.errors import ConfigError
 from botchat.measures.annotations import is_person
-from botchat.pipeline.agree import panel_of
+from botchat.pipeline.run.judge_names import panel_of
 from botchat.pipeline.run.session import RULES
 from botchat.records import HUMAN, Dialogues
 from botchat.workspace import config

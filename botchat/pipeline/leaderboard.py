@@ -19,7 +19,7 @@ from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
-from botchat.ratings.rate_table import comparisons_from_rates
+from botchat.ratings.rate_table import MAX_RATES_BYTES, PER_PAIR, comparisons_from_rates
 from botchat.workspace import files as store
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -61,12 +61,6 @@ log = logging.getLogger("botchat")
 
 BY_SEED = "by-seed.json"
 """Beside ``leaderboard.json``: see `botchat.boards.by_seed`."""
-
-MAX_RATES_BYTES = 2**24
-"""Of a table of rates."""
-
-PER_PAIR = 444
-"""Comparisons a pair in the paper: 222 ChatSEEDs in both orders (BotChat §4.2)."""
 
 
 @dataclass(frozen=True)
@@ -414,7 +408,7 @@ def _panel_prompts(workspace: Workspace, judge: str, found: Read) -> list[Prompt
     """Roles and prompts of a judge that is a panel, as its settings are now."""
     from botchat import report as pages
     from botchat.judges.panel import wording
-    from botchat.pipeline.agree import panel_of
+    from botchat.pipeline.run.judge_names import panel_of
 
     settings = panel_of(workspace, judge)
     judged = found.catalogue.among(found.judged[judge]).values()

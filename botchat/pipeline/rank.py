@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from botchat import parallel
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.votes import Votes
-from botchat.pipeline.leaderboard import PER_PAIR, SECONDS_A_CHART, Published, write_chart
+from botchat.pipeline.leaderboard import SECONDS_A_CHART, Published, write_chart
 from botchat.pipeline.read_votes import votes_of
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
+from botchat.ratings.rate_table import PER_PAIR
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 

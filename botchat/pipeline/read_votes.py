@@ -8,9 +8,15 @@ from pathlib import Path
 from botchat.errors import MissingError
 from botchat.measures.annotations import COLUMNS, Annotation, decoded, read_csv
 from botchat.measures.votes import Votes
-from botchat.pipeline.leaderboard import MAX_RATES_BYTES, PER_PAIR
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.rate_table import RATES, comparisons_from_rates, rates_kind, rates_of_matrix
+from botchat.ratings.rate_table import (
+    MAX_RATES_BYTES,
+    PER_PAIR,
+    RATES,
+    comparisons_from_rates,
+    rates_kind,
+    rates_of_matrix,
+)
 from botchat.seeds.vote_formats import known_by
 from botchat.seeds.vote_formats import read as votes_in
 from botchat.workspace import files

@@ -20,7 +20,7 @@ from botchat.interfaces import Row
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.judges.samples import asked_once
 from botchat.models.self_chat import Length
-from botchat.pipeline.agree import Compared, Options, panel_of, publish, signature
+from botchat.pipeline.agree import Compared, Options, publish, signature
 from botchat.pipeline.bench import (
     BENCHMARKS,
     COLUMNS,
@@ -36,6 +36,7 @@ from botchat.pipeline.run import ask as stage
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Cases, StageResult
 from botchat.pipeline.run.contestants import full_name
+from botchat.pipeline.run.judge_names import panel_of
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import JudgeName, Session, Spending, in_session
 from botchat.pipeline.run.work import Meter, Stops

@@ -14,6 +14,12 @@ from botchat.verdicts import LOSS, TIE, WIN
 MOST = 10_000_000
 """Comparisons that a table may stand for; the paper's has 40,404."""
 
+MAX_RATES_BYTES = 2**24
+"""Of a table of rates."""
+
+PER_PAIR = 444
+"""Comparisons a pair in the paper: 222 ChatSEEDs in both orders (BotChat §4.2)."""
+
 COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 
 

@@ -18,7 +18,7 @@ from botchat.judges.samples import stability
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline import agree
-from botchat.pipeline.run import read_set
+from botchat.pipeline.run import judge_names, read_set
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
@@ -419,11 +419,11 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
     assert rows["umpire (3 samples)"]["samples_agree"] == pytest.approx(steady.agreement)
     assert rows["umpire (3 samples)"]["calls"] == 3
     assert not {*keys, "overconfidence"} & set(rows["plain"])
-    assert agree.method(Workspace(folder), "umpire (3 samples)") == (
+    assert judge_names.method(Workspace(folder), "umpire (3 samples)") == (
         "umpire",
         "single (3 samples)",
     )
-    assert agree.own_name(Workspace(folder), "umpire (3 samples)") == "umpire"
+    assert judge_names.own_name(Workspace(folder), "umpire (3 samples)") == "umpire"
     (shown,) = (part for part in judge_agreement.tables(found) if part.name == "judges")
     headings = {column.heading for column in shown.columns}
     assert {"Samples all agree", "Two samples agree", "Confidence", "Overconfident"} <= headings
