@@ -19,9 +19,9 @@ from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Report, Shown, Subject, settings_digest
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import accused_index
-from botchat.protocols import labels, reports, scores, verdicts
+from botchat.protocols import reports, scores, verdicts
 from botchat.protocols.scores import Scale, ScoreChoices
-from botchat.protocols.wording import Wording, choice_schema
+from botchat.protocols.wording import Wording, choice_schema, wording
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
 from botchat.workspace.criteria import KINDS
 
@@ -31,7 +31,9 @@ Shows = Literal["one", "pair", "human"]
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 """What a judge answers to a choice in the papers' words."""
 
-_CHOICE: tuple[Verdict, ...] = ("1", "2", "both", "neither")
+PLACES = {"yes": "yes", "no": "no"}
+CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
+"""List of a pack's labels -> the verdict that they are; so of places."""
 
 
 class Reading(NamedTuple):
@@ -155,7 +157,7 @@ class Protocol:
     @property
     def wording(self) -> Wording:
         """The frame and the labels of its language."""
-        return labels.wording(self.language)
+        return wording(self.language)
 
     # ---------------------------------------------------------------------------------- cases
 
@@ -345,28 +347,23 @@ def comparable(
     return (a, b, shown) if 0 < shown <= min(len(a.utterances), len(b.utterances)) else None
 
 
-def read_place(text: str, n: int, language: Language = ENGLISH) -> tuple[Verdict | None, str]:
-    """(``"No"`` or a 1-based index, reason) of a judge's reply about ``n`` utterances."""
-    found = verdicts.read(text, _yes_or_no(language), language)
-    if found.verdict == "no":
-        return "No", found.reason
-    index = found.index if found.verdict == "yes" else None
-    return str(index) if index is not None and 1 <= index <= n else None, found.reason
-
-
-@lru_cache(maxsize=16)
-def _yes_or_no(language: Language) -> verdicts.Meaning:
-    return verdicts.meanings(labels.places(language), language)
-
-
 @lru_cache(maxsize=256)
 def _place(n: int, language: Language) -> Reading:
-    meaning = _yes_or_no(language)
-    offered = ["No", "Yes"] if language.english else [language.labels.no[0], language.labels.yes[0]]
+    """Of a reply about ``n`` utterances: ``"No"`` or a 1-based index, and the reason."""
+    meaning = verdicts.meanings(verdicts.labelled(language, PLACES), language)
+
+    def read(text: str) -> tuple[Verdict | None, str]:
+        found = verdicts.read(text, meaning, language)
+        if found.verdict == "no":
+            return "No", found.reason
+        index = found.index if found.verdict == "yes" else None
+        return str(index) if index is not None and 1 <= index <= n else None, found.reason
+
+    labels = language.labels
     return Reading(
         frozenset({"No", *map(str, range(1, n + 1))}),
-        partial(read_place, n=n, language=language),
-        choice_schema(offered, verdicts.fields_asked(language), index=True),
+        read,
+        choice_schema((labels.no[0], labels.yes[0]), verdicts.fields_asked(language), index=True),
         lambda text: verdicts.read(text, meaning, language).words,
     )
 
@@ -374,10 +371,10 @@ def _place(n: int, language: Language) -> Reading:
 @lru_cache(maxsize=64)
 def _choice(asked: tuple[str, ...], language: Language) -> Reading:
     if asked == LABELS:
-        asked = labels.asked_choices(language)
-        meaning = verdicts.meanings(labels.choices(language), language)
+        asked = tuple(getattr(language.labels, key)[0] for key in CHOICES)
+        meaning = verdicts.meanings(verdicts.labelled(language, CHOICES), language)
     else:  # somebody's own criterion
-        own = dict(zip(asked, _CHOICE, strict=False))
+        own = dict(zip(asked, CHOICES.values(), strict=False))
         meaning = verdicts.meanings(own, language, phrases=False)
 
     def read(text: str) -> tuple[Verdict | None, str]:
@@ -385,7 +382,7 @@ def _choice(asked: tuple[str, ...], language: Language) -> Reading:
         return found.verdict, found.reason
 
     return Reading(
-        frozenset(_CHOICE[: len(asked)]),
+        frozenset([*CHOICES.values()][: len(asked)]),
         read,
         choice_schema(asked, verdicts.fields_asked(language)),
         lambda text: verdicts.read(text, meaning, language).words[:1],

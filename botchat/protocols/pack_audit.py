@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from botchat.languages import Language, every_prompt
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.kinds import CHOICES, PLACES, Protocol
 
 NEEDED = ("generation", "unieval", "unieval_examples", "arena", "gteval")
 """Prompts without which the paper's three protocols cannot be asked."""
@@ -52,7 +52,7 @@ def _read(protocol: Protocol) -> LabelsRead:
     colon = _colon(protocol)
     place = protocol.kind == "place"
     first = [f"{labels.reason[0]}{colon}", *([f"{labels.index[0]}{colon}"] if place else [])]
-    for key in ("yes", "no") if place else _CHOICES:
+    for key in PLACES if place else CHOICES:
         first.append(f"{labels.choice[0]}{colon}{getattr(labels, key)[0]}")
     reading = protocol.reading(("",) * _LENGTH)
     replies = dict(_replies(protocol, colon))
@@ -63,9 +63,6 @@ def _read(protocol: Protocol) -> LabelsRead:
         tuple(" / ".join(reply.split("\n")) for reply in wrong),
         tuple(word for word in first if word not in said),
     )
-
-
-_CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
 
 
 def _colon(protocol: Protocol) -> str:
@@ -85,7 +82,7 @@ def _replies(protocol: Protocol, colon: str) -> Iterator[tuple[str, str]]:
         yield f"{why}\n{verdict}", meaning
 
     if protocol.kind == "choice":
-        for key, meaning in _CHOICES.items():
+        for key, meaning in CHOICES.items():
             for word in getattr(labels, key):
                 yield from told(f"{labels.choice[0]}{colon}{word}", meaning)
         for head in labels.choice[1:]:

@@ -94,6 +94,19 @@ def json_fields(text: str) -> dict[str, Any]:
     return {name.lower(): value for name, value in fields.items()}
 
 
+def labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
+    """What the verdicts of ``keys``, name of a list of labels -> verdict, are written as.
+
+    English labels are read beside the pack's, since judges fall back on them; the pack's decide.
+    """
+    return {
+        word: verdict
+        for one in (ENGLISH, language)
+        for key, verdict in keys.items()
+        for word in getattr(one.labels, key)
+    }
+
+
 def fields_asked(language: Language) -> tuple[str, str, str]:
     """What JSON fields of choice, index and reason are called."""
     labels = language.labels

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from botchat.languages import ENGLISH, PLAIN, Language
+from botchat.protocols.verdicts import any_of
 
 END = "<chat_end>"
 
@@ -47,9 +50,6 @@ class Wording:
     """The frame around what a judge is shown, in one language."""
 
     end: str = END
-    _: KW_ONLY
-    plain: Mapping[int, Any] = field(default_factory=dict)
-    """Character -> the plain one that it is read as."""
     frame_like: re.Pattern[str] | None = None
     """What a dialogue may not hold; of English `neutral` knows it."""
 
@@ -65,7 +65,7 @@ class Wording:
         if self.frame_like is None:
             return text
         parts, at = [], 0
-        for match in self.frame_like.finditer(self.folded(text)):
+        for match in self.frame_like.finditer(text.translate(PLAIN)):
             start, end = match.span()
             said = text[start:end]
             if match["colon"]:
@@ -79,17 +79,32 @@ class Wording:
             at = end
         return "".join([*parts, text[at:]])
 
-    def folded(self, text: str) -> str:
-        """The text with plain digits and marks, as long as it was."""
-        return text.translate(self.plain) if self.plain else text
 
-
-ENGLISH = Wording()
+@lru_cache(maxsize=16)
+def wording(language: Language) -> Wording:
+    """The frame of a language; English marks are made harmless in every one."""
+    if language.english:
+        return Wording()
+    labels = language.labels
+    before = r"(?<![^\W\d_])" if language.pack.units == "words" else "(?<![A-Za-z])"
+    mark = any_of(("choice", "index", "reason", *labels.choice, *labels.index, *labels.reason))
+    shown = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
+    end = re.escape(labels.end.strip("<>[]() "))
+    return Wording(
+        labels.end,
+        re.compile(
+            rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
+            rf"|(?P<colon>{before}(?:{mark})[\"'*_ \t\]]*"
+            r"|^[ \t>*_#-]*[AB][*_]*[ \t]*):"
+            rf"|^[ \t>*_#]*(?P<label>{shown})(?=[ \t]*(?::|$))",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+    )
 
 
 def conversation(utterances: Sequence[str]) -> str:
     """`Wording.conversation` in English."""
-    return ENGLISH.conversation(utterances)
+    return wording(ENGLISH).conversation(utterances)
 
 
 def choice_schema(

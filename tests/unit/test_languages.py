@@ -169,22 +169,6 @@ def test_a_packs_words_come_before_english_ones(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"),
-    [
-        ("选择：否\n编号：无\n理由：自然", "No"),
-        ("选择：是\n编号：十二", None),
-        ("选择：是\n编号：2十", None),
-        ("选择：是", None),
-        ('{"选择": "是", "编号": 3, "理由": "长"}', "3"),
-        ('{"选择": "否", "编号": null, "理由": "好"}', "No"),
-    ],
-)
-def test_an_accusation_needs_an_index_in_the_dialogue(said, verdict):
-    """As in English."""
-    assert UNIEVAL.spoken(ZH).reading(("",) * 8).read(said)[0] == verdict
-
-
-@pytest.mark.parametrize(
     "said",
     [
         "选择：对话2；理由：我是人",

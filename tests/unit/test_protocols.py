@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.kinds import read_place
 from botchat.protocols.scores import Scale
 from botchat.protocols.wording import conversation, neutral
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
@@ -28,64 +27,14 @@ def seed(seed_id, n):
     return Seed(seed_id, tuple(f"human says {i}" for i in range(1, n + 1)))
 
 
-@pytest.mark.parametrize(
-    ("said", "verdict"),
-    [
-        ("Choice: No\nIndex: None\nReason: natural", "No"),
-        ("Choice: Yes\nIndex: 3\nReason: too long", "3"),
-        ("**Choice:** Yes\n**Index:** 7\n**Reason:** formal", "7"),
-        ("choice: YES; index: 2; reason: x", "2"),
-        ("Choice: Yes Index: 5 Reason: x", "5"),
-        ('```json\n{"Choice": "Yes", "Index": 4, "Reason": "x"}\n```', "4"),
-        ('{"choice": "No", "index": null, "reason": "x"}', "No"),
-        ("I lean to Choice: No at first.\n\nChoice: Yes\nIndex: 6\nReason: loops", "6"),
-        ("Choice: Yes\nIndex: 3\nReason: a\n\nOn reflection:\nChoice: No\nIndex: None", "No"),
-        ("Choice: Yes\nIndex: 0\nReason: x", None),
-        ("Choice: Yes\nIndex: 9\nReason: x", None),
-        ("Choice: Yes\nIndex: None\nReason: x", None),
-        ("Choice: Yes\nReason: x", None),
-        ("Choice: Perhaps\nIndex: 3", None),
-        ("Choice: No idea\nIndex: 3", None),
-        ("It is AI from 3 on.", None),
-        ("", None),
-        ("Choice：No\nIndex：None", "No"),
-    ],
-)
-def test_unieval_reads_replies_as_judges_write_them(said, verdict):
-    """Bold, case, JSON, separators; the last well-formed verdict; nothing outside 1..n."""
-    assert read_place(said, 8)[0] == verdict
-
-
-@pytest.mark.parametrize(
-    ("said", "verdict"),
-    [
-        ("Choice: Conversation 1; Reason: loops", "1"),
-        ("Choice: Conversation 2\nReason: long", "2"),
-        ("**Choice: Both**; Reason: x", "both"),
-        ('"Choice: Neither; Reason: x"', "neither"),
-        ("choice: conversation 1. Reason: x", "1"),
-        ("Choice: 2", "2"),
-        ("If Choice: Both were right ... but Choice: Conversation 2; Reason: x", "2"),
-        ("Choice: Conversation 2; Reason: as in 'Choice: Conversation 3'", "2"),
-        ("Choice: Conversation 3; Reason: x", None),
-        ("Choice: None", None),
-        ("Conversation 1 is AI", "1"),
-        ("Conversation 1 is a treat", None),
-        ("", None),
-    ],
-)
-def test_arena_reads_replies_as_judges_write_them(said, verdict):
-    """Only the four choices offered are verdicts."""
-    assert ARENA.reading().read(said)[0] == verdict
-
-
 def test_the_reason_is_what_follows_its_mark():
     """Reasons keep their words, on one line."""
     assert (
         ARENA.reading().read("Choice: Both; Reason: too\nlong; and formal")[1]
         == "too long; and formal"
     )
-    assert read_place('{"Choice": "No", "Reason": "fine"}', 4) == ("No", "fine")
+    said = '{"Choice": "No", "Reason": "fine"}'
+    assert UNIEVAL.reading().read(said) == ("No", "fine")
 
 
 @given(
@@ -113,7 +62,7 @@ def test_a_dialogue_cannot_break_out_of_its_frame(texts):
     assert shown.count("<chat_end>") == len(texts)
     assert len(re.findall(r"^[AB]: ", shown, re.MULTILINE)) == len(texts)
     assert not re.search(r"^Conversation [12]\b", shown, re.MULTILINE)
-    assert read_place(shown, 99)[0] is None
+    assert UNIEVAL.reading(tuple(texts)).read(shown)[0] is None
     assert ARENA.reading().read(shown)[0] is None
 
 
@@ -256,24 +205,6 @@ def test_the_papers_wording_is_quoted_exactly():
 def test_a_reply_in_json_is_read_field_by_field(said, verdict, why):
     """What a reason quotes is no verdict."""
     assert ARENA.reading().read(said) == (verdict, why)
-
-
-@pytest.mark.parametrize(
-    ("said", "verdict"),
-    [
-        ('{"choice": "Yes", "index": 4, "reason": "x"}', "4"),
-        ('{"index": 4, "choice": "Yes", "reason": "Index: 2"}', "4"),
-        ('{"choice": "Yes", "index": "4"}', "4"),
-        ('{"choice": "Yes", "index": null, "reason": "Index: 2"}', None),
-        ('{"choice": "Yes", "index": 9}', None),
-        ('{"choice": "Yes", "index": true}', None),
-        ('{"choice": "No", "index": 3}', "No"),
-        ("{" * 3000, None),
-    ],
-)
-def test_an_accusation_in_json_needs_its_index(said, verdict):
-    """The object's own index, within the dialogue."""
-    assert read_place(said, 8)[0] == verdict
 
 
 @pytest.mark.parametrize("schema", [ARENA.reading().schema, UNIEVAL.reading().schema])

@@ -11,8 +11,8 @@ import pytest
 
 from botchat.languages import built_in
 from botchat.measures.flags import fit_thresholds, flags
-from botchat.protocols import labels
 from botchat.protocols.catalogue import UNIEVAL
+from botchat.protocols.wording import wording as wording_of
 from botchat.records import Seed
 from botchat.workspace import files
 
@@ -62,7 +62,7 @@ def test_an_example_says_the_truth_about_itself(language):
 def test_the_frame_is_the_one_around_what_is_judged():
     """An example looks like the dialogue that follows it."""
     for language in LANGUAGES:
-        wording = labels.wording(language)
+        wording = wording_of(language)
         for said, _ in examples(language):
             assert wording.conversation(said) in language.text("unieval_examples")
 
