@@ -24,212 +24,17 @@ BOTCHAT = ROOT.parent / "shared" / "data" / "botchat"
 COMPARISON = frozenset({"1", "2", "both", "neither"})
 Utterances = tuple[str, ...]
 
-START = ("Did you get the tickets for Saturday?", "Not yet, the box office was shut again.")
-BUS = ("Is this seat taken?", "No, go ahead. I'm getting off at the market anyway.")
-LOOP = (
-    "Okay, I'll ring them tomorrow, then.",
-    "Great, thanks for doing that.",
-    "You're welcome!",
-    "Thank you, see you on Saturday.",
-    "See you! Take care.",
-)
-FISH = (
-    "My neighbour breeds tropical fish and terrapins.",
-    "Copper pipes corrode quicker near salty coasts.",
-    "Grandmother knitted purple mittens every winter.",
-    "Volcanic islands attract geologists and photographers.",
-    "Trumpets sound brighter than clarinets outdoors.",
-    "Carpenters prefer oak, elm and walnut boards.",
-    "Polish trams run every eleven minutes.",
-)
-
-BAD: dict[str, tuple[str, int, Utterances]] = {
-    # AI self-identification
-    "as an AI": ("ai_phrases", 3, (*START, "As an AI, I can't go to concerts.")),
-    "language model": (
-        "ai_phrases",
-        4,
-        (*START, "Try online.", "I'm only a language model, so I can't pay for anything."),
-    ),
-    "assistant": ("ai_phrases", 3, (*BUS, "Thanks! I'm a virtual assistant, by the way.")),
-    "body": ("ai_phrases", 3, (*BUS, "I don't have a physical body, so I never sit.")),
-    "maker": ("ai_phrases", 3, (*BUS, "I was created by OpenAI to talk with people like you.")),
-    "called one": (
-        "ai_phrases",
-        4,
-        (*START, "Ring the theatre at ten.", "You're an AI, how do you know when they open?"),
-    ),
-    "not human": ("ai_phrases", 3, (*BUS, "Well, I\u2019m not a real person. Does it matter?")),
-    "training": ("ai_phrases", 3, (*START, "Saturday isn't in my training data.")),
-    # too long, laid out
-    "long": (
-        "words",
-        4,
-        (
-            *START,
-            "So what do we do now?",
-            "We could try the website tonight, though it was down last time and my sister ended up"
-            " paying twice, or I could stop by on my way home from work on Thursday, since the"
-            " tram goes right past it, and if they're still shut I'll ask the man in the kiosk"
-            " next door, who usually knows when they open and once even sold us two seats in the"
-            " third row himself.",
-        ),
-    ),
-    "list": (
-        "layout_marks",
-        3,
-        (*START, "Here's what we can try:\n1. Ring them.\n2. Go there on Thursday."),
-    ),
-    "markdown": ("layout_marks", 3, (*START, "**Plan A**: ring them. **Plan B**: go there.")),
-    "stage directions": ("layout_marks", 3, (*BUS, "*sits down* It's cold today. *shivers*")),
-    # repetition
-    "same again": (
-        "exact_repeat",
-        5,
-        (*START, "We should go early this time.", "Why?", "We should go early this time."),
-    ),
-    "of the seed": ("exact_repeat", 3, (*START, START[1])),
-    "short, over and over": (
-        "exact_repeat",
-        7,
-        (*BUS, "I see.", "It's a long ride.", "I see.", "The driver is new.", "I see."),
-    ),
-    "sentence within": (
-        "verbatim_run",
-        5,
-        (
-            *START,
-            "I can go past there on my way to work on Thursday.",
-            "Would they be open?",
-            "They might be. I can go past there on my way to the dentist.",
-        ),
-    ),
-    "in itself": (
-        "verbatim_run",
-        3,
-        (*BUS, "I like to look at the river, and I like to look at the river."),
-    ),
-    "other words": (
-        "overlap",
-        5,
-        (
-            *BUS,
-            "The market sells cheap cherries and plums.",
-            "Lovely.",
-            "Cheap plums, cherries: that market sells them.",
-        ),
-    ),
-    # closing loops
-    "thanks": ("closing_chain", 8, (*START, *LOOP, "Bye! Have a nice evening.")),
-    "goodbyes": (
-        "closing_chain",
-        8,
-        (
-            *BUS,
-            "This is my stop.",
-            "Goodbye!",
-            "Bye, Mary!",
-            "See you soon.",
-            "See you.",
-            "Bye now!",
-        ),
-    ),
-    "glad": (
-        "closing_chain",
-        8,
-        (
-            *BUS,
-            "That's the market, I think.",
-            "I'm glad we talked.",
-            "I'm glad too.",
-            "It was a pleasure.",
-            "The pleasure was mine.",
-            "I'm happy and glad.",
-        ),
-    ),
-    "with small replies": (
-        "closing_chain",
-        7,
-        (*BUS, "Thank you.", "No problem.", "I will.", "You're welcome.", "Cheers, take care."),
-    ),
-    # not related to the context
-    "drifting": ("drift", 6, (*START, *FISH)),
-    "drifting after a while": (
-        "drift",
-        8,
-        (*START, "The tickets were cheaper last Saturday.", "Which box office?", *FISH),
-    ),
-    # formal tone
-    "connectives": (
-        "formality",
-        3,
-        (*START, "Additionally, it is important to note that various websites offer tickets."),
-    ),
-    "helpdesk": (
-        "formality",
-        3,
-        (*BUS, "Feel free to sit down. Is there anything else you would like to know?"),
-    ),
-    "essay": (
-        "formality",
-        4,
-        (
-            *BUS,
-            "It's crowded today.",
-            "Public transportation is essential for sustainable development; furthermore, it"
-            " reduces pollution in numerous residential neighbourhoods.",
-        ),
-    ),
-    "uncontracted": (
-        "formality",
-        3,
-        (
-            *START,
-            "I am certain that they will reconsider. However, I would recommend purchasing"
-            " electronic tickets in order to guarantee admission.",
-        ),
-    ),
-}
-
-GOOD: dict[str, Utterances] = {
-    "plans": (
-        *START,
-        "Again? That's the third time. Have you tried their website?",
-        "It's down. I'll pop in on Thursday, it's on my way.",
-        "If the back row's all they've got, get it anyway.",
-        "Even with my knees?",
-        "Your knees can have the aisle seat.",
-    ),
-    "closing as people do": (*START, *LOOP),
-    "small talk": (
-        *BUS,
-        "Thanks. Is it always this slow on a Monday?",
-        "Only when they dig up the bridge, which is most Mondays.",
-        "I see.",
-        "You get used to it. I bring a crossword.",
-        "I see. What's seven letters, starts with K?",
-        "Kestrel. Is there a bird in it?",
-    ),
-    "greetings": ("Good morning.", "Good morning.", "Good morning! You two are early today."),
-    "computers": (
-        "What do you do?",
-        "I'm an AI engineer at a bank.",
-        "Like chatbots?",
-        "Sort of. As an AI engineer I mostly clean up other people's spreadsheets.",
-        "I was trained to do that by my aunt. She'd have liked you.",
-    ),
-    "thanks with a subject": (
-        *START,
-        "I'll get them on Thursday. Aisle or middle?",
-        "Aisle, thanks. My knee's still bad from the stairs at Ruth's.",
-        "You're welcome. Did you put ice on the knee like the doctor said?",
-        "Thanks for nagging. Yes, peas from the freezer, every night.",
-        "Good. Peas it is, and see you on Saturday at the bar, ticket in hand.",
-    ),
-    "one however": (*START, "However did you lose the last ones?", "The dog ate them."),
-    "a break": (*START, "Let me check.\nNo, they open at ten."),
-    "echo": (*BUS, "The market? I go there for cherries.", "Cherries, in March?", "In March, yes."),
-}
+BAD: dict[str, tuple[str, int, Utterances]] = {}
+GOOD: dict[str, Utterances] = {}
+"""Dialogues by what they are: what is accused of which utterance; and ordinary talk."""
+for line in (ROOT / "tests" / "data" / "dialogues.jsonl").read_text("utf-8").splitlines():
+    talk = json.loads(line)
+    said = tuple(talk["utterances"])
+    if "criterion" in talk:
+        BAD[talk["name"]] = talk["criterion"], talk["index"], said
+    else:
+        GOOD[talk["name"]] = said
+START, BUS = GOOD["plans"][:2], GOOD["echo"][:2]
 
 
 def unieval(*utterances: str) -> Case:
@@ -398,10 +203,15 @@ def test_hostile_text_never_raises(parts: list[str], times: int):
     assert found.reason.isprintable()
 
 
+def sample() -> list[Utterances]:
+    """The sample dialogues."""
+    lines = (ROOT / "seeds" / "sample.jsonl").read_text("utf-8").splitlines()
+    return [tuple(json.loads(line)["utterances"]) for line in lines]
+
+
 def test_the_sample_set_is_rarely_accused():
     """With thresholds from one half of the sample dialogues, at most 8 % of the other half."""
-    lines = (ROOT / "seeds" / "sample.jsonl").read_text(encoding="utf-8").splitlines()
-    talks = [tuple(json.loads(line)["utterances"]) for line in lines]
+    talks = sample()
     found = sum(len(accused(RulesJudge(talks[side::2]), talks[1 - side :: 2])) for side in (0, 1))
     assert found <= 0.08 * len(talks)
 
@@ -439,43 +249,28 @@ KINDS = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_accuses_every_labelled_bad_dialogue(kind: str, humans: list[Utterances]):
-    """All of BotChat's bad examples are accused with thresholds from the human dialogues."""
-    bad = examples(kind)
-    assert len(bad) == 2
-    assert accused(RulesJudge(humans), bad) == bad
-
-
-def test_accuses_no_labelled_good_dialogue(humans: list[Utterances]):
-    """None of BotChat's good examples is accused."""
-    good = examples("GoodCases")
-    assert len(good) == 2
-    assert accused(RulesJudge(humans), good) == []
-
-
-def test_labelled_examples_do_not_hang_on_the_set(humans: list[Utterances]):
-    """The same examples come out the same with thresholds from a tenth of the humans, or none."""
-    for fitted in (humans[:55], []):
-        judge = RulesJudge(fitted)
-        assert all(accused(judge, [talk]) for kind in KINDS for talk in examples(kind))
-        assert accused(judge, examples("GoodCases")) == []
+@pytest.mark.parametrize("n", [547, 55, 0])
+def test_the_labelled_examples_are_told_apart(n: int, humans: list[Utterances]):
+    """Bad ones are accused, good ones not; with a tenth of the humans' thresholds, or none, too."""
+    judge = RulesJudge(humans[:n])
+    for kind in KINDS:
+        bad = examples(kind)
+        assert len(bad) == 2
+        assert accused(judge, bad) == bad
+    assert accused(judge, examples("GoodCases")) == []
 
 
 def test_false_alarms_on_people(humans: list[Utterances]):
-    """At most 6 % of the humans the thresholds come from, and of the half they do not come from."""
+    """At most 6 % of those the thresholds come from, and of the half they do not come from.
+
+    And 8 % of the sample dialogues.
+    """
     assert len(humans) == 547
+    assert len(accused(RulesJudge(humans), sample())) <= 0.08 * len(sample())
     assert len(accused(RulesJudge(humans), humans)) <= 0.06 * len(humans)
     shuffled = random.Random(7).sample(humans, len(humans))
     fitted, held_out = shuffled[:273], shuffled[273:]
     assert len(accused(RulesJudge(fitted), held_out)) <= 0.06 * len(held_out)
-
-
-def test_sample_set_with_human_thresholds(humans: list[Utterances]):
-    """Thresholds from people accuse at most 8 % of the sample dialogues."""
-    lines = (ROOT / "seeds" / "sample.jsonl").read_text(encoding="utf-8").splitlines()
-    talks = [tuple(json.loads(line)["utterances"]) for line in lines]
-    assert len(accused(RulesJudge(humans), talks)) <= 0.08 * len(talks)
 
 
 def test_finds_a_bot_that_quotes_strangers(humans: list[Utterances]):
