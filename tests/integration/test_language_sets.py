@@ -166,123 +166,66 @@ def test_the_rules_judge_leaves_people_alone(tmp_path, monkeypatch, capsys):
     assert "|lang:zh" in capsys.readouterr().out
 
 
-MADE_UP = """
-name = "Made up"
-units = "words"
-
-[labels]
-end = "<zu>"
-choice = ["Wahlo"]
-index = ["Numo"]
-reason = ["Warumo"]
-yes = ["jo"]
-no = ["ne"]
-first = ["eins allein"]
-second = ["zwei allein"]
-both = ["beido"]
-neither = ["keino"]
-
-[words]
-function = ["la", "mi", "vi", "ka"]
-closing = ["danko", "{greet} {greet?}"]
-courtesy = ["danko", "tschuo"]
-ai = ["mi … maschino"]
-formal = ["folglicho"]
-endings = ["ojn", "oj", "o"]
-lists = { greet = ["tschuo", "wiedero"] }
-
-[thresholds]
-ai_phrases = 0
-exact_repeat = 3
-closing_chain = 4
-layout_marks = 1
-words = 60
-verbatim_run = 5
-overlap = 0.5
-drift = 20
-formality = 11
-
-[faults]
-ai_phrases = ["Mi ja nur maschino."]
-openers = ["Nuo,"]
-tags = [", weißto"]
-question_tags = [", odero"]
-rambling = ["La waldo estas grando ka la weto longo."]
-formal_openers = ["Folglicho schreibo mi."]
-formal_closers = ["Folglicho endo mi."]
-negated = { "mi gehas" = "mi ne gehas" }
-"""
-"""Of a language that nobody speaks."""
+def of_the_page(folder):
+    """The files that docs/languages.md has a translator write; its pack is ``languages/de``."""
+    page = DOCS.read_text("utf-8")
+    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, "utf-8")
+    return page
 
 
-def made_up(folder):
-    """A translator's pack; no code is written for it."""
-    (folder / "prompts").mkdir(parents=True)
-    (folder / "language.toml").write_text(MADE_UP, "utf-8")
-    form = "Wahlo: eins allein, Wahlo: zwei allein, Wahlo: beido, Wahlo: keino\nWarumo: blabo"
-    pair = "eins allein:\n{{conversation_1}}\nzwei allein:\n{{conversation_2}}"
-    said = {
-        "generation": "Sprechu kiel homo.",
-        "unieval": "Wahlo: jo, Wahlo: ne; Numo: n; Warumo: x\n{{examples}}\n{{conversation}}",
-        "unieval_examples": "Zum beispielo.",
-        "arena": f"{form}\n{pair}",
-        "gteval": f"Genau eino.\n{form}\n{pair}",
-    }
-    for name, prompt in said.items():
-        (folder / "prompts" / f"{name}.txt").write_text(prompt, "utf-8")
+TALKS = [
+    Seed(
+        f"s{n}",
+        (f"Wo ist {it} hin?", f"Vorhin lag {it} noch hier.", "Ich habe nichts.", "Danke, tschüss."),
+    )
+    for n, it in enumerate(("der Ball", "das Buch", "die Tasse", "der Schuh"))
+]
 
 
 def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server):
     """A folder beside botchat.toml, or one that it names, is a language from seeds to board."""
     monkeypatch.chdir(tmp_path)
     entries(tmp_path, server, "ada", "bob", "umpire")
-    made_up(tmp_path / "languages" / "qaa")
+    of_the_page(tmp_path)
     files.finish(tmp_path / "talks.jsonl", TALKS, lambda seed: seed.id)
     own = ("seeds", "import", "talks.jsonl", "--name", "own", "--language")
-    assert run(capsys, *own, "qaa")[0] == 0
-    status, found, said = run(capsys, "probe", "--language", "qaa", "--seeds", "own")
+    assert run(capsys, *own, "de")[0] == 0
+    status, found, said = run(capsys, "probe", "--language", "de", "--seeds", "own")
     assert (status, found["lacks"], found["n_people"]) == (0, [], 4), said
     assert [(one["not_read"], one["not_asked"]) for one in found["labels"]] == [([], [])] * 3
     assert {row["fault"]: row["detected"] for row in found["rows"]}["ai_phrase"] == 1
     labels = Workspace(tmp_path).language("own").labels
-    server.play(answers(labels, ("Jo, la katzo.", "Mi ne weißas."), colon=": "))
+    server.play(answers(labels, ("Na ja, der Hund.", "Ich weiß nicht."), colon=": "))
     board = judged(capsys, tmp_path, "own", ("ada", "bob"))
-    assert "|lang:qaa" in board["signature"]
+    assert "|lang:de" in board["signature"]
     assert run(capsys, "judge", "unieval", "--seeds", "own", "--judge", "rules")[0] == 0
     shown = [call.messages[-1]["content"] for call in server.calls if call.model == "umpire"]
-    assert all("<zu>" in prompt and "chat_end" not in prompt for prompt in shown)
+    assert all("<Ende>" in prompt and "chat_end" not in prompt for prompt in shown)
     # Elsewhere, under another code, it is found where botchat.toml says.
-    (tmp_path / "languages" / "qaa").rename(tmp_path / "pack")
+    (tmp_path / "languages" / "de").rename(tmp_path / "pack")
     assert "unknown language 'qab'; languages: en, zh;" in run(capsys, *own, "qab")[2]
     (tmp_path / "botchat.toml").write_text('[languages.qab]\npath = "pack"\n')
     assert run(capsys, *own, "qab")[1]["language"] == "qab"
 
 
-TALKS = [
-    Seed(
-        f"s{n}",
-        (f"Ka wo estas la {it}?", f"La {it} estas hiero.", "Mi gehas.", "Danko, tschuo."),
-    )
-    for n, it in enumerate(("hundo", "katzo", "busso", "schuo"))
-]
-
-
 def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     """An unknown language with those there are; a set of another one; bots, what a pack lacks."""
     monkeypatch.chdir(tmp_path)
-    made_up(tmp_path / "languages" / "qaa")
+    of_the_page(tmp_path)
     source = str(OWN)
     status, _, said = run(capsys, "seeds", "import", source, "--name", "a", "--language", "xx")
     assert status == 1
-    assert "unknown language 'xx'; languages: en, qaa, zh; " in said
+    assert "unknown language 'xx'; languages: de, en, zh; " in said
     assert said.count("\n") == 1
     assert not (tmp_path / "seeds").exists()
     assert run(capsys, "seeds", "import", source, "--name", "a", "--language", "zh")[0] == 0
-    assert run(capsys, "seeds", "import", source, "--name", "b", "--language", "qaa")[0] == 0
+    assert run(capsys, "seeds", "import", source, "--name", "b", "--language", "de")[0] == 0
     for command, complaint in (
         (
-            ("probe", "--language", "qaa", "--seeds", "a"),
-            "--seeds a: it is Chinese (zh), not Made up",
+            ("probe", "--language", "de", "--seeds", "a"),
+            "--seeds a: it is Chinese (zh), not German",
         ),
         (("probe", "--language", "zh", "--judge", "rules"), "leave --judge out"),
         (("probe",), "name one with --judge"),
@@ -298,7 +241,7 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     )
     status, _, said = run(capsys, "judge", "diagnosis", "--seeds", "b", "--judge", "rules")
     assert status == 1
-    assert "Diagnosis is asked in English only, and this set is Made up (qaa)" in said
+    assert "Diagnosis is asked in English only, and this set is German (de)" in said
     (tmp_path / "seeds" / "b.toml").write_text("language = 3\n")
     status, _, said = run(capsys, "seeds", "list")
     assert status == 1
@@ -322,30 +265,11 @@ def test_a_panel_speaks_the_language_of_the_set(tmp_path, monkeypatch, capsys, s
     assert (
         run(capsys, "seeds", "import", "few.jsonl", "--name", "zh-set", "--language", "zh")[0] == 0
     )
-    generate = (
-        "generate",
-        "--seeds",
-        "zh-set",
-        "--model",
-        "bot:retrieval",
-        "--turns",
-        "4",
-        "--limit",
-        "1",
-    )
-    assert run(capsys, *generate)[0] == 0
+    bot = ("--seeds", "zh-set", "--model", "bot:retrieval")
+    assert run(capsys, "generate", *bot, "--turns", "4", "--limit", "1")[0] == 0
     for panel in ("chateval-3-roles-summarizer", "mateval-sr-cot", "faireval-mec-bpc"):
-        judge = (
-            "judge",
-            "unieval",
-            "--seeds",
-            "zh-set",
-            "--judge",
-            panel,
-            "--judge-model",
-            "umpire",
-        )
-        status, made, said = run(capsys, *judge, "--model", "bot:retrieval")
+        judge = ("--judge", panel, "--judge-model", "umpire")
+        status, made, said = run(capsys, "judge", "unieval", *bot, *judge)
         assert (status, made["rows"][0]["unreadable"]) == (0, 0), said
     prompts = " ".join(said["content"] for call in server.calls for said in call.messages)
     names = {"General", "Public", "Critic", "News", "Author", "Evaluator", "Summarizer", "Feedback"}
@@ -383,10 +307,7 @@ def test_matevals_chinese_stories_are_asked_in_chinese(tmp_path, monkeypatch, ca
 def test_the_page_on_languages_runs_as_written(tmp_path, monkeypatch, capsys):
     """Every file and command of docs/languages.md, in an empty folder, in order."""
     monkeypatch.chdir(tmp_path)
-    page = DOCS.read_text("utf-8")
-    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content, "utf-8")
+    page = of_the_page(tmp_path)
     blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     commands = [
         line for block in blocks for line in block.splitlines() if line.startswith("botchat ")
@@ -399,9 +320,11 @@ def test_the_page_on_languages_runs_as_written(tmp_path, monkeypatch, capsys):
 
 def test_protocol_digests_tell_packs_apart(tmp_path):
     """The same prompts with other labels are read otherwise, so signed otherwise."""
-    made_up(tmp_path / "qaa")
-    one = load(tmp_path / "qaa", "qaa")
-    file = tmp_path / "qaa" / "language.toml"
-    file.write_text(MADE_UP.replace('both = ["beido"]', 'both = ["beido", "zwo"]'), "utf-8")
-    other = ARENA.spoken(load(tmp_path / "qaa", "qaa"))
-    assert other.digest != ARENA.spoken(one).digest
+    of_the_page(tmp_path)
+    folder = tmp_path / "languages" / "de"
+    one = load(folder, "de")
+    file = folder / "language.toml"
+    told = file.read_text("utf-8")
+    assert 'both = ["Beide", ' in told
+    file.write_text(told.replace('both = ["Beide", ', 'both = ["Beide", "zwo", '), "utf-8")
+    assert ARENA.spoken(load(folder, "de")).digest != ARENA.spoken(one).digest
