@@ -61,7 +61,7 @@ _FORMAL_PHRASE = 5
 _FORMAL_DAMPING = 40
 
 
-class Text:
+class ReadText:
     """One utterance read by itself."""
 
     def __init__(self, raw: str, known: Known) -> None:
@@ -126,7 +126,7 @@ class _Phrases:
     inside: Words = ()
     """What may stand inside a word, or between two, instead."""
 
-    def found(self, text: Text) -> list[str]:
+    def found(self, text: ReadText) -> list[str]:
         """What the pattern finds; it is not searched in a text without any sign of a phrase."""
         if self.signs is not None and self.signs.isdisjoint(text.pieces):
             # A loop, because a generator takes as long as the search that it saves.
@@ -167,11 +167,11 @@ class Known:
         """Words of each sentence."""
         return [self.split(part) for part in _STOP.split(low)]
 
-    def contractions(self, text: Text) -> int:
+    def contractions(self, text: ReadText) -> int:
         """Marks of speech."""
         return len(self.spoken.findall(text.low))
 
-    def content(self, text: Text) -> Content:
+    def content(self, text: ReadText) -> Content:
         """Of the words of a text."""
         if self.spaced:
             found = frozenset(map(self.stem, text.different - self.function))
@@ -213,10 +213,10 @@ class _KnownEnglish(Known):
         find = (ASCII_WORD if low.isascii() else WORD).findall
         return [find(sentence) for sentence in _ENGLISH_STOP.split(low)]
 
-    def contractions(self, text: Text) -> int:
+    def contractions(self, text: ReadText) -> int:
         return len(list(filter(self.spoken.fullmatch, text.apostrophed)))
 
-    def content(self, text: Text) -> Content:
+    def content(self, text: ReadText) -> Content:
         found = frozenset(map(self._stems, text.different - self.function)) - {""}
         return found, found - self.courtesy
 

@@ -21,7 +21,7 @@ from botchat.languages import ENGLISH, PLAIN, Language
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldKind:
     """What a report says about one kind of error."""
 
     kind: int
@@ -37,21 +37,21 @@ class Told:
     """The lines of its part without question, answer and score; first what follows Yes or No."""
 
 
-def read(text: str, language: Language = ENGLISH) -> list[Told]:
+def read_kinds(text: str, language: Language = ENGLISH) -> list[ToldKind]:
     """What a report says, kind by kind in the order of the lists; of each the last part counts."""
     w = _words(language)
-    parts: dict[int, _Part] = {}
+    parts: dict[int, _OfKind] = {}
     closing: dict[int, tuple[int, float]] = {}
-    part = _Part()
+    part = _OfKind()
     for at, told in enumerate(_lines(text)):
         line = told.translate(PLAIN)
         if scored := w.closings(line):
             closing |= {kind: (at, score) for kind, score in scored}
-            part = _Part()
+            part = _OfKind()
         elif w.total.match(line):
-            part = _Part()
+            part = _OfKind()
         elif head := w.heading(line):
-            part, (kind, rest) = _Part(), head
+            part, (kind, rest) = _OfKind(), head
             if kind is not None:
                 parts[kind] = part
             part.read(told[rest:], at, w)
@@ -59,11 +59,11 @@ def read(text: str, language: Language = ENGLISH) -> list[Told]:
             part.read(told, at, w)
     found = []
     for kind in sorted({*parts, *closing}):
-        one = parts.get(kind, _Part())
+        one = parts.get(kind, _OfKind())
         stated = max(filter(None, (one.stated, closing.get(kind))), default=None)
         score = one.implied if stated is None else 0.0 - abs(stated[1])
         written = one.stated[1] if one.stated else None
-        found.append(Told(kind, one.present, score, written, tuple(one.said)))
+        found.append(ToldKind(kind, one.present, score, written, tuple(one.said)))
     return found
 
 
@@ -79,7 +79,7 @@ def before(text: str, language: Language = ENGLISH) -> str:
     return text
 
 
-class _Part:
+class _OfKind:
     """The lines about one kind, as they are read."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class _Part:
         self.deducted: list[float] = []
         self.said: list[str] = []
 
-    def read(self, told: str, at: int, w: _Words) -> None:
+    def read(self, told: str, at: int, w: _ReportPatterns) -> None:
         """One more line, the ``at``-th of the reply."""
         line = told.translate(PLAIN)
         if scored := [*w.score.finditer(line)] or [*w.cell.finditer(line)]:
@@ -126,7 +126,7 @@ _FENCE = re.compile(r"^```\w*\s*|\s*```$")
 
 
 @dataclass(frozen=True)
-class _Words:
+class _ReportPatterns:
     """The patterns of a language's words, the English ones among them."""
 
     kinds: Mapping[str, int]
@@ -179,7 +179,7 @@ _LEAD_IN = re.compile(_LEAD)
 
 
 @lru_cache(maxsize=8)
-def _words(language: Language) -> _Words:
+def _words(language: Language) -> _ReportPatterns:
     both = [one.pack for one in dict.fromkeys((ENGLISH, language))]
     packs = [one.report for one in both if one.report]
     minus = _any_of(word for one in both if one.labels for word in one.labels.minus)
@@ -207,7 +207,7 @@ def _words(language: Language) -> _Words:
     def compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern, re.IGNORECASE)
 
-    return _Words(
+    return _ReportPatterns(
         {_plain(name): place for name, place in spelled},
         name=compiled(name),
         question=compiled(rf"{_LEAD}(?:{of('question', 1)}){_MARKS}{_COLON}"),

@@ -20,7 +20,7 @@ import numpy as np
 
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
-from botchat.languages.text import Text, known_words
+from botchat.languages.text import ReadText, known_words
 from botchat.measures.statistics import share
 from botchat.records import N_SEED, Dialogues, Seed
 from botchat.verdicts import Floats, Indices
@@ -186,7 +186,7 @@ def values(utterances: tuple[str, ...], language: Language = ENGLISH) -> tuple[V
 
 
 def _exceeded(
-    reading: _Reading, thresholds: Thresholds, n_seed: int = N_SEED
+    reading: _ReadDialogue, thresholds: Thresholds, n_seed: int = N_SEED
 ) -> Iterator[tuple[str, int, float, float]]:
     """Criterion, 0-based utterance, value and limit of all that is too much after the ChatSEED."""
     for at in range(n_seed, len(reading.values)):
@@ -233,7 +233,7 @@ def style(utterances: tuple[str, ...], end: int, language: Language = ENGLISH) -
     return tuple(0.0 if math.isnan(value) else value for value in (math.log1p(mean_words), *rates))
 
 
-def _style(reading: _Reading, end: int | None = None) -> tuple[float, float, float, float]:
+def _style(reading: _ReadDialogue, end: int | None = None) -> tuple[float, float, float, float]:
     """Mean words, repetition rate, question rate and formality, as in `DialogueMeasures`."""
     texts, ngrams = reading.texts[N_SEED:end], reading.ngrams[N_SEED:end]
     n = len(texts)
@@ -245,10 +245,10 @@ def _style(reading: _Reading, end: int | None = None) -> tuple[float, float, flo
     )
 
 
-class _Reading(NamedTuple):
+class _ReadDialogue(NamedTuple):
     """A dialogue read once: of every utterance the text, the values, and where they come from."""
 
-    texts: tuple[Text, ...]
+    texts: tuple[ReadText, ...]
     values: tuple[Values, ...]
     first: list[int]
     """0-based first utterance of the same words."""
@@ -261,9 +261,9 @@ class _Reading(NamedTuple):
 
 
 @lru_cache(maxsize=1)  # so that flags() and measure() read a dialogue once between them
-def _read(utterances: tuple[str, ...], language: Language) -> _Reading:
+def _read(utterances: tuple[str, ...], language: Language) -> _ReadDialogue:
     known = known_words(language)
-    texts = tuple([Text(utterance, known) for utterance in utterances])
+    texts = tuple([ReadText(utterance, known) for utterance in utterances])
     repeats, first = _repeats(texts)
     overlaps, like = _overlaps(texts)
     runs, ngrams = _runs(texts)
@@ -279,10 +279,10 @@ def _read(utterances: tuple[str, ...], language: Language) -> _Reading:
         [text.formality() for text in texts],
         strict=True,
     )
-    return _Reading(texts, tuple(map(Values._make, found)), first, like, runs, ngrams)
+    return _ReadDialogue(texts, tuple(map(Values._make, found)), first, like, runs, ngrams)
 
 
-def _repeats(texts: Iterable[Text]) -> tuple[list[int], list[int]]:
+def _repeats(texts: Iterable[ReadText]) -> tuple[list[int], list[int]]:
     """Words of each utterance times earlier utterances of the same words; the first of them."""
     made: dict[tuple[str, ...], list[int]] = {}
     repeats, first = [], []
@@ -295,7 +295,7 @@ def _repeats(texts: Iterable[Text]) -> tuple[list[int], list[int]]:
     return repeats, first
 
 
-def _closing_chains(texts: Iterable[Text]) -> list[int]:
+def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
     """Length of the chain of closings that each utterance ends.
 
     A closing has a closing phrase, no question, and at most half as many words with a subject as
@@ -314,7 +314,7 @@ def _closing_chains(texts: Iterable[Text]) -> list[int]:
     return chains
 
 
-def _runs(texts: Iterable[Text]) -> tuple[list[list[str]], list[tuple[int, int]]]:
+def _runs(texts: Iterable[ReadText]) -> tuple[list[list[str]], list[tuple[int, int]]]:
     """Of each utterance: longest stretch said before; number of 4-grams said before, and of all."""
     said: set[tuple[str, ...]] = set()
     runs, counts = [], []
@@ -338,7 +338,7 @@ def _runs(texts: Iterable[Text]) -> tuple[list[list[str]], list[tuple[int, int]]
     return runs, counts
 
 
-def _overlaps(texts: tuple[Text, ...]) -> tuple[list[float], list[int]]:
+def _overlaps(texts: tuple[ReadText, ...]) -> tuple[list[float], list[int]]:
     """Greatest Jaccard index with an earlier utterance, and that utterance."""
     overlaps, like = [], []
     for at, text in enumerate(texts):
@@ -354,7 +354,7 @@ def _overlaps(texts: tuple[Text, ...]) -> tuple[list[float], list[int]]:
     return overlaps, like
 
 
-def _drifts(texts: Iterable[Text]) -> list[int]:
+def _drifts(texts: Iterable[ReadText]) -> list[int]:
     """Content words said without a link to the context, less the links (see `Thresholds`)."""
     drifts, drift = [], 0
     near: deque[frozenset[str]] = deque(maxlen=NEAR_CONTEXT)
@@ -368,7 +368,7 @@ def _drifts(texts: Iterable[Text]) -> list[int]:
     return drifts
 
 
-def _evidence(reading: _Reading, criterion: str, at: int) -> str:
+def _evidence(reading: _ReadDialogue, criterion: str, at: int) -> str:
     """What was found; the utterance itself where the criterion is about all of it."""
     text = reading.texts[at]
     if criterion == "ai_phrases":

@@ -26,7 +26,7 @@ from botchat.interfaces import Row
 from botchat.languages import Language, built_in
 from botchat.measures.annotations import decoded
 from botchat.measures.correlation import Rating, compare_scores
-from botchat.measures.error_reports import Told, read
+from botchat.measures.error_reports import ToldKind, read_kinds
 
 Reading = Literal["as published", "as written"]
 
@@ -109,7 +109,7 @@ def dataset(files: Mapping[str, bytes]) -> str:
     return next((name for name in begins if name in DATASETS), "")
 
 
-def _score(told: Told | None, reading: Reading) -> float | None:
+def _score(told: ToldKind | None, reading: Reading) -> float | None:
     if reading == "as published":
         return 0.0 if told is None or told.written is None else told.written
     return None if told is None else told.score
@@ -157,7 +157,7 @@ def _people_scores(text: str, where: str) -> dict[str, float]:
     return scores
 
 
-Recorded = dict[int, dict[int, Told]]
+Recorded = dict[int, dict[int, ToldKind]]
 """Index of a story -> place of an error type -> what the report says about it."""
 
 
@@ -203,7 +203,7 @@ def _read_records(
                 f"{len(stories)} stories of the table, each once"
             )
         report = record.get(key)
-        told = read(report, language) if isinstance(report, str) else []
+        told = read_kinds(report, language) if isinstance(report, str) else []
         found[index] = {one.kind: one for one in told}
         same += record.get("story") == stories[index]
     # Upstream changed a few words between the table and the discussions.

@@ -12,7 +12,7 @@ from botchat.interfaces import Row
 from botchat.languages import Language, built_in
 from botchat.measures import locations, mateval_columns, mateval_records
 from botchat.measures.correlation import Rating
-from botchat.measures.error_reports import Told, read
+from botchat.measures.error_reports import ToldKind, read_kinds
 from botchat.measures.locations import Places, named
 from botchat.measures.mateval_records import ERROR_TYPES, STRATEGIES, Reading
 from botchat.measures.text_metrics import bleu, rouge_l, rouge_l_of_sets
@@ -86,7 +86,7 @@ def recorded_locations(files: Files) -> list[Row]:
     Empty where people did not say where errors are; else errors as of `mateval_records.mateval`.
     """
 
-    def places(of: Mapping[int, Told], told: Sequence[str], spaced: bool) -> Places:
+    def places(of: Mapping[int, ToldKind], told: Sequence[str], spaced: bool) -> Places:
         present = {
             kind: one.score < 0 if one.present is None and one.score is not None else one.present
             for kind, one in of.items()
@@ -123,7 +123,9 @@ def live_locations(
     with closing(Ledger(path, readonly=True) if path.exists() else Ledger(None)) as ledger:
 
         def places(judgment: Judgment, sentences: Sequence[str], spaced: bool) -> Places:
-            said = [one for text in _reports(judgment, ledger) for one in read(text, language)]
+            said = [
+                one for text in _reports(judgment, ledger) for one in read_kinds(text, language)
+            ]
             verdict = (judgment.verdict or "").split()
             return {
                 code: _named([one for one in said if one.kind == kind], sentences, spaced)
@@ -160,7 +162,7 @@ def _located(
     return rows
 
 
-def _named(told: Iterable[Told], sentences: Sequence[str], spaced: bool) -> frozenset[int]:
+def _named(told: Iterable[ToldKind], sentences: Sequence[str], spaced: bool) -> frozenset[int]:
     return named("\n".join(line for one in told for line in one.said), sentences, spaced)
 
 

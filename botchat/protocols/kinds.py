@@ -244,7 +244,7 @@ class Protocol:
         if self.kind == "report":
             return Reading(
                 reports.choices(len(utterances)),
-                partial(reports.read, utterances=utterances),
+                partial(reports.read_diagnosis, utterances=utterances),
                 reports.SCHEMA,
             )
         scale = self.asked_scale
@@ -353,7 +353,7 @@ def _place(n: int, language: Language) -> Reading:
     meaning = verdicts.meanings(verdicts.labelled(language, PLACES), language)
 
     def read(text: str) -> tuple[Verdict | None, str]:
-        found = verdicts.read(text, meaning, language)
+        found = verdicts.read_verdict(text, meaning, language)
         if found.verdict == "no":
             return "No", found.reason
         index = found.index if found.verdict == "yes" else None
@@ -364,7 +364,7 @@ def _place(n: int, language: Language) -> Reading:
         frozenset({"No", *map(str, range(1, n + 1))}),
         read,
         choice_schema((labels.no[0], labels.yes[0]), verdicts.fields_asked(language), index=True),
-        lambda text: verdicts.read(text, meaning, language).words,
+        lambda text: verdicts.read_verdict(text, meaning, language).words,
     )
 
 
@@ -378,12 +378,12 @@ def _choice(asked: tuple[str, ...], language: Language) -> Reading:
         meaning = verdicts.meanings(own, language, phrases=False)
 
     def read(text: str) -> tuple[Verdict | None, str]:
-        found = verdicts.read(text, meaning, language)
+        found = verdicts.read_verdict(text, meaning, language)
         return found.verdict, found.reason
 
     return Reading(
         frozenset([*CHOICES.values()][: len(asked)]),
         read,
         choice_schema(asked, verdicts.fields_asked(language)),
-        lambda text: verdicts.read(text, meaning, language).words[:1],
+        lambda text: verdicts.read_verdict(text, meaning, language).words[:1],
     )

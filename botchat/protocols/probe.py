@@ -70,7 +70,7 @@ def plant(
     rng = Random(f"{rng_seed}|{fault}|{seed.id}")
     said = seed.utterances
     for index in rng.sample(range(N_SEED + 1, len(said) + 1), len(said) - N_SEED):
-        planted = FAULTS[fault](_Place(seed, index, strangers, rng, planter(language)))
+        planted = FAULTS[fault](_Spot(seed, index, strangers, rng, planter(language)))
         if planted and planted != said[index - 1 : index - 1 + len(planted)]:
             return Probe(
                 seed.id,
@@ -160,7 +160,7 @@ def untouched(
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Spot:
     """Where a fault is to be planted, and all that the planting may look at."""
 
     seed: Seed
@@ -189,7 +189,7 @@ Planted = tuple[str, ...]
 """What stands at the place and behind it instead; empty: nothing can."""
 
 
-def _foreign(place: _Place) -> Planted:
+def _foreign(place: _Spot) -> Planted:
     for _ in range(_TRIES if place.strangers else 0):
         seed_id, text = place.rng.choice(place.strangers)
         if seed_id != place.seed.id and text not in place.seed.utterances:
@@ -197,17 +197,17 @@ def _foreign(place: _Place) -> Planted:
     return ()
 
 
-def _contradiction(place: _Place) -> Planted:
+def _contradiction(place: _Spot) -> Planted:
     said = next(filter(None, map(place.rules.contradiction, place.own)), None)
     return () if said is None else (f"{place.text} {said}",)
 
 
-def _wrong_fact(place: _Place) -> Planted:
+def _wrong_fact(place: _Spot) -> Planted:
     text = place.rules.wrong_fact(place.text, place.earlier, place.rng)
     return () if text is None else (text,)
 
 
-FAULTS: Mapping[str, Callable[[_Place], Planted]] = {
+FAULTS: Mapping[str, Callable[[_Spot], Planted]] = {
     # The utterance gives way to an earlier one of the same speaker, word for word ...
     "repetition": lambda place: tuple(place.own[:1]),
     # ... or with an opener and a tag added.

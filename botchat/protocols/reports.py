@@ -53,7 +53,7 @@ Evidence = Literal["found", "elsewhere", "not found", "none"]
 """Whether quoted words are in the utterance named, only in another one, in none, or not given."""
 
 
-class Error(msgspec.Struct, frozen=True):
+class FoundError(msgspec.Struct, frozen=True):
     """One erroneous utterance."""
 
     utterance: int | None
@@ -70,7 +70,7 @@ class TypeAnswer(msgspec.Struct, frozen=True):
     """A key of `ERRORS`."""
     present: bool | None
     """``None``: the judge says that it does not judge this type."""
-    errors: tuple[Error, ...] = ()
+    errors: tuple[FoundError, ...] = ()
     """At least one where ``present``, at most one for each utterance; else none."""
 
     @property
@@ -98,7 +98,7 @@ def choices(n: int) -> frozenset[Verdict]:
     return frozenset(str(-points) for points in range(len(ERRORS) * (n + 1) + 1))
 
 
-def read(text: str, utterances: tuple[str, ...]) -> tuple[Verdict | None, str]:
+def read_diagnosis(text: str, utterances: tuple[str, ...]) -> tuple[Verdict | None, str]:
     """(score, the report in canonical form) of a reply; the bare text where nothing is readable."""
     report = parse(text, utterances)
     if not report.answers:
@@ -123,10 +123,10 @@ def parse(text: str, utterances: Sequence[str]) -> Report:
         if said != "yes":
             found[type_] = TypeAnswer(type_, False if said == "no" else None)
             continue
-        errors: dict[int | None, Error] = {}
+        errors: dict[int | None, FoundError] = {}
         for error in _errors(text[head.end() : end], utterances):
             errors.setdefault(error.utterance, error)
-        listed = tuple(errors.values()) or (Error(None, "", "none", ""),)
+        listed = tuple(errors.values()) or (FoundError(None, "", "none", ""),)
         found[type_] = TypeAnswer(type_, True, listed)
     return Report(tuple(found[type_] for type_ in ERRORS if type_ in found))
 
@@ -251,7 +251,7 @@ def _plain(name: str) -> str:
     return re.sub(r"\W+", "", name).lower()
 
 
-def _errors(block: str, utterances: Sequence[str]) -> Iterator[Error]:
+def _errors(block: str, utterances: Sequence[str]) -> Iterator[FoundError]:
     """The errors listed below a Yes."""
     items = list(_ITEM.finditer(block))
     for item, end in zip(items, _ends(items, block), strict=True):
@@ -259,7 +259,7 @@ def _errors(block: str, utterances: Sequence[str]) -> Iterator[Error]:
         inside = [n for n in numbers if 1 <= n <= len(utterances)]
         at = max(inside, default=None)
         quote, explanation = _quoted(block[item.end() : end], utterances, at)
-        yield Error(at, quote, _evidence(quote, utterances, at), explanation)
+        yield FoundError(at, quote, _evidence(quote, utterances, at), explanation)
 
 
 def _ends(starts: Sequence[re.Match[str]], text: str) -> list[int]:
@@ -359,7 +359,7 @@ def _in_words(fields: Mapping[str, Any]) -> Iterator[str]:
             yield f"- Utterance {at}: {quote}{f' - {why}' if why else ''}"
 
 
-def _told(error: Error) -> str:
+def _told(error: FoundError) -> str:
     where = "no utterance named" if error.utterance is None else f"utterance {error.utterance}"
     quote = f', "{" ".join(error.quote.split())}"{_MARKED[error.evidence]}' if error.quote else ""
     why = f": {error.explanation.rstrip('. ')}" if error.explanation else ""

@@ -91,7 +91,7 @@ def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict
 
 
 def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
-    found = {one.kind: one.score for one in error_reports.read(text, language)}
+    found = {one.kind: one.score for one in error_reports.read_kinds(text, language)}
     verdict = points([found.get(kind) for kind in range(len(scale.names))], scale)
     reason = error_reports.before(text, language) if verdict else text
     return verdict, " ".join(reason.split())

@@ -124,7 +124,7 @@ def read(reply: str, text: Text) -> tuple[Verdict | None, str]:
 
 
 def parse(reply: str, text: Text) -> Report:
-    """The report on a text in a reply, as `error_reports.read` finds it."""
+    """The report on a text in a reply, as `error_reports.read_kinds` finds it."""
     return Report(
         tuple(
             Finding(
@@ -133,7 +133,7 @@ def parse(reply: str, text: Text) -> Report:
                 told.score,
                 tuple(_passages(told.said, text)) if told.present else (),
             )
-            for told in error_reports.read(reply)
+            for told in error_reports.read_kinds(reply)
             if told.present is not None or told.score is not None
         )
     )

@@ -33,7 +33,7 @@ class Found:
     """(start, end) in the reply of the verdict's words, and of the index."""
 
 
-def read(text: str, meaning: Meaning, language: Language = ENGLISH) -> Found:
+def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> Found:
     """The verdict given in a reply, or in the JSON or the table that it holds; never raises."""
     w = _words(language)
     plain = w.folded(_spoken(text))
@@ -71,7 +71,7 @@ def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = Tr
     return meaning
 
 
-def reason(text: str, w: _Words) -> str:
+def reason(text: str, w: _VerdictPatterns) -> str:
     """What follows ``Reason:``, or the whole text where the mark is missing; white space joined."""
     match = w.reason.search(w.folded(text))
     said = text[match.end() :] if match else text
@@ -135,7 +135,7 @@ def _spoken(text: str) -> str:
 
 
 def _given(
-    plain: str, text: str, meaning: Meaning, w: _Words, marks: re.Pattern[str]
+    plain: str, text: str, meaning: Meaning, w: _VerdictPatterns, marks: re.Pattern[str]
 ) -> tuple[str, int, int] | None:
     """(verdict, start, end of its words) of the last verdict that is given; none of a mere list."""
     last: tuple[str | None, int, int] | None = None
@@ -161,7 +161,7 @@ def _given(
     return None if last is None or last[0] is None else (last[0], *last[1:])
 
 
-def _led_to(line: str, w: _Words) -> bool:
+def _led_to(line: str, w: _VerdictPatterns) -> bool:
     """Whether what stands before a mark on its line ends a sentence, or leads to one's verdict."""
     before = line[-_NEAR:]
     if w.boundary.search(before):
@@ -170,7 +170,7 @@ def _led_to(line: str, w: _Words) -> bool:
     return soft is not None and not w.others.search(re.split(r"[.!?;]\s", before)[-1])
 
 
-def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _Words) -> str | None:
+def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _VerdictPatterns) -> str | None:
     """The verdict of the words behind a mark, if it is one and no other is named beside it."""
     verdict = meaning(match["said"])
     beside = w.beside.match(plain, match.end())
@@ -191,13 +191,13 @@ def _quoted(text: str, start: int, since: str = "\n") -> bool:
     return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
 
 
-def _in_reason(plain: str, after: int, start: int, w: _Words) -> bool:
+def _in_reason(plain: str, after: int, start: int, w: _VerdictPatterns) -> bool:
     """Whether the reason of a verdict, told since ``after``, is still going on at ``start``."""
     told = list(w.reason.finditer(plain, after, start))
     return bool(told) and not re.search(r"\n[ \t]*\n", plain[told[-1].end() : start])
 
 
-def _bare(plain: str, meaning: Meaning, w: _Words) -> tuple[str, int, int] | None:
+def _bare(plain: str, meaning: Meaning, w: _VerdictPatterns) -> tuple[str, int, int] | None:
     """The verdict that the first line is, where no verdict is marked."""
     if w.choice.search(plain):
         return None
@@ -210,7 +210,7 @@ def _bare(plain: str, meaning: Meaning, w: _Words) -> tuple[str, int, int] | Non
 
 
 def _index(
-    plain: str, text: str, start: int, end: int, w: _Words
+    plain: str, text: str, start: int, end: int, w: _VerdictPatterns
 ) -> tuple[int | None, list[tuple[int, int]]]:
     """(number, its words) of the index that is told behind a verdict, else on a line before it.
 
@@ -233,7 +233,7 @@ def _index(
     return None, []
 
 
-def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Words) -> bool:
+def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _VerdictPatterns) -> bool:
     """Whether an index is told for itself, not quoted and not in passing."""
     start = match.start()
     line = plain[plain.rfind("\n", 0, start) + 1 : start]
@@ -247,7 +247,7 @@ def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Words) -
 # ------------------------------------------------------------------------- JSON and tables
 
 
-def _fields(plain: str, told: Mapping[str, Any], w: _Words) -> dict[str, Any] | None:
+def _fields(plain: str, told: Mapping[str, Any], w: _VerdictPatterns) -> dict[str, Any] | None:
     """Those of a JSON object, or of the first table with a column for the verdict and one row."""
     found = {w.fields.get(w.normal(name), name): value for name, value in told.items()}
     if "choice" in found:
@@ -266,7 +266,9 @@ def _cells(row: str) -> list[str]:
     return row.strip().strip("|").split("|") if "|" in row else []
 
 
-def _of_fields(fields: Mapping[str, Any], text: str, meaning: Meaning, w: _Words) -> Found:
+def _of_fields(
+    fields: Mapping[str, Any], text: str, meaning: Meaning, w: _VerdictPatterns
+) -> Found:
     said = " ".join(str(fields.get("reason") or "").split())
     value = w.choice.search(w.folded(f"choice: {fields['choice']}"))
     verdict = _meant(value, value.string, meaning, w) if value else None
@@ -283,7 +285,7 @@ def _of_fields(fields: Mapping[str, Any], text: str, meaning: Meaning, w: _Words
 
 
 @dataclass(frozen=True)
-class _Words:
+class _VerdictPatterns:
     """The patterns of a language's labels; of texts that are `folded`."""
 
     choice: re.Pattern[str]
@@ -322,7 +324,7 @@ class _Words:
 
 
 @lru_cache(maxsize=16)
-def _words(language: Language) -> _Words:
+def _words(language: Language) -> _VerdictPatterns:
     packs = [one.labels for one in dict.fromkeys((language, ENGLISH))]
     own = packs[0]
     spaced = language.pack.units == "words"
@@ -358,7 +360,7 @@ def _words(language: Language) -> _Words:
         return "|".join(map(re.escape, plain)) or "(?!)"
 
     space = " " if spaced else ""
-    return _Words(
+    return _VerdictPatterns(
         choice=mark(choice),
         also=mark(any_of(of("also")) or "(?!)"),
         index=re.compile(

@@ -183,7 +183,7 @@ class EnsembleSettings(_AgentsSettings, frozen=True, kw_only=True):
             raise ValueError("steps: evidence says how to answer too; give one of the two")
 
 
-class _Debate(_AgentsSettings, frozen=True, kw_only=True):
+class _DebatingSettings(_AgentsSettings, frozen=True, kw_only=True):
     aggregation: Literal["auto", "mean", "majority"] = "auto"
     rounds: Positive = msgspec.field(name="turns", default=2)
     """How often every agent speaks (ChatEval §3.2: 2)."""
@@ -192,13 +192,13 @@ class _Debate(_AgentsSettings, frozen=True, kw_only=True):
     _fewest = 1  # ChatEval Figure 4 begins with one role
 
 
-class DebateSettings(_Debate, frozen=True, kw_only=True):
+class DebateSettings(_DebatingSettings, frozen=True, kw_only=True):
     """ChatEval Appendix C, Algorithms 1 and 2."""
 
     strategy: Literal["one-by-one", "simultaneous-talk"]
 
 
-class SummarizedDebateSettings(_Debate, frozen=True, kw_only=True):
+class SummarizedDebateSettings(_DebatingSettings, frozen=True, kw_only=True):
     """ChatEval Appendix C, Algorithm 3."""
 
     strategy: Literal["simultaneous-talk-with-summarizer"] = "simultaneous-talk-with-summarizer"
@@ -209,7 +209,7 @@ class SummarizedDebateSettings(_Debate, frozen=True, kw_only=True):
     all summaries, one after the other (v1, §2)."""
 
 
-class _Discussion(_AgentsSettings, frozen=True, kw_only=True):
+class _DiscussingSettings(_AgentsSettings, frozen=True, kw_only=True):
     aggregation: Literal["auto", "mean", "majority", "summary"] = "auto"
     summarizer: str | None = None
     """Model of summariser, feedback and decomposer; default: the first agent's."""
@@ -226,7 +226,7 @@ class _Discussion(_AgentsSettings, frozen=True, kw_only=True):
         return (AgentSettings(),) * n
 
 
-class DiscussionSettings(_Discussion, frozen=True, kw_only=True):
+class DiscussionSettings(_DiscussingSettings, frozen=True, kw_only=True):
     """MATEval §4.3: no strategy, self-reflection (SR), chain of thought (CoT), both."""
 
     strategy: Literal[
@@ -248,7 +248,7 @@ class DiscussionSettings(_Discussion, frozen=True, kw_only=True):
         return self.strategy in ("discussion-cot", "discussion-sr-cot")
 
 
-class SingleReportSettings(_Discussion, frozen=True, kw_only=True):
+class SingleReportSettings(_DiscussingSettings, frozen=True, kw_only=True):
     """MATEval §4.3, single agent (SA)."""
 
     strategy: Literal["discussion-sa"] = "discussion-sa"

@@ -19,7 +19,7 @@ from botchat.judges.single import SingleJudge
 from botchat.protocols import reports as diagnosis
 from botchat.protocols.catalogue import DIAGNOSIS
 from botchat.protocols.rates import Finding, by_type, error_rates
-from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, parse
+from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, parse
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.scripted import FAILED, Decoding, Scripted
@@ -145,11 +145,13 @@ def test_a_report_is_read_with_its_errors():
     assert [a.type for a in report.answers] == list(ERRORS)
     assert report.score == -3
     repetition, ai = answer(LOOP, "repetition"), answer(LOOP, "ai_self_identification")
-    assert repetition.errors == (Error(5, "Then I'll go myself.", "found", "said just before"),)
+    assert repetition.errors == (
+        FoundError(5, "Then I'll go myself.", "found", "said just before"),
+    )
     assert repetition.score == -1
     assert ai.errors == (
-        Error(3, "as an ai", "found", "a person would not"),
-        Error(4, "", "none", ""),
+        FoundError(3, "as an ai", "found", "a person would not"),
+        FoundError(4, "", "none", ""),
     )
 
 
@@ -228,12 +230,15 @@ def test_a_quote_of_what_was_shown_is_found_too():
 def test_an_unfinished_report_is_no_verdict_but_keeps_what_it_says():
     """A sum over fewer types is another measure."""
     half = "\n".join(LOOP.split("\n")[:4])
-    verdict, reason = diagnosis.read(half, TALK)
+    verdict, reason = diagnosis.read_diagnosis(half, TALK)
     assert verdict is None
     assert [a.type for a in parse(reason, TALK).answers] == list(ERRORS)[:3]
-    assert diagnosis.read("I cannot help.\n Sorry.", TALK) == (None, "I cannot help. Sorry.")
-    assert diagnosis.read(reply(**dict.fromkeys(ERRORS)), TALK)[0] is None
-    assert diagnosis.read(reply(factual_error=None), TALK)[0] == "0"
+    assert diagnosis.read_diagnosis("I cannot help.\n Sorry.", TALK) == (
+        None,
+        "I cannot help. Sorry.",
+    )
+    assert diagnosis.read_diagnosis(reply(**dict.fromkeys(ERRORS)), TALK)[0] is None
+    assert diagnosis.read_diagnosis(reply(factual_error=None), TALK)[0] == "0"
 
 
 @given(HOSTILE, st.lists(HOSTILE, min_size=2, max_size=4))
@@ -248,7 +253,7 @@ def test_whatever_a_judge_says_is_read_the_same_from_its_canonical_form(text, ta
 
 
 SAID = HOSTILE.map(lambda text: " ".join(text.split()))
-ERROR = st.builds(Error, st.integers(1, 5) | st.none(), HOSTILE, st.just("none"), SAID)
+ERROR = st.builds(FoundError, st.integers(1, 5) | st.none(), HOSTILE, st.just("none"), SAID)
 
 
 @st.composite
@@ -453,7 +458,7 @@ def judgments():
     """The model: -2, -1, half a report, none; people: 0, 0."""
 
     def of(text, seed_id, contestant="m"):
-        verdict, reason = diagnosis.read(text, HELLO)
+        verdict, reason = diagnosis.read_diagnosis(text, HELLO)
         return judged(verdict, reason, contestant, seed_id=seed_id)
 
     half = "Repetition? Yes\nFormal tone? No"
@@ -536,4 +541,4 @@ def test_what_a_report_in_json_quotes_is_no_other_answer(quote, explanation, at)
 )
 def test_a_report_in_json_that_leaves_types_out_is_no_verdict(said):
     """A sum over fewer types is another measure."""
-    assert diagnosis.read(said, TALK)[0] is None
+    assert diagnosis.read_diagnosis(said, TALK)[0] is None

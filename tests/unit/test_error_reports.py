@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH, built_in
-from botchat.measures.error_reports import Told, before, read
+from botchat.measures.error_reports import ToldKind, before, read_kinds
 from botchat.measures.mateval_records import ERROR_TYPES, STRATEGIES
 from botchat.protocols.stories import asked_in
 
@@ -39,7 +39,7 @@ def part(said, language=ENGLISH):
     name = [*ERROR_TYPES.values()][1][NAMES[language]]
     asked = f"Question: Is there any '{name}'?" if language is ENGLISH else f"问：有没有'{name}'？"
     after = "Question: Is it 'Factual Error'?\nAnswer: No"
-    told = {one.kind: one for one in read(f"{asked}\n{said}\n{after}", language)}
+    told = {one.kind: one for one in read_kinds(f"{asked}\n{said}\n{after}", language)}
     return told.get(1)
 
 
@@ -47,7 +47,7 @@ def part(said, language=ENGLISH):
 @given(scores=st.lists(st.none() | st.sampled_from([0, -1, -2, -0.5, -11]), min_size=5, max_size=5))
 def test_a_report_is_read_in_both_languages(language, scores):
     """One score a kind; the total is none of them; no floor."""
-    told = {one.kind: one.score for one in read(report(scores, language), language)}
+    told = {one.kind: one.score for one in read_kinds(report(scores, language), language)}
     assert [told.get(kind) for kind in range(5)] == scores
 
 
@@ -130,31 +130,31 @@ def test_every_form_of_a_report_is_read(form, names):
     """Lines, lists, tables, headings, with English or Chinese names of the kinds."""
     scores = [-1, 0, -2, -1, -6]
     lines = (form.format(n[names], s) for n, s in zip(ERROR_TYPES.values(), scores, strict=True))
-    assert [one.score for one in read("Well.\n" + "\n".join(lines), ZH)] == scores
+    assert [one.score for one in read_kinds("Well.\n" + "\n".join(lines), ZH)] == scores
 
 
 def test_json_is_a_report_too():
     """Fenced or not, flat or with answers."""
     flat = {names[0]: -1 for names in ERROR_TYPES.values()}
     deep = {names[0]: {"answer": "Yes", "score": -2} for names in ERROR_TYPES.values()}
-    assert [one.score for one in read(json.dumps(flat))] == [-1] * 5
-    assert [one.score for one in read(f"```json\n{json.dumps(deep)}\n```")] == [-2] * 5
+    assert [one.score for one in read_kinds(json.dumps(flat))] == [-1] * 5
+    assert [one.score for one in read_kinds(f"```json\n{json.dumps(deep)}\n```")] == [-2] * 5
 
 
 def test_the_sign_stands_as_written_beside_the_points_off():
     """What the published tables were counted from."""
     assert part("Score for individual questions: 1").written == 1
-    assert part("Answer: Yes\nDeduction: -1") == Told(1, True, -1, None, ("", "Deduction: -1"))
+    assert part("Answer: Yes\nDeduction: -1") == ToldKind(1, True, -1, None, ("", "Deduction: -1"))
 
 
 def test_a_kind_named_in_passing_or_of_nobody_opens_nothing():
     """Nor does the total's calculation change a score."""
     scores = [-1, 0, 0, -1, 0]
     text = report(scores) + "\nminus one for 'Repetition'.\nScore for individual questions: -5"
-    assert [one.score for one in read(text)] == scores
-    told = read("Question: 'Repetition'?\nAnswer: No\nQuestion: 'Spelling'?\nScore: -3")
+    assert [one.score for one in read_kinds(text)] == scores
+    told = read_kinds("Question: 'Repetition'?\nAnswer: No\nQuestion: 'Spelling'?\nScore: -3")
     assert [(one.kind, one.score) for one in told] == [(0, 0)]
-    assert read("nothing of the kind") == []
+    assert read_kinds("nothing of the kind") == []
 
 
 @pytest.mark.parametrize("language", [ENGLISH, ZH])

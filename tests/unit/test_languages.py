@@ -16,7 +16,7 @@ from botchat import languages, prompts
 from botchat.errors import ConfigError
 from botchat.judges.rules import RulesJudge
 from botchat.languages import ENGLISH, built_in
-from botchat.languages.text import Text, known_words
+from botchat.languages.text import ReadText, known_words
 from botchat.measures import flags
 from botchat.models.bots import baseline
 from botchat.protocols import pack_audit, probe
@@ -237,19 +237,19 @@ def test_scores_in_chinese_are_read(form):
 )
 def test_a_machine_that_says_so_is_found(said, marks):
     """And people who talk about machines are not taken for one."""
-    assert len(Text(said, KNOWN).ai_phrases()) == marks
+    assert len(ReadText(said, KNOWN).ai_phrases()) == marks
 
 
 def test_measures_of_chinese():
     """Characters are words, pairs of characters carry content, courtesies are told apart."""
-    text = Text("谢谢你的帮助，再见！", KNOWN)
+    text = ReadText("谢谢你的帮助，再见！", KNOWN)
     assert len(text.words) == 8
     assert text.closes()
     assert not text.subject
     assert text.content == {"谢谢", "帮助", "再见"}
-    assert Text("这家面馆的牛肉面不错", KNOWN).subject >= {"面馆", "牛肉", "肉面"}
-    formal = Text("首先，该景点具有重要意义。此外，综上所述，请随时联系。", KNOWN)
-    assert formal.formality() > 10 > Text("嗯，挺好的呀，那咱们走吧。", KNOWN).formality()
+    assert ReadText("这家面馆的牛肉面不错", KNOWN).subject >= {"面馆", "牛肉", "肉面"}
+    formal = ReadText("首先，该景点具有重要意义。此外，综上所述，请随时联系。", KNOWN)
+    assert formal.formality() > 10 > ReadText("嗯，挺好的呀，那咱们走吧。", KNOWN).formality()
     loop = ("在吗？", "在的。", "谢谢。", "不客气。", "再见。", "拜拜。", "晚安。", "保重。")
     limits = flags.floors(ZH)
     assert [flag.criterion for flag in flags.flags(loop, limits, ZH)] == ["closing_chain"] * 2

@@ -19,7 +19,7 @@ import pytest
 from botchat.measures.flags import survey
 from botchat.measures.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
-from botchat.protocols.reports import ERRORS, Error, Report, TypeAnswer, as_text
+from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
 from botchat.report import Facts, View, by_contestant, figures, ranks, render
 from botchat.report.archive import Archive, build, scores
@@ -544,9 +544,9 @@ def test_a_diagnosis_stands_beside_its_dialogue() -> None:
             for type_ in ERRORS
             for errors in [
                 (
-                    Error(3, said, "found", "twice"),
-                    Error(4, "nobody said so", "found", ""),
-                    Error(None, "", "none", "all of it"),
+                    FoundError(3, said, "found", "twice"),
+                    FoundError(4, "nobody said so", "found", ""),
+                    FoundError(None, "", "none", "all of it"),
                 )
             ]
         )

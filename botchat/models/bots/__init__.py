@@ -21,7 +21,7 @@ BASELINES: Mapping[str, str] = {
     "parrot": "repeats what it heard, then loops through thanks and goodbyes",
     "verbose": "assistant at its worst: long, formal, full of lists, says that it is an AI",
 }
-"""Name after ``bot:`` (`Speaker.bot` of its class) and what it is, in one line."""
+"""Name after ``bot:`` (`Bot.bot` of its class) and what it is, in one line."""
 
 
 def baseline(
@@ -33,8 +33,8 @@ def baseline(
     Raises `ConfigError` for an unknown name, too few dialogues, or a ``language`` it cannot speak.
     """
     from botchat.models.bots import scripted
+    from botchat.models.bots.bot import Bot
     from botchat.models.bots.retrieval import Retrieval
-    from botchat.models.bots.speaker import Speaker
 
     if name not in BASELINES:
         raise ConfigError(
@@ -50,5 +50,5 @@ def baseline(
             f"name a model, or bot:{Retrieval.bot}"
         )
     classes = (one for one in vars(scripted).values() if isinstance(one, type))
-    speakers = {one.bot: one for one in classes if issubclass(one, Speaker) and one is not Speaker}
+    speakers = {one.bot: one for one in classes if issubclass(one, Bot) and one is not Bot}
     return speakers[name]()

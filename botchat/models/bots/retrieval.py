@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import known_words
+from botchat.models.bots.bot import Bot, Dice, attend, one_line
 from botchat.models.bots.language import FUNCTION_WORDS, words
-from botchat.models.bots.speaker import Draw, Speaker, attend, one_line
 from botchat.records import N_SEED
 
 _MIN_DIALOGUES = 2
@@ -31,14 +31,14 @@ _EARLIER_WEIGHT, _EARLIER_UTTERANCES = 0.3, 3
 """Weight of the utterances before the last one, and how many of them count."""
 
 
-class Retrieval(Speaker):
+class Retrieval(Bot):
     """Nearest human context by BM25, leave-one-out.
 
     It never replies from the dialogue being extended: every human dialogue that holds the first
     utterance heard is left out and, if the first two are no ChatSEED of the set (because the oldest
     were dropped), every one that holds any utterance heard. While there is another choice, it says
     no utterance twice and takes at most one from each human dialogue, because nearest contexts
-    alone would copy a dialogue to its end. Draw ``sample`` is the reply in the ``sample``-th best
+    alone would copy a dialogue to its end. Dice ``sample`` is the reply in the ``sample``-th best
     context, from 0.
     """
 
@@ -83,7 +83,7 @@ class Retrieval(Speaker):
         language = {} if self._language.english else {"language": self._language.digest}
         return {**super().identity, "corpus": self._digest, **language}
 
-    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+    def say(self, heard: tuple[str, ...], draw: Dice) -> str:
         """Reply in the best context left, or nothing if none is left."""
         said = [self._key(utterance) for utterance in heard]
         known = tuple(said[:N_SEED]) in self._seeds
@@ -91,7 +91,7 @@ class Retrieval(Speaker):
         scores = self._last.scores(self._last_terms(heard[-1]) if heard else ())
         scores += _EARLIER_WEIGHT * self._earlier.scores(self._earlier_terms(heard[:-1]))
         # Among equal scores (nothing in common at all) not always the first dialogue.
-        ties = np.roll(np.arange(len(scores)), Draw(0, heard).below(len(scores)))
+        ties = np.roll(np.arange(len(scores)), Dice(0, heard).below(len(scores)))
         best: list[int] = np.lexsort((ties, -scores)).tolist()
         # An utterance of several human dialogues does not tell which one it was drawn from.
         used = self._sharing(key for key in said if len(self._holders.get(key, ())) == 1)

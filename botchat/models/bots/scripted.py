@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from botchat.models.bots.bot import Bot, Dice
 from botchat.models.bots.language import (
     PERSONS,
     clauses,
@@ -23,7 +24,6 @@ from botchat.models.bots.language import (
     sentence_case,
     words,
 )
-from botchat.models.bots.speaker import Draw, Speaker
 from botchat.records import N_SEED
 
 _MAX_ECHO = 14
@@ -58,7 +58,7 @@ _QUESTIONS = frozenset(
 """What tells that an utterance is one of its own questions."""
 
 
-class Eliza(Speaker):
+class Eliza(Bot):
     """`bot:eliza`: ranked keywords, reflection, a memory (Weizenbaum, CACM 9(1), 1966).
 
     Its failing: it knows nothing, answers nothing and asks back without end. What it hears comes
@@ -70,7 +70,7 @@ class Eliza(Speaker):
     bot = "eliza"
     version = 1
 
-    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+    def say(self, heard: tuple[str, ...], draw: Dice) -> str:
         """Reply to the best keyword, else a memory, else a phrase that fits anything."""
         said = "\n".join(heard).lower()
         past = [frozenset(words(text)) for text in heard[:-1]]
@@ -90,7 +90,7 @@ class Eliza(Speaker):
         return draw.pick([text for text in stock if text not in heard[-len(stock) // 2 :]])
 
 
-def _attempts(heard: tuple[str, ...], draw: Draw) -> Iterator[list[tuple[str, str]]]:
+def _attempts(heard: tuple[str, ...], draw: Dice) -> Iterator[list[tuple[str, str]]]:
     """Groups of ``(frame, echo)`` to choose from, the best group first."""
     last = heard[-1] if heard else ""
     if _is_own_question(last):
@@ -168,7 +168,7 @@ _LOOPS: list[tuple[str, list[str]]] = [(loop["cue"], loop["replies"]) for loop i
 _LOOP_OPENINGS: list[str] = _PARROT["openings"]
 
 
-class Parrot(Speaker):
+class Parrot(Bot):
     """`bot:parrot`: an echo of the last clause ("I" and "you" exchanged), then a loop.
 
     Its failing: repetition, and thanks for thanks without end (BotChat's "repetitive phrasing"). A
@@ -178,11 +178,11 @@ class Parrot(Speaker):
     bot = "parrot"
     version = 1
 
-    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+    def say(self, heard: tuple[str, ...], draw: Dice) -> str:
         """Return a pleasantry for a pleasantry or when it is time, else an echo."""
         if not heard:
             return draw.pick(_NOTHING_HEARD)
-        seed = Draw(draw.sample, self.bot, heard[:2])
+        seed = Dice(draw.sample, self.bot, heard[:2])
         for cue, replies in _LOOPS:
             if len(heard) > _FIRST_LOOP and re.search(rf"\b(?:{cue})", heard[-1], re.IGNORECASE):
                 return seed.pick(replies) if draw.chance(_SAME_AGAIN) else draw.pick(replies)
@@ -210,7 +210,7 @@ _OWN_WORDS = frozenset(
 )
 
 
-class Verbose(Speaker):
+class Verbose(Bot):
     """`bot:verbose`: opening, considerations, closing offer, on what the last utterance was about.
 
     Its failings (three of BotChat's bad cases): length, 60 to 200 words where people use about 14;
@@ -222,7 +222,7 @@ class Verbose(Speaker):
     bot = "verbose"
     version = 1
 
-    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+    def say(self, heard: tuple[str, ...], draw: Dice) -> str:
         """Fill sentences that are new in this dialogue until the length drawn is reached."""
         said = "\n".join(heard).lower()
         recent = next(filter(None, map(_topics, reversed(heard))), [_VERBOSE["any_topic"]])
@@ -258,7 +258,7 @@ def _topics(text: str) -> list[str]:
     return [topic for topic in nouns or others if len(topic) <= _TOPIC_CHARS]
 
 
-def _laid_out(opening: str, points: Sequence[str], closing: str, draw: Draw) -> str:
+def _laid_out(opening: str, points: Sequence[str], closing: str, draw: Dice) -> str:
     """Text of a reply: points in Markdown lines, numbered in line, or as running text."""
     if not draw.chance(_LISTS):
         links = [*_VERBOSE["links"][: len(points) - 1], _VERBOSE["last_link"]]

@@ -30,7 +30,7 @@ def attend(text: str) -> str:
     return one_line(text[:HEARD_CHARS]).replace("\u2019", "'")
 
 
-class Draw:
+class Dice:
     """Random choices that depend only on ``sample`` and ``key``, on every platform and Python."""
 
     def __init__(self, sample: int, *key: object) -> None:
@@ -52,7 +52,7 @@ class Draw:
         return self._random.random() < probability
 
 
-class Speaker(ABC):
+class Bot(ABC):
     """An offline `botchat.interfaces.ChatModel`: no network, no state, no clock.
 
     The same utterances and ``decoding.sample`` always get the same reply; the system prompt and
@@ -83,11 +83,11 @@ class Speaker(ABC):
         """Continue the dialogue in ``messages``; never raises."""
         utterances = [m["content"] for m in messages if m["role"] != "system"]
         heard = tuple(map(attend, utterances))
-        said = self.say(heard, Draw(decoding.sample, self.bot, utterances))
+        said = self.say(heard, Dice(decoding.sample, self.bot, utterances))
         if not said:
             return Reply(outcome="empty", finish_reason="stop", detail=self.silence)
         return Reply(outcome="ok", text=said, finish_reason="stop")
 
     @abstractmethod
-    def say(self, heard: tuple[str, ...], draw: Draw) -> str:
+    def say(self, heard: tuple[str, ...], draw: Dice) -> str:
         """Next utterance after ``heard`` (one line each, oldest first, possibly none)."""
