@@ -15,17 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # "as" exports a name, for type checkers
-    from botchat.pipeline.adaptive import Adaptive as Adaptive
     from botchat.pipeline.agree import agree as agree
     from botchat.pipeline.api import bench as bench
     from botchat.pipeline.api import evaluate as evaluate
-    from botchat.pipeline.api import generate as generate
     from botchat.pipeline.api import inject as inject
-    from botchat.pipeline.api import judge as judge
-    from botchat.pipeline.api import judge_adaptively as judge_adaptively
-    from botchat.pipeline.api import probe as probe
-    from botchat.pipeline.api import probe_polarity as probe_polarity
-    from botchat.pipeline.api import run as run
     from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
     from botchat.pipeline.compare import compare as compare
@@ -33,31 +26,36 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.evaluate import Evaluating as Evaluating
     from botchat.pipeline.export import export as export
     from botchat.pipeline.fetch import fetch as fetch
-    from botchat.pipeline.generate import Generating as Generating
     from botchat.pipeline.inject import Injecting as Injecting
     from botchat.pipeline.jobs import shards as shards
-    from botchat.pipeline.judge import Judging as Judging
     from botchat.pipeline.label_plan import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
-    from botchat.pipeline.probe import Probing as Probing
-    from botchat.pipeline.probe_polarity import ProbingPolarity as ProbingPolarity
     from botchat.pipeline.publish import publish as publish
     from botchat.pipeline.rank import rank as rank
     from botchat.pipeline.reproduce import Reproducing as Reproducing
     from botchat.pipeline.results import read as read
-    from botchat.pipeline.run.session import JudgeName as JudgeName
-    from botchat.pipeline.run.session import Limits as Limits
-    from botchat.pipeline.run.session import Spending as Spending
     from botchat.pipeline.seeds import import_seeds as import_seeds
-    from botchat.pipeline.whole_run import Running as Running
     from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
     from botchat.ratings.adaptive import Target as Target
     from botchat.ratings.bradley_terry import fit
     from botchat.ratings.comparisons import Comparisons as Comparisons
     from botchat.ratings.elo import bootstrap_elo
     from botchat.records import VERSION
+    from botchat.requests import Generating as Generating
+    from botchat.requests import JudgeName as JudgeName
+    from botchat.requests import Judging as Judging
+    from botchat.requests import Limits as Limits
+    from botchat.requests import Probing as Probing
+    from botchat.requests import ProbingPolarity as ProbingPolarity
+    from botchat.requests import Running as Running
+    from botchat.requests import Spending as Spending
+    from botchat.requests import generate as generate
+    from botchat.requests import judge as judge
+    from botchat.requests import probe as probe
+    from botchat.requests import probe_polarity as probe_polarity
+    from botchat.requests import run as run
     from botchat.seeds.dataset import features as features
     from botchat.workspace.folder import Workspace as Workspace
     from botchat.workspace.from_store import from_store as from_store
@@ -66,21 +64,20 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     bradley_terry, elo = fit, bootstrap_elo
 
 _HOMES = {
-    "Adaptive": "pipeline.adaptive:Adaptive",
     "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
     "Benching": "pipeline.bench:Benching",
     "Reproducing": "pipeline.reproduce:Reproducing",
     "Comparisons": "ratings.comparisons:Comparisons",
     "Evaluating": "pipeline.evaluate:Evaluating",
-    "Generating": "pipeline.generate:Generating",
+    "Generating": "requests:Generating",
     "Injecting": "pipeline.inject:Injecting",
-    "JudgeName": "pipeline.run.session:JudgeName",
-    "Judging": "pipeline.judge:Judging",
-    "Limits": "pipeline.run.session:Limits",
-    "Probing": "pipeline.probe:Probing",
-    "ProbingPolarity": "pipeline.probe_polarity:ProbingPolarity",
-    "Running": "pipeline.whole_run:Running",
-    "Spending": "pipeline.run.session:Spending",
+    "JudgeName": "requests:JudgeName",
+    "Judging": "requests:Judging",
+    "Limits": "requests:Limits",
+    "Probing": "requests:Probing",
+    "ProbingPolarity": "requests:ProbingPolarity",
+    "Running": "requests:Running",
+    "Spending": "requests:Spending",
     "Target": "ratings.adaptive:Target",
     "Workspace": "workspace.folder:Workspace",
     "__version__": "records:VERSION",
@@ -95,22 +92,21 @@ _HOMES = {
     "fetch": "pipeline.fetch:fetch",
     "features": "seeds.dataset:features",
     "from_store": "workspace.from_store:from_store",
-    "generate": "pipeline.api:generate",
+    "generate": "requests:generate",
     "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",
     "inject": "pipeline.api:inject",
-    "judge": "pipeline.api:judge",
-    "judge_adaptively": "pipeline.api:judge_adaptively",
+    "judge": "requests:judge",
     "label_plan": "pipeline.label_plan:label_plan",
     "leaderboard": "pipeline.leaderboard:leaderboard",
     "plot": "pipeline.plot:plot",
-    "probe": "pipeline.api:probe",
-    "probe_polarity": "pipeline.api:probe_polarity",
+    "probe": "requests:probe",
+    "probe_polarity": "requests:probe_polarity",
     "rank": "pipeline.rank:rank",
     "publish": "pipeline.publish:publish",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "read": "pipeline.results:read",
-    "run": "pipeline.api:run",
+    "run": "requests:run",
     "shards": "pipeline.jobs:shards",
 }
 

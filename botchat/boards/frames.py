@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pandas as pd
-
-R = TypeVar("R")
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -20,11 +18,3 @@ def records(made: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.Da
     """A row a record and a column a field, as in a stage file; what is not known is missing."""
     rows = [msgspec.to_builtins(one) for one in made]
     return pd.DataFrame(rows, columns=list(kind.__struct_fields__))
-
-
-class Results(list[R]):
-    """What a command made, one for each contestant or protocol, with all of it as a frame."""
-
-    def __init__(self, made: Iterable[R], rows: Iterable[Mapping[str, Any]]) -> None:
-        super().__init__(made)
-        self.frame = frame_of(rows)

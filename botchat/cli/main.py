@@ -10,33 +10,33 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
-import io
 import logging
-import math
 import os
 import re
 import signal
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Collection, Sequence
 from importlib import import_module, resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
-from botchat.cli.output import LogFormatter, complain, public_line
+from botchat.cli.output import LogFormatter, complain, perform, public_line
+from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.errors import BotChatError, did_you_mean
 from botchat.records import VERSION
+from botchat.requests import Asking, Flag, flags_of, groups_of, requests
 
 
 def entry() -> NoReturn:
     """Console script: `main`, with its result as exit code."""
-    sys.stderr = _lasting_stderr()
+    sys.stderr = lasting_stderr()
     try:
         code = main()
     except KeyboardInterrupt:  # before a command began, or when it was done
         code = 130
-    for ends in _ENDS:  # nothing is left to be stored
+    for ends in ENDS:  # nothing is left to be stored
         signal.signal(ends, signal.SIG_IGN)
     # The system takes all memory back at once; looking through it for garbage takes longer.
     gc.freeze()
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # asyncio would report tasks that a second Ctrl-C leaves unfinished; stores, what they raise.
     for other in ("asyncio", "gcsfs", "s3fs"):
         logging.getLogger(other).setLevel(logging.CRITICAL)
-    _take_signals()
+    take_signals()
     try:
         arguments.command(arguments)
         sys.stdout.flush()
@@ -80,78 +80,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 _UNHEARD = (errno.EPIPE, errno.EIO, errno.ENOSPC)
 """Errors of an output that nobody reads, or that is full."""
 
-_AT_ONCE_S = 0.1
-"""Signals that come so soon after another are of one end."""
-
-_ENDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-
-def _take_signals() -> None:
-    """Let SIGTERM, and SIGHUP unless it is ignored (nohup), end a run as Ctrl-C does.
-
-    Replies in flight are stored first; a second Ctrl-C or SIGTERM drops them. A hang-up never does:
-    a terminal that closes sends several, and the end of a login session sends both kinds at once.
-    """
-    # A background job of a script starts with SIGINT ignored; the others become a SIGINT.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    acted_at, ours = -math.inf, os.getpid()
-
-    def end(kind: int = signal.SIGTERM, *_: object) -> None:
-        nonlocal acted_at
-        if os.getpid() != ours:  # a process that was forked to help has nothing to store
-            signal.signal(kind, signal.SIG_DFL)
-            signal.raise_signal(kind)
-        if time.monotonic() - acted_at > _AT_ONCE_S:
-            acted_at = time.monotonic()
-            signal.raise_signal(signal.SIGINT)
-
-    signal.signal(signal.SIGTERM, end)
-    if sys.platform != "win32":
-
-        def hang_up(*_: object) -> None:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            if not _ending():
-                end()
-
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            signal.signal(signal.SIGHUP, hang_up)
-
-
-def _ending() -> bool:
-    """Whether a run has been interrupted already and stores what is in flight."""
-    asyncio = sys.modules.get("asyncio")
-    try:
-        return asyncio is not None and any(task.cancelling() for task in asyncio.all_tasks())
-    except (RuntimeError, AttributeError):  # nothing is under way, or it is being imported
-        return False
-
-
-class _Lasting(io.FileIO):
-    """A file that swallows what it cannot write."""
-
-    def write(self, data: Any) -> int:
-        """Write, or pretend to."""
-        try:
-            return super().write(data)
-        except OSError:
-            return memoryview(data).nbytes
-
-
-def _lasting_stderr() -> io.TextIOWrapper:
-    """A stderr whose terminal or reader may go away without ending the run that reports there."""
-    encoding = sys.stderr.encoding if sys.stderr else None
-    if sys.stderr is None:  # it was closed; a file that is opened would get its number
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    raw = io.BufferedWriter(_Lasting(2, "w", closefd=False))
-    return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
-
 
 class _Parser(argparse.ArgumentParser):
     """Its errors repeat the command line, which may hold anything, and say what may be meant."""
 
     given: Sequence[str] = ()
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        """A flag is given whole: ``--seed`` for ``--seeds`` once sent 504 paid calls."""
+        super().__init__(*args, **{**settings, "allow_abbrev": False})
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -178,7 +115,7 @@ class _Parser(argparse.ArgumentParser):
             flags = [flag for action in self._actions for flag in action.option_strings]
             for word in self.given:
                 name = word.partition("=")[0]
-                if name.startswith("--") and not any(flag.startswith(name) for flag in flags):
+                if name.startswith("--") and name not in flags:
                     lacking = [flag for flag in flags if flag in message.replace(",", "").split()]
                     hint = did_you_mean(name, lacking) or did_you_mean(name, flags)
                     message += f"; no flag {name}{hint}"
@@ -186,7 +123,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 _GONE = {
-    "simulate": "run the script benchmarks/simulate.py of the repository (docs/scale.md says how)"
+    "probe": "give bench probe, bench polarity (for --polarity) or bench language (for --language)",
+    "simulate": "run the script benchmarks/simulate.py of the repository (docs/scale.md says how)",
 }
 """Commands of earlier versions, and what there is instead."""
 
@@ -195,7 +133,7 @@ _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)", re.DOTALL)
 
 def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line; what every command takes may stand anywhere in it."""
-    arguments, unknown = _parser().parse_known_args(argv)
+    arguments, unknown = _parser().parse_known_args(_joined(sys.argv[1:] if argv is None else argv))
     if unknown:
         of_command: argparse.ArgumentParser = arguments.parser
         of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -209,6 +147,15 @@ def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     if vars(arguments).get("plan") and vars(arguments).get("format"):
         arguments.printed = arguments.format[-1]  # a plan has no files
     return arguments
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """The words with the two of ``bench probe`` as one: ``bench`` alone is a command, too."""
+    known = [name.split() for name in requests() if " " in name]
+    for i, (first, then) in enumerate(pairwise(words)):
+        if [first, then] in known:
+            return [*words[:i], f"{first} {then}", *words[i + 2 :]]
+    return [*words]
 
 
 FORMATS = ("csv", "md", "json", "tex", "parquet", "html")
@@ -272,21 +219,76 @@ def _parser() -> argparse.ArgumentParser:
     _add_everywhere(parser)
     text = resources.files(__package__).joinpath("commands.toml").read_text("utf-8")
     declared = tomllib.loads(text)
-    _add_commands(parser, declared["commands"], declared["groups"])
+    added = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_requests(added)
+    _add_commands(added, declared["commands"], declared["groups"])
     return parser
 
 
-def _add_commands(
-    parser: argparse.ArgumentParser, commands: list[dict[str, Any]], groups: dict[str, Any]
-) -> None:
+def _add_requests(added: Any) -> None:
+    """Add a command for each request, with its flags."""
+    for words, request in requests().items():
+        what = (request.__doc__ or "").partition("\n")[0]
+        one = added.add_parser(
+            words,
+            help=what,
+            description=what,
+        )
+        flags = [*flags_of(request)]
+        for group in groups_of(request).values():
+            flags += flags_of(group)
+        _add_everywhere(one, {flag.name for flag in flags})
+        one.set_defaults(command=perform, parser=one, usual_dir=Path(), request=request)
+        for flag in flags:
+            _add_flag(one, flag)
+        if issubclass(request, Asking):
+            told = "calls, tokens and money, before anything is sent"
+            one.add_argument("--plan", action="store_true", help=told)
+        if words == "judge":
+            _list_protocols(one)
+
+
+def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
+    """Add one flag; what is not given is left to the request."""
+    arg = flag.arg
+    settings: dict[str, Any] = {"help": arg.help, "default": argparse.SUPPRESS}
+    if flag.kind is bool:
+        stored = "store_false" if flag.field.default is True else "store_true"
+        parser.add_argument(flag.name, dest=flag.field.name, action=stored, **settings)
+        return
+    settings["type"] = _reader(flag)
+    usual = flag.name if arg.word else flag.name.lstrip("-").replace("-", "_").upper()
+    settings["metavar"] = arg.metavar or usual
+    if arg.choices:
+        settings["choices"] = arg.choices
+    if arg.word:
+        settings["nargs"] = _NARGS[flag.values is None, flag.is_needed]
+    elif flag.values is None:
+        settings["action"] = "append"
+    elif flag.values > 1:
+        settings["nargs"] = flag.values
+    if not arg.word:
+        settings |= {"dest": flag.field.name, "required": flag.is_needed}
+    if arg.word and flag.is_needed and flag.values == 1:
+        del settings["nargs"], settings["default"]
+    action = parser.add_argument(flag.field.name if arg.word else flag.name, **settings)
+    if flag.kind is Path:
+        vars(action)["complete"] = _FILES  # shtab reads it
+
+
+_NARGS = {(True, True): "+", (True, False): "*", (False, False): "?", (False, True): None}
+"""Of a word: (any number of them, needed) -> as argparse says it."""
+
+
+def _add_commands(added: Any, commands: list[dict[str, Any]], groups: dict[str, Any]) -> None:
     """Add commands of ``commands.toml``, with their own commands or with their flags."""
-    added = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in commands:
         name, what = command["name"], command["help"]
         if "commands" in command:
             group = added.add_parser(name, help=what)
             _add_everywhere(group)
-            _add_commands(group, command["commands"], groups)
+            below = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+            _add_commands(below, command["commands"], groups)
             continue
         one = added.add_parser(name, help=what, description=what)
         flags = [
@@ -313,6 +315,15 @@ def _add_commands(
 
 _MOST = 2**63 - 1
 """Greatest number of a flag that states no other."""
+
+
+def _reader(flag: Flag) -> Callable[[str], Any]:
+    """What reads a flag's text."""
+    word = "source" if flag.arg.metavar == "SOURCE" else _KINDS[flag.kind]
+    return _type(word, int(flag.arg.most))
+
+
+_KINDS: dict[type, str] = {str: "text", Path: "path", int: "int", float: "float"}
 
 
 def _type(word: str, most: int) -> Callable[[str], Any]:

@@ -21,6 +21,7 @@ from botchat.cli import layout
 from botchat.cli.layout import UNPRINTABLE, printable
 from botchat.errors import BotChatError, ConfigError, LimitReached
 from botchat.interfaces import Row
+from botchat.requests import Asking, Request, flags_of, groups_of
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
@@ -137,6 +138,37 @@ def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterat
                 for line in meter.notes.values():
                     show(line)
             raise
+
+
+def perform(arguments: argparse.Namespace) -> None:
+    """Make the request that the flags say, do it or plan it, and print what comes of it."""
+    request, workspace = _made(arguments), workspace_of(arguments)
+    if isinstance(request, Asking) and arguments.plan:
+        planned = request.plan(workspace)
+        say(arguments, planned.whole, *planned.shown)
+        return
+    with progress(arguments) as meter:
+        meter.tell = note
+        result = request.run(workspace, meter=meter)
+    spent_on = meter if isinstance(request, Asking) else None
+    say(arguments, result.whole, *result.shown, meter=spent_on)
+    if spent_on is not None:
+        unanswered(result.unanswered, getattr(result, "missing", "verdicts"), meter)
+
+
+def _made(arguments: argparse.Namespace) -> Request[Any]:
+    """The request with everything that was given."""
+    kind: type[Request[Any]] = arguments.request
+    given = vars(arguments)
+    fields = {
+        flag.field.name: given[flag.field.name]
+        for flag in flags_of(kind)
+        if flag.field.name in given
+    }
+    for name, group in groups_of(kind).items():
+        known = [flag.field.name for flag in flags_of(group)]
+        fields[name] = group(**{key: given[key] for key in known if key in given})
+    return kind(**fields)
 
 
 def spent(meter: Meter) -> Row:

@@ -228,9 +228,9 @@ def view(arguments: argparse.Namespace) -> None:
     import webbrowser
     from contextlib import suppress
 
-    from botchat.pipeline.run.session import Limits
     from botchat.pipeline.talk import room_of
     from botchat.pipeline.view import Server
+    from botchat.requests import Limits
 
     workspace = workspace_of(arguments)
     limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)

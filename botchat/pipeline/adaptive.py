@@ -8,7 +8,7 @@ run at its batch, because the next batch depends on its verdict.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
@@ -17,19 +17,18 @@ from botchat.interfaces import Case, Judge
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
-from botchat.pipeline.judge import at_each_n, pairwise_contestants, too_short
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import filing_of
-from botchat.pipeline.run.contestants import pick
+from botchat.pipeline.run.ask import StageResult, filing_of
+from botchat.pipeline.run.contestants import at_each_n, pairwise_contestants, pick, too_short
 from botchat.pipeline.run.parts import Questions
-from botchat.pipeline.run.session import JudgeName, Session, Spending, catalogue_of, in_session
+from botchat.pipeline.run.results import Results
+from botchat.pipeline.run.session import Session, catalogue_of, in_session
 from botchat.pipeline.run.slices import refuse_guarantee
 from botchat.pipeline.run.work import Meter, Stops
-from botchat.protocols.catalogue import ARENA
-from botchat.protocols.kinds import Protocol
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.records import Seed
+from botchat.requests import Judging, Spending
 from botchat.workspace.folder import Workspace
 
 ADD_BUDGET = 400
@@ -44,178 +43,167 @@ PLANNED = (
 _TARGET = {"gap": float, "swaps": int, "confidence": float}
 
 
-@dataclass(frozen=True)
-class Adaptive:
-    """The request of ``botchat judge --adaptive``; see ``docs/adaptive.md``.
+def plan_adaptively(
+    request: Judging, workspace: Workspace, settings: AdaptiveSettings
+) -> plan.Plan:
+    """What `judge_adaptively` would send; see `PLANNED` and `AdaptiveArena.foresee`."""
+    seeds, arenas = _resolved(request, workspace, settings)
 
-    Judgments go to the stage files of the whole protocol; what is in them is not asked again.
+    async def walk(session: plan.PlanningSession, _length: Length) -> None:
+        most = session.level == len(plan.LEVELS) - 1
+        for one in arenas(session):
+            await one.foresee(most=most)
+
+    planned = plan.plan(workspace, seeds, walk, workspace.language(request.seed_set))
+    planned.note = PLANNED
+    return planned
+
+
+def judge_adaptively(
+    request: Judging,
+    workspace: Workspace,
+    settings: AdaptiveSettings,
+    spending: Spending,
+    meter: Meter | None,
+) -> Results[StageResult]:
+    """Judge as much as the ranking takes; one result for each N.
+
+    Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: run it again.
     """
+    seeds, arenas = _resolved(request, workspace, settings)
+    language = workspace.language(request.seed_set)
+    subject = catalogue_of(workspace, request.seed_set).named(request.protocol).subject
 
-    seed_set: str
-    judge: JudgeName
-    settings: AdaptiveSettings | None = None
-    """When to stop. Default: at most 2 pairs more than 10 Elo apart in the wrong order, with 95 %
-    confidence; with ``add`` after 400 comparisons."""
-    add: str | None = None
-    """A model to place on this judge's board of the others; only pairs with it are asked."""
-    models: tuple[str, ...] = ()
-    """Contestants; empty: all there are, with ``add`` all that are on the board."""
-    turns: tuple[int, ...] = ()
-    """N; empty: botchat.toml's, as far as dialogues and boards reach."""
-    protocol: str = ARENA.name
-    """One that compares pairs of models."""
+    async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
+        wanted = arenas(session)
+        if (elsewhere := session.elsewhere) is not None:
 
-    def plan(self, workspace: Workspace) -> list[plan.Planned]:
-        """What `run` would send; see `PLANNED` and `AdaptiveArena.foresee`."""
-        seeds, arenas = self._resolved(workspace)
-
-        async def walk(session: plan.PlanningSession, _length: Length) -> None:
-            most = session.level == len(plan.LEVELS) - 1
-            for one in arenas(session):
-                await one.foresee(most=most)
-
-        return plan.plan(workspace, seeds, walk, workspace.language(self.seed_set))
-
-    def run(
-        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> list[AdaptiveResult]:
-        """Judge as much as the ranking takes; one result for each N.
-
-        Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: run it again.
-        """
-        seeds, arenas = self._resolved(workspace)
-        language = workspace.language(self.seed_set)
-        subject = catalogue_of(workspace, self.seed_set).named(self.protocol).subject
-
-        async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
-            wanted = arenas(session)
-            if (elsewhere := session.elsewhere) is not None:
-
-                async def fill(cases: Sequence[Case]) -> None:
-                    asked = [partial(_made, case) for case in cases]
-                    await elsewhere.fill(
-                        [Questions(self.judge, False, 0, subject, asked)], language
-                    )
-
-                wanted = [replace(one, fill=fill) for one in wanted]
-            for one in wanted:
-                one.filing.ready()
-            # A target may be reached any time: only a budget is a total.
-            session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
-            return await together(one.run(stops, session.meter) for one in wanted)
-
-        return in_session(workspace, seeds, spending, meter, ask, language)
-
-    def _resolved(
-        self, workspace: Workspace
-    ) -> tuple[list[Seed], Callable[[Session], list[AdaptiveArena]]]:
-        """The whole set, and what makes the judge's Arena at each N, with every name resolved."""
-        protocol = catalogue_of(workspace, self.seed_set).named(self.protocol)
-        refuse_guarantee(workspace, self.judge, "an adaptive Arena")
-        seeds, models = workspace.seeds(self.seed_set), self.models
-        named = pick(workspace, self.seed_set, seeds, models) if models else {}
-        added, asked = None, [*models]
-        if self.add is not None:
-            (added,) = pick(workspace, self.seed_set, seeds, [self.add])
-            asked = [*(models or workspace.all_dialogues(self.seed_set)), added]
-        found = pick(workspace, self.seed_set, seeds, asked)
-        contestants = pairwise_contestants(protocol, found, bool(asked))
-        by_default = AdaptiveSettings(target=None, budget=ADD_BUDGET) if added else None
-        settings = self.settings or by_default or AdaptiveSettings()
-
-        def at(n: int) -> Field | None:
-            whole = Field(protocol.at(n), seeds, contestants)
-            pairs = combinations(range(len(whole.contestants)), 2)
-            there = {whole.contestants[i] for p in pairs if len(whole.seeds_of(*p)) for i in p}
-            comparable = {name: contestants[name] for name in there}
-            return Field(whole.protocol, seeds, comparable) if there else None
-
-        fields = at_each_n(workspace, self.turns, at)
-
-        def no_board(answering: Judge, n: int | None) -> MissingError:
-            return MissingError(
-                f"no board of {answering.name} at N = {n} to add {added} to; judge the others "
-                f"first with: botchat judge {protocol.base} --seeds {self.seed_set} "
-                f"--judge {answering.name} --adaptive"
-            )
-
-        def arena(answering: Judge, field: Field) -> AdaptiveArena | None:
-            """``None``: there is no board to add to, and none was asked for by its N."""
-            n = field.protocol.n
-            filing = filing_of(workspace, self.seed_set, field.protocol, answering, "adaptive")
-            if added is None:
-                return AdaptiveArena(field, filing, settings, None, None)
-            known = known_comparisons(field, filing, added)
-            board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
-            if added not in field.contestants or not board:
-                if not self.turns:
-                    return None
-                raise too_short(n) if board else no_board(answering, n)
-            if missing := sorted({*named} - board - {added}):
-                raise MissingError(
-                    f"{answering.name} has not compared {', '.join(missing)} with the others at "
-                    f"N = {n}: judge them first, or leave them out of --model"
+            async def fill(cases: Sequence[Case]) -> None:
+                asked = [partial(_made, case) for case in cases]
+                await elsewhere.fill(
+                    [Questions(request.judge_name, False, 0, subject, asked)], language
                 )
-            field = Field(field.protocol, seeds, {m: contestants[m] for m in (*board, added)})
-            known = known_comparisons(field, filing, added)
-            return AdaptiveArena(field, filing, settings, added, known)
 
-        def arenas(session: Session) -> list[AdaptiveArena]:
-            answering = session.judge(self.judge, protocol.subject)
-            made = [arena(answering, field) for field in fields]
-            if found := [one for one in made if one is not None]:
-                return found
-            raise no_board(answering, fields[-1].protocol.n)
+            wanted = [replace(one, fill=fill) for one in wanted]
+        for one in wanted:
+            one.filing.ready()
+        # A target may be reached any time: only a budget is a total.
+        session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
+        return await together(one.run(stops, session.meter) for one in wanted)
 
-        return seeds, arenas
+    made = in_session(workspace, seeds, spending, meter, ask, language)
+    return Results(made, [part for one in made for part in one.parts])
+
+
+def _resolved(
+    request: Judging, workspace: Workspace, settings: AdaptiveSettings
+) -> tuple[list[Seed], Callable[[Session], list[AdaptiveArena]]]:
+    """The whole set, and what makes the judge's Arena at each N, with every name resolved."""
+    protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
+    refuse_guarantee(workspace, request.judge_name, "an adaptive Arena")
+    seeds, models = workspace.seeds(request.seed_set), request.models
+    named = pick(workspace, request.seed_set, seeds, models) if models else {}
+    added, asked = None, [*models]
+    if request.add is not None:
+        (added,) = pick(workspace, request.seed_set, seeds, [request.add])
+        asked = [*(models or workspace.all_dialogues(request.seed_set)), added]
+    found = pick(workspace, request.seed_set, seeds, asked)
+    contestants = pairwise_contestants(protocol, found, bool(asked))
+
+    def at(n: int) -> Field | None:
+        whole = Field(protocol.at(n), seeds, contestants)
+        pairs = combinations(range(len(whole.contestants)), 2)
+        there = {whole.contestants[i] for p in pairs if len(whole.seeds_of(*p)) for i in p}
+        comparable = {name: contestants[name] for name in there}
+        return Field(whole.protocol, seeds, comparable) if there else None
+
+    fields = at_each_n(workspace, request.turns, at)
+
+    def no_board(answering: Judge, n: int | None) -> MissingError:
+        return MissingError(
+            f"no board of {answering.name} at N = {n} to add {added} to; judge the others "
+            f"first with: botchat judge {protocol.base} --seeds {request.seed_set} "
+            f"--judge {answering.name} --adaptive"
+        )
+
+    def arena(answering: Judge, field: Field) -> AdaptiveArena | None:
+        """``None``: there is no board to add to, and none was asked for by its N."""
+        n = field.protocol.n
+        filing = filing_of(workspace, request.seed_set, field.protocol, answering, "adaptive")
+        if added is None:
+            return AdaptiveArena(field, filing, settings, None, None)
+        known = known_comparisons(field, filing, added)
+        board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
+        if added not in field.contestants or not board:
+            if not request.turns:
+                return None
+            raise too_short(n) if board else no_board(answering, n)
+        if missing := sorted({*named} - board - {added}):
+            raise MissingError(
+                f"{answering.name} has not compared {', '.join(missing)} with the others at "
+                f"N = {n}: judge them first, or leave them out of --model"
+            )
+        field = Field(field.protocol, seeds, {m: contestants[m] for m in (*board, added)})
+        known = known_comparisons(field, filing, added)
+        return AdaptiveArena(field, filing, settings, added, known)
+
+    def arenas(session: Session) -> list[AdaptiveArena]:
+        answering = session.judge(request.judge_name, protocol.subject)
+        made = [arena(answering, field) for field in fields]
+        if found := [one for one in made if one is not None]:
+            return found
+        raise no_board(answering, fields[-1].protocol.n)
+
+    return seeds, arenas
 
 
 def _made(case: Case) -> Case:
     return case
 
 
-def adaptive_settings(
-    protocol: Protocol,
-    *,
-    adaptive: bool,
-    target: str | None,
-    budget: int | None,
-    add: str | None,
-    seed: int | None,
-    control: bool,
-    bridge_from: str | None = None,
-) -> AdaptiveSettings | None:
-    """Settings from the flags of ``botchat judge``; ``None`` where nothing adaptive is asked.
+def settings_of(request: Judging, workspace: Workspace) -> AdaptiveSettings | None:
+    """How the request's Arena is to choose what is asked; ``None``: everything is asked.
 
-    Raises `ConfigError` for flags that do not go together, or a target that is none.
+    Raises `ConfigError` for what does not go together, or a target that is none.
     """
-    given = {"--target": target, "--budget": budget, "--seed": seed}
+    add, target, budget = request.add, request.target, request.budget
+    given = {"--target": target, "--budget": budget, "--seed": request.rng_seed}
     named = [flag for flag, value in given.items() if value is not None]
-    asked = ["--add"] * (add is not None) + ["--adaptive"] * adaptive
-    if asked and bridge_from is not None:
+    asked = ["--add"] * (add is not None) + ["--adaptive"] * (
+        request.adaptive or request.settings is not None
+    )
+    if asked and request.limit is not None:
+        raise ConfigError(
+            "--limit is for asking everything about the first seeds; an adaptive Arena chooses "
+            "what to ask: give --budget K in its place"
+        )
+    if asked and request.bridge_from is not None:
         raise ConfigError(f"--bridge-from draws cases at random, {asked[0]} does not; give one")
-    if bridge_from is not None and target is None:
+    if request.bridge_from is not None and target is None:
         return None
     if not asked and not named:
         return None
     if not asked:
         raise ConfigError(f"{named[0]} belongs to an adaptive Arena; give --adaptive or --add too")
+    protocol = catalogue_of(workspace).named(request.protocol)
     if protocol.shows != "pair":
         raise ConfigError(
             f"{asked[0]} is for the arena: {protocol.name} judges each dialogue by itself or "
             f"beside its human one; leave {asked[0]} out"
         )
-    if control:
+    if request.control:
         raise ConfigError(
             f"--control does not go with {asked[0]}: cases are chosen by the panel's own verdicts; "
             "leave one of the two out"
         )
+    if request.settings is not None:
+        return request.settings
     if budget is None and target is None and add is not None:
         budget = ADD_BUDGET
     return AdaptiveSettings(
         target=read_target(target) if budget is None or target is not None else None,
         budget=budget,
-        seed=seed or 0,
+        seed=request.rng_seed or 0,
     )
 
 

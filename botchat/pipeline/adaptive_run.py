@@ -138,12 +138,12 @@ class AdaptiveArena:
 
     def _standing(self, design: AdaptiveDesign) -> AdaptiveResult:
         return AdaptiveResult(
-            self.field.protocol.n,
-            self.field.contestants,
-            design.state,
-            self.settings.target or Target(),
-            self.added,
-            self.filing.result(),
+            **vars(self.filing.result()),
+            turns=self.field.protocol.n,
+            models=self.field.contestants,
+            state=design.state,
+            target=self.settings.target or Target(),
+            added=self.added,
         )
 
     def _cases(self, asked: Asked) -> Iterator[Case]:
@@ -195,8 +195,8 @@ _MANY = 0.05
 """Share of the pairs that a target had better not allow in the wrong order."""
 
 
-@dataclass(frozen=True, eq=False)
-class AdaptiveResult:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AdaptiveResult(StageResult):
     """The Arena at one N after an adaptive run, or while it goes on."""
 
     turns: int | None
@@ -206,7 +206,6 @@ class AdaptiveResult:
     """What ``state.swaps`` and ``state.probability`` are about."""
     added: str | None
     """The model that was placed; pairs and comparisons are then those with it."""
-    judged: StageResult
 
     @property
     def saved(self) -> float:
@@ -229,7 +228,7 @@ class AdaptiveResult:
         ]
 
     @property
-    def shown(self) -> list[Row]:
+    def board(self) -> list[Row]:
         """The same for people."""
         return [
             {
@@ -252,11 +251,11 @@ class AdaptiveResult:
         return {**self.rows[i - 1], "of": len(self.models), **beside}
 
     @property
-    def json(self) -> Row:
-        """All of it."""
+    def row(self) -> Row:
+        """All of it, JSON-ready."""
         state = self.state
         return {
-            **self.judged.shown,
+            **self.shown,
             "made": state.made,
             "population": state.population,
             "saved": round(self.saved, 4),
@@ -268,12 +267,17 @@ class AdaptiveResult:
             "warning": state.warning,
             "ratings": self.rows,
             "placed": self.placed,
-            **self.judged.account,
+            **self.account,
         }
 
     @property
-    def lines(self) -> list[str]:
-        """What it comes to, a sentence each."""
+    def parts(self) -> list[str | list[Row]]:
+        """The board and what it comes to, in the order in which people read them."""
+        return [self.board, *self.sentences, *self.lines, ""]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What it comes to."""
         state, target = self.state, self.target
         scope = f" with {self.added}" if self.added else ""
         wrong = ("no pair", "at most 1 pair", f"at most {state.swaps} pairs")[min(state.swaps, 2)]
@@ -312,7 +316,7 @@ class AdaptiveResult:
     def progress(self) -> str:
         """How it stands, in one line."""
         state, target = self.state, self.target
-        best = self.shown[:_TOP]
+        best = self.board[:_TOP]
         top = ", ".join(f"{row['model']} {row['rating']} ± {row['± 95 %']}" for row in best)
         more = ", …" if len(self.models) > _TOP else ""
         return (

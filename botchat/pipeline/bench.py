@@ -44,12 +44,12 @@ from botchat.pipeline.correlations import PEOPLE, correlated, ends_of, of_parts
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.judge_names import method, own_name
-from botchat.pipeline.run.session import JudgeName, Spending
 from botchat.pipeline.run.work import Meter
 from botchat.protocols import answers, scores, stories
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.records import Judgment
+from botchat.requests import JudgeName, Spending
 from botchat.workspace.folder import Workspace
 
 Files = Mapping[str, bytes]
@@ -80,7 +80,7 @@ class Benching:
     limit: int | None = None
     """Only the first so many items, for everybody who has judged."""
 
-    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+    def plan(self, workspace: Workspace) -> plan.Plan:
         """What `run` would send; errors as there."""
         if self.judge is None:
             raise ConfigError("--plan needs a judge; name one with --judge")

@@ -20,7 +20,7 @@ from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.measures.references import is_draw
 from botchat.pipeline.agree import Compared
-from botchat.pipeline.judge import judge_named
+from botchat.pipeline.run.contestants import judge_named
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.records import VERSION, Judgment

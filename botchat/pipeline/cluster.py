@@ -42,9 +42,10 @@ from botchat.pipeline.leases import Account, LeasedBudget
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.parts import Part
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.session import Limits, Session, Spending, in_session
+from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
+from botchat.requests import Limits, Spending
 from botchat.workspace import segments
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.config import Config

@@ -24,7 +24,7 @@ from botchat.pipeline.bench import judgments_of
 from botchat.pipeline.correlations import PEOPLE
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases
-from botchat.pipeline.run.session import RULES, JudgeName, Spending, catalogue_of
+from botchat.pipeline.run.session import RULES, catalogue_of
 from botchat.pipeline.run.work import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
 from botchat.protocols import answers, preferences, texts
@@ -34,6 +34,7 @@ from botchat.protocols.items import TEXTS, items, paragraphs, plain
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.texts import MATEVAL, TEXT, Text
 from botchat.records import Dialogue, Judgment
+from botchat.requests import JudgeName, Spending
 from botchat.seeds.spreadsheets import fields_of, table_rows, utf8
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -97,7 +98,7 @@ class Evaluating:
     formats: Formats | None = None
     """Of the file of each table (csv)."""
 
-    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+    def plan(self, workspace: Workspace) -> plan.Plan:
         """What `run` would send; errors as there."""
         _, cases = self._cases(workspace)
         return self._asked(workspace, cases).plan(workspace)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
 from botchat.errors import ConfigError
-from botchat.interfaces import adapted, settings_digest
+from botchat.interfaces import Row, adapted, settings_digest
 from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.parts import Talks
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.session import Session, Spending, in_session
+from botchat.pipeline.run.results import Results
+from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
+from botchat.requests import Generating, Spending
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order
 
@@ -39,117 +41,111 @@ class Generated:
     path: Path
 
     @property
+    def row(self) -> Row:
+        """All of it, JSON-ready."""
+        return asdict(self)
+
+    @property
     def unanswered(self) -> int:
         """Dialogues that another run may still finish."""
         return sum(n for status, n in self.stopped.items() if status in UNANSWERED)
 
 
-@dataclass(frozen=True)
-class Generating:
-    """The request of ``botchat generate``; what is there already is not made again."""
+def plan_generate(request: Generating, workspace: Workspace) -> plan.Plan:
+    """What `generate` would send."""
+    _, seeds = checked(request, workspace)
 
-    seed_set: str
-    models: tuple[str, ...]
-    """Names as on the command line."""
-    partner: str | None = None
-    """Second speaker (cross-play)."""
-    turns: int | None = None
-    """Utterances of a finished dialogue; ``None``: botchat.toml, else 16."""
-    limit: int | None = None
-    """Only the first so many seeds."""
+    async def walked(session: PlanningSession, length: Length) -> None:
+        await walk(request, workspace, session, length)
 
-    def plan(self, workspace: Workspace) -> list[plan.Planned]:
-        """What `run` would send; errors as there."""
-        _, seeds = self.checked(workspace)
+    return plan.plan(workspace, seeds, walked, workspace.language(request.seed_set))
 
-        async def walk(session: PlanningSession, length: Length) -> None:
-            await self.walk(workspace, session, length)
 
-        return plan.plan(workspace, seeds, walk, workspace.language(self.seed_set))
+async def walk(
+    request: Generating, workspace: Workspace, session: PlanningSession, length: Length
+) -> dict[str, dict[str, Dialogue]]:
+    """The contestants' dialogues, as they are or as a plan makes them up; nothing is stored."""
+    turns, seeds = checked(request, workspace)
+    jobs = _jobs(request, workspace, session, turns, seeds)
+    for job in jobs:
+        session.about = ("generate", (job.contestant,))
+        for seed in job.pending:
+            job.have[seed.id] = await job.make(seed, length)
+    return {job.contestant: job.have for job in jobs}
 
-    async def walk(
-        self, workspace: Workspace, session: PlanningSession, length: Length
-    ) -> dict[str, dict[str, Dialogue]]:
-        """The contestants' dialogues, as they are or as a plan makes them up; nothing is stored."""
-        turns, seeds = self.checked(workspace)
-        jobs = self._jobs(workspace, session, turns, seeds)
-        for job in jobs:
-            session.about = ("generate", (job.contestant,))
-            for seed in job.pending:
-                job.have[seed.id] = await job.make(seed, length)
-        return {job.contestant: job.have for job in jobs}
 
-    def run(
-        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> list[Generated]:
-        """Extend every ChatSEED by each model.
+def generate(
+    request: Generating, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Results[Generated]:
+    """Extend every ChatSEED by each model."""
+    _, seeds = checked(request, workspace)
+    language = workspace.language(request.seed_set)
+    asked = partial(ask, request, workspace)
+    made = in_session(workspace, seeds, spending, meter, asked, language)
+    return Results(made, missing="dialogues")
 
-        Raises:
-            ConfigError, MissingError, DataError: before anything is sent.
-            FatalModelError: a model could not answer at all; the others are done.
-            LimitReached: a limit was reached; the same request goes on where this one stopped.
-        """
-        _, seeds = self.checked(workspace)
-        language = workspace.language(self.seed_set)
-        return in_session(workspace, seeds, spending, meter, partial(self.ask, workspace), language)
 
-    async def ask(self, workspace: Workspace, session: Session, stops: Stops) -> list[Generated]:
-        """`run` in a session that is there."""
-        turns, seeds = self.checked(workspace)
-        jobs, length = self._jobs(workspace, session, turns, seeds), plan.text_length()
-        for job in jobs:
-            if job.pending:
-                files.Appender[Dialogue](job.path).ready()
-        if session.elsewhere is not None:
-            await session.elsewhere.fill(
-                [Talks(job.names, turns, job.language, job.pending) for job in jobs],
-                workspace.language(self.seed_set),
-            )
-        session.meter.begin("generate", sum(len(job.pending) for job in jobs))
-        session.meter.steps += [job.step for job in jobs]
-        return await together(job.run(length, stops, session.meter) for job in jobs)
+async def ask(
+    request: Generating, workspace: Workspace, session: Session, stops: Stops
+) -> list[Generated]:
+    """`generate` in a session that is there."""
+    turns, seeds = checked(request, workspace)
+    jobs, length = _jobs(request, workspace, session, turns, seeds), plan.text_length()
+    for job in jobs:
+        if job.pending:
+            files.Appender[Dialogue](job.path).ready()
+    if session.elsewhere is not None:
+        await session.elsewhere.fill(
+            [Talks(job.names, turns, job.language, job.pending) for job in jobs],
+            workspace.language(request.seed_set),
+        )
+    session.meter.begin("generate", sum(len(job.pending) for job in jobs))
+    session.meter.steps += [job.step for job in jobs]
+    return await together(job.run(length, stops, session.meter) for job in jobs)
 
-    def checked(self, workspace: Workspace) -> tuple[int, list[Seed]]:
-        """Utterances of a finished dialogue, and the whole set, after a check of the settings."""
-        turns = workspace.config.generation.turns if self.turns is None else self.turns
-        if turns <= N_SEED:
-            raise ConfigError(
-                f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
-                f"{N_SEED + 1} are needed for anything to be generated"
-            )
-        if turns > MOST_TURNS:
-            raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
-        seeds = workspace.seeds(self.seed_set)
-        first_seeds(seeds, self.limit)
-        return turns, seeds
 
-    def _jobs(
-        self, workspace: Workspace, session: Session, turns: int, seeds: Sequence[Seed]
-    ) -> list[_Job]:
-        """One job a contestant. Every name is resolved before the first call is sent."""
-        jobs: dict[str, _Job] = {}
-        language = workspace.language(self.seed_set)
-        for model in self.models:
-            names = (model, self.partner) if self.partner is not None else (model,)
-            speakers = [session.speaker(name) for name in names]
-            contestant = " + ".join(speaker.model.name for speaker in speakers)
-            settings = settings_digest(
-                *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
-            )
-            jobs[contestant] = _Job(
-                self.seed_set,
-                contestant,
-                names,
-                speakers,
-                turns,
-                f"botchat:{VERSION}|generate|set:{self.seed_set}{language.signed}|n:{turns}"
-                f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}",
-                workspace.dialogues_path(self.seed_set, contestant),
-                workspace.dialogues(self.seed_set, contestant),
-                first_seeds(seeds, self.limit),
-                language,
-            )
-        return list(jobs.values())
+def checked(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]:
+    """Utterances of a finished dialogue, and the whole set, after a check of the settings."""
+    turns = workspace.config.generation.turns if request.turns is None else request.turns
+    if turns <= N_SEED:
+        raise ConfigError(
+            f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
+            f"{N_SEED + 1} are needed for anything to be generated"
+        )
+    if turns > MOST_TURNS:
+        raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
+    seeds = workspace.seeds(request.seed_set)
+    first_seeds(seeds, request.limit)
+    return turns, seeds
+
+
+def _jobs(
+    request: Generating, workspace: Workspace, session: Session, turns: int, seeds: Sequence[Seed]
+) -> list[_Job]:
+    """One job a contestant. Every name is resolved before the first call is sent."""
+    jobs: dict[str, _Job] = {}
+    seed_set, language = request.seed_set, workspace.language(request.seed_set)
+    for model in dict.fromkeys(request.models):
+        names = (model, request.partner) if request.partner is not None else (model,)
+        speakers = [session.speaker(name) for name in names]
+        contestant = " + ".join(speaker.model.name for speaker in speakers)
+        settings = settings_digest(
+            *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
+        )
+        jobs[contestant] = _Job(
+            seed_set,
+            contestant,
+            names,
+            speakers,
+            turns,
+            f"botchat:{VERSION}|generate|set:{seed_set}{language.signed}|n:{turns}"
+            f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}",
+            workspace.dialogues_path(seed_set, contestant),
+            workspace.dialogues(seed_set, contestant),
+            first_seeds(seeds, request.limit),
+            language,
+        )
+    return list(jobs.values())
 
 
 def first_seeds(seeds: Sequence[Seed], limit: int | None) -> Sequence[Seed]:

@@ -21,13 +21,14 @@ from botchat.models.self_chat import Length, Speaker
 from botchat.pipeline.evaluate import read_items
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.session import Session, Spending, in_session
+from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.protocols import injection
 from botchat.protocols.injection import Injected
 from botchat.protocols.items import TEXTS, plain
 from botchat.protocols.texts import Text
 from botchat.records import VERSION
+from botchat.requests import Spending
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -76,7 +77,7 @@ class Injecting:
     rng_seed: int = 0
     """Decides which kinds a story gets."""
 
-    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+    def plan(self, workspace: Workspace) -> plan.Plan:
         """What `run` would send; errors as there."""
         language, listed = self._read()
 

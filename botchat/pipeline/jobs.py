@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from botchat.errors import ConfigError, LimitReached
 from botchat.parallel import Engine
-from botchat.pipeline.run.session import Limits, Spending
+from botchat.requests import Limits, Spending
 
 if TYPE_CHECKING:
     from botchat.pipeline.cluster import Shard

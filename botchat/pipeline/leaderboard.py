@@ -235,14 +235,13 @@ def write_chart(folder: Path, chart: Chart, *, png: bool = True) -> None:
 def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
     """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
     from botchat.models.bots import BASELINES
-    from botchat.pipeline.generate import Generating
-    from botchat.pipeline.judge import Judging
-    from botchat.pipeline.run.session import RULES, JudgeName
+    from botchat.pipeline.run.session import RULES
     from botchat.protocols.catalogue import RANKING
+    from botchat.requests import Generating, Judging
 
     Generating(SAMPLE, tuple(f"bot:{name}" for name in BASELINES)).run(workspace, meter=meter)
     for protocol in RANKING:
-        Judging(SAMPLE, protocol.name, JudgeName(RULES)).run(workspace, meter=meter)
+        Judging(protocol.name, SAMPLE, RULES).run(workspace, meter=meter)
     return leaderboard(workspace, SAMPLE, RULES, meter=meter)
 
 

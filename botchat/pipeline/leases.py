@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from botchat.errors import BotChatError, ConfigError
 from botchat.models.limits import Budget, Spent
-from botchat.pipeline.run.session import Limits
+from botchat.requests import Limits
 from botchat.workspace.store import Store
 
 INSTALMENTS = 10

@@ -1,28 +1,42 @@
-"""``botchat probe`` on a workspace: faults planted in human dialogues, asked like any other case.
+"""``botchat bench probe``, ``polarity``, ``language``: is a judge, or a language pack, fit for use?
 
-The contestant is the fault, or ``human`` for the dialogue as it is.
+Planted faults are asked like any other case: the contestant is the fault, or ``human`` for the
+dialogue as it is. Polarity puts a floor bot beside people. A pack is audited without a model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat.errors import ConfigError, MissingError
+from botchat.interfaces import Decoding, Row
+from botchat.languages import Language
+from botchat.measures.flags import fit_thresholds, flags
+from botchat.measures.intervals import entries, of_share
+from botchat.models.bots import baseline
+from botchat.models.self_chat import Length, Speaker, extend
+from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases
-from botchat.pipeline.run.session import JudgeName, Spending
+from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.slices import refuse_guarantee
-from botchat.pipeline.run.work import Meter
-from botchat.protocols import probe
+from botchat.pipeline.run.work import Meter, run_now
+from botchat.protocols import pack_audit
+from botchat.protocols import probe as faults
+from botchat.protocols.pack_audit import LabelsRead
 from botchat.protocols.probe import Probe
-from botchat.records import HUMAN, N_SEED, Seed
+from botchat.protocols.probe_polarity import POLARITY, floor
+from botchat.records import HUMAN, N_SEED, Dialogue, Seed
+from botchat.requests import Auditing, Probing, ProbingPolarity, Spending
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from botchat.boards.tables import Table
 
 
 @dataclass(frozen=True)
@@ -47,65 +61,60 @@ class Probed:
         return frame_of(self.rows)
 
     @property
-    def shown(self) -> list[dict[str, Any]]:
-        """Rows as people read them: in percent, with 95 % intervals."""
-        return shown(self.rows)
+    def shown(self) -> list[str | list[Row]]:
+        """Rows in percent, with 95 % intervals, and the signature."""
+        return [in_percent(self.rows), self.signature]
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return {key: value for key, value in vars(self).items() if key != "unanswered"}
 
 
-@dataclass(frozen=True)
-class Probing:
-    """The request of ``botchat probe``: every fault planted where it fits, one a dialogue."""
+def plan_probe(request: Probing, workspace: Workspace) -> plan.Plan:
+    """What `probe` would send."""
+    return _planted(request, workspace)[0].plan(workspace)
 
-    seed_set: str
-    """Whose human dialogues are used: those that go on behind the ChatSEED."""
-    judge: JudgeName
-    limit: int | None = None
-    """Only the first so many dialogues."""
-    rng_seed: int = 0
-    """Decides where and how the faults are planted."""
 
-    def plan(self, workspace: Workspace) -> list[plan.Planned]:
-        """What `run` would send; errors as there."""
-        return self._planted(workspace)[0].plan(workspace)
+def probe(
+    request: Probing, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Probed:
+    """Plant, ask and count; `MissingError` where no dialogue goes on behind the ChatSEED."""
+    asked, seeds, planted = _planted(request, workspace)
+    (judged,) = asked.run(workspace, spending, meter)
+    made = workspace.judgments(judged.path)
+    verdicts = {(id_, shown[0]): judgment.verdict for (id_, shown), judgment in made.items()}
+    return Probed(
+        judge=judged.judge,
+        path=judged.path,
+        rows=faults.detection(planted, verdicts),
+        untouched=faults.untouched((seed.id for seed in seeds), verdicts),
+        signature=f"{made[seeds[0].id, (HUMAN,)].signature}|seed:{request.rng_seed}",
+        unanswered=judged.unanswered,
+    )
 
-    def run(
-        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> Probed:
-        """Plant, ask and count; `MissingError` where no dialogue goes on behind the ChatSEED."""
-        asked, seeds, planted = self._planted(workspace)
-        (judged,) = asked.run(workspace, spending, meter)
-        made = workspace.judgments(judged.path)
-        verdicts = {(id_, shown[0]): judgment.verdict for (id_, shown), judgment in made.items()}
-        return Probed(
-            judge=judged.judge,
-            path=judged.path,
-            rows=probe.detection(planted, verdicts),
-            untouched=probe.untouched((seed.id for seed in seeds), verdicts),
-            signature=f"{made[seeds[0].id, (HUMAN,)].signature}|seed:{self.rng_seed}",
-            unanswered=judged.unanswered,
+
+def _planted(request: Probing, workspace: Workspace) -> tuple[Asked, list[Seed], list[Probe]]:
+    """The cases, the dialogues used, and the probes made of them."""
+    if request.limit is not None and request.limit < 1:
+        raise ConfigError(f"--limit {request.limit}: at least one dialogue is needed")
+    refuse_guarantee(workspace, request.judge_name, "a probe")
+    whole = workspace.seeds(request.seed_set)
+    seeds = [seed for seed in whole if len(seed.utterances) > N_SEED][: request.limit]
+    if not seeds:
+        raise MissingError(
+            f"no dialogue of the set {request.seed_set!r} has more than {N_SEED} utterances, so "
+            "there is no place for a fault; import a set of longer dialogues"
         )
-
-    def _planted(self, workspace: Workspace) -> tuple[Asked, list[Seed], list[Probe]]:
-        """The cases, the dialogues used, and the probes made of them."""
-        if self.limit is not None and self.limit < 1:
-            raise ConfigError(f"--limit {self.limit}: at least one dialogue is needed")
-        refuse_guarantee(workspace, self.judge, "a probe")
-        whole = workspace.seeds(self.seed_set)
-        seeds = [seed for seed in whole if len(seed.utterances) > N_SEED][: self.limit]
-        if not seeds:
-            raise MissingError(
-                f"no dialogue of the set {self.seed_set!r} has more than {N_SEED} utterances, so "
-                "there is no place for a fault; import a set of longer dialogues"
-            )
-        language = workspace.language(self.seed_set)
-        strangers = probe.strangers_of(whole, language)
-        planted = list(probe.probes(seeds, strangers, self.rng_seed, language))
-        asked = list(probe.cases(seeds, planted, language))
-        cases = Cases(probe.PROBE.spoken(language), asked)
-        return Asked(self.seed_set, whole, self.judge, [cases]), seeds, planted
+    language = workspace.language(request.seed_set)
+    strangers = faults.strangers_of(whole, language)
+    planted = list(faults.probes(seeds, strangers, request.rng_seed, language))
+    asked = list(faults.cases(seeds, planted, language))
+    cases = Cases(faults.PROBE.spoken(language), asked)
+    return Asked(request.seed_set, whole, request.judge_name, [cases]), seeds, planted
 
 
-def shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def in_percent(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of `botchat.protocols.probe.detection` in percent, with 95 % intervals."""
     return [
         {
@@ -130,3 +139,219 @@ def _percent(row: Mapping[str, Any], key: str) -> str:
     share, low, high = (100 * row[name] for name in (key, f"{key}_low", f"{key}_high"))
     to = " to " if low < 0 else "–"
     return f"{share:.1f} ({low:.1f}{to}{high:.1f})"
+
+
+@dataclass(frozen=True)
+class Polarity:
+    """Which way a judge and its roles pull."""
+
+    judge: str
+    table: Table
+    """See `botchat.boards.polarity.polarity`."""
+    lines: Sequence[str]
+    """The same in words."""
+    path: Path
+    unanswered: int
+    """Verdicts that another run may still get."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """The table's exact numbers."""
+        return self.table.frame
+
+    @property
+    def shown(self) -> list[str | Table]:
+        """The table, and the same in words."""
+        return [self.table, self.table.note, *self.lines, self.table.signature]
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return {
+            "judge": self.judge,
+            "rows": self.rows,
+            "lines": self.lines,
+            "signature": self.table.signature,
+            "path": self.path,
+        }
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The same, JSON-ready."""
+        return self.table.records
+
+
+def plan_polarity(request: ProbingPolarity, workspace: Workspace) -> plan.Plan:
+    """What `polarity` would send."""
+    return _beside_people(request, workspace).plan(workspace)
+
+
+def polarity(
+    request: ProbingPolarity, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Polarity:
+    """Ask and count; `MissingError` where no human dialogue is long enough."""
+    from botchat.boards import polarity as boards  # pandas, which no run needs
+
+    asked = _beside_people(request, workspace)
+    (judged,) = asked.run(workspace, spending, meter)
+    made = workspace.judgments(judged.path)
+    cases = (make() for one in asked.cases for make in one.make)
+    judgments = [made[case.seed_id, case.contestants] for case in cases]
+    found = boards.polarity(judged.judge, judgments, judgments[0].signature)
+    lines = list(boards.lines(found))
+    return Polarity(judged.judge, found, lines, judged.path, judged.unanswered)
+
+
+def _beside_people(request: ProbingPolarity, workspace: Workspace) -> Asked:
+    if request.limit is not None and request.limit < 1:
+        raise ConfigError(f"--limit {request.limit}: at least one dialogue is needed")
+    refuse_guarantee(workspace, request.judge_name, "a probe")
+    whole, language = workspace.seeds(request.seed_set), workspace.language(request.seed_set)
+    protocol = POLARITY.spoken(language)
+    seeds = protocol.eligible(whole)[: request.limit]
+    if not seeds:
+        raise MissingError(
+            f"no dialogue of the set {request.seed_set!r} has 4 and more utterances, so there is "
+            "nothing to put beside a bot's; import a set of longer dialogues"
+        )
+    bot = run_now(_extended(seeds, whole, language))
+    dialogues = {f"bot:{floor(language)}": bot, HUMAN: of_people(seeds)}
+    cases = Cases(protocol, list(protocol.cases(seeds, dialogues)))
+    return Asked(request.seed_set, whole, request.judge_name, [cases])
+
+
+async def _extended(
+    seeds: Sequence[Seed], whole: Sequence[Seed], language: Language
+) -> dict[str, Dialogue]:
+    """The floor bot's dialogue of each seed, as long as the human one."""
+    bot = baseline(floor(language), [seed.utterances for seed in whole], language)
+    speakers, length = [Speaker(bot, Decoding())], Length(None, len)
+    made = await together(
+        extend(seed, speakers, len(seed.utterances), length, str, language) for seed in seeds
+    )
+    return {dialogue.seed_id: dialogue for dialogue in made}
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What is wrong with a pack, and what its rules find."""
+
+    language: str
+    name: str
+    lacks: list[str]
+    """Parts that the paper's three protocols or this audit need."""
+    also_lacks: list[str]
+    """Other prompts."""
+    labels: list[LabelsRead]
+    n_people: int
+    """Dialogues between people."""
+    false_alarms: Row
+    """Of the rules on them: ``same``, with thresholds of all of them; ``held_out``, of each half
+    with those of the other; with Wilson intervals."""
+    rows: list[dict[str, Any]]
+    """One a fault; see `botchat.protocols.faults.detection`."""
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return asdict(self)
+
+    @property
+    def shown(self) -> list[str | list[Row]]:
+        """In words, and what the rules find in percent."""
+        return [*self.lines, *([in_percent(self.rows)] if self.rows else [])]
+
+    @property
+    def lines(self) -> list[str]:
+        """In words."""
+        said = [f"{self.name} ({self.language})"]
+        said.append(f"lacks: {', '.join(self.lacks) or 'nothing that is needed'}")
+        if self.also_lacks:
+            said.append(f"lacks for other judges and protocols: {', '.join(self.also_lacks)}")
+        for one in self.labels:
+            read = one.tried - len(one.not_read)
+            said.append(f"{one.protocol}: {read} of {one.tried} answers read as meant")
+            said += [f"  not read as meant: {reply}" for reply in one.not_read]
+            said += [f"  not asked for by the prompt: {word}" for word in one.not_asked]
+        if {"[words]", "[thresholds]"} & {*self.lacks}:
+            return [*said, "the rules judge is not tried: the pack lacks what it needs"]
+        if not self.n_people:
+            return [*said, "no dialogues between people: name a set of the language with --seeds"]
+        for key, how in (("same", "their own"), ("held_out", "the other half's")):
+            ends = (key, f"{key}_low", f"{key}_high")
+            share, low, high = (100 * self.false_alarms[end] for end in ends)
+            said.append(
+                f"rules judge accuses {share:.1f} % ({low:.1f}–{high:.1f}) of {self.n_people} "
+                f"dialogues between people, with {how} thresholds"
+            )
+        return said
+
+
+def audit(request: Auditing, workspace: Workspace) -> Audited:
+    """Audit a pack, on a set of dialogues between people in its language if one is named.
+
+    Raises `ConfigError`: no such language, a set in another one; `MissingError`: a set without
+    dialogues that go on behind the ChatSEED.
+    """
+    language = workspace.language_named(request.language)
+    named = [] if request.seed_set is None else _people(workspace, language, request.seed_set)
+    seeds = named[: request.limit]
+    needed, others = pack_audit.lacks(language)
+    labelled = not language.english and not {*needed} - {"[words]", "[thresholds]", "[faults]"}
+    ruled = seeds if not {"[words]", "[thresholds]"} & {*needed} else []
+    return Audited(
+        request.language,
+        language.name,
+        needed,
+        others,
+        pack_audit.labels_read(language) if labelled else [],
+        len(ruled),
+        _false_alarms(ruled, language),
+        _by_rules(ruled, language, request.rng_seed) if ruled and "[faults]" not in needed else [],
+    )
+
+
+def _people(workspace: Workspace, language: Language, seed_set: str) -> list[Seed]:
+    spoken = workspace.language(seed_set)
+    if spoken.code != language.code:
+        raise ConfigError(
+            f"--seeds {seed_set}: it is {spoken.name} ({spoken.code}), not {language.name} "
+            f"({language.code}); name another set"
+        )
+    seeds = [seed for seed in workspace.seeds(seed_set) if len(seed.utterances) > N_SEED]
+    if not seeds:
+        raise MissingError(f"no dialogue of {seed_set!r} has more than {N_SEED} utterances")
+    return seeds
+
+
+def _false_alarms(seeds: list[Seed], language: Language) -> Row:
+    halves = seeds[::2], seeds[1::2]
+    accused = {
+        "same": _wronged(seeds, seeds, language),
+        "held_out": _wronged(*halves, language) + _wronged(*halves[::-1], language),
+    }
+    found: Row = {}
+    for key, hits in accused.items() if seeds else ():
+        found |= entries(key, hits / len(seeds), *of_share(hits, len(seeds)))
+    return found
+
+
+def _wronged(seeds: list[Seed], others: list[Seed], language: Language) -> int:
+    """How many of the seeds' dialogues the rules accuse, with the others' thresholds."""
+    limits = fit_thresholds((seed.utterances for seed in others), language)
+    return sum(bool(flags(seed.utterances, limits, language)) for seed in seeds)
+
+
+def _by_rules(seeds: list[Seed], language: Language, rng_seed: int) -> list[dict[str, Any]]:
+    """What the rules find of faults planted in the dialogues."""
+    strangers = faults.strangers_of(seeds, language)
+    planted = list(faults.probes(seeds, strangers, rng_seed, language))
+    limits = fit_thresholds((seed.utterances for seed in seeds), language)
+
+    def verdict(said: tuple[str, ...]) -> str:
+        first = next(iter(flags(said, limits, language)), None)
+        return "No" if first is None else str(first.index)
+
+    verdicts = {(one.seed_id, one.fault): verdict(one.utterances) for one in planted}
+    verdicts |= {(seed.id, HUMAN): verdict(seed.utterances) for seed in seeds}
+    return faults.detection(planted, dict(verdicts))

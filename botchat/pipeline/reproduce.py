@@ -38,9 +38,10 @@ from botchat.pipeline.run.ask import Cases, StageResult
 from botchat.pipeline.run.contestants import full_name
 from botchat.pipeline.run.judge_names import panel_of
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.session import JudgeName, Session, Spending, in_session
+from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.records import Judgment
+from botchat.requests import JudgeName, Spending
 from botchat.workspace import files, panels
 from botchat.workspace.folder import Workspace
 
@@ -82,7 +83,7 @@ class Reproducing:
             there = ", ".join(known) or "none: leave it out"
             raise ConfigError(f"--as {self.stands_for}: the paper's models are {there}")
 
-    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+    def plan(self, workspace: Workspace) -> plan.Plan:
         """What `run` would send; errors as there."""
         asked = self._asked(made_of(self.experiment.benchmark, self.data), workspace)
         if not asked:

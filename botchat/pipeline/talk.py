@@ -25,10 +25,11 @@ from botchat.models.self_chat import PROMPT, Length, say
 from botchat.pipeline.generate import MOST_TURNS
 from botchat.pipeline.models import described
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.session import Limits, Session, Spending
+from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed
 from botchat.report.talk import Offer
+from botchat.requests import Limits, Spending
 from botchat.workspace import config, files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

@@ -351,18 +351,17 @@ def test_the_rules_judge_needs_no_network(tmp_path, capsys):
 
 
 def test_the_function_gives_what_the_command_gives(finished, server, tmp_path):
-    """`botchat.judge_adaptively` with the same settings: same result, same files; limits raise."""
+    """`botchat.judge` with the same settings: same result, same files; limits raise."""
     folder = workspace(tmp_path / "w", server)
+    asked = Workspace(folder), "arena", "small", "umpire"
     with pytest.raises(LimitReached):
-        botchat.judge_adaptively(
-            Workspace(folder), "small", "umpire", limits=botchat.Limits(max_calls=5)
-        )
+        botchat.judge(*asked, adaptive=True, limits=botchat.Limits(max_calls=5))
     settings = botchat.AdaptiveSettings(target=botchat.Target(gap=20, swaps=0))
-    (found,) = botchat.judge_adaptively(Workspace(folder), "small", "umpire", settings)
+    (found,) = botchat.judge(*asked, settings=settings)
     assert found.state.finished == "target reached"
     assert found.rows[0]["model"] == "ada"
     assert len(stage_files(folder)) == len(finished[1])
-    (easier,) = botchat.judge_adaptively(Workspace(folder), "small", "umpire")
+    (easier,) = botchat.judge(*asked, adaptive=True)
     assert easier.state.made < found.state.made
 
 

@@ -587,12 +587,13 @@ def test_the_meter_follows_the_batches(tmp_path):
             seen.append((name, counts))
             super().__setitem__(name, counts)
 
-    from botchat.pipeline.api import generate
+    from botchat.requests import Generating
     from botchat.workspace.folder import Workspace
 
     meter = Meter(batches=Watched())
     with BatchServer(fates=[Fate(looks=1), Fate()]) as server:
         folder = workspace(tmp_path / "w", server, N_SEEDS)
-        generate(Workspace(folder), "small", ["alpha"], turns=5, batch=True, meter=meter)
+        request = Generating("small", ["alpha"], turns=5, batch=True)
+        request.run(Workspace(folder), meter=meter)
     assert seen == [("batch_0001", (0, N_SEEDS))]
     assert meter.batches == {}

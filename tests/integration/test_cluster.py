@@ -20,14 +20,11 @@ from botchat import parallel
 from botchat.cli.main import main
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
 from botchat.pipeline import cluster, leases
-from botchat.pipeline.adaptive import Adaptive
-from botchat.pipeline.generate import Generating
-from botchat.pipeline.judge import Judging
-from botchat.pipeline.run.session import JudgeName, Limits, Session, Spending
+from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter
-from botchat.pipeline.whole_run import Running
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import Seed
+from botchat.requests import Generating, Judging, Limits, Running, Spending
 from botchat.workspace import segments
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
@@ -35,7 +32,7 @@ from botchat.workspace.store import Store
 from tests.openai_server import Billed, Server, converse, templates
 
 MODELS = ("alpha", "beta")
-JUDGE = JudgeName("umpire")
+JUDGE = "umpire"
 MINE = "s3cr3t-of-mine"
 
 needs = {
@@ -78,7 +75,7 @@ def files(made: Workspace) -> dict[str, bytes]:
 def ran(made: Workspace, meter: Meter | None = None) -> dict[str, bytes]:
     """The files of both stages."""
     Generating("few", MODELS, turns=6).run(made, None, meter)
-    Judging("few", "arena", JUDGE, turns=(3, 4)).run(made, None, meter)
+    Judging("arena", "few", JUDGE, turns=(3, 4)).run(made, None, meter)
     return files(made)
 
 
@@ -131,7 +128,7 @@ def test_workers_give_the_same_bytes(alone, server, tmp_path, request, engine, w
 
 def test_a_whole_run_by_workers_gives_the_same_boards(server, tmp_path):
     """Tables with all their intervals and costs, from one budget."""
-    request, made = Running("few", MODELS, JUDGE, ("unieval", "gteval"), limit=2), {}
+    request, made = Running("few", MODELS, JUDGE, protocols=("unieval", "gteval"), limit=2), {}
     for engine in (None, "threading"):
         made[engine] = workspace(tmp_path / str(engine), server)
         with parallel.engine(engine, 2, None):
@@ -149,9 +146,9 @@ def test_adaptive_batches_panels_and_controls_are_asked_by_workers(server, tmp_p
         with parallel.engine(engine, 2, None):
             generating().run(made)
             settings = AdaptiveSettings(target=None, budget=6)
-            Adaptive("few", JUDGE, settings, turns=(3, 4)).run(made)
-            panel = JudgeName("chateval-default", "umpire")
-            Judging("few", "unieval", panel, control=True).run(made)
+            Judging("arena", "few", JUDGE, turns=(3, 4), settings=settings).run(made)
+            panel = {"judge_model": "umpire", "control": True}
+            Judging("unieval", "few", "chateval-default", **panel).run(made)
         return files(made), server.n_received - before
 
     assert judged("workers", "threading") == judged("alone", None)
@@ -305,7 +302,7 @@ def test_a_scheduler_of_ones_own_gets_shards(alone, server, tmp_path, monkeypatc
     asked = ["--seeds", "few", "--turns", "6", "--model", "alpha", "--model", "beta"]
     assert main(["generate", "--dir", str(folder), *asked, "--store", place]) == 0
     assert server.n_received == sent
-    judging = Judging("few", "arena", JUDGE, turns=(3, 4))
+    judging = Judging("arena", "few", JUDGE, turns=(3, 4))
     for shard in botchat.shards(judging, made, 3):
         pickle.loads(pickle.dumps(shard)).work(place)  # noqa: S301
     sent = server.n_received

@@ -12,8 +12,8 @@ import pytest
 from botchat.errors import ConfigError
 from botchat.interfaces import case_digest
 from botchat.pipeline import door
-from botchat.pipeline.api import generate
 from botchat.pipeline.view import Server
+from botchat.requests import generate
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.view_door import ask, of_a_page, post, running, token_in
 

@@ -182,7 +182,10 @@ def test_a_slice_of_all_seeds_leaves_nothing_to_compare(tmp_path, capsys):
     [
         ([*JUDGE[:-1], "outer"], "panels.outer: kept has alpha, which is kept on whole sets only"),
         ([*JUDGE, "--control"], "a cascade makes no fixed number of calls"),
-        (["probe", "--seeds", "small", "--judge", "kept"], "kept keeps its alpha on the cases of"),
+        (
+            ["bench", "probe", "--seeds", "small", "--judge", "kept"],
+            "kept keeps its alpha on the cases of",
+        ),
         (
             ["judge", "arena", "--adaptive", *JUDGE[2:], "--turns", "4"],
             "kept keeps its alpha on the cases of a whole set, which an adaptive Arena has not",

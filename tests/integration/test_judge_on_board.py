@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from botchat.cli.main import main
-from botchat.pipeline.api import generate, judge
 from botchat.pipeline.leaderboard import report
 from botchat.pipeline.ledger import conversation_costs
 from botchat.records import HUMAN, Judgment
 from botchat.report import figures, judges_of
 from botchat.report.figures import agreement
+from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 
 QUICK = ["--shuffles", "10", "--runs", "1"]

@@ -430,11 +430,11 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
 
 
 def test_a_probed_judge_may_be_sampled(tmp_path, capsys):
-    """`probe --samples`: K calls a planted dialogue, as planned; the judge is the sampled one."""
+    """K calls a planted dialogue, as planned; the judge is the sampled one."""
     with Server(drawn) as server:
         folder = prepared(tmp_path / "w", server, capsys)
         flags = ["--seeds", "small", "--judge", "umpire", "--samples", "2", "--limit", "2"]
-        command = ["probe", *flags, "--json", "--dir", str(folder)]
+        command = ["bench", "probe", *flags, "--json", "--dir", str(folder)]
         assert main([*command, "--plan"]) == 0
         planned = {row["level"]: row["calls"] for row in told(capsys)["rows"]}
         before = server.n_received

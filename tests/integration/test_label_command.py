@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
-from botchat.pipeline.api import generate, judge
+from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 
 

@@ -152,7 +152,7 @@ def test_the_rules_judge_leaves_people_alone(tmp_path, monkeypatch, capsys):
     source = kdconv()
     monkeypatch.chdir(tmp_path)
     run(capsys, "seeds", "import", str(source), "--name", "kd", "--language", "zh")
-    status, found, _ = run(capsys, "probe", "--language", "zh", "--seeds", "kd")
+    status, found, _ = run(capsys, "bench", "language", "zh", "--seeds", "kd")
     assert (status, found["n_people"], found["lacks"]) == (0, 150, [])
     print({key: round(value, 3) for key, value in found["false_alarms"].items()})
     assert found["false_alarms"]["same"] <= 0.10
@@ -162,7 +162,7 @@ def test_the_rules_judge_leaves_people_alone(tmp_path, monkeypatch, capsys):
     assert min(detected[fault] for fault in ("repetition", "near_repetition", "formal")) > 0.6
     assert not any(one["not_read"] or one["not_asked"] for one in found["labels"])
     # The command for judges plants the same.
-    assert main(["probe", "--seeds", "kd", "--judge", "rules", "--limit", "3"]) == 0
+    assert main(["bench", "probe", "--seeds", "kd", "--judge", "rules", "--limit", "3"]) == 0
     assert "|lang:zh" in capsys.readouterr().out
 
 
@@ -192,7 +192,7 @@ def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server)
     files.finish(tmp_path / "talks.jsonl", TALKS, lambda seed: seed.id)
     own = ("seeds", "import", "talks.jsonl", "--name", "own", "--language")
     assert run(capsys, *own, "de")[0] == 0
-    status, found, said = run(capsys, "probe", "--language", "de", "--seeds", "own")
+    status, found, said = run(capsys, "bench", "language", "de", "--seeds", "own")
     assert (status, found["lacks"], found["n_people"]) == (0, [], 4), said
     assert [(one["not_read"], one["not_asked"]) for one in found["labels"]] == [([], [])] * 3
     assert {row["fault"]: row["detected"] for row in found["rows"]}["ai_phrase"] == 1
@@ -224,11 +224,10 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     assert run(capsys, "seeds", "import", source, "--name", "b", "--language", "de")[0] == 0
     for command, complaint in (
         (
-            ("probe", "--language", "de", "--seeds", "a"),
+            ("bench", "language", "de", "--seeds", "a"),
             "--seeds a: it is Chinese (zh), not German",
         ),
-        (("probe", "--language", "zh", "--judge", "rules"), "leave --judge out"),
-        (("probe",), "name one with --judge"),
+        (("bench", "probe"), "name one with --judge"),
         (("generate", "--seeds", "a", "--model", "bot:eliza"), "bot:eliza speaks English only"),
         (("judge", "diagnosis", "--seeds", "b", "--judge", "rules"), "no dialogues in"),
     ):

@@ -251,7 +251,10 @@ def places(folder, seed_set="small"):
     yield judgments / seed_set / "unieval", unieval
     yield judgments / seed_set / "arena-n8", arena
     yield judgments / seed_set / "arena-n8", [*arena, "--adaptive", "--target", "swaps=0"]
-    yield judgments / seed_set / "probe", ["probe", "--seeds", seed_set, "--judge", "umpire"]
+    yield (
+        judgments / seed_set / "probe",
+        ["bench", "probe", "--seeds", seed_set, "--judge", "umpire"],
+    )
 
 
 @pytest.mark.parametrize("n", range(7))

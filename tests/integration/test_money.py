@@ -12,7 +12,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.errors import ConfigError
-from botchat.pipeline.run.session import Limits
+from botchat.requests import Limits
 from botchat.workspace.accounts import stats
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_runs import IN_FLIGHT, commands, start, workspace

@@ -23,12 +23,12 @@ import botchat
 from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline import leaderboard as publishing
-from botchat.pipeline.api import generate, judge
 from botchat.pipeline.leaderboard import report
 from botchat.pipeline.live import Live
 from botchat.pipeline.plot import write_plot
 from botchat.pipeline.view import Server
 from botchat.report.live import Failure, News, State, render
+from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -72,7 +72,7 @@ def test_the_numbers_of_a_judge_that_is_known(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     with Server(knowing) as server:
         folder = str(workspace(tmp_path, server))
-        command = ["probe", "--seeds", "small", "--judge", "umpire", "--dir", folder]
+        command = ["bench", "probe", "--seeds", "small", "--judge", "umpire", "--dir", folder]
         assert main([*command, "--plan", "--json"]) == 0
         (low, expected, high) = json.loads(capsys.readouterr().out)["rows"]
         status, made = run(capsys, *command)
@@ -109,7 +109,7 @@ def test_a_probe_stopped_by_a_limit_goes_on_without_paying_twice(tmp_path, capsy
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     with Server(knowing) as server:
         folder = str(workspace(tmp_path / "w", server))
-        command = ["probe", "--seeds", "small", "--judge", "umpire", "--dir", folder]
+        command = ["bench", "probe", "--seeds", "small", "--judge", "umpire", "--dir", folder]
         assert main([*command, "--max-calls", "5"]) == 3
         assert server.n_received == 5
         capsys.readouterr()
@@ -122,7 +122,7 @@ def test_a_probe_stopped_by_a_limit_goes_on_without_paying_twice(tmp_path, capsy
 
 def test_the_rules_judge_is_probed_offline(tmp_path, capsys):
     """On the sample set, which is the default; a limit takes its first dialogues."""
-    status, made = run(capsys, "probe", "--judge", "rules", "--dir", str(tmp_path))
+    status, made = run(capsys, "bench", "probe", "--judge", "rules", "--dir", str(tmp_path))
     assert (status, made["judge"], made["calls"]) == (0, "rules", 0)
     rows = {row["fault"]: row for row in made["rows"]}
     assert rows["repetition"]["localised"] >= 0.9
@@ -131,9 +131,11 @@ def test_the_rules_judge_is_probed_offline(tmp_path, capsys):
     for row in made["rows"]:
         for key in ("detected", "localised", "within_1", "false_alarms"):
             assert 0 <= row[f"{key}_low"] <= row[key] <= row[f"{key}_high"] <= 1
-    few = run(capsys, "probe", "--judge", "rules", "--dir", str(tmp_path), "--limit", "4")[1]
+    few = run(capsys, "bench", "probe", "--judge", "rules", "--dir", str(tmp_path), "--limit", "4")[
+        1
+    ]
     assert few["untouched"]["n_untouched"] == 4
-    assert main(["probe", "--judge", "rules", "--dir", str(tmp_path)]) == 0
+    assert main(["bench", "probe", "--judge", "rules", "--dir", str(tmp_path)]) == 0
     assert "at the utterance %" in capsys.readouterr().out
 
 
@@ -148,7 +150,7 @@ def test_the_rules_judge_is_probed_offline(tmp_path, capsys):
 def test_what_cannot_be_probed_is_said(tmp_path, capsys, flags, message):
     """One line, exit 1."""
     files.finish(tmp_path / "seeds" / "tiny.jsonl", [SHORT], lambda seed: seed.id)
-    assert main(["probe", "--judge", "rules", "--dir", str(tmp_path), *flags]) == 1
+    assert main(["bench", "probe", "--judge", "rules", "--dir", str(tmp_path), *flags]) == 1
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -159,7 +161,7 @@ def test_probes_do_not_take_part_in_the_leaderboard(tmp_path, capsys):
     folder = ["--dir", str(workspace(tmp_path))]
     generate = ["generate", "--seeds", "small", "--model", "bot:parrot", "--turns", "4", *folder]
     assert main(generate) == 0
-    assert main(["probe", "--seeds", "small", "--judge", "rules", *folder]) == 0
+    assert main(["bench", "probe", "--seeds", "small", "--judge", "rules", *folder]) == 0
     assert main(["leaderboard", "--seeds", "small", *folder]) == 1
     assert "no judgments" in capsys.readouterr().err
 

@@ -13,9 +13,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.errors import BotChatError, LimitReached
-from botchat.pipeline.generate import Generating
-from botchat.pipeline.judge import Judging
-from botchat.pipeline.run.session import Limits, Spending
+from botchat.requests import Generating, Judging, Limits, Spending
 from botchat.workspace import stages
 from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
@@ -57,9 +55,9 @@ def run(tmp_path_factory) -> Iterator[tuple[Workspace, dict[str, dict[str, bytes
         more = '[judges.second]\nmodel = "umpire"\nmax_tokens = 65\n'
         made = workspace(tmp_path_factory.mktemp("run"), server, more)
         Generating("few", MODELS, turns=6).run(made)
-        for name in (JUDGE, type(JUDGE)("second"), type(JUDGE)("rules")):
-            Judging("few", "arena", name, turns=(3, 4)).run(made)
-            Judging("few", "unieval", name).run(made)
+        for name in (JUDGE, "second", "rules"):
+            Judging("arena", "few", name, turns=(3, 4)).run(made)
+            Judging("unieval", "few", name).run(made)
         out, numbers = made.root / "board", made.root / "numbers"
         assert main([*BOARD, "--dir", str(made.root), "--out", str(out)]) == 0
         assert main([*NUMBERS, "--dir", str(made.root), "--eee", str(numbers)]) == 0
@@ -160,7 +158,7 @@ def test_a_run_leaves_its_stage_files_whole_or_as_far_as_it_came(tmp_path, serve
     }
     for head, model in zip(heads, MODELS, strict=True):
         Generating("few", (model,), turns=4).run(head, spending(store))
-        Judging("few", "unieval", JUDGE, (model,)).run(head, spending(store))
+        Judging("unieval", "few", JUDGE, (model,)).run(head, spending(store))
     with from_store(str(store), "few") as found:
         (path,) = found.judgment_files("few")["umpire"].values()
         assert {key[1] for key in found.judgments(path)} == {*((name,) for name in MODELS)}
@@ -168,7 +166,7 @@ def test_a_run_leaves_its_stage_files_whole_or_as_far_as_it_came(tmp_path, serve
     before = server.n_received
     assert main(["ledger", "pull", str(store), "--dir", str(heads[0].root)]) == 0
     Generating("few", MODELS, turns=4).run(heads[0])
-    Judging("few", "unieval", JUDGE, MODELS).run(heads[0])
+    Judging("unieval", "few", JUDGE, MODELS).run(heads[0])
     assert server.n_received == before
 
 

@@ -48,8 +48,8 @@ COMMANDS = {
     "judge-adaptive": [
         "judge", "arena", *SET, "--judge", "rules", "--turns", "6", "--adaptive", "--budget", "40",
     ],
-    "probe": ["probe", *SET, "--judge", "rules", "--limit", "3"],
-    "probe-polarity": ["probe", *SET, "--polarity", "--judge", "rules"],
+    "probe": ["bench", "probe", *SET, "--judge", "rules", "--limit", "3"],
+    "probe-polarity": ["bench", "polarity", *SET, "--judge", "rules"],
     "leaderboard": ["leaderboard", *SET, "--judge", "rules"],
     "leaderboard-rates": ["leaderboard", "--pairwise-rates", str(RATES), "--shuffles", "20"],
     "compare": ["compare", "small", "leaderboards/small/leaderboard.json"],

@@ -15,11 +15,10 @@ import pytest
 from botchat.cli.main import main
 from botchat.errors import ConfigError
 from botchat.models.roles import history
-from botchat.pipeline.api import generate
-from botchat.pipeline.run.session import Limits
 from botchat.pipeline.talk import LONGEST, Room, room_of
 from botchat.pipeline.view import Server as View
 from botchat.prompts import text as prompt
+from botchat.requests import Limits, generate
 from botchat.workspace.accounts import stats
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.ledger import Ledger

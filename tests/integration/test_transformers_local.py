@@ -32,9 +32,9 @@ from botchat.models.recorded import RecordedModel
 from botchat.models.roles import history
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.pipeline import cluster
-from botchat.pipeline.generate import Generating
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
+from botchat.requests import Generating
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

@@ -13,11 +13,10 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import LimitReached
-from botchat.pipeline.generate import Generating
 from botchat.pipeline.init import providers, settings_text
-from botchat.pipeline.judge import Judging
 from botchat.pipeline.run.plan import _made_up, by_contestant, by_step
 from botchat.records import Seed
+from botchat.requests import Generating, Judging
 from botchat.workspace.config import load
 from tests.openai_server import text
 
@@ -116,7 +115,7 @@ def test_the_steps_one_by_one_write_the_same_bytes(place, server, tmp_path):
     other.write_seeds("small", SEEDS)
     Generating("small", ("one", "two"), limit=3).run(other)
     for protocol in ("unieval", "arena", "gteval"):
-        Judging("small", protocol, botchat.JudgeName("judge"), limit=3).run(other)
+        Judging(protocol, "small", "judge", limit=3).run(other)
     made = {path.relative_to(other.root): text for path, text in stage_files(other).items()}
     assert made == {path: text for path, text in files.items() if path.parts[0] != "other"}
 
@@ -169,7 +168,7 @@ def test_run_from_python(place, server):
     assert [one.protocol for one in ran.judged] == ["unieval"]
     assert ran.unanswered == 0
     assert ran.board.rows
-    request = botchat.Running("small", ("one", "two"), botchat.JudgeName("judge"), limit=3)
+    request = botchat.Running("small", ("one", "two"), "judge", limit=3)
     assert {row["calls"] for row in by_step(request.plan(place)) if row["step"] == "unieval"} == (
         set()
     )
@@ -178,13 +177,13 @@ def test_run_from_python(place, server):
 def test_a_plan_says_what_each_contestant_costs(place, server, capsys):
     """Calls about two are shared; the sum is the whole."""
     Generating("small", ("one", "two"), limit=2).run(place)
-    planned = Judging("small", "unieval", botchat.JudgeName("judge")).plan(place)
+    planned = Judging("unieval", "small", "judge").plan(place)
     assert {row["contestant"]: row["calls"] for row in by_contestant(planned)} == {
         "human": 6,
         "one": 2,
         "two": 2,
     }
-    limited = Judging("small", "unieval", botchat.JudgeName("judge"), limit=2).plan(place)
+    limited = Judging("unieval", "small", "judge", limit=2).plan(place)
     assert {row["calls"] for row in by_contestant(limited)} == {2}
     command = ["judge", "gteval", "--seeds", "small", "--judge", "judge", "--plan", "--json"]
     assert main([*command, "--dir", str(place.root)]) == 0
@@ -198,8 +197,7 @@ def test_a_plan_says_what_each_contestant_costs(place, server, capsys):
 
 def test_a_plan_needs_as_many_calls_however_long_replies_are(place):
     """Of a panel that has a fixed number of them: no two made-up replies are the same."""
-    judge = botchat.JudgeName("mateval-sr", "judge")
-    request = botchat.Running("small", ("one", "two"), judge, limit=6)
+    request = botchat.Running("small", ("one", "two"), "mateval-sr", judge_model="judge", limit=6)
     judged = [one for one in request.plan(place) if one.model == "judge"]
     assert {one.calls for one in judged} == {17 * (18 + 24 + 24)}
 

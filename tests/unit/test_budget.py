@@ -22,8 +22,8 @@ from botchat.models.limits import (
     plausible,
 )
 from botchat.models.recorded import ADAPTATIONS, HOPELESS, RecordedModel
-from botchat.pipeline.run.session import Limits
 from botchat.pipeline.run.work import Meter
+from botchat.requests import Limits
 from botchat.workspace.ledger import Ledger
 
 QUIET = 50

@@ -68,8 +68,8 @@ def test_what_is_like_nothing_gets_no_guess(capsys):
         (["seeds", "show", "sampel"], "'sample'"),
         (["judge", "areana", "--seeds", "sample", "--judge", "rules"], "'arena'"),
         (["generate", "--seeds", "sample", "--model", "bot:eliz"], "'bot:eliza'"),
-        (["probe", "--judge", "ruls"], "'rules'"),
-        (["probe", "--judge", "chateval-3-role"], "'chateval-3-roles'"),
+        (["bench", "probe", "--judge", "ruls"], "'rules'"),
+        (["bench", "probe", "--judge", "chateval-3-role"], "'chateval-3-roles'"),
     ],
 )
 def test_a_misspelt_name_gets_the_one_that_is_meant(words, meant, tmp_path, capsys):

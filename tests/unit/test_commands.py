@@ -1,123 +1,85 @@
-"""`botchat/cli/commands.toml`: every command there can be called, with every flag."""
+"""Requests: each is a command with its flags, a function with its arguments, and pickles."""
 
 import ast
-import tomllib
-from dataclasses import fields
-from importlib import resources
+import inspect
+import pickle
+from importlib import import_module
 
 import pytest
 
+import botchat
 from botchat.cli.main import main
-from botchat.pipeline.adaptive import Adaptive
-from botchat.pipeline.bench import Benching
-from botchat.pipeline.evaluate import Evaluating
-from botchat.pipeline.generate import Generating
-from botchat.pipeline.inject import Injecting
-from botchat.pipeline.judge import Judging
-from botchat.pipeline.probe import Probing
-from botchat.pipeline.probe_polarity import ProbingPolarity
+from botchat.requests import Asking, flags_of, groups_of, requests
 
-FOLDER = resources.files("botchat.cli")
-DECLARED = tomllib.loads(FOLDER.joinpath("commands.toml").read_text("utf-8"))
+REQUESTS = requests()
+COMMANDS = pytest.mark.parametrize("words", REQUESTS)
 
 
-def commands(declared, before=()):
-    """Every command that runs something, with the words that call it."""
-    for command in declared:
-        words = (*before, command["name"])
-        if "commands" in command:
-            yield from commands(command["commands"], words)
-        else:
-            yield command | {"words": words}
+def flags(request):
+    """All of a command, those of its groups among them."""
+    return [
+        *flags_of(request),
+        *(f for group in groups_of(request).values() for f in flags_of(group)),
+    ]
 
 
-COMMANDS = list(commands(DECLARED["commands"]))
-
-
-def flags_of(command):
-    """Its flags, those of groups among them."""
-    groups = DECLARED["groups"]
-    entries = command.get("flags", ())
-    return [f for one in entries for f in (groups[one] if isinstance(one, str) else [one])]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one["run"])
-def test_help_shows_every_flag(command, capsys, monkeypatch):
-    """Under its own name or, of a positional argument, its metavar."""
+@COMMANDS
+def test_help_shows_every_flag(words, capsys, monkeypatch):
+    """Under its own name or, of a word, its metavar; nothing is declared twice."""
     monkeypatch.setenv("COLUMNS", "500")
     with pytest.raises(SystemExit) as ended:
-        main([*command["words"], "--help"])
+        main([*words.split(), "--help"])
     shown = capsys.readouterr().out
     assert ended.value.code == 0
-    assert all(f"--{flag}" in shown for flag in EVERYWHERE)
-    for flag in flags_of(command):
-        assert flag["flag"] in shown or flag["metavar"] in shown
-        assert flag.get("help", "") in shown
+    assert all(f"--{flag}" in shown for flag in ("dir", "json", "quiet", "wide", "columns"))
+    assert ("--plan" in shown) == issubclass(REQUESTS[words], Asking)
+    names = [flag.name for flag in flags(REQUESTS[words])]
+    assert len({*names}) == len(names)
+    shown = " ".join(shown.split())
+    for flag in flags(REQUESTS[words]):
+        assert (flag.arg.metavar or flag.name) in shown
+        assert flag.arg.help in shown
 
 
-def test_every_group_is_used():
-    """And every name of a group is one."""
-    named = {entry for one in COMMANDS for entry in one.get("flags", ()) if isinstance(entry, str)}
-    assert named == set(DECLARED["groups"])
-
-
-FUNCTIONS = {
-    f"{module}.{one.name}" if module in ("ask", "show") else one.name: one
-    for module in ("ask", "show", "output")
-    for one in ast.parse(FOLDER.joinpath(f"{module}.py").read_text("utf-8")).body
-    if isinstance(one, ast.FunctionDef)
-}
-
-
-def reads(name):
-    """The names that a function takes from its ``arguments``, itself or in what it calls."""
-    module, _, _ = name.rpartition(".")
-    found = set()
-    for node in ast.walk(FUNCTIONS[name]):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "arguments":
-            found.add(node.attr)
-        elif isinstance(node, ast.Call) and any(ast.unparse(a) == "arguments" for a in node.args):
-            called = ast.unparse(node.func)
-            found |= reads(called if called in FUNCTIONS else f"{module}.{called}")
+def read_in(module, deep=True):
+    """Attributes that a module reads, itself or by what it imports of the pipeline."""
+    source = inspect.getsource(import_module(module))
+    nodes = [*ast.walk(ast.parse(source))]
+    found = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes if deep else ():
+        if isinstance(node, ast.ImportFrom) and node.module == "botchat.pipeline":
+            found |= set().union(
+                *(read_in(f"{node.module}.{one.name}", False) for one in node.names)
+            )
     return found
 
 
-EVERYWHERE = {"dir", "json", "quiet", "wide", "columns", "format"}
-READ_EVERYWHERE = EVERYWHERE - {"format"} | {"printed", "parser"}
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one["run"])
-def test_every_flag_is_read_and_what_is_read_is_a_flag(command):
+@COMMANDS
+def test_every_flag_is_read(words):
     """One that is only declared would be accepted and ignored."""
-    declared = {
-        flag.get("dest", flag["flag"].lstrip("-").replace("-", "_")) for flag in flags_of(command)
-    }
-    assert reads(command["run"]) - READ_EVERYWHERE == declared
+    request = REQUESTS[words]
+    read = read_in(f"botchat.{request.does.partition(':')[0]}") | read_in("botchat.requests")
+    assert {flag.field.name for flag in flags_of(request)} <= read | {"judge"}
 
 
-REQUESTS = {
-    one.__name__: one
-    for one in (
-        Generating,
-        Judging,
-        Adaptive,
-        Probing,
-        ProbingPolarity,
-        Benching,
-        Injecting,
-        Evaluating,
-    )
-}
+@COMMANDS
+def test_the_function_explains_every_parameter(words):
+    """``help(botchat.run)``; positions are those of the class."""
+    request = REQUESTS[words]
+    name = request.does.partition(":")[2]
+    if (function := getattr(botchat, name, None)) is None:
+        return
+    first, *others = inspect.signature(function).parameters
+    assert (first, others) == ("workspace", list(inspect.signature(request).parameters))
+    for flag in flags_of(request):
+        assert f"{flag.field.name}: {flag.arg.help}" in function.__doc__
 
 
-@pytest.mark.parametrize("module", ["cli/ask.py", "pipeline/api.py"])
-def test_requests_are_made_of_all_their_fields(module):
-    """One that is left out could not be asked for from there."""
-    tree = ast.parse(resources.files("botchat").joinpath(module).read_text("utf-8"))
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    made = {
-        ast.unparse(call.func): len(call.args) + len(call.keywords)
-        for call in calls
-        if ast.unparse(call.func) in REQUESTS
-    }
-    assert made == {name: len(fields(request)) for name, request in REQUESTS.items()}
+@pytest.mark.parametrize("words", [w for w in REQUESTS if issubclass(REQUESTS[w], Asking)])
+def test_a_worker_gets_it(words):
+    """It pickles; lists from Python are as good as tuples."""
+    kind = REQUESTS[words]
+    needed = {one.field.name: one for one in flags_of(kind) if one.is_needed}
+    made = kind(**{name: ["a"] if one.values is None else "a" for name, one in needed.items()})
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 (our own)
+    assert list not in {type(value) for value in vars(made).values()}

@@ -21,7 +21,7 @@ from botchat.pipeline.leases import (
     lease_of,
     part,
 )
-from botchat.pipeline.run.session import Limits
+from botchat.requests import Limits
 from botchat.workspace.store import Store
 
 

@@ -15,16 +15,17 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Answer
 from botchat.pipeline.adaptive import (
     AdaptiveResult,
-    adaptive_settings,
     known_comparisons,
     read_target,
+    settings_of,
 )
 from botchat.pipeline.run.ask import Filing, StageResult
 from botchat.pipeline.run.work import Meter, run_now
-from botchat.protocols.catalogue import ARENA, GTEVAL
+from botchat.protocols.catalogue import ARENA
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, State, Target
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
+from botchat.requests import Judging
 from botchat.workspace.folder import Workspace
 
 
@@ -138,24 +139,22 @@ def test_a_target_is_read_from_parts():
     assert read_target(" confidence = .9, swaps=0 ,gap=5") == Target(5, 0, 0.9)
 
 
-def test_flags_become_settings():
+def test_flags_become_settings(tmp_path):
     """Nothing adaptive, a default target, a budget alone, both; and what placing a model takes."""
-    nothing = {"adaptive": False, "target": None, "budget": None, "add": None, "seed": None}
-    nothing["control"] = False
 
-    def settings(**flags):
-        return adaptive_settings(ARENA, **{**nothing, **flags})
+    def settings(protocol="arena", **flags):
+        return settings_of(Judging(protocol, "sample", "m", **flags), Workspace(tmp_path))
 
     assert settings() is None
     assert settings(adaptive=True) == AdaptiveSettings()
-    assert settings(adaptive=True, budget=9, seed=3) == AdaptiveSettings(None, 9, seed=3)
+    assert settings(adaptive=True, budget=9, rng_seed=3) == AdaptiveSettings(None, 9, seed=3)
     both = AdaptiveSettings(Target(gap=5), 9)
     assert settings(adaptive=True, target="gap=5", budget=9) == both
     assert settings(add="m") == AdaptiveSettings(None, 400)
     assert settings(add="m", target="gap=5") == AdaptiveSettings(Target(gap=5))
     assert settings(add="m", adaptive=True, budget=7) == AdaptiveSettings(None, 7)
     with pytest.raises(ConfigError, match="--add is for the arena: gteval"):
-        adaptive_settings(GTEVAL, **{**nothing, "add": "m"})
+        settings("gteval", add="m")
 
 
 def sampled(tmp_path, ratings, added=None, swaps=1, finished="target reached"):
@@ -170,16 +169,17 @@ def sampled(tmp_path, ratings, added=None, swaps=1, finished="target reached"):
         finished=finished,
         warning="",
     )
-    judged = StageResult("arena-n8", "j", 40, 40, 1, tmp_path / "j.jsonl", 0)
-    return AdaptiveResult(8, tuple(ratings), state, Target(), added, judged)
+    judged = StageResult("arena-n8", "j", 40, 40, 1, tmp_path / "j.rowl", 0)
+    shown = {"turns": 8, "models": tuple(ratings), "target": Target(), "added": added}
+    return AdaptiveResult(**vars(judged), state=state, **shown)
 
 
 def test_the_ranking_in_words(tmp_path):
     """Best first, with 95 % errors, what is saved, and what it is sure of."""
     found = sampled(tmp_path, {"a": 900, "b": 1100, "c": 1000})
     assert [(row["place"], row["model"]) for row in found.rows] == [(1, "b"), (2, "c"), (3, "a")]
-    assert found.shown[0] == {"place": 1, "model": "b", "rating": "1100", "± 95 %": "20"}
-    assert found.lines == [
+    assert found.board[0] == {"place": 1, "model": "b", "rating": "1100", "± 95 %": "20"}
+    assert found.sentences == [
         "Arena at N = 8: 40 of 400 comparisons made, 90.0 % saved; target reached",
         "With 95 % confidence, at most 1 pair more than 10 Elo apart on the whole Arena is in the "
         "wrong order (at most 2: 96 %)",
@@ -187,14 +187,14 @@ def test_the_ranking_in_words(tmp_path):
         "--target swaps=0",
     ]
     many = sampled(tmp_path, {f"m{i}": i for i in range(10)})
-    assert not any("Warning" in line for line in many.lines)
+    assert not any("Warning" in line for line in many.sentences)
     assert found.progress == (
         "N = 8: 40 of 400 (90.0 % saved) · up to 1 swaps (at most 2: 96 %) · "
         "b 1100 ± 20, c 1000 ± 20, a 900 ± 20"
     )
-    assert found.json["placed"] is None
-    assert found.json["saved"] == 0.9
-    assert "not finished" in sampled(tmp_path, {"a": 1, "b": 2}, finished="").lines[0]
+    assert found.row["placed"] is None
+    assert found.row["saved"] == 0.9
+    assert "not finished" in sampled(tmp_path, {"a": 1, "b": 2}, finished="").sentences[0]
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,10 @@ def test_the_ranking_in_words(tmp_path):
 def test_a_placed_model_in_words(tmp_path, rating, place, beside, end):
     """Its place, between whom; a warning where there is nobody beyond it."""
     found = sampled(tmp_path, {"a": 900, "b": 1100, "c": 1000, "new": rating}, added="new")
-    placed = found.json["placed"]
+    placed = found.row["placed"]
     assert (placed["place"], placed["of"]) == (place, 4)
     assert (placed["above"], placed["below"]) == beside
-    said = "\n".join(found.lines)
+    said = "\n".join(found.sentences)
     assert f"new: {rating} ± 20 (95 %), place {place} of 4" in said
     assert "comparisons with new made" in said
     assert (f"Warning: new is the {end} of all" in said) == (end is not None)

@@ -23,10 +23,11 @@ from botchat.parallel import together
 from botchat.pipeline.run import plan, slices
 from botchat.pipeline.run.parts import questions
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.session import JudgeName, Session, Spending, in_session
+from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.protocols.kinds import Protocol
 from botchat.records import UNANSWERED, VERSION, Judgment, Seed
+from botchat.requests import JudgeName, Spending
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
 
@@ -49,7 +50,7 @@ class Asked:
     cases: Sequence[Cases]
     control: bool = False
 
-    def plan(self, workspace: Workspace) -> list[plan.Planned]:
+    def plan(self, workspace: Workspace) -> plan.Plan:
         """What `run` would send."""
 
         async def walk(session: PlanningSession, _length: Length) -> None:
@@ -174,6 +175,11 @@ class StageResult:
         """As people read it."""
         keys = ("protocol", "judge", "cases", "new", "unreadable", "path")
         return {key: getattr(self, key) for key in keys}
+
+    @property
+    def row(self) -> Row:
+        """All of it, JSON-ready."""
+        return self.shown | self.account
 
     @property
     def account(self) -> Row:

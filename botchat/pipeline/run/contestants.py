@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
-from botchat.records import HUMAN, Dialogue, Dialogues, Seed, human_dialogue
+from botchat.protocols.kinds import Protocol
+from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, human_dialogue
 from botchat.workspace import config
 from botchat.workspace.folder import Workspace
+
+T = TypeVar("T")
 
 
 def pick(
@@ -60,3 +64,57 @@ def full_name(name: str, workspace: Workspace) -> str:
         return config.model_name(name, workspace.config).name
     except ConfigError:
         return name
+
+
+def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: bool) -> Dialogues:
+    """Who is compared in pairs, people only if ``chosen``; `ConfigError` for fewer than two."""
+    found = {name: d for name, d in contestants.items() if chosen or name != HUMAN}
+    if len(found) < 2:
+        title = "Arena" if protocol.about_ai else protocol.title
+        raise ConfigError(
+            f"the {title} needs at least two contestants; there is {', '.join(found) or 'none'}: "
+            "make another with generate --model MODEL, or name one more with --model"
+        )
+    return found
+
+
+def at_each_n(
+    workspace: Workspace, turns: Collection[int], at: Callable[[int], T | None]
+) -> list[T]:
+    """What there is to compare at each N of ``turns``, by default as far as there is any.
+
+    Raises `ConfigError` for an N below 3, `MissingError` where there is nothing.
+    """
+    asked = list(dict.fromkeys(turns or workspace.config.arena.turns))
+    if low := [n for n in asked if n <= N_SEED]:
+        raise ConfigError(
+            f"--turns {low[0]}: the first {N_SEED} utterances are human in every dialogue, so at "
+            f"least {N_SEED + 1} are needed"
+        )
+    found = []
+    for n in asked:
+        if (made := at(n)) is not None:
+            found.append(made)
+        elif turns:
+            raise too_short(n)
+    if not found:
+        raise MissingError("no two dialogues are long enough to compare; see --turns")
+    return found
+
+
+def too_short(n: int | None) -> MissingError:
+    """Nothing can be compared at N = ``n``."""
+    return MissingError(
+        f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
+        f"least 4); generate with --turns {n}"
+    )
+
+
+def judge_named(workspace: Workspace, seed_set: str, name: str) -> str:
+    """A judge's name as its judgments on a set are filed; `MissingError` where it has none."""
+    known = workspace.judgment_files(seed_set)
+    found = next((one for one in (name, full_name(name, workspace)) if one in known), None)
+    if found is None:
+        who = ", ".join(sorted(known)) or "nobody"
+        raise MissingError(f"{name!r} has not judged {seed_set}; judges who have: {who}")
+    return found

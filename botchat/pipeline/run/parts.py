@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from botchat.interfaces import Case, Judge, Subject
 from botchat.languages import Language
 from botchat.models.self_chat import Length, extend
-from botchat.pipeline.run.session import JudgeName, Session
+from botchat.pipeline.run.session import Session
 from botchat.records import Seed
+from botchat.requests import JudgeName
 
 if TYPE_CHECKING:
     from botchat.pipeline.run.ask import Asked, Cases, Filing

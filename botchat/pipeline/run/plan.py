@@ -19,9 +19,10 @@ from botchat.models.limits import Prices
 from botchat.models.recorded import spoken
 from botchat.models.roles import prompt_tokens
 from botchat.models.self_chat import Length
-from botchat.pipeline.run.session import Session, Spending
+from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.records import Seed
+from botchat.requests import Spending
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key
@@ -67,6 +68,44 @@ class Planned:
     def shown(self) -> Row:
         """As a row, without the parts."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parts"}
+
+
+class Plan(list[Planned]):
+    """What a request would send: each model at each level."""
+
+    by_steps = False
+    """Shown by what is done, not by model."""
+    note = ""
+    """How it is to be read."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """A model at a level each, or a step each."""
+        return by_step(self) if self.by_steps else [one.shown for one in self]
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return {"rows": self.rows, "contestants": by_contestant(self)}
+
+    @property
+    def shown(self) -> list[str | list[Row]]:
+        """Tables of it, and how they are to be read."""
+        about = by_contestant(self)
+        beside: list[str | list[Row]] = ["", priced(about)]
+        several = beside if self.by_steps or len(about) > 1 else []
+        return [priced(self.rows), *several, *([self.note] if self.note else [])]
+
+
+def priced(rows: Sequence[Row]) -> list[Row]:
+    """Rows with their dollars as people read them."""
+
+    def cell(key: str, value: Any) -> Any:
+        if not key.startswith("cost_usd"):
+            return value
+        return "unknown price" if value is None else f"${value:,.4f}"
+
+    return [{key: cell(key, value) for key, value in row.items()} for row in rows]
 
 
 @dataclass
@@ -201,7 +240,7 @@ def plan(
     seeds: Sequence[Seed],
     walk: Callable[[PlanningSession, Length], Coroutine[Any, Any, None]],
     language: Language = ENGLISH,
-) -> list[Planned]:
+) -> Plan:
     """What a stage would send, for each model at each level; nothing is written.
 
     ``seeds``: the whole set; ``walk`` runs the stage with a session's models, storing nothing.
@@ -215,11 +254,11 @@ def plan(
             run_now(walk(session, length))
             sessions.append(session)
     by_model = zip(*(session.planned.values() for session in sessions), strict=True)
-    return [
+    return Plan(
         model.planned(level)
         for models in by_model
         for model, level in zip(models, LEVELS, strict=True)
-    ]
+    )
 
 
 def by_contestant(planned: Sequence[Planned]) -> list[Row]:

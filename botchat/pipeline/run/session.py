@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,9 +27,9 @@ from botchat.pipeline.run.progress import told
 from botchat.pipeline.run.work import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
+from botchat.requests import JudgeName, Spending
 from botchat.workspace import config, entries, keys, panels, stages
 from botchat.workspace.accounts import bills
-from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -52,53 +52,6 @@ _NO_BATCH = (
     "--batch: {} is on no endpoint and has no Batch API; leave --batch out, or name only models "
     "of endpoints"
 )
-
-
-@dataclass(frozen=True)
-class JudgeName:
-    """A judge as it is named on the command line."""
-
-    name: str
-    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, or any model."""
-    model: str | None = None
-    """Of a panel's agents that name none (``--judge-model``)."""
-    samples: int = 1
-    """How often a single judge is asked about each case; the majority decides."""
-    run: int = 1
-    """Which of several independent runs, each with draws of its own (`Decoding.sample`)."""
-
-
-@dataclass
-class Limits:
-    """What a run may cost; ``None`` is no limit."""
-
-    max_usd: float | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse limits of 0 and below, NaN and infinity."""
-        for name in ("max_usd", "max_calls", "max_tokens"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{flag} {value}: give a number above 0, or leave it out")
-
-
-@dataclass(frozen=True)
-class Spending:
-    """What a run may cost, and how its calls are sent."""
-
-    limits: Limits = field(default_factory=Limits)
-    batch: bool = False
-    """Send every call through its endpoint's Batch API."""
-    cluster: ClusterSettings | None = None
-    """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
-    says."""
-    engine: parallel.Engine | None = None
-    """Who makes them, whatever all these say."""
-    leased: int | None = None
-    """This is a part of a run that is under way in so many places: the limits are that part's."""
 
 
 def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue:

@@ -8,9 +8,9 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Judge
 from botchat.judges.cascade import Cascade, MakeCase
 from botchat.measures.references import draw
-from botchat.pipeline.run.session import JudgeName
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Judgment
+from botchat.requests import JudgeName
 from botchat.workspace.folder import Workspace
 
 

@@ -158,6 +158,8 @@ class Meter:
     started: float = field(default_factory=time.monotonic)
     in_flight: Callable[[], int] = lambda: 0
     """Calls that are out now."""
+    tell: Callable[[str], None] = lambda _: None
+    """Says a line beside the result."""
     watch: Callable[[], None] = lambda: None
     """Called when a step begins, and at each `advance`."""
 
