@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.pipeline.fetch import fetch as fetch
     from botchat.pipeline.inject import Injecting as Injecting
     from botchat.pipeline.jobs import shards as shards
-    from botchat.pipeline.label_plan import label_plan as label_plan
+    from botchat.pipeline.label import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
@@ -97,7 +97,7 @@ _HOMES = {
     "import_seeds": "pipeline.seeds:import_seeds",
     "inject": "pipeline.api:inject",
     "judge": "requests:judge",
-    "label_plan": "pipeline.label_plan:label_plan",
+    "label_plan": "pipeline.label:label_plan",
     "leaderboard": "pipeline.leaderboard:leaderboard",
     "plot": "pipeline.plot:plot",
     "probe": "requests:probe",

@@ -161,7 +161,7 @@ def fetch(arguments: argparse.Namespace) -> None:
 
 def label_plan(arguments: argparse.Namespace) -> None:
     """Draw what people should label, and say what that buys."""
-    from botchat.pipeline.label_plan import label_plan as draw
+    from botchat.pipeline.label import label_plan as draw
 
     plan = draw(
         workspace_of(arguments),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from operator import itemgetter
@@ -15,7 +15,7 @@ import numpy as np
 
 from botchat.boards import bridge as boards
 from botchat.boards.references import Cases, drawn_by_pair, one_by_one, result
-from botchat.boards.tables import Formats, Table, document, table_files, to_json
+from botchat.boards.tables import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.measures.references import is_draw
@@ -26,17 +26,6 @@ from botchat.protocols.kinds import Protocol
 from botchat.records import VERSION, Judgment
 from botchat.workspace.files import write_all
 from botchat.workspace.folder import Workspace, judgment_key
-
-
-@dataclass(frozen=True)
-class Bridge:
-    """What a bridge shows."""
-
-    tables: Sequence[Table]
-    notes: Sequence[str]
-    """Which places change, and what a reader must know, a sentence each."""
-    whole: dict[str, Any]
-    """All of it, JSON-ready."""
 
 
 def bridge(
@@ -78,13 +67,13 @@ def bridge(
     out = out or workspace.out(seed_set) / f"bridge-{protocol}"
     whole = {**made.whole, "out": str(out)}
     title = made.tables[0].title
-    texts = {"bridge.md": document(title, made.notes, made.tables), "bridge.json": to_json(whole)}
+    texts = {"bridge.md": document(title, made.lines, made.tables), "bridge.json": to_json(whole)}
     write_all(out, {**table_files(made.tables, formats), **texts})
-    lines = [*made.notes, made.whole["signature"], f"written to: {out}"]
+    lines = [*made.lines, whole["signature"], f"written to: {out}"]
     return Compared(made.tables, lines, whole, out)
 
 
-def bridges(found: Read, protocol: Protocol) -> list[Bridge]:
+def bridges(found: Read, protocol: Protocol) -> list[Compared]:
     """Those of a set in which the new judge was asked a drawn part of what the old one judged."""
     judged = {name: by[protocol.name] for name, by in found.judged.items() if by.get(protocol.name)}
     made = []
@@ -98,7 +87,7 @@ def bridges(found: Read, protocol: Protocol) -> list[Bridge]:
     return made
 
 
-def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int) -> Bridge:
+def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int) -> Compared:
     judged = {name: found.judged[name][protocol.name] for name in (old, new)}
     seed_ids = sorted({one.seed_id for one in judged[old]})
     value = partial(result, protocol)
@@ -126,6 +115,7 @@ def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int)
             f"{rng_seed}: the intervals hold only if they were drawn at random otherwise."
         )
     title = f"From {old} to {new}: {protocol.name} on {found.seed_set}"
+    tables = boards.tables(title, rows, mapping, signature, _unit(protocol))
     whole = {
         "old": old,
         "new": new,
@@ -135,7 +125,7 @@ def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int)
         "notes": notes,
         "signature": signature,
     }
-    return Bridge(boards.tables(title, rows, mapping, signature, _unit(protocol)), notes, whole)
+    return Compared(tables, notes, whole, None)
 
 
 def _data(cases: Cases, models: Sequence[str]) -> list[Any]:

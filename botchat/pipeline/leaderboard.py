@@ -395,7 +395,7 @@ def _compared(found: Read, compared: Mapping[str, Findings]) -> list[Beside]:
     for name, findings in sorted(compared.items(), key=lambda one: not one[1].truth):
         protocol = found.catalogue.find(name)
         made = bridges(found, protocol) if protocol else []
-        notes = [note for one in made for note in one.notes]
+        notes = [note for one in made for note in one.lines]
         tables = [part for part in judge_agreement.tables(findings) if part.name != "rankings"]
         tables += [part for one in made for part in one.tables]
         drawn = figures.draw(findings)
