@@ -138,6 +138,8 @@ class Check:
     """The line that it passes on the good side of, in the same unit."""
     reason: str = ""
     """What it found, a sentence; empty where it is not known."""
+    protocol: str = ""
+    """What it is quoted from; empty: from more than one, or from votes."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,8 @@ def _own(board: Board) -> tuple[Check, ...]:
 
 def _quoted(key: str, row: Row, number: str = "") -> Check:
     """A check of a number of the judge's table."""
-    return _check(key, row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high"), number)
+    found = _check(key, row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high"), number)
+    return replace(found, protocol=row.get("protocol", ""))
 
 
 def _machine_picked(judged: Evidence | None) -> Check:
@@ -320,7 +323,8 @@ def _first_preferred(row: Row) -> Check:
     state = _state(rule, 0.0 if low <= 0.5 <= high else near, far)
     number = f"{100 * value:.0f} %"
     reason = rule.reason.format(number=number, interval=_interval(low, high))
-    return Check(key, rule.name, state, number, value, low, high, 0.5, reason)
+    of = row.get("protocol", "")
+    return Check(key, rule.name, state, number, value, low, high, 0.5, reason, of)
 
 
 def _best_floor_bot(arena: Arena | None) -> Check:

@@ -229,11 +229,12 @@ def _checked(check: Check, judge: str, view: str, board: Board) -> Checked:
         bar = interval_bar((check.value, check.low, check.high), scale)
         if check.reference is not None:
             reference = interval_bar((check.reference,) * 3, scale).at
-    return Checked(check, bar, reference, _evidence(check.key, judge, board) if view else "")
+    return Checked(check, bar, reference, _evidence(check, judge, board) if view else "")
 
 
-def _evidence(key: str, judge: str, board: Board) -> str:
+def _evidence(check: Check, judge: str, board: Board) -> str:
     """Where the cases behind a check are read."""
+    key = check.key
     place = next(iter(board.of(Place)), None)
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     floor = [name for name in contestants if is_floor_bot(name)]
@@ -248,7 +249,7 @@ def _evidence(key: str, judge: str, board: Board) -> str:
         return address(judge, "pair", protocol=name, a=first, b=HUMAN) if beside else ""
     pairs = board.arenas
     if key in ("same_winner", "first_preferred", "ties", "best_floor_bot") and pairs:
-        return address(judge, "pair", protocol=pairs[0].protocol.name, a=first)
+        return address(judge, "pair", protocol=check.protocol or pairs[0].protocol.name, a=first)
     return "#judges" if key in ("other_judges", "people_agree") else "#tables"
 
 
