@@ -6,7 +6,6 @@ A judge's name decides whether it counts as a person: see `botchat.measures.agre
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,16 +17,10 @@ from botchat.errors import DataError
 from botchat.records import Verdict, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Floats, Indices
 
-COLUMNS = ("item", "first", "second", "judge", "verdict")
-"""Columns of an annotation file."""
-
 NOBODY = ""
 """Name of the second contestant where a dialogue was judged alone."""
 
 _CODE = {"1": 1, "2": -1, "tie": TIED, None: UNREADABLE}
-
-
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 class Annotation(msgspec.Struct, frozen=True, gc=False):
@@ -42,69 +35,6 @@ class Annotation(msgspec.Struct, frozen=True, gc=False):
     """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; ``None``: unreadable."""
     confidence: float | None = None
     """Probability of the verdict by the judge, where it is known."""
-
-
-def read_csv(text: str, where: str) -> list[Annotation]:
-    """Annotations of a CSV file with at least the columns `COLUMNS`, in any order.
-
-    Raises `DataError`, with the file's name ``where`` and the line, for what is wrong in it.
-    """
-    lines = (line[0] for line in _LINE.finditer(text.removeprefix("\ufeff")))
-    rows = csv.reader(lines, strict=True)
-    found: dict[tuple[str, ...], int] = {}
-    once: dict[str, str] = {}
-    annotations: list[Annotation] = []
-    line = 1
-
-    def wrong(what: str) -> DataError:
-        return DataError(f"{where}:{line}: {what}")
-
-    try:
-        header = [name.strip().lower() for name in next(rows, [])]
-        if missing := [name for name in COLUMNS if name not in header]:
-            raise wrong(
-                f"no column {', '.join(missing)}; the first line must name the columns "
-                f"{','.join(COLUMNS)}"
-            )
-        line = rows.line_num + 1
-        at = [header.index(name) for name in COLUMNS]
-        for row in rows:
-            if "".join(row).strip():
-                if len(row) != len(header):
-                    raise wrong(
-                        f"{len(row)} fields where the first line names {len(header)}; quote a "
-                        "field that contains a comma"
-                    )
-                # Of equal names one is kept: a million verdicts repeat them.
-                *names, verdict = [once.setdefault(name := row[i].strip(), name) for i in at]
-                item, first, second, judge = names
-                if not all(names):
-                    raise wrong(f"{COLUMNS[names.index('')]} is empty; every line needs one")
-                verdict = verdict.lower()
-                if first == second:
-                    raise wrong(f"{first} is compared with itself; first and second must differ")
-                if verdict not in ("1", "2", "tie", ""):
-                    raise wrong(f"verdict {verdict!r} is none of 1, 2, tie or empty (unreadable)")
-                earlier = found.setdefault((item, first, second, judge), line)
-                if earlier != line:
-                    raise wrong(
-                        f"{judge} has judged item {item}, {first} before {second}, on line "
-                        f"{earlier} already; keep one of the two"
-                    )
-                annotations.append(Annotation(item, first, second, judge, verdict or None))
-            line = rows.line_num + 1
-    except csv.Error as error:
-        raise wrong(f"not readable as CSV: {error}") from None
-    return annotations
-
-
-def decoded(content: bytes, where: str) -> str:
-    """The UTF-8 text of a file, with or without a byte order mark; raises `DataError` as above."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise DataError(f"{where}:{line}: not UTF-8 text; save the file as UTF-8") from None
 
 
 def accused_index(verdict: Verdict, of: str) -> int:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from botchat.errors import DataError, MissingError
-from botchat.measures.annotations import decoded
 from botchat.measures.locations import Places, named, sentences
 from botchat.measures.mateval_records import ERROR_TYPES
+from botchat.workspace.rows import utf8
 
 
 class Columns(NamedTuple):
@@ -64,7 +64,7 @@ def _table(
     for name in sorted(files):
         if not name.lower().endswith(".csv"):
             continue
-        rows = csv.DictReader(io.StringIO(decoded(files[name], name), newline=""))
+        rows = csv.DictReader(io.StringIO(utf8(files[name], name), newline=""))
         for columns in COLUMNS.values():
             if {*needed(columns)} <= {*(rows.fieldnames or ())}:
                 return [(columns, row, f"{name}:{rows.line_num}") for row in rows]

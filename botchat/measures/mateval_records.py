@@ -24,9 +24,9 @@ from typing import Any, Literal
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
 from botchat.languages import Language, built_in
-from botchat.measures.annotations import decoded
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.error_reports import ToldKind, read_kinds
+from botchat.workspace.rows import utf8
 
 Reading = Literal["as published", "as written"]
 
@@ -129,7 +129,7 @@ def _table(files: Mapping[str, bytes]) -> tuple[str, list[tuple[str, dict[str, f
     for name in sorted(files):
         if not name.lower().endswith(".csv"):
             continue
-        rows = csv.DictReader(io.StringIO(decoded(files[name], name), newline=""))
+        rows = csv.DictReader(io.StringIO(utf8(files[name], name), newline=""))
         for code, (scores, story) in _COLUMNS.items():
             if scores in (rows.fieldnames or ()) and story in (rows.fieldnames or ()):
                 return code, [
@@ -170,7 +170,7 @@ def recorded(files: Mapping[str, bytes]) -> dict[str, Recorded]:
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
         try:
-            records = json.loads(decoded(files[name], name))
+            records = json.loads(utf8(files[name], name))
         except json.JSONDecodeError as error:
             raise DataError(f"{name}:{error.lineno}: not readable as JSON: {error.msg}") from None
         first = records[0] if isinstance(records, list) and records else None

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from botchat.errors import DataError
 from botchat.measures.annotations import Annotation
 from botchat.verdicts import Floats, Indices
 
@@ -123,10 +124,11 @@ class Votes:
             return groups[chosen], f"groups of {name}"
         return chosen, name
 
-    def annotations(self) -> tuple[list[Annotation], int]:
+    def annotations(self, *, once: bool = False) -> tuple[list[Annotation], int]:
         """One for each vote, and how many votes were given again: of these the last counts.
 
         Votes of one judge on one item, turn and order are one; where no item is known, each is.
+        ``once``: two of them are a `DataError`.
         """
         found: dict[tuple[int, int, int, int, int], Annotation] = {}
         many_turns = bool(self.turn.any())
@@ -137,7 +139,13 @@ class Votes:
         ):
             item, turn, first, second, judge = key
             named = f"vote {n + 1}" if item < 0 else self.items[item]
-            found[key if item >= 0 else (-1 - n, *key[1:])] = Annotation(
+            key = key if item >= 0 else (-1 - n, *key[1:])
+            if once and key in found:
+                raise DataError(
+                    f"{self.judges[judge]} has judged item {named}, {self.contestants[first]} "
+                    f"before {self.contestants[second]}, twice; keep one of the two"
+                )
+            found[key] = Annotation(
                 f"{named}, turn {turn}" if many_turns else named,
                 self.contestants[first],
                 self.contestants[second],

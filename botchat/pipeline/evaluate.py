@@ -35,9 +35,9 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.texts import MATEVAL, TEXT, Text
 from botchat.records import Dialogue, Judgment
 from botchat.requests import JudgeName, Spending
-from botchat.seeds.spreadsheets import fields_of, table_rows, utf8
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.rows import fields_of, rows, utf8
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -210,8 +210,8 @@ def read_items(
         if not found:
             raise DataError(f"{where}: no texts; separate them by blank lines")
         return found
-    rows = [(row.place, fields_of(row.fields, row.place)) for row in table_rows(data, where)]
-    return items(rows, where, numbers, columns)
+    listed = [(place, fields_of(fields, place)) for place, fields in rows(data, where)]
+    return items(listed, where, numbers, columns)
 
 
 def _asking(protocol: Protocol, listed: Sequence[Text] | Sequence[AnswerPair]) -> Cases:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from botchat.errors import MissingError
-from botchat.measures.annotations import COLUMNS, Annotation, decoded, read_csv
+from botchat.measures.annotations import Annotation
 from botchat.measures.votes import Votes
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.rate_table import (
@@ -15,11 +14,10 @@ from botchat.ratings.rate_table import (
     RATES,
     comparisons_from_rates,
     rates_kind,
-    rates_of_matrix,
 )
-from botchat.seeds.vote_formats import known_by
 from botchat.seeds.vote_formats import read as votes_in
 from botchat.workspace import files
+from botchat.workspace.rows import utf8
 
 _MAX_BYTES = 2**31
 """Of a file of votes."""
@@ -41,11 +39,8 @@ def votes_of(path: Path, form: str | None, per_pair: int | None) -> tuple[Votes 
     if kind is None:
         taken = votes_in(data, where, form)
         return taken.votes, taken.said
-    text = decoded(data, where)
-    if kind == "matrix":
-        text = rates_of_matrix(text, where)
     per_pair = PER_PAIR if per_pair is None else per_pair
-    found = comparisons_from_rates(text, per_pair, where)
+    found = comparisons_from_rates(utf8(data, where), per_pair, where, kind)
     title = "a square of win rates" if kind == "matrix" else "pairwise win rates"
     return found, (
         f"{where}: {title}: {len(found.models)} models, {len(found) // per_pair:,} pairs read; "
@@ -55,11 +50,8 @@ def votes_of(path: Path, form: str | None, per_pair: int | None) -> tuple[Votes 
 
 def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
     """The verdicts of a file of any format of votes, and what a reader must know of them."""
-    data, where = _content(path), str(path)
-    if path.suffix.lower() == ".csv" and (ours := _ours(data, where)) is not None:
-        return ours, []
-    taken = votes_in(data, where)
-    found, again = taken.votes.annotations()
+    taken = votes_in(_content(path), str(path))
+    found, again = taken.votes.annotations(once=taken.ours)
     repeated = f"; {again:,} given again by the same judge, the last counts" if again else ""
     return found, [f"{taken.said}{repeated}."]
 
@@ -71,13 +63,3 @@ def _content(path: Path) -> bytes:
             "item,first,second,judge,verdict"
         )
     return files.content(path, _MAX_BYTES)
-
-
-def _ours(data: bytes, where: str) -> list[Annotation] | None:
-    """The verdicts of a csv with our columns, or most of them; ``None``: it has others."""
-    header = data.partition(b"\n")[0].decode("utf-8-sig", "replace").lower()
-    names = {name.strip(' "\r') for name in re.split("[,;\t]", header)}
-    known = known_by(names)
-    if known not in (None, "botchat") or (known is None and len(names & set(COLUMNS)) < 3):
-        return None
-    return read_csv(decoded(data, where), where)

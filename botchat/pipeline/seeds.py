@@ -12,7 +12,7 @@ from botchat.languages import EN
 from botchat.records import Seed
 from botchat.seeds import hub
 from botchat.seeds.mutual import from_mutual, is_mutual_item
-from botchat.seeds.spreadsheets import from_csv, from_json, from_jsonl, from_rows, from_xlsx
+from botchat.seeds.spreadsheets import from_csv, from_json, from_rows, from_xlsx
 from botchat.workspace.files import content
 from botchat.workspace.folder import SAMPLE, Workspace, in_order
 
@@ -24,7 +24,7 @@ MAX_ITEMS = 20_000
 
 _TABLES = {
     ".xlsx": from_xlsx,
-    ".jsonl": from_jsonl,
+    ".jsonl": from_json,
     ".json": from_json,
     ".csv": from_csv,
     ".tsv": from_csv,

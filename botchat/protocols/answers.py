@@ -18,13 +18,14 @@ from typing import Any
 from botchat import prompts
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Case, Shown
-from botchat.measures.annotations import Annotation, decoded
+from botchat.measures.annotations import Annotation
 from botchat.measures.correlation import Rating
 from botchat.protocols import preferences
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale, harmless
 from botchat.protocols.wording import conversation, neutral
 from botchat.records import Judgment
+from botchat.workspace.rows import utf8
 
 ANSWERS = Protocol(
     "answers",
@@ -181,7 +182,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     questions = _by_question(files, by_name["question.jsonl"])
     categories = _by_question(files, by_name["question.jsonl"], "category")
     answers = [_by_question(files, answer_files[model]) for model in (one, two)]
-    said = decoded(files[review_file], review_file).rstrip().splitlines()
+    said = utf8(files[review_file], review_file).rstrip().splitlines()
     if len(said) != len(questions):
         raise DataError(
             f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
@@ -215,7 +216,7 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
-        records = _json(decoded(files[name], name), name)
+        records = _json(utf8(files[name], name), name)
         first = records[0] if isinstance(records, list) and records else None
         if isinstance(first, dict) and {"source", "system_output"} <= set(first):
             ids: dict[tuple[str, str], str] = {}
@@ -244,7 +245,7 @@ def _framed(text: str) -> str:
 def _by_question(files: Mapping[str, bytes], name: str, key: str = "text") -> dict[str, str]:
     """Question id -> text of one JSON-lines file, in its order; or what stands under ``key``."""
     texts: dict[str, str] = {}
-    for line, content in enumerate(decoded(files[name], name).split("\n"), 1):
+    for line, content in enumerate(utf8(files[name], name).split("\n"), 1):
         if not content.strip():
             continue
         record = _json(content, f"{name}:{line}")

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import io
 import re
-import struct
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from botchat.errors import DataError
 from botchat.records import Outcome
-from botchat.seeds.spreadsheets import MAX_ID, json_value, quoted, utf8
+from botchat.seeds.spreadsheets import MAX_ID
+from botchat.workspace.rows import json_rows, json_value, named, quoted, utf8
 
 FORMATS: Mapping[str, str] = {
     "openai": "OpenAI chat messages",
@@ -144,31 +145,15 @@ def _format_of(record: Mapping[str, object], place: str) -> str:
 
 def _records(data: bytes, where: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Every record of a file with its place."""
-    for place, value in _samples(data, where) if data[:2] == b"PK" else _values(data, where):
-        if not isinstance(value, Mapping):
-            raise DataError(f"{place}: {quoted(value)} is not a record with named fields")
-        samples = value.get("samples")
-        if isinstance(samples, list) and "eval" in value:  # an Inspect log as JSON
+    for place, value in _samples(data, where) if data[:2] == b"PK" else json_rows(data, where):
+        record = named(value, place)
+        samples = record.get("samples")
+        if isinstance(samples, list) and "eval" in record:  # an Inspect log as JSON
             for n, sample in enumerate(samples, 1):
-                if not isinstance(sample, Mapping):
-                    raise DataError(f"{place} sample {n}: {quoted(sample)} is not a record")
-                yield f"{place} sample {n}", {"epoch": 1, **sample}
+                at = f"{place} sample {n}"
+                yield at, {"epoch": 1, **named(sample, at)}
         else:
-            yield place, value
-
-
-def _values(data: bytes, where: str) -> Iterator[tuple[str, object]]:
-    text = utf8(data, where)
-    if text.lstrip().startswith("["):
-        array = json_value(text, where)
-        assert isinstance(array, list)
-        yield from ((f"{where} record {n}", value) for n, value in enumerate(array, 1))
-        return
-    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if lines and lines[0][1].strip() == "{":  # one object that was indented
-        yield where, json_value(text, where)
-        return
-    yield from ((f"{where}:{n}", json_value(line, f"{where}:{n}")) for n, line in lines)
+            yield place, record
 
 
 def _samples(data: bytes, where: str) -> Iterator[tuple[str, object]]:
@@ -182,9 +167,7 @@ def _samples(data: bytes, where: str) -> Iterator[tuple[str, object]]:
                 raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller logs")
             for member in members:
                 place = f"{where} {member.filename}"
-                packed = member.compress_type == _ZSTANDARD
-                sample = _unpacked(data, member) if packed else archive.read(member)
-                yield place, json_value(utf8(sample, place), place)
+                yield place, json_value(utf8(_unpacked(archive, member), place), place)
     except (
         zipfile.BadZipFile,
         NotImplementedError,
@@ -192,7 +175,6 @@ def _samples(data: bytes, where: str) -> Iterator[tuple[str, object]]:
         EOFError,
         OSError,
         zlib.error,
-        struct.error,
     ) as error:
         raise DataError(
             f"{where}: not a readable zip archive ({error}); of an Inspect log make JSON: "
@@ -200,15 +182,16 @@ def _samples(data: bytes, where: str) -> Iterator[tuple[str, object]]:
         ) from None
 
 
-def _unpacked(data: bytes, member: zipfile.ZipInfo) -> bytes:
-    """A member that is packed as Inspect packs now, which Python reads from 3.14 on."""
+def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """A member; also packed as Inspect packs now, which Python reads from 3.14 on."""
+    if member.compress_type != _ZSTANDARD:
+        return archive.read(member)
     import pyarrow
 
-    at = member.header_offset
-    name, extra = struct.unpack_from("<HH", data, at + 26)
-    start = at + 30 + name + extra
-    packed = data[start : start + member.compress_size]
-    said = pyarrow.decompress(packed, member.file_size, codec="zstd", asbytes=True)
+    packed = copy(member)
+    packed.compress_type, packed.file_size = zipfile.ZIP_STORED, member.compress_size
+    del packed.CRC  # of what it unpacks to
+    said = pyarrow.decompress(archive.read(packed), member.file_size, codec="zstd", asbytes=True)
     if zlib.crc32(said) != member.CRC:
         raise zipfile.BadZipFile(f"{member.filename} is damaged")
     return bytes(said)

@@ -6,13 +6,10 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import io
 import logging
 import re
-import urllib.error
 import urllib.parse
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -114,8 +111,8 @@ def fetch_mutual(
         raise DataError(f"cannot write to {cache_dir}: {error.strerror}") from None
     try:
         archive = _download(url, max_bytes, timeout_s)
-    except (OSError, http.client.HTTPException) as error:
-        raise DataError(f"cannot download {url}: {_reason(error)}; {by_hand}") from error
+    except (ConfigError, DataError) as error:
+        raise DataError(f"cannot download {url}: {error}; {by_hand}") from error
     if not _matches(io.BytesIO(archive), digest):
         raise DataError(
             f"{url}: its data/mutual/test is not the 886 items expected "
@@ -218,39 +215,33 @@ def _check_scheme(url: str) -> None:
         raise ConfigError(f"{url}: only https is fetched (http only from this machine)")
 
 
-class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Redirects that stay where `_check_scheme` allows."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], *response: Any
-    ) -> urllib.request.Request | None:
-        """Follow, or refuse as an error of the download; the new address is the last argument."""
-        try:
-            _check_scheme(response[-1])
-        except ConfigError as error:
-            fp.close()
-            raise urllib.error.URLError(f"redirected to {error}") from None
-        return super().redirect_request(req, fp, *response)
-
-
 def _download(url: str, max_bytes: int, timeout_s: float) -> bytes:
-    opener = urllib.request.build_opener(_SafeRedirects())
-    request = urllib.request.Request(url, headers={"User-Agent": "botchat"})
-    with opener.open(request, timeout=timeout_s) as response:
-        content: bytes = response.read(max_bytes + 1)
-    if len(content) > max_bytes:
-        raise urllib.error.URLError(f"longer than {max_bytes:,} bytes")
-    promised = int(response.headers.get("Content-Length") or 0)
-    if len(content) < promised:
-        raise urllib.error.URLError(f"broke off after {len(content):,} of {promised:,} bytes")
-    return content
+    """What a URL holds; every address on the way to it is checked."""
+    import httpx2
 
+    def check(request: httpx2.Request) -> None:
+        _check_scheme(str(request.url))
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, urllib.error.HTTPError):
-        error.close()
-        return f"the server answers {error.code} {error.reason}"
-    return _one_line(error.reason if isinstance(error, urllib.error.URLError) else error)
+    client = httpx2.Client(
+        headers={"User-Agent": "botchat"},
+        timeout=timeout_s,
+        follow_redirects=True,
+        event_hooks={"request": [check]},
+    )
+    content = bytearray()
+    try:
+        with client, client.stream("GET", url) as response:
+            response.raise_for_status()
+            for part in response.iter_bytes():
+                content += part
+                if len(content) > max_bytes:
+                    raise DataError(f"longer than {max_bytes:,} bytes")
+    except httpx2.HTTPStatusError as error:
+        there = error.response
+        raise DataError(f"the server answers {there.status_code} {there.reason_phrase}") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise DataError(_one_line(error)) from error
+    return bytes(content)
 
 
 def _one_line(reason: object) -> str:

@@ -10,18 +10,15 @@ one utterance, a ``system`` message is left out, and a third speaker is an error
 
 from __future__ import annotations
 
-import csv
 import io
-import re
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from botchat.errors import DataError
 from botchat.records import Seed
+from botchat.workspace.rows import Record, csv_rows, fields_of, json_rows, json_value, quoted, utf8
 
 _IDS = ("id", "index", "dialogueid", "dialogid", "conversationid", "convid")
 _DIALOGUES = (
@@ -51,22 +48,17 @@ MAX_ID = 200
 """Characters of an id."""
 
 
-def from_jsonl(data: bytes, where: str) -> list[Seed]:
-    """Read one JSON object a line: ``{"id": "...", "utterances": ["...", ...]}`` or a variant.
+def from_json(data: bytes, where: str) -> list[Seed]:
+    """Read a JSON array, or one object a line: ``{"id": "...", "utterances": ["...", ...]}``.
 
     ``where`` is the file's name, for messages; `DataError`, as of any function here.
     """
-    return _seeds(_json_lines(utf8(data, where), where), where)
-
-
-def from_json(data: bytes, where: str) -> list[Seed]:
-    """Read a JSON array of such objects; content that does not begin with ``[`` is JSON lines."""
     return _seeds(json_rows(data, where), where)
 
 
 def from_rows(rows: Iterable[Mapping[str, object]], where: str) -> list[Seed]:
     """Read rows of any origin; a dialogue without an id field gets the number of its row."""
-    return _seeds((TableRow(f"{where} row {n}", row, n) for n, row in enumerate(rows, 1)), where)
+    return _seeds((Record(f"{where} row {n}", row) for n, row in enumerate(rows, 1)), where, True)
 
 
 def from_csv(data: bytes, where: str) -> list[Seed]:
@@ -79,72 +71,11 @@ def from_xlsx(data: bytes, where: str) -> list[Seed]:
     header, *rows = _sheet(data, where) or [()]
     names = ["" if name is None else str(name) for name in header]
     filled = (
-        TableRow(f"{where} row {n}", dict(zip(names, cells, strict=False)))
+        Record(f"{where} row {n}", dict(zip(names, cells, strict=False)))
         for n, cells in enumerate(rows, 2)
         if any(cell not in (None, "") for cell in cells)
     )
     return _seeds(filled, where)
-
-
-class TableRow(NamedTuple):
-    """One row of a table, or one record."""
-
-    place: str
-    """``file:line`` or ``file row n``."""
-    fields: object
-    number: int | None = None
-    """Stands in for a missing id."""
-
-
-def table_rows(data: bytes, where: str) -> Iterator[TableRow]:
-    """The rows of a file by the ending of its name: ``.csv`` and ``.tsv``, else JSON."""
-    if where.lower().endswith((".csv", ".tsv")):
-        return csv_rows(utf8(data, where), where)
-    return json_rows(data, where)
-
-
-def json_rows(data: bytes, where: str) -> Iterator[TableRow]:
-    """The objects of a JSON array; content that does not begin with ``[`` is JSON lines."""
-    text = utf8(data, where)
-    if not text.lstrip().startswith("["):
-        return _json_lines(text, where)
-    array = msgspec.convert(json_value(text, where), list[object])
-    # KdConv's are told by their names of fields.
-    numbered = all(isinstance(row, dict) and {*row} == _KDCONV for row in array)
-    return (
-        TableRow(f"{where} row {n}", row, n if numbered else None) for n, row in enumerate(array, 1)
-    )
-
-
-def _json_lines(text: str, where: str) -> Iterator[TableRow]:
-    for n, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield TableRow(f"{where}:{n}", json_value(line, f"{where}:{n}"))
-
-
-def csv_rows(text: str, where: str) -> Iterator[TableRow]:
-    """Every row under the header line, cells by column name; `DataError` where they do not fit."""
-    header = text.partition("\n")[0]
-    delimiter = max(",;\t", key=header.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    names: list[str] | None = None
-    line = 1
-    try:
-        for cells in reader:
-            place, line = f"{where}:{line}", reader.line_num + 1
-            if not any(cell.strip() for cell in cells):
-                continue
-            if names is None:
-                names = cells
-            elif len(cells) != len(names):
-                raise DataError(
-                    f"{place}: {len(cells)} cells under {len(names)} column names; "
-                    "put cells that hold the separator in quotes"
-                )
-            else:
-                yield TableRow(place, dict(zip(names, cells, strict=True)))
-    except csv.Error as error:
-        raise DataError(f"{where}:{line}: not CSV ({error}); write it as in RFC 4180") from None
 
 
 def _sheet(data: bytes, where: str) -> list[Sequence[object]]:
@@ -184,29 +115,7 @@ def _counted(rows: Iterable[Sequence[object]], where: str) -> Iterator[Sequence[
         yield row
 
 
-def utf8(data: bytes, where: str) -> str:
-    """The text of a file; `DataError`, with the line, where it is not UTF-8."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{where}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        ) from None
-
-
-def json_value(text: str, place: str) -> object:
-    """A value in JSON; `DataError` where it is none."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        hint = "" if text.lstrip()[:1] in ("[", "{", '"') else '; a list is ["Hi.", "Hello."]'
-        raise DataError(
-            f"{place}: {quoted(text)} is not JSON ({error}); correct it{hint}"
-        ) from None
-
-
-class _Part(NamedTuple):
+class _Said(NamedTuple):
     """One utterance as it stands in a row or an object."""
 
     place: str
@@ -215,14 +124,16 @@ class _Part(NamedTuple):
     turn: float
 
 
-def _seeds(rows: Iterable[TableRow], where: str) -> list[Seed]:
-    dialogues: dict[str, list[_Part]] = {}
+def _seeds(rows: Iterable[Record], where: str, numbered: bool = False) -> list[Seed]:
+    """``numbered``: the number of a row stands in for a missing id, as in KdConv's dialogues."""
+    dialogues: dict[str, list[_Said]] = {}
     places: dict[str, str] = {}
     whole: set[str] = set()
-    for row in rows:
+    for n, row in enumerate(rows, 1):
         fields = fields_of(row.fields, row.place)
         told = _first(fields, _DIALOGUES)
-        seed_id = _id(row, fields, needed=told is None)
+        stands_in = told is not None and (numbered or {*fields} == _KDCONV)
+        seed_id = _id(row.place, fields, n if stands_in else None)
         if told is None and seed_id not in whole:
             parts = dialogues.setdefault(seed_id, [])
             parts.append(_part(fields, row.place, len(parts)))
@@ -240,47 +151,40 @@ def _seeds(rows: Iterable[TableRow], where: str) -> list[Seed]:
     return [_seed(seed_id, parts, places[seed_id]) for seed_id, parts in dialogues.items()]
 
 
-def fields_of(value: object, place: str) -> dict[str, object]:
-    """The cells of a row by the letters and digits of their column's name."""
-    if not isinstance(value, Mapping):
-        raise DataError(f"{place}: {quoted(value)} is not an object with named fields; make it one")
-    return {re.sub(r"[\W_]", "", str(name).lower()): cell for name, cell in value.items()}
-
-
 def _first(fields: Mapping[str, object], names: Iterable[str]) -> object | None:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def _id(row: TableRow, fields: Mapping[str, object], *, needed: bool) -> str:
+def _id(place: str, fields: Mapping[str, object], number: int | None) -> str:
     value = _first(fields, _IDS)
-    if value is None and row.number is not None and not needed:
-        return str(row.number)
+    if value is None:
+        value = number
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         fault = "no id" if value is None else f"the id {quoted(value)} is no text or whole number"
-        raise DataError(f"{row.place}: {fault}; give every dialogue one in a field named 'id'")
+        raise DataError(f"{place}: {fault}; give every dialogue one in a field named 'id'")
     if len(str(value)) > MAX_ID:
         raise DataError(
-            f"{row.place}: the id {quoted(value)} is longer than {MAX_ID} characters; shorten it"
+            f"{place}: the id {quoted(value)} is longer than {MAX_ID} characters; shorten it"
         )
     return str(value)
 
 
-def _parts(told: object, place: str) -> list[_Part]:
+def _parts(told: object, place: str) -> list[_Said]:
     if isinstance(told, str):
         told = json_value(told, place)
     if not isinstance(told, list | tuple):
         raise DataError(f"{place}: {quoted(told)} is not a list of utterances; make it one")
     return [
-        _Part(place, None, item, n)
+        _Said(place, None, item, n)
         if isinstance(item, str)
         else _part(fields_of(item, f"{place}: utterance {n}"), f"{place}: utterance {n}", n)
         for n, item in enumerate(told, 1)
     ]
 
 
-def _part(fields: Mapping[str, object], place: str, n: int) -> _Part:
+def _part(fields: Mapping[str, object], place: str, n: int) -> _Said:
     text, speaker, turn = (_first(fields, names) for names in (_TEXTS, _SPEAKERS, _TURNS))
     if text is None:
         names = ", ".join(fields)[:200] or "none"
@@ -293,10 +197,10 @@ def _part(fields: Mapping[str, object], place: str, n: int) -> _Part:
         raise DataError(
             f"{place}: the turn {quoted(turn)} is no number; number the turns"
         ) from None
-    return _Part(place, None if speaker is None else str(speaker), text, position)
+    return _Said(place, None if speaker is None else str(speaker), text, position)
 
 
-def _seed(seed_id: str, parts: Iterable[_Part], place: str) -> Seed:
+def _seed(seed_id: str, parts: Iterable[_Said], place: str) -> Seed:
     spoken = [part for part in parts if (part.speaker or "").lower() != "system"]
     speakers = sorted({part.speaker for part in spoken if part.speaker is not None})
     if len(speakers) > 2:
@@ -321,9 +225,3 @@ def _seed(seed_id: str, parts: Iterable[_Part], place: str) -> Seed:
     except ValueError as error:
         fault = " ".join(str(error).split())
         raise DataError(f"{place}: {fault}; complete it or take it out") from None
-
-
-def quoted(value: object) -> str:
-    """A value for a message, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -108,6 +108,8 @@ class Taken:
     votes: Votes
     said: str
     """One line: what it was taken for, how many rows were read, what was left out and why."""
+    ours: bool
+    """It is a file of verdicts, which a judge gives once."""
 
 
 def read(data: bytes, where: str, name: str | None = None) -> Taken:
@@ -164,8 +166,10 @@ def _taken(source: Source, form: Format) -> Taken:
     def first_of(names: Iterable[str]) -> str | None:
         return next((actual[one] for one in names if one in actual), None)
 
-    item = first_of(k for k in _ITEMS if k not in (form.first, form.second))
-    judge, turn = first_of(_JUDGES), first_of(["turn"])
+    item = first_of(k for k in (*form.needs, *_ITEMS)
+                    if k in _ITEMS and k not in (form.first, form.second))  # fmt: skip
+    judge = first_of(k for k in (*form.needs, *_JUDGES) if k in _JUDGES)
+    turn = first_of(["turn"])
     more = first_of(["anony"])
     sides = next(([actual[a], actual[b]] for a, b in _TEXTS if a in actual and b in actual), [])
     needs = [actual[one] for one in form.needs]
@@ -203,10 +207,16 @@ def _taken(source: Source, form: Format) -> Taken:
     of_judge = _none(n_rows)
     if judge:
         told, (of_judge,) = names_in([texts(cells[judge])])
+    of_judge_known = of_judge
     judges, of_judge = _named(told, of_judge)
     of_turn = np.zeros(n_rows, np.intp)
     if turn:
         of_turn = np.maximum(names_in([texts(cells[turn])])[1][0], 0)
+    if form.means is _OURS:
+        for column, numbers in ((item, of_item), (judge, of_judge_known)):
+            if (numbers < 0).any():
+                told_of = "empty; every verdict needs one"
+                raise source.fault(int(np.argmax(numbers < 0)), str(column), told_of)
     votes = Votes(
         contestants, items, judges, of_item[row], of_turn[row], sides_of[0], sides_of[1],
         of_judge[row], result, weight, sure,
@@ -232,7 +242,7 @@ def _taken(source: Source, form: Format) -> Taken:
     line = f"{source.where}: {form.title}: {counted} read; {'; '.join(parts) or 'nothing left out'}"
     if not len(votes):
         raise DataError(f"{line}: nothing is left to rank")
-    return Taken(votes, line)
+    return Taken(votes, line, form.means is _OURS)
 
 
 def _none(n: int) -> Indices:

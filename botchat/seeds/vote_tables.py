@@ -6,10 +6,10 @@ What comes in is from strangers: nothing of it is run, and it must fit the limit
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 import msgspec
@@ -20,8 +20,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from botchat.errors import DataError
-from botchat.measures.annotations import decoded
 from botchat.verdicts import Indices
+from botchat.workspace.rows import Record, csv_rows, json_rows, named, utf8
 
 MOST_ROWS = 20_000_000
 _MOST_UNPACKED = 2**33
@@ -38,12 +38,15 @@ class Source:
     names: tuple[str, ...]
     load: Callable[[Sequence[str]], Mapping[str, pa.ChunkedArray | list[Any]]]
     """Name -> the cells of that column; each as long as all others."""
-    place: Callable[[int], str]
-    """Where a row is, counted from 0, in words."""
+    rows: Callable[[], Iterator[Record]] | None = None
+    """The same as rows, to say where a fault is; ``None``: they have numbers only."""
 
     def fault(self, row: int, column: str, what: str) -> DataError:
-        """The error that a row has in a column, one line."""
-        return DataError(f"{self.where}: {self.place(row)}, column {column}: {what}")
+        """The error that a row, counted from 0, has in a column, one line."""
+        place = f"{self.where} row {row + 1}"
+        if self.rows is not None:
+            place = next(islice(self.rows(), row, None)).place
+        return DataError(f"{place}: column {column}: {what}")
 
     def only(self, wanted: Iterable[str]) -> list[str]:
         """Those of some names that there are."""
@@ -119,9 +122,6 @@ def _counted(rows: int, where: str) -> None:
         raise DataError(f"{where}: {rows:,} rows; at most {MOST_ROWS:,} are read: split it")
 
 
-# ---------------------------------------------------------------------------------------- csv
-
-
 def _csv(data: bytes, where: str) -> Source:
     if b"\0" in data[:4096] or data[:2] in (b"PK", b"\x1f\x8b"):
         raise DataError(f"{where}: neither csv, tsv, JSON nor parquet; save or unpack it as one")
@@ -129,13 +129,16 @@ def _csv(data: bytes, where: str) -> Source:
     # Our own tables end with their signature in comments.
     while (at := data.rstrip(b"\n").rfind(b"\n") + 1) and data[at : at + 2] == b"# ":
         data = data[:at]
-    header = decoded(data.partition(b"\n")[0], where)
-    separator = max("\t,;", key=header.count)
+    header = utf8(data.partition(b"\n")[0], where)
+    separator = max(",;\t", key=header.count)
     names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
     if len(names) < 2:
         if not data.strip():
             raise DataError(f"{where}: the file is empty; its first row names columns")
         raise DataError(f"{where}: row 1: {header[:60]!r} names no columns; the first row must")
+
+    def rows() -> Iterator[Record]:
+        return csv_rows(utf8(data, where), where)
 
     def load(wanted: Sequence[str]) -> Mapping[str, pa.ChunkedArray]:
         try:
@@ -150,95 +153,46 @@ def _csv(data: bytes, where: str) -> Source:
                 ),
             )
         except pa.ArrowException as error:
-            raise _csv_fault(data, where, separator, len(names), str(error)) from None
+            deque(rows(), 0)  # says in which line the fault is
+            told = " ".join(str(error).split())[:200]
+            raise DataError(f"{where}: not readable as csv: {told}") from None
         _counted(len(read), where)
         return {name: read[str(names.index(name))] for name in wanted}
 
-    def place(row: int) -> str:
-        rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
-        begins, n = 1, -2
-        for cells in rows:
-            n += bool(cells)
-            if n == row:
-                break
-            begins = rows.line_num + 1
-        return f"line {begins}"
-
-    return Source(where, tuple(names), load, place)
-
-
-def _csv_fault(data: bytes, where: str, separator: str, wide: int, told: str) -> DataError:
-    """Why a csv cannot be read, with the line."""
-    rows = csv.reader(
-        io.StringIO(decoded(data, where), newline=""), delimiter=separator, strict=True
-    )
-    line = 1
-    try:
-        for cells in rows:
-            if cells and len(cells) != wide:
-                return DataError(
-                    f"{where}: line {line}: {len(cells)} cells where the first row names {wide} "
-                    "columns; put cells that hold the separator in quotes"
-                )
-            line = rows.line_num + 1
-    except csv.Error as error:
-        told = str(error)
-    return DataError(f"{where}: line {line}: not readable as csv: {' '.join(told.split())[:200]}")
-
-
-# --------------------------------------------------------------------------------------- JSON
+    return Source(where, tuple(names), load, rows)
 
 
 def _json(data: bytes, where: str) -> Source:
     data = data.removeprefix(b"\xef\xbb\xbf")
     array = data.lstrip()[:1] == b"["
 
-    def place(row: int) -> str:
-        if array:
-            return f"row {row + 1}"
-        lines = (n for n, line in enumerate(data.split(b"\n"), 1) if line.strip())
-        return f"line {next(n for i, n in enumerate(lines) if i == row)}"
-
     def load(wanted: Sequence[str]) -> Mapping[str, list[Any]]:
         keys = [f"c{i}" for i in range(len(wanted))]
         vote = msgspec.defstruct(
             "Vote", [(key, Any, None) for key in keys], rename=dict(zip(keys, wanted, strict=True))
         )
-        rows = _rows(data, where, vote, array)
-        _counted(len(rows), where)
+        found = _objects(data, where, vote, array)
+        _counted(len(found), where)
         return {
-            name: [getattr(row, key) for row in rows]
+            name: [getattr(row, key) for row in found]
             for key, name in zip(keys, wanted, strict=True)
         }
 
-    if array:
-        begun: list[Any] = _rows(data, where, dict[str, msgspec.Raw], array)[:_LOOKED_AT]
-    else:
-        head = b"\n".join(data.split(b"\n", _LOOKED_AT)[:_LOOKED_AT])
-        begun = _rows(head, where, dict[str, msgspec.Raw], array)
+    head = data if array else b"\n".join(data.split(b"\n", _LOOKED_AT)[:_LOOKED_AT])
+    begun = _objects(head, where, dict[str, msgspec.Raw], array)[:_LOOKED_AT]
     names = dict.fromkeys(name for row in begun for name in row)
-    return Source(where, tuple(names), load, place)
+    return Source(where, tuple(names), load, lambda: json_rows(data, where))
 
 
-def _rows(data: bytes, where: str, row: Any, array: bool) -> list[Any]:
+def _objects(data: bytes, where: str, row: Any, array: bool) -> list[Any]:
     decoder = msgspec.json.Decoder(list[row] if array else row)
     try:
         found: list[Any] = decoder.decode(data) if array else decoder.decode_lines(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        if not array:
-            for n, line in enumerate(data.split(b"\n"), 1):
-                try:
-                    if line.strip():
-                        decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeError, RecursionError) as of_line:
-                    raise DataError(
-                        f"{where}: line {n}: not a JSON object with named fields ({of_line})"
-                    ) from None
+        for one in json_rows(data, where):
+            named(one.fields, one.place)
         raise DataError(f"{where}: not a JSON list of objects ({error})") from None
     return found
-
-
-# ------------------------------------------------------------------------------------ parquet
 
 
 def _parquet(data: bytes, where: str) -> Source:
@@ -269,4 +223,4 @@ def _parquet(data: bytes, where: str) -> Source:
         except Exception as error:  # as above
             raise wrong(error) from None
 
-    return Source(where, names, load, lambda row: f"row {row + 1}")
+    return Source(where, names, load)

@@ -211,7 +211,7 @@ THREE = {"utterances": [{"speaker": name, "text": name} for name in "abc"]}
         ("", "no dialogue; expected one of: messages"),
         ("[]", "no dialogue; expected one of: messages"),
         ("hello", ":1: 'hello' is not JSON"),
-        ("[1]", " record 1: 1 is not a record"),
+        ("[1]", " row 1: 1 is not an object"),
         (lines([CHAT, {"text": "x"}]), ":2: no dialogue (fields: text); expected one of"),
         (lines([CHAT, sharegpt(TALKS[0], 0)]), ":2: this is ShareGPT conversations, and"),
         (lines([CHAT]) + "{", ":2: '{' is not JSON"),

@@ -94,7 +94,7 @@ def test_agree_reads_the_same_file(votes, capsys):
     ("text", "message"),
     [
         ("a,b\n1,2\n", "bad.csv: row 1: the columns a, b are no known format of votes"),
-        ("model_a,model_b,winner\nx,y,tie\nx,y,who\n", "bad.csv: line 3, column winner: 'who'"),
+        ("model_a,model_b,winner\nx,y,tie\nx,y,who\n", "bad.csv:3: column winner: 'who'"),
         ("model_a,model_b,winner\nx,x,tie\n", "1 of a model against itself: nothing is left"),
     ],
 )

@@ -18,11 +18,12 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score
 from botchat.errors import DataError, MissingError
 from botchat.measures import statistics
 from botchat.measures.agreement import compare
-from botchat.measures.annotations import NOBODY, Annotation, read_csv
+from botchat.measures.annotations import NOBODY, Annotation
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.preferences import preferences
 from botchat.records import Judgment
+from botchat.seeds import vote_formats
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 HEADER = "item,first,second,judge,verdict\n"
@@ -152,43 +153,6 @@ def test_correlations_of_rankings_do_not_depend_on_how_many_items_are_alike(seed
     apart = [structs.replace(one, item=f"{one.item}-{n // 2}") for n, one in enumerate(rows)]
     (other,) = compare(apart, resamples=10).rows
     assert (row["spearman"], row["kendall"]) == (other["spearman"], other["kendall"])
-
-
-# ------------------------------------------------------------------------------- the file
-
-
-def test_a_file_is_read_whatever_its_columns_order():
-    """Byte order mark, extra columns, blank lines, capitals and spaces are all seen in the wild."""
-    text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
-    assert read_csv(text, "v.csv") == [
-        Annotation("1", "a", "b", "j", "tie"),
-        Annotation("2", "a", "b", "j", None),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "v.csv:1: no column item"),
-        ("item,first,second,verdict\n", "v.csv:1: no column judge"),
-        (HEADER + "1,a,b,j,1\n2,a,b,j,3\n", "v.csv:3: verdict '3' is none of 1, 2, tie"),
-        (HEADER + "1,a,b,,1\n", "v.csv:2: judge is empty"),
-        (HEADER + "1,a,a,j,1\n", "v.csv:2: a is compared with itself"),
-        (HEADER + "1,a,b,j\n", "v.csv:2: 4 fields where the first line names 5"),
-        (
-            HEADER + "1,a,b,j,1\n\n1,a,b,j,2\n",
-            "v.csv:4: j has judged item 1, a before b, on line 2",
-        ),
-        (HEADER + '1,a,b,j,1\n"2,a,b,j,1\n', "v.csv:3: not readable as CSV"),
-        (HEADER + '"1\n1",a,b,j,1\n2,a,b,j,?\n', "v.csv:4: verdict '?'"),
-    ],
-)
-def test_a_broken_file_is_refused_with_its_line(text, message):
-    """One line: file, line, value, and what is allowed."""
-    with pytest.raises(DataError) as refused:
-        read_csv(text, "v.csv")
-    assert str(refused.value).startswith(message)
-    assert "\n" not in str(refused.value)
 
 
 def judgment(verdict, *contestants, judge="j", protocol="arena-n8"):
@@ -612,7 +576,7 @@ def prd():
     path = DATA / "prd" / "verdicts.csv"
     if not path.exists():
         pytest.skip("PRD's verdicts are not beside this checkout")
-    return read_csv(path.read_text("utf-8"), path.name)
+    return vote_formats.read(path.read_bytes(), path.name).votes.annotations(once=True)[0]
 
 
 def test_prd_as_its_authors_counted(prd):

@@ -109,7 +109,7 @@ def test_published_table(n):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "t.csv:1: no column model_a among none"),
+        ("", "t.csv:1: no rows"),
         ("model_a,model_b,win_rate\nx,y,1\n", "t.csv:1: no column win_or_tie_rate among"),
         (HEADER, "t.csv:1: no rows"),
         (HEADER + "x,y,0.2,0.5\nx,z,1.2,1.3\n", "t.csv:3: rate 1.2 is outside 0..1"),
@@ -117,7 +117,7 @@ def test_published_table(n):
         (HEADER + "x,y,20,50\nx,z,20,101\n", "t.csv:3: rate 101 is outside 0..100"),
         (HEADER + "x,y,nan,0.5\n", "t.csv:2: rate nan is outside"),
         (HEADER + "x,y,much,0.5\n", "t.csv:2: rate 'much' is no number"),
-        (HEADER + "x,y,0.5\n", "t.csv:2: rate '' is no number"),
+        (HEADER + "x,y,0.5\n", "t.csv:2: 3 cells under 4 column names"),
         (HEADER + "x,y,0.6,0.5\n", "t.csv:2: win_rate 0.6 is above win_or_tie_rate 0.5"),
         (HEADER + "x,x,0.5,0.5\n", "t.csv:2: 'x' against 'x': name two different models"),
         (HEADER + "x,,0.5,0.5\n", "t.csv:2: 'x' against '': name two different models"),

@@ -22,7 +22,7 @@ from botchat.records import MIN_HUMAN, Seed
 from botchat.seeds import hub
 from botchat.seeds.casing import detokenise, readable, true_case
 from botchat.seeds.mutual import from_mutual, is_mutual_item
-from botchat.seeds.spreadsheets import from_csv, from_json, from_jsonl, from_rows, from_xlsx
+from botchat.seeds.spreadsheets import from_csv, from_json, from_rows, from_xlsx
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 ARCHIVE = DATA / "mutual" / "MuTual-master.zip"
@@ -346,7 +346,7 @@ class TestTables:
     def test_jsonl_round_trip(self, seeds: list[Seed]) -> None:
         """What is written as our own JSON lines is read back the same, any characters."""
         data = b"".join(msgspec.json.encode(seed) + b"\n" for seed in seeds)
-        assert from_jsonl(data, "f") == seeds
+        assert from_json(data, "f") == seeds
         assert from_json(data, "f") == seeds
         assert from_json(msgspec.json.encode(seeds), "f") == seeds
         assert from_rows([msgspec.to_builtins(seed) for seed in seeds], "f") == seeds
@@ -383,7 +383,7 @@ class TestTables:
     def test_common_field_names(self, row: dict[str, object]) -> None:
         """The layouts in use elsewhere give the same seed."""
         data = json.dumps(row).encode()
-        assert from_jsonl(b"\xef\xbb\xbf" + data + b"\r\n\n", "f") == [Seed("a", ("One.", "Two."))]
+        assert from_json(b"\xef\xbb\xbf" + data + b"\r\n\n", "f") == [Seed("a", ("One.", "Two."))]
 
     def test_one_speaker_in_a_row_is_one_utterance(self) -> None:
         """A ChatSEED alternates, so two messages of one speaker are one utterance."""
@@ -460,7 +460,7 @@ class TestTables:
                 b'{"id": "a", "messages": [{"text": 5}]}',
                 r"f:1: utterance 1: the utterance 5 is not",
             ),
-            (b'["x", "y"]', r"f:1: \['x', 'y'\] is not an object"),
+            (b'["x", "y"]', r"f row 1: 'x' is not an object"),
             (
                 b'{"id": "a", "utterances": ["x", "y"]}\n\n{"id": "a", "utterances": ["x", "y"]}',
                 r"f:3: id 'a' is taken by f:1; give every dialogue its own",
@@ -470,13 +470,13 @@ class TestTables:
                 b'{"role": "3", "text": "x"}]}',
                 r"f:1: dialogue 'a' has 3 speakers \('1, 2, 3'\)",
             ),
-            (b"[" * 100_000, r"f:1: .* is not JSON"),
+            (b"[" * 100_000, r"f: .* is not JSON"),
         ],
     )
     def test_bad_jsonl_is_one_line(self, data: bytes, message: str) -> None:
         """File, line, value and remedy, on one line."""
         with pytest.raises(DataError, match=message) as caught:
-            from_jsonl(data, "f")
+            from_json(data, "f")
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 300
 

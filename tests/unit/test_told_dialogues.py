@@ -17,7 +17,7 @@ from botchat.errors import DataError
 from botchat.protocols.items import items
 from botchat.seeds import dialogues
 from botchat.seeds.dialogues import FORMATS
-from botchat.seeds.spreadsheets import fields_of, table_rows
+from botchat.workspace.rows import fields_of, rows
 
 NAMES = st.sampled_from(
     ["messages", "conversations", "utterances", "turns", "choices", "question_id", "epoch", "id",
@@ -62,8 +62,8 @@ def test_any_rows_are_items_or_refused_in_one_line(records):
     data = "\n".join(map(finite, records)).encode()
 
     def read():
-        rows = [(r.place, fields_of(r.fields, r.place)) for r in table_rows(data, "x.jsonl")]
-        return items(rows, "x.jsonl")
+        listed = [(r.place, fields_of(r.fields, r.place)) for r in rows(data, "x.jsonl")]
+        return items(listed, "x.jsonl")
 
     found, refused = outcome(read)
     assert "x.jsonl" in refused if found is None else len(found) == len(records)

@@ -21,7 +21,7 @@ from botchat.errors import ConfigError, DataError
 from botchat.measures.votes import Votes
 from botchat.ratings.bradley_terry import fit, tables
 from botchat.ratings.elo import EloSettings, play
-from botchat.ratings.rate_table import comparisons_from_rates, rates_kind, rates_of_matrix
+from botchat.ratings.rate_table import comparisons_from_rates, rates_kind
 from botchat.seeds import vote_formats
 from botchat.seeds.vote_formats import read
 
@@ -189,6 +189,19 @@ def test_soft_preferences_keep_their_confidence():
     assert again == 0
 
 
+def test_our_verdicts_are_given_once():
+    """Capitals, spaces and the order of columns do not matter; two of one judge are refused."""
+    text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
+    found, _ = read(text.encode(), "f").votes.annotations(once=True)
+    assert [(one.item, one.first, one.verdict) for one in found] == [
+        ("1", "a", "tie"), ("2", "a", None),
+    ]  # fmt: skip
+    twice = read(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f").votes
+    assert twice.annotations()[1] == 1
+    with pytest.raises(DataError, match="j has judged item 1, a before b, twice; keep one"):
+        twice.annotations(once=True)
+
+
 def test_what_does_not_count_is_left_out_and_counted():
     """A model against itself, and battles in which names were shown."""
     rows = [
@@ -206,72 +219,77 @@ def battles(*winners, **more):
     return [{"model_a": "a", "model_b": "b", "winner": w, **more} for w in winners]
 
 
+OURS = b"item,first,second,judge,verdict\n"
 WRONG = {
     "nothing": (b"", "f: the file is empty; its first row names columns"),
     "unknown columns": (b"x,y\n1,2\n", "f: row 1: the columns x, y are no known format of votes"),
     "no votes": (b"model_a,model_b,winner\n", "f: row 1: there are no votes below"),
     "a verdict": (
         as_csv(battles("tie", "model_a", "modle_b")),
-        "f: line 4, column winner: 'modle_b' is none of model_a, model_1",
+        "f:4: column winner: 'modle_b' is none of model_a, model_1",
     ),
     "a verdict after blank lines and quotes": (
         b'model_a,model_b,winner,why\na,b,tie,"x\ny"\n\na,b,?,z\n',
-        "f: line 5, column winner: '?' is none of",
+        "f:5: column winner: '?' is none of",
     ),
     "a verdict of json lines": (
         b"\n" + as_lines(battles("tie", 3)),
-        "f: line 3, column winner: '3' is none of",
+        "f:3: column winner: '3' is none of",
     ),
     "a verdict of parquet": (
         as_parquet(battles("tie", "x")),
-        "f: row 2, column winner: 'x' is none of",
+        "f row 2: column winner: 'x' is none of",
     ),
     "a name": (
         as_lines([*battles("tie"), {"model_a": "a", "winner": "tie"}]),
-        "f: line 2, column model_b: empty; every vote names two models",
+        "f:2: column model_b: empty; every vote names two models",
     ),
     "a mixed file": (
         as_lines([*battles("tie"), {"left": "a", "right": "b", "winner": "left"}]),
-        "f: line 2, column model_a: empty",
+        "f:2: column model_a: empty",
     ),
     "cells": (
         b"model_a,model_b,winner\na,b,tie\na,b,tie,4\n",
-        "f: line 3: 4 cells where the first row names 3 columns",
+        "f:3: 4 cells under 3 column names",
     ),
-    "an object": (b'{"model_a": 1}\n[]\n', "f: line 2: not a JSON object"),
-    "a list": (b"[1, 2]", "f: not a JSON list of objects"),
-    "not text": (b"model_a,model_b,winner\na,b,\xff\n", "f:2: not UTF-8"),
+    "an object": (b'{"model_a": 1}\n[]\n', "f:2: [] is not an object with named fields"),
+    "a list": (b"[1, 2]", "f row 1: 1 is not an object with named fields"),
+    "not text": (b"model_a,model_b,winner\na,b,\xff\n", "f:2: byte 0xff is not UTF-8"),
     "bytes": (b"\0\1\2\3,4", "f: neither csv"),
     "parquet": (b"PAR1....", "f: not readable as parquet"),
     "a winner": (
         as_csv([*battles("a"), {"model_a": "a", "model_b": "c", "winner": "b"}]),
-        "f: line 3, column winner: 'b' won, which is neither of the two models",
+        "f:3: column winner: 'b' won, which is neither of the two models",
     ),
     "a long name": (
         as_csv([{"model_a": "x" * 300, "model_b": "b", "winner": "tie"}]),
-        "f: line 2, column model_a: 'xxx",
+        "f:2: column model_a: 'xxx",
     ),
     "a preference": (
         as_lines([{"generator_1": "a", "generator_2": "b", "preference": 3}]),
-        "f: line 1, column preference: '3' is no preference from 1 (first) to 2 (second)",
+        "f:1: column preference: '3' is no preference from 1 (first) to 2 (second)",
     ),
     "games": (
         as_lines([{"model": "a", "judge": "j", "games": [{"score": "A>C"}]}]),
-        "f: line 1, column games: 'A>C' is no score",
+        "f:1: column games: 'A>C' is no score",
     ),
     "a score that is a list": (
         as_lines([{"model": "a", "judge": "j", "games": [{"score": ["A>B"]}]}]),
-        "f: line 1, column games:",
+        "f:1: column games:",
     ),
     "two outcomes": (
         as_csv([{"model_a": "a", "model_b": "b", "winner_model_a": 1, "winner_model_b": 1,
                  "winner_tie": 0}]),
-        "f: line 2, column winner_model_a: exactly one of",
+        "f:2: column winner_model_a: exactly one of",
     ),
     "a game": (
         as_lines([{"model_1": "a", "model_2": "b", "g1_winner": "tie", "g2_winner": "b"}]),
-        "f: line 1, column g2_winner: 'b' is none of",
+        "f:1: column g2_winner: 'b' is none of",
     ),
+    "a verdict of ours": (OURS + b"1,a,b,j,1\n2,a,b,j,3\n", "f:3: column verdict: '3' is none"),
+    "a verdict without a judge": (OURS + b"1,a,b,,1\n", "f:2: column judge: empty"),
+    "a verdict without an item": (OURS + b'"1\n1",a,b,j,1\n,a,b,j,1\n', "f:4: column item: empty"),
+    "an open quote": (OURS + b'1,a,b,j,1\n"2,a,b,j,1\n', "f:3: not CSV"),
 }  # fmt: skip
 
 
@@ -441,7 +459,7 @@ def test_a_square_of_win_rates_is_a_table_of_rates():
     """What two rates lack of 1 are ties; percent or shares; an empty pair was not compared."""
     square = b",a,b,c\na,-,60,\nb,30,-,50\nc,,50,-\n"
     assert rates_kind(square) == "matrix"
-    made = comparisons_from_rates(rates_of_matrix(square.decode(), "f"), 10, "f")
+    made = comparisons_from_rates(square.decode(), 10, "f", "matrix")
     games, score = tables(made, 1.0)
     assert games.tolist() == [[0, 10, 0], [10, 0, 10], [0, 10, 0]]
     assert score[0, 1] == 6.5
@@ -452,16 +470,16 @@ def test_a_square_of_win_rates_is_a_table_of_rates():
 @pytest.mark.parametrize(
     ("square", "message"),
     [
-        (",a,b\na,-,60\nb,50,-\n", "f: row 2, column b: a wins 60 and b 50"),
-        (",a,b\na,-,x\nb,50,-\n", "f: row 2, column b: rate 'x' is no number"),
+        (",a,b\na,-,60\nb,50,-\n", "f:2: column b: a wins 60 and b 50"),
+        (",a,b\na,-,x\nb,50,-\n", "f:2: column b: rate 'x' is no number"),
         (",a,b\na,-,60\n", "f: row 1: a square"),
-        (",a,b\na,-,60\nb,5\n", "f: row 3: 'b' with 1 rates"),
+        (",a,b\na,-,60\nb,5\n", "f:3: 2 cells under 3 column names"),
     ],
 )
 def test_a_square_that_is_none_is_refused(square, message):
     """One line, with row and column."""
     with pytest.raises(DataError) as refused:
-        rates_of_matrix(square, "f")
+        comparisons_from_rates(square, 10, "f", "matrix")
     assert str(refused.value).startswith(message)
 
 
