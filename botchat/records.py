@@ -46,7 +46,10 @@ UniEval ``"No"`` or the 1-based index of the first accused utterance as a decima
 
 
 class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A human dialogue; its first two utterances are the ChatSEED."""
+    """A human dialogue; its first two utterances are the ChatSEED.
+
+    One without utterances is somebody's own text, or question: people said nothing there.
+    """
 
     id: str
     utterances: tuple[str, ...]
@@ -55,7 +58,7 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
         """Refuse what no stage could use."""
         if not self.id.strip():
             raise ValueError("seed id is empty")
-        if len(self.utterances) < N_SEED:
+        if 0 < len(self.utterances) < N_SEED:
             raise ValueError(
                 f"seed {self.id} has {len(self.utterances)} utterances, needs at least {N_SEED}"
             )
@@ -249,5 +252,5 @@ def eligible(seeds: Iterable[Seed]) -> list[Seed]:
     All of a set of ChatSEEDs alone, which nobody went on with: there is no human dialogue to count.
     """
     listed = list(seeds)
-    bare = all(len(seed.utterances) == N_SEED for seed in listed)
+    bare = all(len(seed.utterances) <= N_SEED for seed in listed)
     return [seed for seed in listed if bare or len(seed.utterances) >= MIN_HUMAN]

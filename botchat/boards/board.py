@@ -185,8 +185,8 @@ def build(
     judged = evidence(known, judgments, seeds, dialogues)
     signatures = [judged[name].signature for name in sorted(judged)]
     # What people show is what flags are measured against.
-    human = dialogues.get(HUMAN) or {seed.id: human_dialogue(seed) for seed in seeds}
-    everyone = {**dialogues, HUMAN: human}
+    human = dialogues.get(HUMAN) or {s.id: human_dialogue(s) for s in seeds if s.utterances}
+    everyone = {**dialogues, HUMAN: human} if human else dialogues
     in_pairs = [one for one in judged.values() if one.protocol.shows == "pair"]
     min4 = [seed.id for seed in eligible(seeds)]
     # Those that GTEval sets beside the human dialogues are no reason to rank ``human``.
@@ -231,12 +231,12 @@ def build(
         judge_health=judge_health(judged.values(), everyone, signatures) if judged else None,
         coverage=covered,
         utterance_lengths=measured,
-        human_lengths=tuple(len(seed.utterances) for seed in seeds),
+        human_lengths=tuple(len(seed.utterances) for seed in seeds if seed.utterances),
         seeds_signature=(
             f"botchat:{VERSION}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}"
         ),
         notes=(
-            *_notes(judged, parts, seed_set, judge),
+            *_notes(judged, parts, seed_set, judge, RANKING if human else ()),
             *(
                 f"The dialogues of {name} were not generated here but imported ({digest})."
                 for name, digest in elsewhere.items()
@@ -436,11 +436,15 @@ def _main(
 
 
 def _notes(
-    judged: Mapping[str, Evidence], parts: Sequence[Part], seed_set: str, judge: str
+    judged: Mapping[str, Evidence],
+    parts: Sequence[Part],
+    seed_set: str,
+    judge: str,
+    wanted: Sequence[Protocol],
 ) -> Iterator[str]:
-    """What a reader must know is not there."""
+    """What a reader must know is not there; ``wanted``: what a board is usually made of."""
     bases = {one.protocol.base for one in judged.values()}
-    for protocol in sorted(RANKING, key=lambda protocol: protocol.shows != "pair"):
+    for protocol in sorted(wanted, key=lambda protocol: protocol.shows != "pair"):
         if protocol.name not in bases:
             how = (
                 "label some on the page"
@@ -453,7 +457,8 @@ def _notes(
     for one in judged.values():
         if one.protocol not in made:
             name = one.protocol.short or one.protocol.title
-            yield f"{name} at N = {one.protocol.n} has no readable verdict, so no rating."
+            at = "" if one.protocol.n is None else f" at N = {one.protocol.n}"
+            yield f"{name}{at} has no readable verdict, so no rating."
     for part in parts:
         if isinstance(part, Arena):
             yield from part.notes

@@ -268,16 +268,19 @@ def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
 def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     protocol, scale = judged.protocol, judged.protocol.asked_scale
-    given: dict[str, list[tuple[float, ...] | None]] = {}
+    given: dict[str, list[tuple[float | None, ...] | None]] = {}
     for judgment in judged.judgments:
-        said = protocol.numbers(judgment.verdict)
+        said = protocol.told(judgment.verdict)
         given.setdefault(judgment.contestants[0], []).append(said)
     rows = []
     for model, verdicts in given.items():
         known = [said for said in verdicts if said is not None]
         row: Row = {"model": model, "rate": Rate(0, len(known), len(seeds) - len(known))}
-        for i, values in enumerate(zip(*known, strict=True), 1):
-            row |= entries(f"mean_{i}", fmean(values), *mean(values, scale.lowest, scale.highest))
+        for i, told in enumerate(zip(*known, strict=True), 1):
+            if values := [number for number in told if number is not None]:
+                row |= entries(
+                    f"mean_{i}", fmean(values), *mean(values, scale.lowest, scale.highest)
+                )
         rows.append(row)
     columns = [
         with_interval(Column(f"mean_{i}", name, "decimal")) for i, name in enumerate(scale.names, 1)

@@ -329,7 +329,8 @@ def seeds_show(arguments: argparse.Namespace) -> None:
     seeds = workspace_of(arguments).seeds(arguments.name)
     if arguments.seed_id is None:
         rows = [
-            {"id": s.id, "utterances": len(s.utterances), "begins": s.utterances[0]} for s in seeds
+            {"id": s.id, "utterances": len(s.utterances), "begins": next(iter(s.utterances), "")}
+            for s in seeds
         ]
         shown = [row | {"begins": str(row["begins"])[:70]} for row in rows]
         say(arguments, {"set": arguments.name, "rows": rows}, shown)

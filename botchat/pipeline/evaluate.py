@@ -6,22 +6,20 @@ A file is judged like a seed set of its own, ``evaluate-NAME``, as a benchmark i
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from botchat.boards import evaluation
-from botchat.boards.evaluation import Criterion
-from botchat.boards.tables import Formats, Table, document, table_files, to_json
+import msgspec
+
+from botchat.boards import cases as of_cases
+from botchat.boards.tables import Formats, Table, table_files
 from botchat.errors import ConfigError, DataError
-from botchat.interfaces import Case, Row
-from botchat.measures.correlation import compare_scores
+from botchat.interfaces import Case, Row, settings_digest
 from botchat.pipeline.agree import Options, compare_judges
-from botchat.pipeline.bench import judgments_of
-from botchat.pipeline.correlations import PEOPLE
+from botchat.pipeline.leaderboard import Published, leaderboard
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import RULES, catalogue_of
@@ -33,10 +31,10 @@ from botchat.protocols.catalogue import ARENA, DIAGNOSIS
 from botchat.protocols.items import TEXTS, items, paragraphs, plain
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.texts import MATEVAL, TEXT, Text
-from botchat.records import Dialogue, Judgment
+from botchat.records import VERSION, Dialogue, Judgment, Seed
 from botchat.requests import JudgeName, Spending
 from botchat.workspace import files
-from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 from botchat.workspace.rows import fields_of, rows, utf8
 
 if TYPE_CHECKING:
@@ -48,13 +46,15 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".txt")
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What a judge says about a file, as written."""
+    """What a judge says about a file, as written: the set's board, and its verdicts one by one."""
 
-    criteria: Sequence[Criterion]
-    lines: Sequence[str]
-    """What else a person should see: notes, where things are."""
-    whole: Row
-    """``rows``, one a text or pair and criterion, and every table, JSON-ready."""
+    board: Published
+    tables: Sequence[Table]
+    """Every text or pair, what they come to, and beside people, of each criterion."""
+    notes: Sequence[str]
+    """What a person should know of them."""
+    whole: Mapping[str, Any]
+    """The board's, and these tables, JSON-ready."""
     unanswered: int
     """Cases that another run may still get an answer for."""
 
@@ -65,7 +65,7 @@ class Evaluated:
 
     @property
     def rows(self) -> Sequence[Row]:
-        """One a text or pair and criterion, JSON-ready."""
+        """One a text, or a pair in one order, and criterion, JSON-ready."""
         rows: Sequence[Row] = self.whole["rows"]
         return rows
 
@@ -75,12 +75,13 @@ class Evaluated:
         parts: list[str | Table] = []
         for one in self.tables:
             parts += [f"{one.title}\n", one, f"\n{one.note}\n"]
-        return [*parts, *self.lines]
+        return [*parts, self.board.table, *self.notes, *self.board.lines]
 
-    @property
-    def tables(self) -> list[Table]:
-        """Of every criterion."""
-        return [one for criterion in self.criteria for one in criterion.tables]
+
+_OF_RULES = (
+    "The rules judge measures texts and answers against what people say in dialogues: it sees form "
+    "only, and long texts are long to it."
+)
 
 
 @dataclass(frozen=True)
@@ -114,20 +115,54 @@ class Evaluating:
         listed, cases = self._cases(workspace)
         made = self._asked(workspace, cases).run(workspace, spending, meter)
         judge = made[0].judge
-        criteria = []
-        for one in cases:
-            judged = judgments_of(workspace, self._set, one).get(judge, ())
-            criteria.append(_criterion(one.protocol, listed, judged, judge))
-        return self._published(workspace, judge, criteria, sum(one.unanswered for one in made))
+        with workspace.locked():
+            _write_set(workspace, self.seed_set, listed)
+        told = [(one, self._judged(workspace, one, judge)) for one in cases]
+        board = leaderboard(
+            workspace, self.seed_set, judge, self.out, meter=meter, formats=self.formats
+        )
+        tables: list[Table] = []
+        texts: dict[str, str] = {}
+        rows: list[Row] = []
+        notes = [_OF_RULES] if self.judge.name == RULES else []
+        for one, judged in told:
+            found = _tables(one.protocol, listed, judged, judge)
+            tables += found
+            rows += [{"criterion": one.protocol.name, **row} for row in found[0].records]
+            notes += of_cases.lacking(one.protocol, found[0].records)
+            if one.protocol == MATEVAL:
+                by_id = {judgment.seed_id: judgment for judgment in judged}
+                own = [text for text in listed if isinstance(text, Text)]
+                texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
+        assert board.out is not None
+        files.write_all(board.out, {**table_files(tables, self.formats), **texts})
+        whole = {
+            **board.whole,
+            "file": self.file.name,
+            "board": board.rows,
+            "rows": rows,
+            "notes": [*notes, *board.whole["notes"]],
+            "tables": {one.name: one.records for one in tables},
+        }
+        return Evaluated(board, tables, notes, whole, sum(one.unanswered for one in made))
+
+    def _judged(self, workspace: Workspace, cases: Cases, judge: str) -> list[Judgment]:
+        """What the judge says of the cases as they are now, in their order."""
+        path = workspace.judgments_path(self.seed_set, cases.protocol.name, judge)
+        made = workspace.judgments(path)
+        asked = ((case, made.get((case.seed_id, case.contestants))) for case in
+                 (make() for make in cases.make))  # fmt: skip
+        return [one for case, one in asked if one is not None and one.case == case.digest]
 
     @property
-    def _set(self) -> str:
+    def seed_set(self) -> str:
+        """The set that the file becomes."""
         name = re.sub(r"[^A-Za-z0-9._]+", "-", self.file.stem).strip("-.")[:40]
         return f"evaluate-{name or 'file'}"
 
     def _asked(self, workspace: Workspace, cases: Sequence[Cases]) -> Asked:
         # People of the sample are what the rules judge measures a text against.
-        return Asked(self._set, workspace.seeds(SAMPLE), self.judge, cases)
+        return Asked(self.seed_set, workspace.seeds(SAMPLE), self.judge, cases)
 
     def _cases(self, workspace: Workspace) -> tuple[list[Text] | list[AnswerPair], list[Cases]]:
         """The texts or pairs of the file, and what each criterion asks about them."""
@@ -135,7 +170,7 @@ class Evaluating:
         if odd := next((name for name in self.criteria if name not in known), None):
             raise ConfigError(f"--criteria {odd}: unknown; criteria: {', '.join(known)}")
         protocols = [known[name] for name in dict.fromkeys(self.criteria)]
-        wanted = [plain(name) for one in protocols or [MATEVAL] for name in evaluation.numbers(one)]
+        wanted = [plain(name) for one in protocols or [MATEVAL] for name in of_cases.numbers(one)]
         listed = read_items(self.file, wanted)
         of_texts = isinstance(listed[0], Text)
         what, shows = ("texts", "one") if of_texts else ("pairs", "pair")
@@ -156,43 +191,6 @@ class Evaluating:
                     f"people: {'unieval or diagnosis' if of_texts else 'arena'}; name a model"
                 )
         return listed, [_asking(one, listed) for one in protocols]
-
-    def _published(
-        self, workspace: Workspace, judge: str, criteria: list[Criterion], unanswered: int
-    ) -> Evaluated:
-        """Write csv, md, json and the page."""
-        out = self.out or workspace.out(self._set)
-        title = f"Evaluation of {self.file.name} by {judge}"
-        notes = list(_notes(judge, criteria))
-        tables = [one for criterion in criteria for one in criterion.tables]
-        whole: Row = {
-            "file": self.file.name,
-            "judge": judge,
-            "rows": [
-                {"criterion": each.protocol.name, **row} for each in criteria for row in each.items
-            ],
-            "tables": {one.name: one.records for one in tables},
-            "signatures": [one.signature for one in tables],
-            "notes": notes,
-            "out": str(out),
-        }
-        from botchat.report.evaluation import render
-
-        written = table_files(tables, self.formats)
-        sections = [evaluation.markdown(one) for one in criteria]
-        written["evaluation.md"] = "\n".join([document(title, notes, tables), *sections])
-        written["evaluation.json"] = to_json(whole)
-        written["evaluation.html"] = render(title, notes, criteria)
-        # Half a character, which a file may hold, is written as a question mark.
-        files.write_all(
-            out,
-            {
-                name: content.encode("utf-8", "replace") if isinstance(content, str) else content
-                for name, content in written.items()
-            },
-        )
-        lines = [*notes, f"page: {out / 'evaluation.html'}"]
-        return Evaluated(criteria, lines, whole, unanswered)
 
 
 def read_items(
@@ -258,45 +256,49 @@ def _talks(pair: AnswerPair) -> list[Dialogue]:
     ]
 
 
-def _criterion(
+def _write_set(
+    workspace: Workspace, name: str, listed: Sequence[Text] | Sequence[AnswerPair]
+) -> None:
+    """The file as a set: seeds that nobody began, and what each of them holds as dialogues."""
+    talks = [
+        talk
+        for one in listed
+        for talk in (
+            _talks(one)
+            if isinstance(one, AnswerPair)
+            else [Dialogue(one.id, TEXT, one.lines, 0, (), "complete", "")]
+        )
+    ]
+    digest = settings_digest([(one.seed_id, one.model, one.utterances) for one in talks])
+    signature = f"botchat:{VERSION}|imported:{digest}|set:{name}"
+    workspace.write_seeds(name, [Seed(one.id, ()) for one in listed])
+    by_model: dict[str, list[Dialogue]] = {}
+    for talk in talks:
+        signed = msgspec.structs.replace(talk, signature=signature)
+        by_model.setdefault(talk.model, []).append(signed)
+    for path in workspace.dialogue_files(name):
+        path.unlink()  # of an earlier file of that name
+    for model, made in by_model.items():
+        files.finish(workspace.dialogues_path(name, model), made, dialogue_order)
+
+
+def _tables(
     protocol: Protocol,
     listed: Sequence[Text] | Sequence[AnswerPair],
     judged: Sequence[Judgment],
     judge: str,
-) -> Criterion:
+) -> list[Table]:
+    """A criterion's tables of the file."""
     pairs = [one for one in listed if isinstance(one, AnswerPair)]
     if pairs:
-        people = answers.labels(pairs, PEOPLE)
-        both = [*people, *preferences.calibrated(judged, protocol)]
-        compare = people and judged
-        rows = compare_judges(both, PEOPLE, Options()).rows if compare else []
-        return evaluation.of_pairs(protocol, pairs, judged, rows)
-    told = [one for one in listed if isinstance(one, Text)]
-    by_id: Mapping[str, Judgment] = {judgment.seed_id: judgment for judgment in judged}
-    shown = [evaluation.text_row(protocol, one, by_id.get(one.id)) for one in told]
-    found = evaluation.ratings(protocol, shown, judge, PEOPLE)
-    correlated = [
-        {**row, "number": name}
-        for name, rated in found.items()
-        for row in compare_scores(rated, PEOPLE).rows
-    ]
-    return evaluation.of_texts(protocol, told, by_id, correlated)
-
-
-def _notes(judge: str, criteria: Sequence[Criterion]) -> Sequence[str]:
-    notes = []
-    if judge == RULES:
-        notes.append(
-            "The rules judge measures texts and answers against what people say in dialogues: it "
-            "sees form only, and long texts are long to it."
-        )
-    for one in criteria:
-        gaps = [found for row in one.items if (found := evaluation.lacking(one.protocol, row))]
-        if gaps:
-            which = Counter(name for found in gaps for name in found)
-            listed = ", ".join(f"{name} of {n}" for name, n in which.items())
-            notes.append(
-                f"{one.title}: of {len(gaps)} of {len(one.items)} the judge's reply lacks "
-                f"something ({listed}); it is missing, and counts for nothing."
-            )
-    return notes
+        found = [of_cases.of_pairs(protocol, pairs, judged)]
+        people = answers.labels(pairs, of_cases.PEOPLE)
+        if people and judged:
+            both = [*people, *preferences.calibrated(judged, protocol)]
+            rows = compare_judges(both, of_cases.PEOPLE, Options()).rows
+            found.append(of_cases.beside_people(protocol, rows, judged))
+        return found
+    own = [one for one in listed if isinstance(one, Text)]
+    by_id = {judgment.seed_id: judgment for judgment in judged}
+    numbers = of_cases.of_numbers(protocol, own, by_id, judge)
+    return [of_cases.of_texts(protocol, own, by_id), *([numbers] if numbers else [])]

@@ -116,6 +116,11 @@ def checked(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]
         raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
     seeds = workspace.seeds(request.seed_set)
     first_seeds(seeds, request.limit)
+    if not all(seed.utterances for seed in seeds):
+        raise ConfigError(
+            f"{request.seed_set} has texts or answers, not ChatSEEDs: there is nothing to go on "
+            "with; name another --seeds"
+        )
     return turns, seeds
 
 

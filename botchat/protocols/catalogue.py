@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.languages import ENGLISH, Language
+from botchat.protocols.answers import ANSWERS
 from botchat.protocols.kinds import LABELS, Protocol
 from botchat.protocols.scores import Scale
+from botchat.protocols.texts import MATEVAL
 from botchat.workspace.criteria import CriterionSettings
 
 UNIEVAL = Protocol(
@@ -88,6 +90,9 @@ BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
 RANKING = (UNIEVAL, ARENA, GTEVAL)
 """The paper's, which a leaderboard is made of."""
 
+_OF_SETS = {protocol.name: protocol for protocol in (MATEVAL, ANSWERS, VOTES)}
+"""What is asked about texts, answers and votes: `botchat evaluate` and `rank` make sets of them."""
+
 _AT_N = re.compile(r"(?P<base>.+)-n(?P<n>\d+)")
 
 
@@ -119,13 +124,12 @@ class Catalogue:
         base = self._by_name.get(at_n["base"]) if at_n else None
         if at_n and base is not None and base.shows == "pair":
             return base.at(int(at_n["n"]))
-        found = self._by_name.get(filed)
-        return None if found is None or found.shows == "pair" else found
+        return self._by_name.get(filed) or _OF_SETS.get(filed)
 
     def among(self, filed: Iterable[str]) -> dict[str, Protocol]:
         """Those of some names that are filed, in the order to show: by protocol, then largest N."""
         found = {name: protocol for name in filed if (protocol := self.find(name)) is not None}
-        place = {name: i for i, name in enumerate(self._by_name)}
+        place = {name: i for i, name in enumerate((*self._by_name, *_OF_SETS))}
         return dict(
             sorted(found.items(), key=lambda item: (place[item[1].base], -(item[1].n or 0)))
         )

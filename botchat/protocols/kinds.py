@@ -301,10 +301,16 @@ class Protocol:
         return named_first if self.chosen_wins else 1 - named_first
 
     def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
-        """The numbers of a score or a report's verdict; raises `DataError` if it is neither."""
+        """The numbers of a score or a report's verdict, where all are there; raises as `told`."""
+        told = self.told(verdict) or (None,)
+        found = tuple(number for number in told if number is not None)
+        return found if len(found) == len(told) else None
+
+    def told(self, verdict: Verdict | None) -> tuple[float | None, ...] | None:
+        """The same, ``None`` for one that the reply does not tell; `DataError` if it is neither."""
         if verdict is None:
             return None
-        return scores.scores(verdict, 1 if self.kind == "report" else len(self.asked_scale.names))
+        return scores.told(verdict, 1 if self.kind == "report" else len(self.asked_scale.names))
 
     def values(self, judgment: Judgment) -> list[tuple[str, float]]:
         """What a verdict gives each contestant that was shown, 0 to 1; empty if it is unreadable.
@@ -324,7 +330,9 @@ class Protocol:
             return [(shown[0], float(not accused))]
         if self.innocent is not None:
             return [(shown[0], float(verdict == self.innocent))]
-        numbers = self.numbers(verdict) or ()
+        numbers = self.numbers(verdict)
+        if numbers is None:
+            return []
         return [(shown[0], self.asked_scale.part(sum(numbers) / len(numbers)))]
 
     @property
@@ -338,11 +346,14 @@ def comparable(
 ) -> tuple[Dialogue, Dialogue, int] | None:
     """Two dialogues and the utterances shown of both; ``None`` if one is absent or too short.
 
-    Beside a human dialogue both are cut to its length if that is below ``n``.
+    Beside a human dialogue both are cut to its length if that is below ``n``. Without an N and
+    people, such as answers to a question, both are shown whole.
     """
     if a is None or b is None:
         return None
     wanted = [len(d.utterances) for d in (a, b) if d.contestant == HUMAN]
+    if not wanted and n is None:
+        return a, b, max(len(a.utterances), len(b.utterances))
     shown = min([*wanted, *([] if n is None else [n])])
     return (a, b, shown) if 0 < shown <= min(len(a.utterances), len(b.utterances)) else None
 

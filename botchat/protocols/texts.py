@@ -109,7 +109,7 @@ class Report:
 def case(text: Text) -> Case:
     """The question about one text."""
     told = scores.harmless(text.text.replace("\0", ""), MATEVAL.asked_scale)
-    shown = Shown(TEXT, (text.text,))
+    shown = Shown(TEXT, text.lines)
     prompt = prompts.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", told))
     asked = MATEVAL.asked(text.id, (shown,), prompt)
     return replace(asked, read=partial(read, text=text), report="asked")

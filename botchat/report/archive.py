@@ -100,7 +100,7 @@ def build(
             )
         chunks[f"seeds-{first // SEEDS}"] = chunk
     chunks["index"] = {
-        "seeds": [[seed.id, _opening(seed.utterances[0])] for seed in ordered],
+        "seeds": [[seed.id, _opening(_first(seed, dialogues))] for seed in ordered],
         "contestants": contestants,
         "human": contestants.index(HUMAN) if HUMAN in contestants else -1,
         "judges": list(judged),
@@ -244,8 +244,8 @@ def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
         return _RESULTS[protocol.result(verdict)]
     if protocol.kind == "place":
         return -1 if verdict is None else 0 if verdict == "No" else int(verdict)
-    numbers = protocol.numbers(verdict) or ()
-    return [int(number) if number.is_integer() else number for number in numbers]
+    numbers = protocol.told(verdict) or ()
+    return [int(one) if one is not None and one.is_integer() else one for one in numbers]
 
 
 def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason: str) -> list[Any]:
@@ -288,7 +288,7 @@ def _title(protocol: Protocol) -> str:
     """Of the view that shows its verdicts."""
     title = protocol.short or protocol.title
     if protocol.shows == "pair":
-        return f"Two models ({title}, N = {protocol.n})"
+        return f"Two models ({title}{f', N = {protocol.n}' if protocol.n else ''})"
     if protocol.shows == "human":
         return f"Beside the human one ({title})"
     return "One dialogue" if protocol.leads else title
@@ -320,6 +320,8 @@ def _dialogue(
         "said": dialogue.utterances,
         "flags": [[at, name, round(value, 2)] for at, name, value in marks or () if generated],
     }
+    if generated and dialogue.n_seed != N_SEED:
+        told["begun"] = dialogue.n_seed
     facts = list(enumerate(dialogue.facts, N_SEED + 1))
     if dropped := {index: fact.dropped for index, fact in facts if fact.dropped}:
         told["dropped"] = dropped
@@ -328,6 +330,12 @@ def _dialogue(
     if not dialogue.complete:
         told["stopped"] = f"{dialogue.status}. {dialogue.detail}".strip()
     return told
+
+
+def _first(seed: Seed, dialogues: Dialogues) -> str:
+    """The first words of a seed, or of what was made where nobody began."""
+    made = (by[seed.id].utterances for by in dialogues.values() if seed.id in by)
+    return next((said[0] for said in (seed.utterances, *made) if said), "")
 
 
 def _opening(text: str) -> str:

@@ -120,7 +120,7 @@ const botchat = (() => {
   const outcome = (code) => ({ w: "win", t: "tie", l: "lose" })[code] || "none";
 
   // The numbers of a score.
-  const numbers = (verdict) => verdict.split(" ").map(Number);
+  const numbers = (verdict) => verdict.split(" ").map((one) => (one === "?" ? null : Number(one)));
 
   // The same of a verdict. `protocol` is always an entry of the index's `about`.
   const result = (protocol, verdict) => {

@@ -39,7 +39,7 @@ botchat.dialogues = (() => {
 
   // A score in words: "Empathy 7", of two dialogues "Empathy 7 to 4".
   const scored = (protocol, verdict) => {
-    const given = typeof verdict === "string" ? numbers(verdict) : verdict;
+    const given = (typeof verdict === "string" ? numbers(verdict) : verdict).map((one) => one ?? "missing");
     const half = protocol.numbers.length;
     const of = (i) => (given.length > half ? `${given[i]} to ${given[half + i]}` : given[i]);
     return protocol.numbers.map((name, i) => `${name} ${of(i)}`).join(", ");
@@ -116,7 +116,7 @@ botchat.dialogues = (() => {
   const utterance = (dialogue, i, options) => {
     const at = i + 1;
     const accused = at === options.accused;
-    const isPeoples = i < 2 || options.human;
+    const isPeoples = i < (dialogue.begun ?? 2) || options.human;
     const marks = [];
     for (const [place, criterion, value] of dialogue.flags) {
       if (place !== at) continue;

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from botchat.errors import DataError
-from botchat.records import Seed
+from botchat.records import N_SEED, Seed
 from botchat.workspace.rows import Record, csv_rows, fields_of, json_rows, json_value, quoted, utf8
 
 _IDS = ("id", "index", "dialogueid", "dialogid", "conversationid", "convid")
@@ -221,6 +221,8 @@ def _seed(seed_id: str, parts: Iterable[_Said], place: str) -> Seed:
         else:
             utterances.append(part.text)
     try:
+        if not utterances:
+            raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")
         return Seed(seed_id, tuple(utterances))
     except ValueError as error:
         fault = " ".join(str(error).split())

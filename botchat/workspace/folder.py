@@ -192,7 +192,9 @@ class Workspace:
         def current(path: Path) -> tuple[dict[str, Dialogue], int]:
             dialogues = read_dialogues(path)
             kept = {
-                i: one for i, one in dialogues.items() if one.utterances[:N_SEED] == seeds.get(i)
+                i: one
+                for i, one in dialogues.items()
+                if i in seeds and one.utterances[: len(seeds[i])] == seeds[i]
             }
             return kept, len(dialogues) - len(kept)
 

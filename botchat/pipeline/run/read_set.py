@@ -171,9 +171,11 @@ def read(
         said = workspace.all_dialogues(seed_set, unanswered=True, held=held)
         silent = {name: len(by) - outline(by).answered for name, by in said.items()}
         dialogues = {
-            HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
+            HUMAN: {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances},
             **{name: by for name, by in said.items() if silent[name] < len(by)},
         }
+        if not dialogues[HUMAN]:
+            del dialogues[HUMAN]
         judged, stale = {}, {}
         for judge, by_protocol in files.items():
             made = {

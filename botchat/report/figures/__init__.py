@@ -105,7 +105,12 @@ def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
         drawn += _of_ratings(arenas[0], board, where, costs or {})
     drawn += [chart for part in board.of(Place) for chart in _of_places(part, where)]
     drawn += [_against_human(part, where) for part in board.of(BesideHuman)]
-    drawn += [_scores(part, number, where) for part in board.of(Scored) for number in part.quoted]
+    drawn += [
+        _scores(part, number, where)
+        for part in board.of(Scored)
+        for number in part.quoted
+        if part.table.frame[number.key].notna().any()
+    ]
     drawn += [_judge_health(board.judge_health, where)] if board.judge_health else []
     return [*drawn, *_failures(board, of), *_of_lengths(board, of)]
 
