@@ -269,7 +269,7 @@ def imported(dialogues: Dialogues) -> dict[str, str]:
 
 
 def _signed(elsewhere: Mapping[str, str]) -> str:
-    return "".join(f"|{digest}" for digest in sorted(elsewhere.values()))
+    return "".join(f"|{digest}" for digest in sorted({*elsewhere.values()}))
 
 
 def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part:
