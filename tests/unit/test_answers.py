@@ -116,41 +116,6 @@ def test_an_aspect_is_asked_with_its_scale(aspect):
 # --------------------------------------------------------------------------------- replies
 
 
-@pytest.mark.parametrize(
-    ("said", "verdict"),
-    [
-        ("Sound.\nScore of Assistant 1: 8\nScore of Assistant 2: 7", "8 7"),
-        ("The score of Assistant 1: 8.5\nThe score of Assistant 2: 10", "8.5 10"),
-        ("**Score of Assistant 1:** 6/10\n**Score of Assistant 2:** 7/10", "6 7"),
-        ("ASSISTANT 1: 8 out of 10. Assistant 2: 6 points.", "8 6"),
-        ("Assistant 1's score: 3 (thin)\nAssistant 2's overall score (1-10): 4 - better", "3 4"),
-        ('```json\n{"assistant_1": 8, "assistant_2": 9}\n```', "8 9"),
-        ("Assistant 1\uff1a8\nAssistant 2\uff1a9", "8 9"),
-        ("Score of Assistant 2: 4\nScore of Assistant 1: 5", "5 4"),
-        ("The score of Assistant 1: 8 The score of Assistant 2: 7", "8 7"),
-        ("8 7.5\nThe first is clearer.", "8 7.5"),
-        ("First draft:\n5 5\nOn reflection:\n6, 4", "6 4"),
-        (FORM.format(2, 3) + "\nI take that back.\n" + FORM.format(9, 3), "9 3"),
-        (FORM.format("a number from 1 to 10", "a number from 1 to 10"), None),
-        (FORM.format("a number from 1 to 10", "2") + "\n" + FORM.format(4, 6), "4 6"),
-        (FORM.format("8.27", "8.21"), "8.3 8.2"),
-        (FORM.format(11, 5), None),
-        (FORM.format(0, 5), None),
-        (FORM.format(-3, 5), None),
-        (FORM.format("7-8", 5), None),
-        ("Assistant 1: 3 examples. Assistant 2: 2 examples.", None),
-        ("Score of Assistant 1: 8", None),
-        ("Assistant 1 is better.", None),
-        ("", None),
-    ],
-)
-def test_two_scores_are_read_as_judges_write_them(said, verdict):
-    """The last score line of each answer; both, and from 1 to 10, or none."""
-    found = answers.ANSWERS.reading().read(said)[0]
-    assert found == verdict
-    assert found is None or found in answers.case(pair()).choices
-
-
 def test_the_reason_is_what_stands_beside_the_scores():
     """Before them, or after them where a judge gives the scores first."""
     assert answers.ANSWERS.reading().read(
@@ -160,26 +125,6 @@ def test_the_reason_is_what_stands_beside_the_scores():
         answers.ANSWERS.reading().read("8 7\n\nThe first\nis clearer.")[1]
         == "The first is clearer."
     )
-
-
-@pytest.mark.parametrize(
-    ("said", "verdict"),
-    [
-        ("It flows.\nNaturalness: 3", "3"),
-        ("- **Naturalness**: 2.5/3", "2.5"),
-        ('{"naturalness": 1}', "1"),
-        ("2", "2"),
-        ("Naturalness: 1\nNo, on reflection:\nNaturalness (1-3): 3", "3"),
-        ("Naturalness: 4", None),
-        ("Naturalness: 0", None),
-        ("Coherence: 2", None),
-        ("Naturalness: fine", None),
-        ("3 of the words are odd", None),
-    ],
-)
-def test_one_score_is_read_as_judges_write_it(said, verdict):
-    """The last line that names the aspect, or a reply that is a number, within the scale."""
-    assert answers.ASPECTS["naturalness"].reading().read(said)[0] == verdict
 
 
 @given(st.integers(10, 100), st.integers(10, 100), st.text(max_size=60))

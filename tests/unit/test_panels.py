@@ -66,120 +66,13 @@ def test_a_whole_panel_is_read():
     assert (settings.rounds, settings.temperature, settings.decides) == (3, None, "mean")
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (
-            'strategy = "shout"',
-            r"toml:[0-9]+: panels\.x.*'shout' is unknown; strategies: ensemble, one-",
-        ),
-        ('strategy = "one-by-one"\ntruns = 2', r"toml:3: panels\.x\.truns: unknown key .*turns"),
-        ("turns = 2", r"toml:1: panels\.x: required key `strategy`; strategies: ensemble, one-by-"),
-        (
-            "strategy = 3",
-            r"toml:2: panels\.x\.strategy: 3 is unknown; strategies: ensemble, one-by-",
-        ),
-        (
-            'strategy = "ensemble"\nagents = ["critique"]',
-            r"toml:[0-9]+: panels\.x.*agents: role: 'critique' is unknown; roles: general-public, ",
-        ),
-        (
-            'strategy = "ensemble"\nagents = [{ role = "x" }]',
-            r"toml:3: panels\.x\.agents: role: 'x' is unknown; roles: general-public",
-        ),
-        (
-            'strategy = "ensemble"\nagents = [{ rolle = "x" }]',
-            r"toml:\d: panels\.x.*: unknown key `rolle`",
-        ),
-        (
-            'strategy = "ensemble"\nagents = [{ role = "critic", text = "x" }]',
-            r"give one of role, text and file",
-        ),
-        (
-            'strategy = "ensemble"\nagents = [{ name = "Feedback" }]',
-            r"name: 'Feedback' is the name of a speaker without a vote",
-        ),
-        ('strategy = "one-by-one"\nturns = 0', r"toml:3: panels\.x\.turns: Expected `int` >= 1"),
-        ('strategy = "discussion-sr"\nagents = ["critic"]', r"agents: .* needs at least 2"),
-        (
-            'strategy = "ensemble"\nturns = 2',
-            r"toml:3: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, agents, "
-            r".*; `turns` belongs to one-by-one, simultaneous-talk, .*discussion-sr-cot$",
-        ),
-        (
-            'strategy = "discussion-sa"\nturns = 2',
-            r"toml:3: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, agents",
-        ),
-        (
-            'strategy = "one-by-one"\nsamples = 3',
-            r"toml:3: panels\.x\.samples: unknown key .* turns; `samples` belongs to ensemble$",
-        ),
-        (
-            'strategy = "one-by-one"\nsummarizer = "m"',
-            r"toml:3: panels\.x\.summarizer: unknown key .*; `summarizer` belongs to simultaneous-",
-        ),
-        (
-            'strategy = "ensemble"\naggregation = "summary"',
-            r"toml:3: panels\.x\.aggregation: Invalid enum value 'summary'; known: auto, mean, maj",
-        ),
-        (
-            'strategy = "discussion-sr"\naggregation = "best"',
-            r"Invalid enum value 'best'; known: auto, mean, majority, summary",
-        ),
-        ('strategy = "discussion-sa"\nagents = ["critic", "scientist"]', r"has 1 agent, not 2"),
-        (
-            'strategy = "ensemble"\nagents = [{ name = "A 1" }, { name = "A" }, { name = "A" }]',
-            r"two have the same name; names: A 1, A 1, A 2",
-        ),
-        (
-            'strategy = "ensemble"\ncheap = "m"',
-            r"toml:3: panels\.x\.cheap: unknown key .* steps; `cheap` belongs to cascade$",
-        ),
-        (
-            'strategy = "cascade"\ncheap = "m"',
-            r"panels\.x: required key `strong`; keys of this table: strategy, cheap, strong, calib",
-        ),
-        (
-            'strategy = "cascade"\ncheap = ""\nstrong = "m"',
-            r"x\.cheap: Expected `str` of length >= 1",
-        ),
-        ('strategy = "cascade"\ncheap = "m"\nstrong = "m"', r"strong: it is the same judge"),
-        (
-            'strategy = "cascade"\ncheap = "m"\nstrong = "n"',
-            r"calibration: without a calibration slice .* or calibration = 0 to go without",
-        ),
-        (
-            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\ncalibration = 2',
-            r"toml:5: panels\.x\.calibration: Expected `float` <= 1",
-        ),
-        (
-            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\nalpha = 0.1\ncalibration_seeds = 28',
-            r"calibration_seeds: 28; fewer than 29 accepted verdicts can never show that at most",
-        ),
-        (
-            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\nalpha = 0.1',
-            r"calibration_seeds: it is missing; fewer than 29",
-        ),
-        (
-            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\nalpha = 0.1\ncalibration = 0.1',
-            r"calibration: alpha has a slice of calibration_seeds; give one",
-        ),
-        (
-            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\ncalibration = 0.1\ndelta = 0.1',
-            r"delta: it belongs to alpha, which is not given",
-        ),
-        (
-            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\nalpha = 1',
-            r"toml:5: panels\.x\.alpha: Expected `float` < 1",
-        ),
-        (
-            'strategy = "cascade"\ncheap = "m"\nstrong = "n"\ncalibration = 0\nturns = 2',
-            r"toml:6: panels\.x\.turns: unknown key `turns`; keys of this table: strategy, cheap",
-        ),
-    ],
-)
-def test_what_cannot_be_used_is_refused_in_one_line(body, said):
+MISTAKES = (Path(__file__).parents[1] / "data/panel_mistakes.txt").read_text("utf-8").rstrip()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.split("\n\n")[1:])
+def test_what_cannot_be_used_is_refused_in_one_line(mistake):
     """File, line, key and what is allowed."""
+    body, said = mistake.split("\n=> ")
     with pytest.raises(ConfigError, match=said) as error:
         read(f"[panels.x]\n{body}\n")
     assert "\n" not in str(error.value)
