@@ -16,17 +16,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from botchat.interfaces import Case
-from botchat.judges.talk import Agent, Talk, heard, history
-from botchat.languages import ENGLISH, Language
+from botchat.judges.talk import Agent, Cast, Talk, heard, history
+from botchat.languages import Language
 from botchat.records import Remark
+from botchat.workspace.panels import (
+    DECOMPOSER,
+    FEEDBACK,
+    SUMMARIZER,
+    DiscussionSettings,
+    SingleReportSettings,
+)
 
-IN_PLACES = ("discussion_whole", "discussion_silence")
+_IN_PLACES = ("discussion_whole", "discussion_silence")
 """Words that stand in the prompts below; of English they are older than the digest."""
 
-PROMPTS = (
+_PROMPTS = (
     "discussion_parts",
     "discussion_statement",
     "discussion_reflection",
@@ -39,8 +46,11 @@ PROMPTS = (
     "discussion_prose",
 )
 
-STEPS = "discussion_steps"
+_STEPS = "discussion_steps"
 """Stands in a statement where the question is decomposed (CoT), and nowhere else."""
+
+_FORMS = {"qa": "discussion_form", "score": "discussion_scores"}
+"""Form of a report -> its prompt."""
 
 _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
 
@@ -49,25 +59,8 @@ _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.
 class Discussion:
     """Rounds of statements, feedback after each, and a report at the end."""
 
-    agents: Sequence[Agent]
-    """In the order in which they speak."""
-    rounds: int
-    """How many, or at most how many where the question is decomposed."""
-    _: KW_ONLY
-    reflect: bool
-    """Self-reflection (SR)."""
-    decompose: bool
-    """One sub-question a round (CoT)."""
-    decomposer: Agent
-    feedback: Agent | None
-    """``None``: nobody speaks between the rounds."""
-    summarizer: Agent
-    by_report: bool
-    """The report is the one vote; else the agents' last statements are."""
-    form: str = "discussion_form"
-    """The prompt that says what a report looks like."""
-    language: Language = ENGLISH
-    """Of all that is said to the agents."""
+    settings: DiscussionSettings
+    cast: Cast
 
     async def talk(self, case: Case) -> Talk:
         """Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1."""
@@ -75,25 +68,24 @@ class Discussion:
         known: list[Remark] = []  # H of Algorithm 1
         last: dict[str, Remark] = {}
         parts: list[str] = []
-        if self.decompose:
-            asked = self.language.fill(
-                "discussion_parts", question=case.prompt, rounds=str(self.rounds)
-            )
-            said.append(await self.decomposer.say(asked))
+        rounds, language, serving = self.settings.rounds, self.cast.language, self.cast.serving
+        if self.settings.decomposes:
+            asked = language.fill("discussion_parts", question=case.prompt, rounds=str(rounds))
+            said.append(await serving[DECOMPOSER].say(asked))
             found = _PART.finditer(said[0].text)
-            parts = [match["part"].strip() for match in found][: self.rounds]
-        parts = parts or [self.language.text("discussion_whole")] * self.rounds
+            parts = [match["part"].strip() for match in found][:rounds]
+        parts = parts or [language.text("discussion_whole")] * rounds
         for number, part in enumerate(parts, 1):
-            for agent in self.agents:
+            for agent in self.cast.agents:
                 if agent.name not in last or heard(last[agent.name]):
                     last[agent.name] = await self._statement(agent, case, part, known, said)
                     known += filter(heard, [last[agent.name]])
             if not any(map(heard, last.values())):
                 return Talk(tuple(said), tuple(last.values()))
-            if self.feedback is None:
+            if not self.settings.feedback:
                 continue
-            feedback = await self.feedback.say(
-                self.language.fill(
+            feedback = await serving[FEEDBACK].say(
+                language.fill(
                     "discussion_feedback",
                     question=case.prompt,
                     history=history(known),
@@ -103,34 +95,32 @@ class Discussion:
             )
             said.append(feedback)
             known += filter(heard, [feedback])
-        form = _form(self.form, case, self.language)
-        asked = self.language.fill(
+        form = _form(self.settings, case, language)
+        asked = language.fill(
             "discussion_report", question=case.prompt, history=history(known), form=form
         )
-        report, prose = await _report(
-            self.summarizer, asked, self.summarizer, case, said, self.language
-        )
-        votes = (report,) if self.by_report else tuple(last.values())
+        report, prose = await _report(serving[SUMMARIZER], asked, self.cast, case, said)
+        votes = (report,) if self.settings.decides == "summary" else tuple(last.values())
         return Talk(tuple(said), votes, prose)
 
     async def _statement(
         self, agent: Agent, case: Case, part: str, known: Sequence[Remark], said: list[Remark]
     ) -> Remark:
+        language = self.cast.language
         values = {
             "question": case.prompt,
-            "history": history(known) or self.language.text("discussion_silence"),
+            "history": history(known) or language.text("discussion_silence"),
             "role_description": agent.role,
             "agent_name": agent.name,
             "part": part,
         }
-        steps = f"{self.language.text(STEPS)}{self.language.joint}" if self.decompose else ""
-        asked = self.language.fill("discussion_statement", **values, steps=steps)
+        decomposes = self.settings.decomposes
+        steps = f"{language.text(_STEPS)}{language.joint}" if decomposes else ""
+        asked = language.fill("discussion_statement", **values, steps=steps)
         remark = await agent.say(asked, case)
         said.append(remark)
-        if self.reflect and heard(remark):
-            asked = self.language.fill(
-                "discussion_reflection", **values, statement=remark.text.strip()
-            )
+        if self.settings.reflects and heard(remark):
+            asked = language.fill("discussion_reflection", **values, statement=remark.text.strip())
             remark = await agent.say(asked, case)
             said.append(remark)
         return remark
@@ -140,46 +130,54 @@ class Discussion:
 class SingleReport:
     """MATEval's SA: one agent, no talk, the same report."""
 
-    agent: Agent
-    summarizer: Agent
-    """Puts the report into running text."""
-    form: str = "discussion_form"
-    language: Language = ENGLISH
+    settings: SingleReportSettings
+    cast: Cast
 
     async def talk(self, case: Case) -> Talk:
         """Two calls."""
         said: list[Remark] = []
-        form = _form(self.form, case, self.language)
-        asked = self.language.fill("discussion_single", question=case.prompt, form=form)
-        report, prose = await _report(self.agent, asked, self.summarizer, case, said, self.language)
+        form = _form(self.settings, case, self.cast.language)
+        asked = self.cast.language.fill("discussion_single", question=case.prompt, form=form)
+        report, prose = await _report(self.cast.agents[0], asked, self.cast, case, said)
         return Talk(tuple(said), (report,), prose)
 
 
-def _form(form: str, case: Case, language: Language) -> str:
+def prompts(
+    settings: DiscussionSettings | SingleReportSettings, language: Language
+) -> tuple[str, ...]:
+    """Everything that is said to the agents; what is not said a pack may lack."""
+    decomposes = isinstance(settings, DiscussionSettings) and settings.decomposes
+    return (
+        *_PROMPTS,
+        *([_STEPS] if decomposes else []),
+        *([_FORMS["score"]] if settings.report == "score" else []),
+        *(() if language.english else _IN_PLACES),
+    )
+
+
+def _form(
+    settings: DiscussionSettings | SingleReportSettings, case: Case, language: Language
+) -> str:
     """What the report looks like; the answer is asked for once, in the report or after it."""
-    if form != "discussion_form":  # scores alone: the answer is the report
-        return language.text(form)
-    names = {
-        "asked": ("discussion_answer",),
-        "read": ("discussion_form", "discussion_instead"),
-        "none": ("discussion_form", "discussion_answer"),
-    }[case.report]
+    names: tuple[str, ...] = (_FORMS["score"],)  # scores alone: the answer is the report
+    if settings.report == "qa":
+        names = {
+            "asked": ("discussion_answer",),
+            "read": ("discussion_form", "discussion_instead"),
+            "none": ("discussion_form", "discussion_answer"),
+        }[case.report]
     return "\n".join(map(language.text, names))
 
 
 async def _report(
-    writer: Agent,
-    prompt: str,
-    editor: Agent,
-    case: Case,
-    said: list[Remark],
-    language: Language,
+    writer: Agent, prompt: str, cast: Cast, case: Case, said: list[Remark]
 ) -> tuple[Remark, str]:
     """The report in questions and answers, and its text as prose (empty if that failed)."""
     report = await writer.say(prompt, case)
     said.append(report)
     if not heard(report):
         return report, ""
-    prose = await editor.say(language.fill("discussion_prose", report=report.text.strip()))
+    asked = cast.language.fill("discussion_prose", report=report.text.strip())
+    prose = await cast.serving[SUMMARIZER].say(asked)
     said.append(prose)
     return report, prose.text

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Literal, assert_never
+from typing import Literal
 
 import msgspec
 
@@ -24,13 +24,21 @@ from botchat.judges import discussion, talk
 from botchat.judges.calibration import Guarantee
 from botchat.judges.cascade import Cascade
 from botchat.judges.single import SingleJudge
-from botchat.judges.talk import SWAPPED, Agent, Talk, Talking, heard
+from botchat.judges.talk import SWAPPED, Agent, Cast, Talk, Talking, heard
 from botchat.judges.voting import aggregate, mirrored
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, Outcome, Remark, Verdict
 from botchat.workspace import panels
-from botchat.workspace.panels import AgentSettings, PanelSettings, TalkSettings
+from botchat.workspace.panels import (
+    DECOMPOSER,
+    FEEDBACK,
+    SUMMARIZER,
+    AgentSettings,
+    EnsembleSettings,
+    PanelSettings,
+    TalkSettings,
+)
 
 
 @dataclass(frozen=True)
@@ -77,28 +85,25 @@ class Panel:
 class Ensemble:
     """Every agent answers by itself, all at the same time."""
 
-    agents: Sequence[Agent]
-    _: KW_ONLY
-    evidence: bool = False
-    """Ask for the evidence before the verdict (FairEval's MEC)."""
-    planner: Agent | None = None
-    """Writes evaluation steps that the others follow (G-EVAL: Liu et al. 2023, §2)."""
-    language: Language = ENGLISH
+    settings: EnsembleSettings
+    cast: Cast
 
     async def talk(self, case: Case) -> Talk:
         """One call an agent, after one for the steps, which are the same for every text."""
-        closing, planned = self.language.text("ensemble_evidence") if self.evidence else "", []
-        if self.planner is not None:
+        language, planned = self.cast.language, []
+        closing = language.text("ensemble_evidence") if self.settings.evidence else ""
+        if self.settings.steps:
             # What stands before the text is the task and its criteria.
             task = case.prompt[: case.shared].strip() or case.prompt
-            steps = await self.planner.say(self.language.fill("ensemble_steps", question=task))
+            planner = self.cast.serving[DECOMPOSER]
+            steps = await planner.say(language.fill("ensemble_steps", question=task))
             planned = [steps]
             if not heard(steps):
                 return Talk((steps,), (steps,))
-            closing = self.language.fill("ensemble_form", steps=steps.text.strip())
+            closing = language.fill("ensemble_form", steps=steps.text.strip())
         votes = await together(
             agent.say("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
-            for agent in self.agents
+            for agent in self.cast.agents
         )
         return Talk((*planned, *votes), tuple(votes))
 
@@ -129,20 +134,7 @@ def build_panel(
         raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
     if isinstance(settings, panels.CascadeSettings):
         judge_of = judge_of or (lambda other: SingleJudge(other, model_of(other), Decoding()))
-        cheap, strong = judge_of(settings.cheap), judge_of(settings.strong)
-        for part in (cheap, strong):
-            if isinstance(part, Cascade) and part.guarantee is not None:
-                raise ConfigError(
-                    f"panels.{name}: {part.name} has alpha, which is kept on whole sets only; name "
-                    "its judges, or give it calibration in place of alpha"
-                )
-        guarantee = None
-        if settings.alpha is not None:
-            drawn = settings.calibration_seeds or 0
-            guarantee = Guarantee(settings.alpha, settings.delta or panels.DELTA, drawn)
-        share = settings.calibration or 0.0
-        filed = panels.in_run(name, run)
-        return Cascade(filed, cheap, strong, calibration=share, guarantee=guarantee)
+        return _cascade(name, settings, judge_of, run)
     if default_model is not None:
         name = f"{name}@{model_of(default_model).name}"
     elif not complete:
@@ -154,14 +146,35 @@ def build_panel(
     agents = tuple(_agents(name, settings, model_of, default_model, language, subject, first))
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
+    decoding = Decoding(settings.temperature, settings.max_tokens, first)
+    serving = {who: Agent(who, "", served, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)}
     return Panel(
         panels.in_run(name, run),
-        _talking(settings, agents, served, language, first),
+        _talking(settings, Cast(agents, serving, language)),
         (*(agent.model for agent in agents), served),
         _digest(settings, agents, served, language),
         scores="majority" if settings.decides == "majority" else "mean",
         both_orders=settings.position_calibration,
     )
+
+
+def _cascade(
+    name: str, settings: panels.CascadeSettings, judge_of: Callable[[str], Judge], run: int
+) -> Cascade:
+    cheap, strong = judge_of(settings.cheap), judge_of(settings.strong)
+    for part in (cheap, strong):
+        if isinstance(part, Cascade) and part.guarantee is not None:
+            raise ConfigError(
+                f"panels.{name}: {part.name} has alpha, which is kept on whole sets only; name "
+                "its judges, or give it calibration in place of alpha"
+            )
+    guarantee = None
+    if settings.alpha is not None:
+        drawn = settings.calibration_seeds or 0
+        guarantee = Guarantee(settings.alpha, settings.delta or panels.DELTA, drawn)
+    share = settings.calibration or 0.0
+    filed = panels.in_run(name, run)
+    return Cascade(filed, cheap, strong, calibration=share, guarantee=guarantee)
 
 
 def wording(
@@ -223,32 +236,18 @@ def _digest(
     return settings_digest(in_order, who, dict(served.identity), wording)
 
 
-_FORMS = {"qa": "discussion_form", "score": "discussion_scores"}
-"""Form of a report -> its prompt."""
-
-_PROMPTS: Mapping[type[TalkSettings], tuple[str, ...]] = {
-    panels.EnsembleSettings: ("ensemble_evidence",),
-    panels.DebateSettings: talk.PROMPTS,
-    panels.SummarizedDebateSettings: talk.PROMPTS,
-    panels.SingleReportSettings: discussion.PROMPTS,
-    panels.DiscussionSettings: discussion.PROMPTS,
-}
-
-
 def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
     """The prompts of a strategy; what is not said a pack may lack."""
-    said = _PROMPTS[type(settings)]
-    if isinstance(settings, panels.DiscussionSettings) and settings.decomposes:
-        said = (*said, discussion.STEPS)
-    if getattr(settings, "report", "qa") == "score":
-        said = (*said, _FORMS["score"])
-    if isinstance(settings, panels.EnsembleSettings) and settings.steps:
-        return ("ensemble_steps", "ensemble_form")
-    if language.english:
-        return said
-    if isinstance(settings, panels.EnsembleSettings):
-        return said if settings.evidence else ()
-    return (*said, *discussion.IN_PLACES) if discussion.PROMPTS[0] in said else said
+    match settings:
+        case EnsembleSettings():
+            if settings.steps:
+                return ("ensemble_steps", "ensemble_form")
+            # Of English it is older than the digest.
+            return ("ensemble_evidence",) if settings.evidence or language.english else ()
+        case panels.DebateSettings() | panels.SummarizedDebateSettings():
+            return talk.PROMPTS
+        case _:
+            return discussion.prompts(settings, language)
 
 
 def _role(
@@ -283,51 +282,16 @@ def _agents(
             )
 
 
-def _talking(
-    settings: TalkSettings,
-    agents: Sequence[Agent],
-    served: ChatModel,
-    language: Language,
-    first: int,
-) -> Talking:
-    decoding = Decoding(settings.temperature, settings.max_tokens, first)
-    serving = (panels.DECOMPOSER, panels.FEEDBACK, panels.SUMMARIZER)
-    decomposer, feedback, summarizer = (Agent(who, "", served, decoding) for who in serving)
+def _talking(settings: TalkSettings, cast: Cast) -> Talking:
     match settings:
-        case panels.EnsembleSettings():
-            planner = decomposer if settings.steps else None
-            return Ensemble(agents, evidence=settings.evidence, planner=planner, language=language)
-        case panels.DebateSettings():
-            simultaneous = settings.strategy == "simultaneous-talk"
-            return talk.Debate(
-                agents, settings.rounds, simultaneous=simultaneous, language=language
-            )
-        case panels.SummarizedDebateSettings():
-            return talk.Debate(
-                agents,
-                settings.rounds,
-                simultaneous=True,
-                summarizer=summarizer,
-                all_summaries=settings.summary == "concatenate",
-                language=language,
-            )
+        case EnsembleSettings():
+            return Ensemble(settings, cast)
+        case panels.DebateSettings() | panels.SummarizedDebateSettings():
+            return talk.Debate(settings, cast)
         case panels.SingleReportSettings():
-            return discussion.SingleReport(agents[0], summarizer, _FORMS[settings.report], language)
-        case panels.DiscussionSettings():
-            return discussion.Discussion(
-                agents,
-                settings.rounds,
-                reflect=settings.reflects,
-                decompose=settings.decomposes,
-                decomposer=decomposer,
-                feedback=feedback if settings.feedback else None,
-                summarizer=summarizer,
-                by_report=settings.decides == "summary",
-                form=_FORMS[settings.report],
-                language=language,
-            )
+            return discussion.SingleReport(settings, cast)
         case _:
-            assert_never(settings)
+            return discussion.Discussion(settings, cast)
 
 
 def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:

@@ -12,8 +12,9 @@ from itertools import combinations
 
 from botchat.interfaces import ChatModel, Decoding, settings_digest
 from botchat.judges.panel import Ensemble, Panel
-from botchat.judges.talk import SWAPPED, Agent
+from botchat.judges.talk import SWAPPED, Agent, Cast
 from botchat.records import Remark, Verdict
+from botchat.workspace.panels import EnsembleSettings
 
 TEMPERATURE = 1.0
 """Default temperature of samples (FairEval)."""
@@ -37,7 +38,7 @@ def sampled(
     form = ("structured",) if structured else ()
     return Panel(
         f"{name} ({n_samples} samples)",
-        Ensemble(agents),
+        Ensemble(EnsembleSettings(), Cast(agents)),
         (model,),
         settings_digest(model.identity, decoding.settings, n_samples, *form),
     )

@@ -18,14 +18,15 @@ in every prompt and H only grows, for the endpoints' prompt caches.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from botchat.interfaces import Case, ChatModel, Decoding, Message
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import Remark
+from botchat.workspace.panels import SUMMARIZER, DebateSettings, SummarizedDebateSettings
 
 PROMPTS = ("debate", "debate_closing", "debate_summary")
 
@@ -34,16 +35,8 @@ PROMPTS = ("debate", "debate_closing", "debate_summary")
 class Debate:
     """Rounds in which every agent speaks once; the module says what each agent hears."""
 
-    agents: Sequence[Agent]
-    rounds: int
-    _: KW_ONLY
-    simultaneous: bool
-    summarizer: Agent | None = None
-    """Makes a simultaneous talk the one of Algorithm 3."""
-    all_summaries: bool = False
-    """H is all summaries, one after the other (ChatEval v1, §2), not the last one alone."""
-    language: Language = ENGLISH
-    """Of all that is said to the agents."""
+    settings: DebateSettings | SummarizedDebateSettings
+    cast: Cast
 
     async def talk(self, case: Case) -> Talk:
         """Agents × rounds calls, and one a round for the summariser, if nothing fails."""
@@ -53,11 +46,13 @@ class Debate:
         summaries: list[Remark] = []
         last: dict[str, Remark] = {}
         digest = ""
-        for _ in range(self.rounds):
-            present = [a for a in self.agents if a.name not in last or heard(last[a.name])]
+        agents, language = self.cast.agents, self.cast.language
+        summarized = isinstance(self.settings, SummarizedDebateSettings)
+        for _ in range(self.settings.rounds):
+            present = [a for a in agents if a.name not in last or heard(last[a.name])]
             if not present:
                 break
-            if self.simultaneous:
+            if self.settings.strategy != "one-by-one":
                 asked = (agent.say(self._prompt(agent, case, known), case) for agent in present)
                 spoken = await together(asked)
             else:
@@ -69,25 +64,27 @@ class Debate:
             last.update((remark.speaker, remark) for remark in spoken)
             messages += filter(heard, spoken)
             known = list(messages)
-            if self.summarizer is not None and any(map(heard, spoken)):
-                summary = await self.summarizer.say(
-                    self.language.fill("debate_summary", messages=history(messages))
+            if summarized and any(map(heard, spoken)):
+                summary = await self.cast.serving[SUMMARIZER].say(
+                    language.fill("debate_summary", messages=history(messages))
                 )
                 said.append(summary)
                 if heard(summary):
                     digest = summary.text
-                    summaries = [*summaries, summary] if self.all_summaries else [summary]
+                    # ChatEval v1 keeps all summaries, v2 the last one alone.
+                    keeps = getattr(self.settings, "summary", "") == "concatenate"
+                    summaries = [*summaries, summary] if keeps else [summary]
                     known = list(summaries)
-        return Talk(tuple(said), tuple(last[agent.name] for agent in self.agents), digest)
+        return Talk(tuple(said), tuple(last[agent.name] for agent in agents), digest)
 
     def _prompt(self, agent: Agent, case: Case, known: Sequence[Remark]) -> str:
-        return self.language.fill(
+        return self.cast.language.fill(
             "debate",
             question=case.prompt,
             chat_history=history(known),
             role_description=agent.role,
             agent_name=agent.name,
-            closing=self.language.text("debate_closing"),
+            closing=self.cast.language.text("debate_closing"),
         )
 
 
@@ -124,6 +121,18 @@ class Agent:
         if case is not None and vote not in case.choices:
             vote = None
         return Remark(self.name, reply.text, reply.key, reply.outcome, vote)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who takes part in a talk."""
+
+    agents: Sequence[Agent]
+    """In the order in which they speak."""
+    serving: Mapping[str, Agent] = field(default_factory=dict)
+    """Speakers without a vote by name: decomposer, feedback, summariser."""
+    language: Language = ENGLISH
+    """Of all that is said to the agents."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Decoding
 from botchat.judges.controls import before_talk, call_matched, calls, talks
 from botchat.judges.panel import Panel
-from botchat.judges.talk import SWAPPED, Agent, Debate
+from botchat.judges.talk import SWAPPED, Agent, Cast, Debate
 from botchat.protocols.catalogue import ARENA
 from botchat.records import Judgment, Remark
-from botchat.workspace.panels import (
+from botchat.workspace.panels import DebateSettings, (
     FEEDBACK,
     PRESETS,
     SUMMARIZER,
@@ -41,9 +41,8 @@ def test_the_control_of_a_real_debate_is_its_first_turn():
     scripts = [[choice("1"), choice("1")], *[[choice("2"), choice("1")]] * 2]
     models = [Scripted(script, name=name) for script, name in zip(scripts, "ABC", strict=True)]
     agents = [Agent(model.name, "", model, Decoding()) for model in models]
-    answer = asyncio.run(
-        Panel("p", Debate(agents, 2, simultaneous=True), 1, "0").answer(arena_case())
-    )
+    debate = Debate(DebateSettings(strategy="simultaneous-talk"), Cast(agents))
+    answer = asyncio.run(Panel("p", debate, 1, "0").answer(arena_case()))
     made = judgment(answer.transcript, answer.verdict)
     (control,) = before_talk([made], lambda _: ARENA.reading().choices)
     assert (made.verdict, control.verdict) == ("1", "2")

@@ -8,9 +8,10 @@ import pytest
 
 from botchat.interfaces import Decoding, Reply
 from botchat.judges.panel import Panel
-from botchat.judges.talk import Agent, Debate
+from botchat.judges.talk import Agent, Cast, Debate
 from botchat.judges.voting import aggregate, opening_votes
 from botchat.protocols.catalogue import ARENA
+from botchat.workspace.panels import KINDS
 from tests.scripted import FAILED, Scripted, accusation, arena_case, choice, unieval_case
 
 
@@ -29,13 +30,9 @@ def debate(scripts, strategy, turns=2, summaries=None):
     models = [Scripted(script, name="ABCD"[i]) for i, script in enumerate(scripts)]
     agents = [Agent(m.name, f"You are {m.name}.", m, Decoding()) for m in models]
     sums = Scripted(summaries or ["sum one", "sum two"], name="S")
-    talking = Debate(
-        agents,
-        turns,
-        simultaneous=strategy != "one-by-one",
-        summarizer=Agent("Summarizer", "", sums, Decoding()) if "summ" in strategy else None,
-    )
-    return Panel("p", talking, 1, "00000000"), [*models, sums]
+    settings = KINDS[strategy](strategy=strategy, rounds=turns)
+    serving = {"Summarizer": Agent("Summarizer", "", sums, Decoding())}
+    return Panel("p", Debate(settings, Cast(agents, serving)), 1, "00000000"), [*models, sums]
 
 
 def heard(model):
@@ -119,11 +116,10 @@ def test_simultaneous_agents_have_their_calls_in_flight_together(strategy):
     """One model for three agents is asked three times before it has answered once."""
     model = Scripted(choice("1"))
     agents = [Agent(name, "", model, Decoding()) for name in "ABC"]
-    summarizer = Agent("Summarizer", "", Scripted("sum"), Decoding())
-    talking = Debate(
-        agents, 2, simultaneous=True, summarizer=summarizer if "summ" in strategy else None
+    serving = {"Summarizer": Agent("Summarizer", "", Scripted("sum"), Decoding())}
+    asyncio.run(
+        Debate(KINDS[strategy](strategy=strategy), Cast(agents, serving)).talk(arena_case())
     )
-    asyncio.run(talking.talk(arena_case()))
     assert model.most_in_flight == 3
 
 

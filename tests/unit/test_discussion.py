@@ -10,13 +10,13 @@ from botchat import prompts
 from botchat.interfaces import Decoding
 from botchat.judges.discussion import Discussion, SingleReport
 from botchat.judges.panel import Panel, build_panel
-from botchat.judges.talk import Agent
+from botchat.judges.talk import Agent, Cast
 from botchat.judges.voting import opening_votes
 from botchat.protocols import stories, texts
 from botchat.protocols.catalogue import DIAGNOSIS
 from botchat.protocols.stories import Story
 from botchat.protocols.texts import Text
-from botchat.workspace.panels import PRESETS, DiscussionSettings
+from botchat.workspace.panels import PRESETS, DiscussionSettings, SingleReportSettings
 from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
 
 PARTS = "Here are the parts:\n1. Does it repeat?\n**2.** Is it too formal?\n3、Does it drift?\n4. x"
@@ -32,11 +32,21 @@ def discussion(scripts, *, reflect=False, decompose=False, by_report=True, round
         "summarizer": [f"Question: loops?\nAnswer: Yes\nScore: -1\n{choice('2')}", "It loops."],
     }
     others = {name: Scripted(served.get(name, script)) for name, script in default.items()}
-    roles = {name: Agent(name.title(), "", model, Decoding()) for name, model in others.items()}
-    talking = Discussion(
-        agents, rounds, reflect=reflect, decompose=decompose, by_report=by_report, **roles
+    serving = {n.title(): Agent(n.title(), "", model, Decoding()) for n, model in others.items()}
+    settings = DiscussionSettings(
+        strategy="discussion" + ("-sr" * reflect + "-cot" * decompose or "-one-by-one"),
+        rounds=rounds,
+        aggregation="summary" if by_report else "mean",
     )
+    talking = Discussion(settings, Cast(agents, serving))
     return Panel("p", talking, 1, "00000000"), models, others
+
+
+def single_report(model, editor):
+    """SA: an agent, and who puts its report into prose."""
+    agent, summarizer = (Agent("Evaluator", "", one, Decoding()) for one in (model, editor))
+    cast = Cast([agent], {"Summarizer": summarizer})
+    return Panel("p", SingleReport(SingleReportSettings(), cast), 1, "00000000")
 
 
 def slots(model):
@@ -198,10 +208,7 @@ def test_every_prompt_about_the_question_begins_with_it():
 def test_a_single_agent_reports_at_once():
     """SA: two calls, the report and its prose."""
     model, editor = Scripted([f"Score: 0\n{choice('both')}"]), Scripted(["Nothing is wrong."])
-    talking = SingleReport(
-        Agent("Evaluator", "", model, Decoding()), Agent("Summarizer", "", editor, Decoding())
-    )
-    answer = rule(Panel("p", talking, 1, "00000000"))
+    answer = rule(single_report(model, editor))
     assert answer.verdict == "both"
     assert answer.reason == "1 of 1 votes: both ×1. Nothing is wrong."
     assert len(answer.calls) == 2
@@ -271,8 +278,7 @@ def test_the_answer_is_asked_for_once(case, said):
     judge, _, others = discussion([says("a")] * 2, rounds=1)
     rule(judge, case)
     model = Scripted(REPORT)
-    agent = Agent("Evaluator", "", model, Decoding())
-    rule(Panel("p", SingleReport(agent, agent), 1, "00000000"), case)
+    rule(single_report(model, model), case)
     for prompt in (others["summarizer"].prompts[0], model.prompts[0]):
         assert prompt.startswith(case.prompt)
         assert [one for one in (FORM, ANSWER, INSTEAD) if one in prompt] == said

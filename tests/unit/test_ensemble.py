@@ -11,7 +11,7 @@ from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Reply
 from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
-from botchat.judges.talk import Agent
+from botchat.judges.talk import Agent, Cast
 from botchat.protocols import stories
 from botchat.protocols.catalogue import GTEVAL
 from botchat.protocols.stories import Story
@@ -33,7 +33,7 @@ def panel(*models, both_orders=False, evidence=False):
     agents = [
         Agent("ABC"[i], f"You are {'ABC'[i]}.", model, Decoding()) for i, model in enumerate(models)
     ]
-    talking = Ensemble(agents, evidence=evidence)
+    talking = Ensemble(EnsembleSettings(evidence=evidence), Cast(agents))
     return Panel("p", talking, 1, "00000000", both_orders=both_orders)
 
 
