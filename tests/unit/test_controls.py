@@ -13,12 +13,13 @@ from botchat.judges.panel import Panel
 from botchat.judges.talk import SWAPPED, Agent, Cast, Debate
 from botchat.protocols.catalogue import ARENA
 from botchat.records import Judgment, Remark
-from botchat.workspace.panels import DebateSettings, (
+from botchat.workspace.panels import (
     FEEDBACK,
     PRESETS,
     SUMMARIZER,
     AgentSettings,
     CascadeSettings,
+    DebateSettings,
     SummarizedDebateSettings,
 )
 from tests.scripted import Scripted, arena_case, choice
