@@ -6,30 +6,26 @@ missing from it. A protocol that was not judged is left out, with a sentence tha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
-from botchat.boards import arena, flags, headline, judge_verdict, protocols, references, tables
+from botchat.boards import arena, flags, protocols, references
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
-from botchat.boards.headline import Headline
 from botchat.boards.judge_health import judge_health, sureness
-from botchat.boards.judge_verdict import JudgeVerdict
 from botchat.boards.names import elided
 from botchat.boards.protocols import Evidence, Part, Reported
-from botchat.boards.tables import Column, Content, Formats, Table, rank_by, table, to_json
+from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.interfaces import Row, settings_digest
 from botchat.measures.annotations import is_person
 from botchat.measures.flags import Survey, survey
 from botchat.measures.lengths import ENCODING, Lengths, measure
 from botchat.protocols.catalogue import RANKING, Catalogue
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
@@ -45,9 +41,6 @@ from botchat.verdicts import Verdicts
 from botchat.workspace.criteria import is_taken
 
 P = TypeVar("P", bound=Part)
-
-MOST_IN_JSON = 100_000
-"""Rows of a table that are in ``leaderboard.json`` too: all pairs of 300 models."""
 
 
 @dataclass(frozen=True)
@@ -281,70 +274,6 @@ def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part
     if judged.protocol.kind == "report":
         return protocols.reported(judged, seeds, dialogues)
     return protocols.scored(judged, seeds)
-
-
-def files(
-    board: Board,
-    said: Headline | None = None,
-    verdict: JudgeVerdict | None = None,
-    formats: Formats | None = None,
-    whole: Mapping[str, Any] | None = None,
-) -> dict[str, Content]:
-    """File name -> content of every table, for the folder of the set; ``whole``: `as_json`."""
-    said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
-    found = tables.table_files(board.every_table, formats)
-    title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
-    of_judge = f"Judge {board.judge}: {verdict.word}. {' '.join(verdict.reasons)}"
-    notes = [said.sentence, of_judge, *board.notes]
-    found["leaderboard.md"] = tables.document(title, notes, board.tables)
-    found["leaderboard.json"] = to_json(whole or as_json(board, said, verdict))
-    for part in board.diagnoses:
-        records, texts = [], []
-        for (contestant, seed_id), by_judge in part.diagnoses.items():
-            for judge, report in by_judge.items():
-                who = {"seed_id": seed_id, "model": contestant, "judge": judge}
-                for row in as_records(report):
-                    records.append(json.dumps({**who, **row}, ensure_ascii=False) + "\n")
-                title = f"{seed_id} | {contestant} | {judge}"
-                texts.append(f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n")
-        found[f"{part.protocol.name}-records.jsonl"] = "".join(records)
-        found[f"{part.protocol.name}-reports.txt"] = "\n".join(texts)
-    return found
-
-
-def as_json(
-    board: Board, said: Headline | None = None, verdict: JudgeVerdict | None = None
-) -> dict[str, Any]:
-    """The board, JSON-ready: ``rows`` of the main table, ``elo`` in them at the largest N.
-
-    ``said``, ``verdict``: default what the board says alone, without other judges.
-    """
-    said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
-    ratings = next((part.ratings for part in board.arenas), {})
-    rows = [
-        {**row, "elo": round(ratings[row["model"]], 4) if row["model"] in ratings else None}
-        for row in board.main.records
-    ]
-    long = {part.name: n for part in board.every_table if (n := len(part.frame)) > MOST_IN_JSON}
-    return {
-        "set": board.seed_set,
-        "judge": {"name": board.judge, **verdict.as_json},
-        "headline": said.sentence,
-        "rows": rows,
-        "signature": board.main.signature,
-        "signatures": list(board.main.signatures),
-        "notes": [
-            *board.notes,
-            *(f"The {n:,} rows of {name} are in its own file alone." for name, n in long.items()),
-        ],
-        "tables": {
-            part.name: {
-                "rows": [] if part.name in long else part.records,
-                "signatures": list(part.signatures),
-            }
-            for part in board.every_table[1:]
-        },
-    }
 
 
 def evidence(

@@ -17,7 +17,8 @@ from uuid import UUID
 
 from botchat.boards.board import Board
 from botchat.boards.protocols import Part, Place
-from botchat.boards.tables import Column, to_json
+from botchat.boards.tables import Column
+from botchat.boards.writers import to_json
 from botchat.interfaces import Row
 from botchat.records import HUMAN, VERSION
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from botchat.boards.arena import Arena
+from botchat.boards.board import Board
 from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.boards.second_opinion import is_copy
@@ -23,9 +23,6 @@ from botchat.measures.intervals import LEAST
 from botchat.ratings.bradley_terry import BradleyTerryResult
 from botchat.ratings.places import EQUAL
 from botchat.records import HUMAN
-
-if TYPE_CHECKING:
-    from botchat.boards.board import Board
 
 _NAMED = 3
 """Most contestants that a sentence names."""

@@ -17,11 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from botchat.boards.arena import Arena
+from botchat.boards.board import Board
 from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Evidence
 from botchat.boards.second_opinion import is_copy, order_agreement
@@ -33,9 +34,6 @@ from botchat.measures.intervals import LEAST, by_seed, share
 from botchat.measures.statistics import Z
 from botchat.records import HUMAN
 from botchat.verdicts import Flags, Verdicts
-
-if TYPE_CHECKING:
-    from botchat.boards.board import Board
 
 Word = Literal["trust", "with care", "do not trust"]
 State = Literal["fails", "warns", "passes", "unknown"]

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from botchat.boards.board import Board
 from botchat.boards.protocols import Evidence
 from botchat.boards.results import comparisons_of
 from botchat.measures.statistics import student_t
@@ -32,9 +32,6 @@ from botchat.ratings.bradley_terry import (
 from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.records import HUMAN
 from botchat.verdicts import Floats, Indices
-
-if TYPE_CHECKING:
-    from botchat.boards.board import Board
 
 _STEPS = 80
 """Halvings of the search: to the last digit."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from botchat.boards.board import Board
+from botchat.boards.judge_agreement import Findings
 from botchat.interfaces import Row
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST
 from botchat.records import HUMAN
 from botchat.verdicts import Floats, Verdicts
-
-if TYPE_CHECKING:
-    from botchat.boards.board import Board
-    from botchat.boards.judge_agreement import Findings
 
 COPY = 0.99
 """Share of verdicts that are the same from which another judge is no second opinion."""

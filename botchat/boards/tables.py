@@ -1,26 +1,24 @@
 """Tables: headings and units for people, exact numbers for machines.
 
 A `Column` is declared once: what it means, where its value comes from, how it is written. Code asks
-a `Table` for a column by what it means, and never takes a key apart. `WRITERS` make a file of a
-table; every file holds the signatures of the numbers (DESIGN §4), a csv has them in one beside it.
+a `Table` for a column by what it means, and never takes a key apart. `botchat.boards.writers` make
+files of it.
 """
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any, Literal
 
 import msgspec
 import pandas as pd
 
-from botchat.boards import writers
 from botchat.boards.names import elided
-from botchat.errors import ConfigError
 from botchat.interfaces import Row
 from botchat.records import HUMAN
 
@@ -37,14 +35,10 @@ one, share with one."""
 
 Getter = Callable[[Any], Any]
 
-Content = str | bytes
-"""Of a file; text is UTF-8."""
-
 DIGITS = 4
 """Decimals in csv and json."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_FORMULA = re.compile(r"^[\s]*[=+\-@]")
 
 
 @dataclass(frozen=True)
@@ -98,7 +92,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """For notebooks: what people read."""
-        return writers.fragment(self)
+        return fragment(self)
 
     @property
     def signature(self) -> str:
@@ -314,102 +308,6 @@ def explained(columns: Iterable[Column]) -> str:
     return " ".join(f"{c.heading}: {c.meaning}." for c in columns if c.meaning)
 
 
-@dataclass(frozen=True)
-class Formats:
-    """In which formats every table gets a file."""
-
-    names: tuple[str, ...] = ("csv",)
-    """Of `WRITERS`, and `EEE`, which is of a whole board."""
-    comments: bool = False
-    """Signatures at the end of a csv, as comments, instead of in a file beside it."""
-
-    def __post_init__(self) -> None:
-        """Refuse what nobody writes."""
-        for name in self.names:
-            if name not in (*WRITERS, EEE):
-                raise ConfigError(f"--format {name}: give one of {', '.join(WRITERS)}")
-        if self.comments and "csv" not in self.names:
-            raise ConfigError("--comments are of csv: add --format csv, or leave it out")
-
-
-def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict[str, Content]:
-    """File name -> content, one for each table and format; beside a csv ``<name>.meta.json``."""
-    formats = formats or Formats()
-    made: dict[str, Content] = {}
-    for one in tables:
-        for form in formats.names:
-            if form in WRITERS:
-                made[f"{one.name}.{form}"] = WRITERS[form](one)
-        if formats.comments:
-            signed = "".join(f"# {_one_line(signature)}\n" for signature in one.signatures)
-            made[f"{one.name}.csv"] = _csv(one) + signed
-        elif "csv" in formats.names:
-            made[f"{one.name}.meta.json"] = to_json(writers.described(one))
-    return made
-
-
-def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
-    """Markdown of several tables under one title, which no table repeats."""
-    listed = "".join(f"- {note}\n" for note in notes)
-    return "\n".join([f"# {title}\n", listed, *(_markdown(one, title) for one in tables)])
-
-
-def to_json(value: Any) -> str:
-    """JSON text of a JSON-ready value, readable, without NaN."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
-
-
-def _csv(shown: Table) -> str:
-    """CSV of keys and exact numbers, as ``pandas.read_csv`` reads; nothing else is in it.
-
-    A name that a spreadsheet would take for a formula gets a leading apostrophe.
-    """
-    frame = shown.frame.copy()
-    for column in shown.columns:
-        if column.kind == "name":
-            frame[column.key] = frame[column.key].map(inert, na_action="ignore")
-        elif column.kind not in ("count", "exact"):
-            frame[column.key] = frame[column.key].round(DIGITS)
-    return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))
-
-
-def _markdown(shown: Table, title: str = "") -> str:
-    """A heading that is not ``title``, a pipe table in columns, the note and the signatures."""
-    names = [column.kind == "name" for column in shown.headline]
-    rows = [[marked(column.heading) for column in shown.headline]]
-    for cells in shown.cells_with_ends:
-        rows.append([marked(c) if name else c for c, name in zip(cells, names, strict=True)])
-    widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [str.ljust if name else str.rjust for name in names]
-    rule = [("-" if name else ":").rjust(w, "-") for w, name in zip(widths, names, strict=True)]
-    lines = [
-        f"| {' | '.join(side(c, w) for side, c, w in zip(sides, row, widths, strict=True))} |"
-        for row in (rows[0], rule, *rows[1:])
-    ]
-    notes = [shown.note, ""] if shown.note else []
-    signatures = [f"`{_one_line(signature)}`  " for signature in shown.signatures]
-    above = [f"## {marked(shown.title)}", ""] if shown.title != title else []
-    return "\n".join([*above, *lines, "", *notes, *signatures, ""])
-
-
-def _json(shown: Table) -> str:
-    """The `records` and the signatures."""
-    return to_json({"rows": shown.records, "signatures": list(shown.signatures)})
-
-
-WRITERS: Mapping[str, Callable[[Table], Content]] = {
-    "csv": _csv,
-    "md": _markdown,
-    "json": _json,
-    "tex": writers.tex,
-    "parquet": writers.parquet,
-    "html": writers.html,
-}
-"""Ending of a file -> what makes a file of a table; `Formats` says which are wanted."""
-
-EEE = "eee"
-"""Records of Every Eval Ever: see `botchat.boards.every_eval_ever`."""
-
 _DTYPE = {"name": "object", "count": "Int64"}
 
 _FORMAT: Mapping[Kind, Callable[[Any], str]] = {  # z: no minus before what is rounded to 0
@@ -444,17 +342,28 @@ def _plain(value: Any, digits: int | None = DIGITS) -> Any:
     return value if digits is None else round(value, digits)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Text without control characters."""
     return _CONTROL.sub(" ", text)
 
 
-def inert(name: str) -> str:
-    """A name that no spreadsheet runs (CWE-1236)."""
-    name = _one_line(name)
-    return f"'{name}" if _FORMULA.match(name) else name
+def fragment(shown: Table) -> str:
+    """The table as people read it, its note and signatures, to stand in a page; escaped."""
+    sides = ["left" if column.kind == "name" else "right" for column in shown.headline]
 
+    def row(tag: str, cells: list[str]) -> str:
+        told = zip(cells, sides, strict=True)
+        return "".join(
+            f'<{tag} style="text-align:{side}"><bdi>{escape(one_line(cell))}</bdi></{tag}>'
+            for cell, side in told
+        )
 
-def marked(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    text = _one_line(text).replace("&", "&amp;").replace("<", "&lt;")
-    return re.sub(r"([\\`*|\[\]])", r"\\\1", text)
+    body = "\n".join(f"<tr>{row('td', cells)}</tr>" for cells in shown.cells_with_ends)
+    signed = "<br>".join(escape(one_line(one)) for one in shown.signatures)
+    signed = f"<p><code>{signed}</code></p>" if signed else ""
+    note = f"<p>{escape(one_line(shown.note))}</p>" if shown.note else ""
+    return (
+        f"<table>\n<caption>{escape(one_line(shown.title))}</caption>\n"
+        f"<thead><tr>{row('th', [column.heading for column in shown.headline])}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody>\n</table>\n{note}{signed}"
+    )

@@ -13,15 +13,8 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.flags import flags, utterance_lengths
 from botchat.boards.protocols import MODEL, Evidence
-from botchat.boards.tables import (
-    DIGITS,
-    Column,
-    Table,
-    inert,
-    rank_by,
-    table,
-    with_interval,
-)
+from botchat.boards.tables import DIGITS, Column, Table, rank_by, table, with_interval
+from botchat.boards.writers import inert
 from botchat.interfaces import Row
 from botchat.measures.facts import facts
 from botchat.measures.flags import STYLE, style, survey

@@ -1,16 +1,27 @@
-"""A table for papers, notebooks and data frames: LaTeX, HTML, Parquet, and what describes a csv."""
+"""Files of tables: csv, Markdown, JSON, LaTeX, HTML, Parquet.
+
+Every file holds the signatures of the numbers (DESIGN §4), a csv has them in one beside it.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
 import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from botchat.boards.tables import Table
+import msgspec
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+from botchat.boards.tables import DIGITS, Table, fragment, one_line
+from botchat.errors import ConfigError
+
+Content = str | bytes
+"""Of a file; text is UTF-8."""
+
+_FORMULA = re.compile(r"^[\s]*[=+\-@]")
 
 _TEX = {
     "\\": r"\textbackslash{}",
@@ -47,7 +58,7 @@ def tex(shown: Table) -> str:
     heads = [_tex(column.heading) for column in shown.headline]
     note = [rf"\par\smallskip{{\footnotesize {_tex(shown.note)}\par}}"] if shown.note else []
     lines = [
-        *(f"% {_one_line(signature)}" for signature in shown.signatures),
+        *(f"% {one_line(signature)}" for signature in shown.signatures),
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{_tex(shown.title)}}}",
@@ -67,30 +78,8 @@ def tex(shown: Table) -> str:
 
 def html(shown: Table) -> str:
     """A page of one table, which any browser or word processor opens."""
-    title = escape(_one_line(shown.title))
+    title = escape(one_line(shown.title))
     return f'<!doctype html>\n<meta charset="utf-8">\n<title>{title}</title>\n{fragment(shown)}\n'
-
-
-def fragment(shown: Table) -> str:
-    """The table as people read it, its note and signatures, to stand in a page; escaped."""
-    sides = ["left" if column.kind == "name" else "right" for column in shown.headline]
-
-    def row(tag: str, cells: list[str]) -> str:
-        told = zip(cells, sides, strict=True)
-        return "".join(
-            f'<{tag} style="text-align:{side}"><bdi>{escape(_one_line(cell))}</bdi></{tag}>'
-            for cell, side in told
-        )
-
-    body = "\n".join(f"<tr>{row('td', cells)}</tr>" for cells in shown.cells_with_ends)
-    signed = "<br>".join(escape(_one_line(one)) for one in shown.signatures)
-    signed = f"<p><code>{signed}</code></p>" if signed else ""
-    note = f"<p>{escape(_one_line(shown.note))}</p>" if shown.note else ""
-    return (
-        f"<table>\n<caption>{escape(_one_line(shown.title))}</caption>\n"
-        f"<thead><tr>{row('th', [column.heading for column in shown.headline])}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody>\n</table>\n{note}{signed}"
-    )
 
 
 def parquet(shown: Table) -> bytes:
@@ -135,8 +124,113 @@ def _parted(shown: Table) -> list[list[tuple[str, str | None]]]:
 
 
 def _tex(text: str) -> str:
-    return "".join(_TEX.get(char, char) for char in _one_line(text))
+    return "".join(_TEX.get(char, char) for char in one_line(text))
 
 
-def _one_line(text: str) -> str:
-    return _CONTROL.sub(" ", text)
+def inert(name: str) -> str:
+    """A name that no spreadsheet runs (CWE-1236)."""
+    name = one_line(name)
+    return f"'{name}" if _FORMULA.match(name) else name
+
+
+def marked(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    text = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([\\`*|\[\]])", r"\\\1", text)
+
+
+@dataclass(frozen=True)
+class Formats:
+    """In which formats every table gets a file."""
+
+    names: tuple[str, ...] = ("csv",)
+    """Of `WRITERS`, and `EEE`, which is of a whole board."""
+    comments: bool = False
+    """Signatures at the end of a csv, as comments, instead of in a file beside it."""
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody writes."""
+        for name in self.names:
+            if name not in (*WRITERS, EEE):
+                raise ConfigError(f"--format {name}: give one of {', '.join(WRITERS)}")
+        if self.comments and "csv" not in self.names:
+            raise ConfigError("--comments are of csv: add --format csv, or leave it out")
+
+
+def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict[str, Content]:
+    """File name -> content, one for each table and format; beside a csv ``<name>.meta.json``."""
+    formats = formats or Formats()
+    made: dict[str, Content] = {}
+    for one in tables:
+        for form in formats.names:
+            if form in WRITERS:
+                made[f"{one.name}.{form}"] = WRITERS[form](one)
+        if formats.comments:
+            signed = "".join(f"# {one_line(signature)}\n" for signature in one.signatures)
+            made[f"{one.name}.csv"] = _csv(one) + signed
+        elif "csv" in formats.names:
+            made[f"{one.name}.meta.json"] = to_json(described(one))
+    return made
+
+
+def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
+    """Markdown of several tables under one title, which no table repeats."""
+    listed = "".join(f"- {note}\n" for note in notes)
+    return "\n".join([f"# {title}\n", listed, *(_markdown(one, title) for one in tables)])
+
+
+def to_json(value: Any) -> str:
+    """JSON text of a JSON-ready value, readable, without NaN."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
+
+
+def _csv(shown: Table) -> str:
+    """CSV of keys and exact numbers, as ``pandas.read_csv`` reads; nothing else is in it.
+
+    A name that a spreadsheet would take for a formula gets a leading apostrophe.
+    """
+    frame = shown.frame.copy()
+    for column in shown.columns:
+        if column.kind == "name":
+            frame[column.key] = frame[column.key].map(inert, na_action="ignore")
+        elif column.kind not in ("count", "exact"):
+            frame[column.key] = frame[column.key].round(DIGITS)
+    return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))
+
+
+def _markdown(shown: Table, title: str = "") -> str:
+    """A heading that is not ``title``, a pipe table in columns, the note and the signatures."""
+    names = [column.kind == "name" for column in shown.headline]
+    rows = [[marked(column.heading) for column in shown.headline]]
+    for cells in shown.cells_with_ends:
+        rows.append([marked(c) if name else c for c, name in zip(cells, names, strict=True)])
+    widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.ljust if name else str.rjust for name in names]
+    rule = [("-" if name else ":").rjust(w, "-") for w, name in zip(widths, names, strict=True)]
+    lines = [
+        f"| {' | '.join(side(c, w) for side, c, w in zip(sides, row, widths, strict=True))} |"
+        for row in (rows[0], rule, *rows[1:])
+    ]
+    notes = [shown.note, ""] if shown.note else []
+    signatures = [f"`{one_line(signature)}`  " for signature in shown.signatures]
+    above = [f"## {marked(shown.title)}", ""] if shown.title != title else []
+    return "\n".join([*above, *lines, "", *notes, *signatures, ""])
+
+
+def _json(shown: Table) -> str:
+    """The `records` and the signatures."""
+    return to_json({"rows": shown.records, "signatures": list(shown.signatures)})
+
+
+WRITERS: Mapping[str, Callable[[Table], Content]] = {
+    "csv": _csv,
+    "md": _markdown,
+    "json": _json,
+    "tex": tex,
+    "parquet": parquet,
+    "html": html,
+}
+"""Ending of a file -> what makes a file of a table; `Formats` says which are wanted."""
+
+EEE = "eee"
+"""Records of Every Eval Ever: see `botchat.boards.every_eval_ever`."""

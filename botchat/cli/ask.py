@@ -52,7 +52,7 @@ def _spending(arguments: argparse.Namespace) -> Spending:
 
 def bench(arguments: argparse.Namespace) -> None:
     """Let a judge answer a benchmark of judges, or a model take part in a paper's experiment."""
-    from botchat.boards.tables import Formats
+    from botchat.boards.writers import Formats
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bench import Benching
     from botchat.pipeline.reproduce import reproducing

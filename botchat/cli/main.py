@@ -159,7 +159,7 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 
 FORMATS = ("csv", "md", "json", "tex", "parquet", "html")
-"""Those of `botchat.boards.tables.WRITERS`, which is not imported before a command runs."""
+"""Those of `botchat.boards.writers.WRITERS`, which is not imported before a command runs."""
 
 
 def _add_everywhere(parser: argparse.ArgumentParser, own: Collection[str] = ()) -> None:

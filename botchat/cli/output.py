@@ -25,7 +25,8 @@ from botchat.requests import Asking, Request, flags_of, groups_of
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
-    from botchat.boards.tables import Formats, Table
+    from botchat.boards.tables import Table
+    from botchat.boards.writers import Formats
     from botchat.pipeline.run.progress import Window
     from botchat.pipeline.run.work import Meter
     from botchat.workspace.folder import Workspace
@@ -108,7 +109,7 @@ def formats_of(arguments: argparse.Namespace) -> Formats | None:
     """How tables are filed, where ``--format`` or ``--comments`` says; ``None``: as always."""
     if not arguments.format and not arguments.comments:
         return None
-    from botchat.boards.tables import Formats
+    from botchat.boards.writers import Formats
 
     return Formats(tuple(dict.fromkeys(arguments.format or ["csv"])), arguments.comments)
 
@@ -226,7 +227,8 @@ def _print_as(
     arguments: argparse.Namespace, given: Sequence[Table], whole: Mapping[str, Any]
 ) -> None:
     """Tables as files hold them; without any, the rows that ``--json`` has."""
-    from botchat.boards.tables import WRITERS, of_rows
+    from botchat.boards.tables import of_rows
+    from botchat.boards.writers import WRITERS
 
     rows = [row for row in whole.get("rows", [whole]) if row]
     name = "-".join(arguments.parser.prog.split()[1:])

@@ -266,7 +266,7 @@ def label(arguments: argparse.Namespace) -> None:
 
 def agree(arguments: argparse.Namespace) -> None:
     """Compare judges with people and with each other, or put one in the place of another."""
-    from botchat.boards.tables import Formats
+    from botchat.boards.writers import Formats
     from botchat.pipeline import agree as agreeing
     from botchat.pipeline.agree import Options
     from botchat.pipeline.bridge import bridge

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
-from botchat.boards.tables import Formats, Table, document, table_files, to_json
+from botchat.boards.tables import Table
+from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.cascade import outside_slice

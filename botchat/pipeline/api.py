@@ -22,7 +22,7 @@ from botchat.requests import (
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
-    from botchat.boards.tables import Formats
+    from botchat.boards.writers import Formats
 
 
 def bench(

@@ -15,7 +15,7 @@ import numpy as np
 
 from botchat.boards import bridge as boards
 from botchat.boards.references import Cases, drawn_by_pair, one_by_one, result
-from botchat.boards.tables import Formats, document, table_files, to_json
+from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.measures.references import is_draw

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from botchat.boards import cases as of_cases
-from botchat.boards.tables import Formats, Table, table_files
+from botchat.boards.tables import Table
+from botchat.boards.writers import Formats, table_files
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row, settings_digest
 from botchat.pipeline.agree import Options, compare_judges

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from botchat.boards.tables import to_json
+from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
 from botchat.pipeline.publish import DATA, MANIFEST, Manifest
 from botchat.seeds import repositories

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from botchat.boards.judge_agreement import Findings
     from botchat.boards.judge_verdict import JudgeVerdict
     from botchat.boards.people_line import PeopleLine
-    from botchat.boards.tables import Formats, Table
+    from botchat.boards.tables import Table
+    from botchat.boards.writers import Formats
     from botchat.report import Beside, Prompt
     from botchat.report.figures import Chart
 
@@ -123,15 +124,15 @@ def leaderboard(
     if many > MOST_READ:
         untold = _TOO_MANY.format(MOST_READ, many)
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
-    from botchat.boards import board as leaderboards
+    from botchat.boards import files as board_files
     from botchat.boards.by_seed import by_seed
-    from botchat.boards.tables import EEE
+    from botchat.boards.writers import EEE
 
     shown = _shown(workspace, found, elo, meter, png=png)
     told = shown[0]
     board = told.board
-    whole = leaderboards.as_json(board, told.headline, told.verdict)
-    texts = leaderboards.files(board, told.headline, told.verdict, formats, whole)
+    whole = board_files.as_json(board, told.headline, told.verdict)
+    texts = board_files.files(board, told.headline, told.verdict, formats, whole)
     if formats is not None and EEE in formats.names:
         from botchat.pipeline import every_eval_ever
 
@@ -185,7 +186,7 @@ def rank_rates(
     and figures to; ``None`` writes nothing.
     """
     from botchat.boards import arena
-    from botchat.boards.tables import Formats, table_files, to_json
+    from botchat.boards.writers import Formats, table_files, to_json
 
     per_pair = PER_PAIR if per_pair is None else per_pair
     comparisons = read_rates(path, per_pair)

@@ -20,7 +20,7 @@ from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
-    from botchat.boards.tables import Formats
+    from botchat.boards.writers import Formats
 
 
 def rank(
@@ -52,7 +52,7 @@ def rank(
         read.append(votes_of(path, form, per_pair))
         meter.advance()
     from botchat.boards import arena, votes
-    from botchat.boards import board as leaderboards
+    from botchat.boards import files as board_files
     from botchat.protocols.catalogue import VOTES
     from botchat.report import figures
 
@@ -83,8 +83,8 @@ def rank(
 
     view = pages.View(board, drawn, known=pages.Facts.of(board))
     page, picture = pages.render([view], picture=pages.PICTURE), pages.preview(view)
-    whole = leaderboards.as_json(board)
-    texts = leaderboards.files(board, formats=formats, whole=whole)
+    whole = board_files.as_json(board)
+    texts = board_files.files(board, formats=formats, whole=whole)
     texts |= votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(workspace, paths[0])) if out is None else out

@@ -115,7 +115,7 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     judged = in_session(workspace, seeds, spending, meter, ask, language)
     for line in left_out:
         meter.tell(line)
-    from botchat.boards.tables import Formats  # pandas
+    from botchat.boards.writers import Formats  # pandas
 
     formats = Formats(tuple(request.formats)) if request.formats else None
     board = leaderboard(workspace, wanted.seed_set, judged[0].judge, meter=meter, formats=formats)

@@ -13,7 +13,7 @@ import pytest
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.boards.tables import WRITERS, table_files
+from botchat.boards.writers import WRITERS, table_files
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation, Grid
 from botchat.report.figures import formats

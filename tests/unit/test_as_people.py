@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from botchat.boards.board import Board, build, evidence, files
+from botchat.boards.board import Board, build, evidence
+from botchat.boards.files import files
 from botchat.boards.references import cases
 from botchat.boards.references import notes as notes_of
 from botchat.measures.intervals import of_share

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.boards.board import build, files
+from botchat.boards.board import build
+from botchat.boards.files import files
 from botchat.errors import DataError
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge

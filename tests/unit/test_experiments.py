@@ -22,7 +22,7 @@ from botchat.boards.experiments import (
     papers,
     table_of,
 )
-from botchat.boards.tables import table_files
+from botchat.boards.writers import table_files
 from botchat.cli.layout import of_table
 from botchat.errors import ConfigError
 from botchat.pipeline.bench import BENCHMARKS

@@ -13,17 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.boards.tables import (
-    WRITERS,
-    Column,
-    Formats,
-    Table,
-    of_rows,
-    table,
-    table_files,
-    with_interval,
-)
-from botchat.boards.writers import described, fragment
+from botchat.boards.tables import Column, Table, of_rows, table, with_interval
+from botchat.boards.writers import WRITERS, Formats, described, fragment, table_files
 from botchat.cli import main as command_line
 from botchat.cli.main import main
 from botchat.errors import ConfigError

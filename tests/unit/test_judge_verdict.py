@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards import judge_verdict
-from botchat.boards.board import Board, as_json
+from botchat.boards.board import Board
+from botchat.boards.files import as_json
 from botchat.boards.judge_verdict import RULES, Check, JudgeVerdict
 from botchat.boards.names import is_floor_bot
-from botchat.boards.tables import to_json
+from botchat.boards.writers import to_json
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale

@@ -16,12 +16,14 @@ import pandas as pd
 import pytest
 
 from botchat.boards import arena
-from botchat.boards import board as board_module
+from botchat.boards import files as board_files
 from botchat.boards.arena import from_comparisons
-from botchat.boards.board import Board, as_json, build, files
+from botchat.boards.board import Board, build
+from botchat.boards.files import as_json, files
 from botchat.boards.names import elided, labels
 from botchat.boards.protocols import Place
-from botchat.boards.tables import WRITERS, Column, Formats, Table, table, table_files, to_json
+from botchat.boards.tables import Column, Table, table
+from botchat.boards.writers import WRITERS, Formats, table_files, to_json
 from botchat.errors import DataError
 from botchat.ratings import elo_settings
 from botchat.ratings.comparisons import Comparisons
@@ -146,7 +148,7 @@ def test_a_table_of_many_rows_is_in_its_own_file_alone(monkeypatch: pytest.Monke
     board = made({"a": 0.9, "b": 0.5, "c": 0.1}).board()
     before = json.loads(files(board)["leaderboard.json"])
     assert len(before["tables"]["arena-n16-pairs"]["rows"]) == 6
-    monkeypatch.setattr(board_module, "MOST_IN_JSON", 5)
+    monkeypatch.setattr(board_files, "MOST_IN_JSON", 5)
     written = files(board)
     after = json.loads(written["leaderboard.json"])
     assert after["tables"]["arena-n16-pairs"]["rows"] == []

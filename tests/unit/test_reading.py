@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import parallel
-from botchat.boards import board as leaderboards
+from botchat.boards import files as board_files
+from botchat.boards.board import Board, build
 from botchat.errors import DataError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.measures import flags as flagged
@@ -67,7 +68,7 @@ def append(path: Path, *lines: Dialogue | Judgment) -> None:
             file.append(line)
 
 
-def board(workspace: Workspace, *, in_columns: bool) -> leaderboards.Board:
+def board(workspace: Workspace, *, in_columns: bool) -> Board:
     """The board of the judge."""
     found = read_set.read(workspace, "set", [JUDGE], in_columns=in_columns, for_boards=True)
     return found.board(JUDGE, QUICK)
@@ -95,7 +96,7 @@ def survey(records: Made, turns: list[int]) -> flagged.Survey:
 def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
     """Every table, note and signature."""
     by_rows, by_columns = (board(workspace, in_columns=one) for one in (False, True))
-    assert leaderboards.files(by_columns) == leaderboards.files(by_rows)
+    assert board_files.files(by_columns) == board_files.files(by_rows)
     assert {"arena-n16", "gteval", "unieval"} <= {part.name for part in by_rows.tables}
 
 
@@ -116,7 +117,7 @@ def test_the_board_is_the_same_when_no_dialogues_are_held(
     assert unread == {*records.dialogues} - {HUMAN}
     with pytest.raises(KeyError):
         found.dialogues["good"]["no such seed"]
-    assert leaderboards.files(found.board(JUDGE, QUICK)) == leaderboards.files(held)
+    assert board_files.files(found.board(JUDGE, QUICK)) == board_files.files(held)
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky", parallel.FORK])
@@ -129,7 +130,7 @@ def test_the_board_is_the_same_by_several_workers(
     monkeypatch.setattr(parallel, "_WORTH_S", 0)
     with joblib.parallel_config(backend=backend, n_jobs=2):
         together = board(workspace, in_columns=True)
-    assert leaderboards.files(together) == leaderboards.files(alone)
+    assert board_files.files(together) == board_files.files(alone)
 
 
 def test_the_board_is_the_same_after_changes(workspace: Workspace, records: Made) -> None:
@@ -152,7 +153,7 @@ def test_the_board_is_the_same_after_changes(workspace: Workspace, records: Made
             *(msgspec.structs.replace(again, verdict=verdict) for verdict in ("1", "2")),
         )
     by_rows, by_columns = (board(workspace, in_columns=one) for one in (False, True))
-    assert leaderboards.files(by_columns) == leaderboards.files(by_rows)
+    assert board_files.files(by_columns) == board_files.files(by_rows)
     assert any("dialogues that have changed since" in note for note in by_rows.notes)
     assert any("made with 2 different settings" in note for note in by_rows.notes)
 
@@ -260,7 +261,7 @@ def test_of_a_large_set_some_seeds_are_surveyed(
     assert found.n_seeds == 6
     for name in ("good", "fair", "poor"):
         assert list(found.measured[name].seed_ids) == spread
-    built = leaderboards.build(
+    built = build(
         records.seeds, records.dialogues, records.judgments,
         seed_set="set", judge=JUDGE, elo=QUICK, surveyed=found,
     )  # fmt: skip

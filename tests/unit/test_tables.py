@@ -8,18 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from botchat.boards import tables
-from botchat.boards.tables import (
-    Column,
-    Formats,
-    Table,
-    document,
-    explained,
-    record,
-    table,
-    table_files,
-    with_ends,
-)
+from botchat.boards import writers
+from botchat.boards.tables import Column, Table, explained, record, table, with_ends
+from botchat.boards.writers import Formats, document, table_files
 
 
 @dataclass(frozen=True)
@@ -109,9 +100,9 @@ def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     def tsv(shown: Table) -> str:
         return "".join("\t".join(row) + "\n" for row in shown.cells)
 
-    monkeypatch.setattr(tables, "WRITERS", {**tables.WRITERS, "tsv": tsv})
+    monkeypatch.setattr(writers, "WRITERS", {**writers.WRITERS, "tsv": tsv})
     assert table_files([made()], Formats(("tsv",))) == {"t.tsv": "a\t25.0\t4\t3\nb\t–\t0\t0\n"}
-    assert json.loads(tables.WRITERS["json"](made())) == {
+    assert json.loads(writers.WRITERS["json"](made())) == {
         "rows": made().records,
         "signatures": ["sig"],
     }
