@@ -26,7 +26,7 @@ from scipy import stats
 from botchat.measures import statistics
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
-from botchat.measures.intervals import Figure, Items
+from botchat.measures.intervals import Items, Statistic
 from botchat.ratings import places
 from botchat.verdicts import Floats
 
@@ -217,7 +217,7 @@ def correlations() -> Iterator[Measured]:
         for _ in range(60 if n > 100 else 250):
             x, noise = rng.normal(size=(2, 3 * n))
             y = rho * x + math.sqrt(1 - rho**2) * noise
-            ends.append((truth, *Figure(statistics.spearman(x, y, leave), n, -1.0).interval))
+            ends.append((truth, *Statistic(statistics.spearman(x, y, leave), n, -1.0).interval))
         yield covered("Spearman, texts", f"correlation {rho:.1f}, 3 an item", n, iter(ends), 0.95)
 
 

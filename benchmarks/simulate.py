@@ -31,7 +31,7 @@ from botchat.pipeline.adaptive import ADD_BUDGET
 from botchat.pipeline.leaderboard import read_rates
 from botchat.pipeline.run.read_set import only_judge, read
 from botchat.protocols.catalogue import ARENA
-from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, State, Target
+from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Standing, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import bootstrap_elo
@@ -105,7 +105,7 @@ class Population:
 
 def simulate(
     population: Population, settings: AdaptiveSettings, run: int, added: int | None = None
-) -> State:
+) -> Standing:
     """How run number ``run`` of a design ends; ``added``: a model to place on the others' board."""
     rng = np.random.default_rng([settings.seed, run])
     population = population.deal(rng)
@@ -160,7 +160,7 @@ def designs(
     if add is None:
         # All comparisons: Bradley-Terry is the truth, Elo may differ from it.
         n, error = len(comparisons), np.zeros(len(truths[0]))
-        whole = State(n, n, truths[0], error, 0, 1.0, "", "")
+        whole = Standing(n, n, truths[0], error, 0, 1.0, "", "")
         certain = {"success_low": 1.0, "kendall_mean": 1.0}
         rows.append(_row("full", None, None, [whole], truths, target) | certain)
     for i, (settings, place) in enumerate(trials):
@@ -203,7 +203,7 @@ def _row(
     design: str,
     budget: int | None,
     added: str | None,
-    made: Sequence[State],
+    made: Sequence[Standing],
     truths: tuple[Floats, Floats],
     target: Target,
 ) -> Row:

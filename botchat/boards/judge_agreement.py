@@ -17,7 +17,7 @@ from botchat.boards.tables import Column, Getter, Kind, Table, explained, record
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
-from botchat.measures.annotations import NOBODY, Grid
+from botchat.measures.annotations import NOBODY, Opinions
 from botchat.measures.mateval_records import ERROR_TYPES, Reading
 from botchat.protocols.answers import ASPECTS
 from botchat.ratings.bradley_terry import fit
@@ -53,7 +53,7 @@ class Findings(Agreement):
         return list(talk_adds.lines(self.pairs, self.rows))
 
 
-def ratings(grid: Grid, truth_prefix: str | None) -> dict[tuple[str, str], float]:
+def ratings(grid: Opinions, truth_prefix: str | None) -> dict[tuple[str, str], float]:
     """(judge, contestant) -> Bradley-Terry rating by that judge; empty for single dialogues.
 
     The majority of people is the judge ``truth_prefix``.

@@ -1,9 +1,9 @@
 """A judge's cases beside what a reference says of some of them, and its rates as people judge.
 
-One way to read a reference that is known for a part of the cases (`Cases`), whoever it is: people
-(`cases`; labels are the judgments of judges whose names begin with ``human``, and where several
-labelled one case it has the mean of what they said) or another judge (`one_by_one`). What follows
-from it is `botchat.measures.references`; a bridge's tables are in `botchat.boards.bridge`.
+One way to read a reference that is known for a part of the cases (`JudgedCases`), whoever it is:
+people (`cases`; labels are the judgments of judges whose names begin with ``human``, and where
+several labelled one case it has the mean of what they said) or another judge (`one_by_one`). What
+follows from it is `botchat.measures.references`; a bridge's tables are in `botchat.boards.bridge`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNLIKELY = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Cases:
+class JudgedCases:
     """What a judge said of the cases that a rate is of, and a reference of those of its slice.
 
     A case is a dialogue, or two dialogues of one ChatSEED, in both orders or in the one shown. All
@@ -118,13 +118,13 @@ class Cases:
 
 def cases(
     judged: Mapping[str, Evidence], labels: Labels, seeds: Sequence[Seed], dialogues: Dialogues
-) -> list[Cases]:
+) -> list[JudgedCases]:
     """The cases of every number that people can correct, of each protocol the leading one first.
 
     ``judged``: the judge's, by protocol. These are success rates, at each N among the dialogues
     that reach it; means of scores; and of two dialogues a win, half of a tie.
     """
-    found: list[Cases] = []
+    found: list[JudgedCases] = []
     for name, said in judged.items():
         protocol, people = said.protocol, labels.get(name, ())
         if protocol.shows != "one":
@@ -183,7 +183,7 @@ def one_by_one(
     what: str = "",
     signature: str = "",
     scale: Scale | None = None,
-) -> Cases:
+) -> JudgedCases:
     """Cases as they were shown, of each judgment on these seeds that ``value`` gives a number."""
     place = {seed_id: i for i, seed_id in enumerate(seed_ids)}
     names = tuple(dict.fromkeys(name for one in judged for name in one.contestants))
@@ -199,13 +199,13 @@ def one_by_one(
     keys = np.array(list(rows), dtype=np.intp).reshape(-1, 3).T
     seed, one, other = keys
     results, weight = np.array(list(rows.values()), dtype=np.float64), np.ones(len(rows))
-    return Cases(
+    return JudgedCases(
         protocol, what, _rated(protocol, names), signature, names, tuple(place), seed, one, other,
         results, _means(keys, valued(reference)), weight, weight, _persons(reference), scale,
     )  # fmt: skip
 
 
-def _paired(judged: Evidence, people: Sequence[Judgment], seeds: Sequence[Seed]) -> Cases:
+def _paired(judged: Evidence, people: Sequence[Judgment], seeds: Sequence[Seed]) -> JudgedCases:
     """Pairs of dialogues, and how often the first, by name, wins; a tie is half of a win."""
     protocol = judged.protocol
     said = judged.verdicts.on([seed.id for seed in protocol.eligible(seeds)])
@@ -237,7 +237,7 @@ def _paired(judged: Evidence, people: Sequence[Judgment], seeds: Sequence[Seed])
     means = _means(np.stack([seed, one, other]), valued())
     # By pair they are drawn alike, and so not alike among cases.
     chance = drawn_by_pair(one, other, means) if uneven else np.ones(len(pair))
-    return Cases(
+    return JudgedCases(
         protocol, f"{protocol.label}: win + ½ tie", _rated(protocol, made.models),
         judged.signature, made.models, said.seed_ids, seed, one, other, by_judge, means, weight,
         chance if chance.all() else np.ones(len(pair)), _persons(people),
@@ -282,7 +282,7 @@ def _persons(people: Sequence[Judgment]) -> tuple[str, ...]:
 # ---------------------------------------------------------------------------------------- tables
 
 
-def as_people(found: Sequence[Cases], judge: str) -> list[Table]:
+def as_people(found: Sequence[JudgedCases], judge: str) -> list[Table]:
     """The judge's rates, and its means of scores, beside what they are as people judge.
 
     ``found``: as of `cases`. No table where people labelled nothing.
@@ -300,7 +300,7 @@ def as_people(found: Sequence[Cases], judge: str) -> list[Table]:
     ]
 
 
-def _beside(name: str, title: str, labelled: Sequence[Cases], judge: str) -> Table:
+def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) -> Table:
     rows: list[Row] = []
     for one in labelled:
         least, span = one.scale_ends
@@ -365,7 +365,7 @@ def _by_people(row: Row) -> tuple[float, float, str]:
     return -people, -row["judge"], row["model"]
 
 
-def notes(found: Sequence[Cases], seed_set: str, judge: str) -> Iterator[str]:
+def notes(found: Sequence[JudgedCases], seed_set: str, judge: str) -> Iterator[str]:
     """What people's labels change, or how many there should be, a sentence each."""
     leading = list({one.protocol.name: one for one in reversed(found)}.values())[::-1]
     labelled = [one for one in leading if one.labels]
@@ -384,7 +384,7 @@ def notes(found: Sequence[Cases], seed_set: str, judge: str) -> Iterator[str]:
         yield _needed(of_rates[0], seed_set, judge)
 
 
-def _changes(one: Cases) -> Iterator[str]:
+def _changes(one: JudgedCases) -> Iterator[str]:
     """Contestants that change place for sure, where there are labels enough for words."""
     rows = {name: side for name in one.rated if len((side := one.of(name)).known) >= LEAST}
     if len(rows) < 2 or one.scale is not None:
@@ -403,7 +403,7 @@ def _told(name: str, by: Corrected) -> str:
     return f"{elided(name, 34)} ({100 * by.value:.0f} [{100 * by.low:.0f}–{100 * by.high:.0f}])"
 
 
-def _needed(one: Cases, seed_set: str, judge: str) -> str:
+def _needed(one: JudgedCases, seed_set: str, judge: str) -> str:
     """How many labels would bring the rates within `WITHIN`, a sentence."""
     readable = [one.of(name) for name in one.rated if name != HUMAN]
     needed = [each.reach.needed(WITHIN) for each in readable if len(each.judged)]

@@ -21,9 +21,9 @@ import numpy as np
 from botchat.errors import MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
-from botchat.measures.annotations import NOBODY, Annotation, Grid, accused_index
+from botchat.measures.annotations import NOBODY, Annotation, Opinions, accused_index
 from botchat.measures.facts import facts
-from botchat.measures.intervals import Figure, Items, by_seed, differences, figures
+from botchat.measures.intervals import Items, Statistic, by_seed, differences, figures
 from botchat.measures.statistics import ratio
 from botchat.records import Judgment, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats
@@ -70,7 +70,7 @@ class Agreement:
 
 
 def compare(
-    annotations: Iterable[Annotation] | Grid,
+    annotations: Iterable[Annotation] | Opinions,
     truth_prefix: str | None = "human",
     *,
     resamples: int = 1000,
@@ -87,7 +87,9 @@ def compare(
     `MissingError` without a judge, or without an annotator where a prefix is given, and `DataError`
     for two verdicts of one judge on one item in one order.
     """
-    grid = annotations if isinstance(annotations, Grid) else Grid.of(annotations, truth_prefix)
+    grid = annotations
+    if not isinstance(grid, Opinions):
+        grid = Opinions.of(grid, truth_prefix)
     if not grid.judges:
         raise MissingError(
             f"no judge to compare ({', '.join(grid.people) or 'no verdicts'}): give verdicts of "
@@ -123,7 +125,7 @@ class _Tables:
 
     def __init__(
         self,
-        grid: Grid,
+        grid: Opinions,
         bootstrap: tuple[int, int],
         lengths: Mapping[tuple[str, str], float],
         selves: Mapping[str, str],
@@ -293,10 +295,10 @@ class _Tables:
             "units": int(rated.sum()),
             **figures(
                 {
-                    "fleiss_kappa": Figure(
+                    "fleiss_kappa": Statistic(
                         fleiss, n, float(statistics.fleiss_kappa(0.0, labels[0]))
                     ),
-                    "krippendorff_alpha": Figure(alpha, n, least),
+                    "krippendorff_alpha": Statistic(alpha, n, least),
                 }
             ),
         }
@@ -306,7 +308,7 @@ class _Tables:
         correlations = [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
         errors = np.stack([figure.values for figure in correlations]).mean(0)
         items = max(figure.items for figure in correlations)
-        row = figures({"error_correlation": Figure(errors, items, -1.0)})
+        row = figures({"error_correlation": Statistic(errors, items, -1.0)})
         # The more of their errors are shared, the fewer judges they are worth.
         for end, of in {"": "", "_low": "_high", "_high": "_low"}.items():
             found = row[f"error_correlation{of}"]
@@ -316,7 +318,7 @@ class _Tables:
             row[f"effective_votes{end}"] = float(votes) if 0 < votes < math.inf else None
         return row
 
-    def _kappas(self, one: Codes, two: Codes, judged: Flags) -> tuple[Figure, Figure]:
+    def _kappas(self, one: Codes, two: Codes, judged: Flags) -> tuple[Statistic, Statistic]:
         """Cohen's and Fleiss' kappa of two raters."""
         cell = np.eye(9)[one[judged] % 3 * 3 + two[judged] % 3]
         confusion = self._items.sums(cell, judged).reshape(-1, 3, 3)
@@ -324,9 +326,9 @@ class _Tables:
         fleiss = statistics.fleiss_kappa(statistics.accuracy(confusion), labels)
         least = float(statistics.fleiss_kappa(0.0, labels[0]))
         kappa, least_kappa = statistics.cohen_kappa(confusion), statistics.least_kappa(confusion[0])
-        return Figure(kappa, n, least_kappa), Figure(fleiss, n, least)
+        return Statistic(kappa, n, least_kappa), Statistic(fleiss, n, least)
 
-    def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Figure]:
+    def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Statistic]:
         """The figures of `Agreement.rows` of one judge's verdicts."""
         readable = said < UNREADABLE
         judged = readable & (truth < UNREADABLE)
@@ -342,7 +344,7 @@ class _Tables:
             "self_preference": self._preference(said, truth, judged & both, self._own(judge)),
         }
 
-    def _sureness(self, confidence: Floats, said: Codes, truth: Codes) -> dict[str, Figure]:
+    def _sureness(self, confidence: Floats, said: Codes, truth: Codes) -> dict[str, Statistic]:
         known = ~np.isnan(confidence)
         judged = known & (said < UNREADABLE) & (truth < UNREADABLE)
         beyond = (confidence - (said == truth).astype(np.float64))[judged]
@@ -352,23 +354,23 @@ class _Tables:
             "brier": self._items.mean(beyond**2, judged),
         }
 
-    def _of_rankings(self, one: Codes, two: Codes, judged: Flags) -> dict[str, Figure]:
+    def _of_rankings(self, one: Codes, two: Codes, judged: Flags) -> dict[str, Statistic]:
         items, chosen, weights = self._kinds
         n, points = self._points(one, judged & chosen, items)
         ranked = (n.sum(0) > 0) & self._proper
         if ranked.sum() < 2:
-            nothing = Figure(np.array([math.nan]), kind="drawn")
+            nothing = Statistic(np.array([math.nan]), kind="drawn")
             return {"spearman": nothing, "kendall": nothing}
         others = self._points(two, judged & chosen, items)[1]
         sums = np.hstack([part[:, ranked] for part in (n, points, others)])
         n, points, others = np.split(statistics.resampled(weights, sums), 3, axis=1)
         x, y = ratio(points, n), ratio(others, n)
         return {
-            "spearman": Figure(statistics.spearman(x, y), kind="drawn"),
-            "kendall": Figure(statistics.kendall(x, y), kind="drawn"),
+            "spearman": Statistic(statistics.spearman(x, y), kind="drawn"),
+            "kendall": Statistic(statistics.kendall(x, y), kind="drawn"),
         }
 
-    def _preference(self, said: Codes, truth: Codes, judged: Flags, favoured: Floats) -> Figure:
+    def _preference(self, said: Codes, truth: Codes, judged: Flags, favoured: Floats) -> Statistic:
         """Mean result of the favoured side (1: the first in column 0, -1, 0), less people's."""
         sign = favoured[:, None] * np.array([1, -1])
         kept = judged & (sign != 0)
@@ -381,13 +383,13 @@ class _Tables:
         own: Floats = np.array([float(contestant == name) for contestant in self._grid.contestants])
         return np.subtract(own[self._grid.sides[:, 0]], own[self._grid.sides[:, 1]])
 
-    def _error_correlation(self, a: Codes, b: Codes, truth: Codes) -> Figure:
+    def _error_correlation(self, a: Codes, b: Codes, truth: Codes) -> Statistic:
         judged = (a < UNREADABLE) & (b < UNREADABLE) & (truth < UNREADABLE)
         wrong_a, wrong_b = (a != truth)[judged], (b != truth)[judged]
         marks = np.stack([wrong_a & wrong_b, wrong_a, wrong_b, np.ones_like(wrong_a)], -1)
         both, of_a, of_b, n = self._items.sums(marks.astype(np.float64), judged).T
         correlation = statistics.correlation(both, of_a, of_b, n)
-        return Figure(correlation, self._items.count(judged), -1.0)
+        return Statistic(correlation, self._items.count(judged), -1.0)
 
     def _points(self, said: Codes, judged: Flags, items: Items) -> tuple[Floats, Floats]:
         """Comparisons and points of every contestant on each item, both (items, contestants)."""
@@ -437,7 +439,7 @@ def detection(
     item = np.array([seeds[seed_id] for seed_id, _ in cases], np.intp)
     items = Items(len(seeds), item)
 
-    def measured(judge: str, on: Flags) -> dict[str, Figure]:
+    def measured(judge: str, on: Flags) -> dict[str, Statistic]:
         accused, generated, human = said[judge] > 0, on & (true > 0), on & (true == 0)
         return {
             "machines_caught": items.share(accused, generated),

@@ -63,7 +63,7 @@ def _indices(numbers: Iterable[int]) -> Indices:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class Opinions:
     """Verdicts as arrays: c comparisons (item and two contestants), each shown in two orders.
 
     Column 0 is the order in which people saw the comparison first, or else the first found.
@@ -85,7 +85,7 @@ class Grid:
     """Judge -> shape (c, 2), nan where unknown; only judges with a known one."""
 
     @classmethod
-    def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> Grid:
+    def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> Opinions:
         """The grid of annotations; raises `DataError` for two of a judge on one item and order."""
         rows = list(annotations)
         people = {name for name in {r.judge for r in rows} if is_person(name, truth_prefix)}

@@ -14,7 +14,7 @@ from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import is_person
-from botchat.measures.intervals import Figure, differences, figures, left_out
+from botchat.measures.intervals import Statistic, differences, figures, left_out
 from botchat.records import natural_key
 from botchat.verdicts import Flags
 
@@ -73,7 +73,7 @@ def compare_scores(
     item = np.array([items[item] for item, _ in truth], np.intp)
     by_text = left_out(np.eye(len(items)))[:, item]
 
-    def correlations(judge: str, kept: Flags) -> dict[str, Figure]:
+    def correlations(judge: str, kept: Flags) -> dict[str, Statistic]:
         # The work grows with the square of the entries: texts with equal scores are one entry.
         x_y = np.stack([given[judge][kept], gold[kept]])
         (x, y), group = np.unique(x_y, axis=1, return_inverse=True)
@@ -82,8 +82,8 @@ def compare_scores(
         counts = by_text[:, kept] @ members
         n = len(np.unique(item[kept]))
         return {
-            "spearman": Figure(statistics.spearman(x, y, counts), n, -1.0),
-            "kendall": Figure(statistics.kendall(x, y, counts), n, -1.0),
+            "spearman": Statistic(statistics.spearman(x, y, counts), n, -1.0),
+            "kendall": Statistic(statistics.kendall(x, y, counts), n, -1.0),
         }
 
     rows: list[Row] = []

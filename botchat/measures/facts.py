@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from botchat.measures.intervals import Figure, Items
+from botchat.measures.intervals import Items, Statistic
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Indices
 
 
-def facts(said: Codes, item: Indices) -> dict[str, Figure]:
+def facts(said: Codes, item: Indices) -> dict[str, Statistic]:
     """Of verdicts on comparisons in both orders, (c, 2); ``item``: of each comparison, (c,).
 
     - ``unreadable_rate``: of all verdicts. ``ties``: of the readable ones.

@@ -212,7 +212,7 @@ def _fewest(hits: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Figure:
+class Statistic:
     """A figure and what is known of its spread."""
 
     values: Floats
@@ -227,16 +227,16 @@ class Figure:
     ends: tuple[float, float] = (math.nan, math.nan)
     """Of a share: its interval."""
 
-    def less(self, other: Figure) -> Figure:
+    def less(self, other: Statistic) -> Statistic:
         """The difference of two figures of the same items."""
         values = self.values - other.values
         if self.kind == "drawn":
-            return Figure(values, kind="drawn")
+            return Statistic(values, kind="drawn")
         items, least = max(self.items, other.items), min(self.least, other.least) - 1
         if self.kind == "difference":
-            return Figure(values, items, 2 * self.least, "difference", self.worth)
+            return Statistic(values, items, 2 * self.least, "difference", self.worth)
         worth = min(self.independent, other.independent)
-        return Figure(values, items, least, "difference", worth)
+        return Statistic(values, items, least, "difference", worth)
 
     @property
     def variance(self) -> float:
@@ -305,22 +305,22 @@ class Items:
         np.add.at(by_item, self.item[rows], values)
         return left_out(by_item)
 
-    def mean(self, values: Floats, rows: Flags) -> Figure:
+    def mean(self, values: Floats, rows: Flags) -> Statistic:
         """Mean of values from 0 to 1, one a chosen row."""
         item = self.item[rows]
         total, n = self.sums(np.stack([values, np.ones_like(values)], -1), rows).T
         found = by_seed(np.zeros(len(item), np.intp), item, values, 1)
         low, high, worth = (float(part[0]) for part in (found.low, found.high, found.worth))
-        return Figure(ratio(total, n), self.count(rows), 0.0, "share", worth, (low, high))
+        return Statistic(ratio(total, n), self.count(rows), 0.0, "share", worth, (low, high))
 
-    def share(self, hit: Flags, of: Flags) -> Figure:
+    def share(self, hit: Flags, of: Flags) -> Statistic:
         """Share of ``hit`` among the rows ``of``."""
         return self.mean(hit[of].astype(np.float64), of)
 
-    def difference(self, values: Floats, rows: Flags) -> Figure:
+    def difference(self, values: Floats, rows: Flags) -> Statistic:
         """Mean of differences from -1 to 1, one a chosen row."""
         total, n = self.sums(np.stack([values, np.ones_like(values)], -1), rows).T
-        found = Figure(ratio(total, n), self.count(rows), -1.0, "difference")
+        found = Statistic(ratio(total, n), self.count(rows), -1.0, "difference")
         varies = found.variance > _NOTHING
         worth = min(float(values.var()) / found.variance, len(values)) if varies else found.items
         return replace(found, worth=worth)
@@ -330,7 +330,7 @@ class Items:
         return len(np.unique(self.item[rows]))
 
 
-def figures(values: Mapping[str, Figure]) -> Row:
+def figures(values: Mapping[str, Statistic]) -> Row:
     """The entries ``name``, ``name_low``, ``name_high`` of figures; None where not defined."""
     row: Row = {}
     for name, figure in values.items():
@@ -342,6 +342,6 @@ def figures(values: Mapping[str, Figure]) -> Row:
     return row
 
 
-def differences(one: Mapping[str, Figure], other: Mapping[str, Figure]) -> Row:
+def differences(one: Mapping[str, Statistic], other: Mapping[str, Statistic]) -> Row:
     """The entries ``<name>_difference``, one less other, in the order of ``one``."""
     return figures({f"{name}_difference": one[name].less(other[name]) for name in one})

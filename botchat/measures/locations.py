@@ -14,7 +14,7 @@ import numpy as np
 
 from botchat.interfaces import Row
 from botchat.languages.text import split
-from botchat.measures.intervals import Figure, figures, left_out
+from botchat.measures.intervals import Statistic, figures, left_out
 from botchat.measures.statistics import ratio
 from botchat.verdicts import Floats
 
@@ -143,7 +143,7 @@ def _count(people: Places, report: Places, among: Sequence[str]) -> Floats:
     return counts
 
 
-def _agreement(counts: Floats, name: str) -> dict[str, Figure]:
+def _agreement(counts: Floats, name: str) -> dict[str, Statistic]:
     """Precision, recall and F1 of counts by text, (texts, 3): by both, the report, people."""
     both, said, true = counts.T
     return {
@@ -153,5 +153,5 @@ def _agreement(counts: Floats, name: str) -> dict[str, Figure]:
     }
 
 
-def _rate(part: Floats, whole: Floats) -> Figure:
-    return Figure(ratio(left_out(part), left_out(whole)), int((whole > 0).sum()))
+def _rate(part: Floats, whole: Floats) -> Statistic:
+    return Statistic(ratio(left_out(part), left_out(whole)), int((whole > 0).sum()))

@@ -15,7 +15,7 @@ from botchat.measures.statistics import Z
 from botchat.pipeline.run.ask import Filing, StageResult
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.protocols.pairs import Field
-from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Asked, State, Target
+from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Chosen, Standing, Target
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import UNANSWERED, Judgment
 from botchat.verdicts import LOSS, TIE, WIN, Floats
@@ -98,7 +98,7 @@ class AdaptiveArena:
                 )
             )
 
-    async def _settled(self, asked: Asked, stops: Stops, meter: Meter) -> Floats | None:
+    async def _settled(self, asked: Chosen, stops: Stops, meter: Meter) -> Floats | None:
         """Results of a batch; ``None`` where a case has no final answer."""
         said: list[Judgment | None] = [None] * len(asked)
 
@@ -146,7 +146,7 @@ class AdaptiveArena:
             added=self.added,
         )
 
-    def _cases(self, asked: Asked) -> Iterator[Case]:
+    def _cases(self, asked: Chosen) -> Iterator[Case]:
         for case in zip(asked.first, asked.second, asked.seed, strict=True):
             yield self.field.case(*(int(number) for number in case))
 
@@ -180,7 +180,7 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
     return Comparisons(field.contestants, first, second, results, seeds)
 
 
-def _drawn(rating: Floats, asked: Asked, rng: np.random.Generator) -> Floats:
+def _drawn(rating: Floats, asked: Chosen, rng: np.random.Generator) -> Floats:
     """Results for ``asked.first`` whose mean is Bradley-Terry's at these ratings."""
     score = 1 / (1 + np.exp((rating[asked.second] - rating[asked.first]) / ELO))
     tie = 2 * TIES * np.minimum(score, 1 - score)
@@ -201,7 +201,7 @@ class AdaptiveResult(StageResult):
 
     turns: int | None
     models: tuple[str, ...]
-    state: State
+    state: Standing
     target: Target
     """What ``state.swaps`` and ``state.probability`` are about."""
     added: str | None

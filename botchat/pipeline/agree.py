@@ -23,7 +23,7 @@ from botchat.interfaces import Row, settings_digest
 from botchat.judges.cascade import outside_slice
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
-from botchat.measures.annotations import NOBODY, Annotation, Grid, is_person
+from botchat.measures.annotations import NOBODY, Annotation, Opinions, is_person
 from botchat.pipeline.run.contestants import full_name
 from botchat.pipeline.run.judge_names import own_name, panel_of
 from botchat.pipeline.run.read_set import Read, read
@@ -153,7 +153,7 @@ def _findings(
         ]
     elif prefix is None and any(name.startswith(HUMAN) for name in known):
         prefix = HUMAN
-    grid = Grid.of(said, prefix)
+    grid = Opinions.of(said, prefix)
     compared = compare_judges(
         grid,
         prefix,
@@ -374,7 +374,7 @@ def publish(
 
 
 def compare_judges(
-    annotations: Sequence[Annotation] | Grid,
+    annotations: Sequence[Annotation] | Opinions,
     truth_prefix: str | None,
     options: Options,
     *,

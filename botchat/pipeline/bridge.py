@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from botchat.boards import bridge as boards
-from botchat.boards.references import Cases, drawn_by_pair, one_by_one, result
+from botchat.boards.references import JudgedCases, drawn_by_pair, one_by_one, result
 from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
@@ -128,7 +128,7 @@ def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int)
     return Compared(tables, notes, whole, None)
 
 
-def _data(cases: Cases, models: Sequence[str]) -> list[Any]:
+def _data(cases: JudgedCases, models: Sequence[str]) -> list[Any]:
     """What the signature stands for: of each contestant's cases what both judges said, in order."""
     told = []
     for model in models:

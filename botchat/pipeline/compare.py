@@ -37,7 +37,7 @@ WORSE = ("flagged", "lose")
 
 
 @dataclass(frozen=True)
-class Board:
+class ToldBoard:
     """A board as its json tells it."""
 
     path: Path
@@ -142,7 +142,7 @@ def compare(
     return Differences(table, [*lines, said], whole)
 
 
-def read_board(workspace: Workspace, name: str) -> Board:
+def read_board(workspace: Workspace, name: str) -> ToldBoard:
     """The board of a set, of a folder, or of a json file; raises as `compare`."""
     path = Path(name)
     if path.is_dir():
@@ -160,7 +160,7 @@ def read_board(workspace: Workspace, name: str) -> Board:
         told = json.loads(store.content(path, MAX_BOARD_BYTES))
         rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
         signatures = told.get("signatures") or [told["signature"]]
-        return Board(
+        return ToldBoard(
             path,
             rows,
             signatures,
@@ -188,7 +188,7 @@ def estimate(row: Row, key: str) -> Estimate | None:
     return None if any(not isinstance(one, int | float) for one in found) else Estimate(*found)  # type: ignore[arg-type]
 
 
-def _changes(key: str, old: Board, new: Board, models: Sequence[str]) -> dict[str, Change]:
+def _changes(key: str, old: ToldBoard, new: ToldBoard, models: Sequence[str]) -> dict[str, Change]:
     """Model -> how a number changed; ratings are moved to the same mean of the shared models."""
     pairs = {
         name: (before, after)
@@ -209,13 +209,13 @@ def _changes(key: str, old: Board, new: Board, models: Sequence[str]) -> dict[st
     }
 
 
-def _said(key: str, old: Board, new: Board, model: str) -> list[list[float]]:
+def _said(key: str, old: ToldBoard, new: ToldBoard, model: str) -> list[list[float]]:
     """What every seed of either board says about a number, on both."""
     seeds = list(dict.fromkeys((*old.seeds, *new.seeds)))
     return [board.aligned(key, model, seeds) for board in (old, new)]
 
 
-def _shared(key: str, old: Board, new: Board, model: str) -> int:
+def _shared(key: str, old: ToldBoard, new: ToldBoard, model: str) -> int:
     """Seeds that say something about a number on both boards."""
     both = zip(*_said(key, old, new, model), strict=True)
     return sum(not math.isnan(one + other) for one, other in both)
@@ -268,7 +268,7 @@ def _words(name: str) -> str:
     return name.replace("_", " ").capitalize().replace("Gteval", "GTEval")
 
 
-def _notes(old: Board, new: Board, by: str) -> Iterator[str]:
+def _notes(old: ToldBoard, new: ToldBoard, by: str) -> Iterator[str]:
     """What does not agree between the boards."""
     for here, there, what in ((old, new, "gone"), (new, old, "new")):
         if names := [name for name in here.rows if name not in there.rows]:

@@ -44,7 +44,7 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from botchat.boards.references import Cases
+    from botchat.boards.references import JudgedCases
     from botchat.boards.tables import Table
 
 PERSON = "human:"
@@ -69,7 +69,7 @@ PLAN = "label-plan.jsonl"
 """Beside the page: cases that were drawn to be labelled, one a line."""
 
 
-class _Row(msgspec.Struct, frozen=True):
+class _Label(msgspec.Struct, frozen=True):
     """A label as the page sends it: the part of a `Judgment` that the page can know."""
 
     seed_id: str
@@ -80,10 +80,10 @@ class _Row(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class _Sent(msgspec.Struct, frozen=True):
+class _Labels(msgspec.Struct, frozen=True):
     set: str
     protocol: str
-    rows: tuple[_Row, ...]
+    rows: tuple[_Label, ...]
 
 
 def rater(name: str) -> str:
@@ -110,7 +110,7 @@ def save(workspace: Workspace, sent: Mapping[str, Any]) -> int:
         MissingError: no such seed set.
     """
     try:
-        given = msgspec.convert(sent, _Sent)
+        given = msgspec.convert(sent, _Labels)
     except msgspec.ValidationError as error:
         raise DataError(f"labels: {error}") from None
     if len(given.rows) > MOST_ROWS:
@@ -139,7 +139,7 @@ def save(workspace: Workspace, sent: Mapping[str, Any]) -> int:
     return len(labels)
 
 
-def _label(row: _Row, seed_set: str, protocol: Protocol, dialogues: Dialogues) -> Judgment:
+def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues) -> Judgment:
     if not row.judge.startswith(PERSON):
         raise ConfigError(f"judge {row.judge[:80]!r}: labels are those of {PERSON}NAME")
     judge = PERSON + rater(row.judge.removeprefix(PERSON))
@@ -180,7 +180,7 @@ def signature(protocol: Protocol, seed_set: str, judge: str) -> str:
     return f"{made}|judge:{judge}|prompt:blind-page|orders:1"
 
 
-def _shown(row: _Row, protocol: Protocol, dialogues: Dialogues) -> Iterator[tuple[Shown, ...]]:
+def _shown(row: _Label, protocol: Protocol, dialogues: Dialogues) -> Iterator[tuple[Shown, ...]]:
     """What a label can be about: with names one case, else all on its seed, by name."""
     there = {name: by[row.seed_id] for name, by in sorted(dialogues.items()) if row.seed_id in by}
     size = 1 if protocol.shows == "one" else 2
@@ -318,7 +318,7 @@ def label_plan(
         raise ConfigError(f"{by} is a person, whose rates need no correction; name another judge")
     made: dict[str, Sequence[Judgment] | Verdicts] = {**found.judged[by], **found.columns[by]}
     known = evidence(found.catalogue.among(made), made, found.seeds, found.dialogues)
-    leading: dict[str, Cases] = {}
+    leading: dict[str, JudgedCases] = {}
     for one in cases(known, found.labels, found.seeds, found.dialogues):
         leading.setdefault(one.protocol.name, one)
     if not leading:
@@ -333,7 +333,7 @@ def label_plan(
     return LabelPlan(path, name, planned, _bought(of, planned, by, rng_seed))
 
 
-def _draw(of: Cases, budget: int, rng_seed: int) -> Iterator[PlannedCase]:
+def _draw(of: JudgedCases, budget: int, rng_seed: int) -> Iterator[PlannedCase]:
     """Cases that nobody labelled, so many with those labelled, in a random order.
 
     Each is dealt to the pair of contestants (or the contestant) that has the fewest, then to those
@@ -379,7 +379,7 @@ def _draw(of: Cases, budget: int, rng_seed: int) -> Iterator[PlannedCase]:
             heappush(waiting, (turn(names), names))
 
 
-def _bought(of: Cases, planned: Sequence[PlannedCase], judge: str, rng_seed: int) -> Table:
+def _bought(of: JudgedCases, planned: Sequence[PlannedCase], judge: str, rng_seed: int) -> Table:
     """What each contestant's labels come to, and how near to the truth they bring its number."""
     from botchat.boards.tables import Column, table
 

@@ -18,7 +18,7 @@ from botchat.boards.frames import frame_of
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
 from botchat.interfaces import Row
-from botchat.pipeline.compare import WORSE, Board, estimate, read_board
+from botchat.pipeline.compare import WORSE, ToldBoard, estimate, read_board
 from botchat.pipeline.export import JSONL, dataset_files
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.seeds import repositories
@@ -156,13 +156,13 @@ def publish(
     return Sent(rows, sent, proposed)
 
 
-def _board(workspace: Workspace, seed_set: str) -> Board | None:
+def _board(workspace: Workspace, seed_set: str) -> ToldBoard | None:
     """The board as it was written, if it was."""
     path = workspace.out(seed_set) / "leaderboard.json"
     return read_board(workspace, str(path)) if path.is_file() else None
 
 
-def _benchmark(board: Board, seed_set: str) -> Row:
+def _benchmark(board: ToldBoard, seed_set: str) -> Row:
     """``eval.yaml``, by which the hub knows a dataset as a benchmark: a task for each number."""
     return {
         "name": f"BotChat {seed_set}",
@@ -175,7 +175,7 @@ def _benchmark(board: Board, seed_set: str) -> Row:
     }
 
 
-def _told(board: Board) -> list[str]:
+def _told(board: ToldBoard) -> list[str]:
     """Keys of the numbers that are better where they are more, as a leaderboard takes them."""
     return [key for key in board.measures if key not in WORSE]
 
@@ -192,7 +192,7 @@ def _named(given: str) -> tuple[str, str]:
     return contestant, theirs
 
 
-def _entries(board: Board | None, model: str, name: str) -> bytes:
+def _entries(board: ToldBoard | None, model: str, name: str) -> bytes:
     """A model's numbers as the hub's ``.eval_results``, rates in percent."""
     if board is None:
         raise MissingError(

@@ -96,7 +96,7 @@ class AdaptiveSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Chosen:
     """Comparisons to make: ``first`` is shown before ``second`` on ``seed``; shape (n,) each."""
 
     first: Indices
@@ -109,7 +109,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class Standing:
     """What is known so far.
 
     ``made``: comparisons, unreadable ones too, of ``population`` on the full board. ``rating``,
@@ -180,11 +180,11 @@ class AdaptiveDesign:
         self._orders: dict[int, npt.NDArray[np.integer]] = {}
         none = np.zeros(0, dtype=np.intp)
         self._told = known or Comparisons(self.models, none, none, np.zeros(0), none)
-        self._open: Asked | None = None
+        self._open: Chosen | None = None
         self._latent: full_board.Latent | None = None
         self._held = 0
 
-    def ask(self) -> Asked | None:
+    def ask(self) -> Chosen | None:
         """The next batch; None when finished. ``ValueError`` if the last was not told."""
         if self._open is not None:
             raise ValueError("the results of the last batch have not been told")
@@ -217,12 +217,12 @@ class AdaptiveDesign:
         vars(self).pop("_looked", None)
 
     @property
-    def state(self) -> State:
+    def state(self) -> Standing:
         """What is known from the results told."""
         return self._looked[0]
 
     @cached_property
-    def _looked(self) -> tuple[State, Floats]:
+    def _looked(self) -> tuple[Standing, Floats]:
         """The state, and the gain of one more comparison of each pair; `tell` drops it."""
         target = self._settings.target or Target()
         board = full_board.estimate(self._told, self._population, self._latent)
@@ -242,7 +242,7 @@ class AdaptiveDesign:
         elif self._settings.budget is not None and made >= self._settings.budget:
             finished = "budget used"
         sure = 1 - _MARGIN * (1 - target.confidence)
-        state = State(
+        state = Standing(
             made,
             self._size,
             rating=1000 + ELO * board.strength,
@@ -300,7 +300,7 @@ class AdaptiveDesign:
             turn[turns] += 1
         return np.repeat(np.arange(len(chosen)), chosen)
 
-    def _questions(self, pairs: Indices) -> Asked:
+    def _questions(self, pairs: Indices) -> Chosen:
         """Each pair's next seeds; some are seeds asked before, in the other order."""
         chance = self._rng(2, int(self._made.sum())).random(len(pairs)) < self._settings.audits
         seed = np.empty(len(pairs), dtype=np.intp)
@@ -313,7 +313,7 @@ class AdaptiveDesign:
             seed[k], mirrored[k] = order[at], (at + pair + again) % 2
             (self._audited if again else self._fresh)[pair] += 1
         low, high = self._low[pairs], self._high[pairs]
-        return Asked(np.where(mirrored, high, low), np.where(mirrored, low, high), seed)
+        return Chosen(np.where(mirrored, high, low), np.where(mirrored, low, high), seed)
 
     def _order(self, pair: int) -> npt.NDArray[np.integer]:
         """A pair's seeds in random order, in the smallest integer type."""

@@ -15,7 +15,7 @@ from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.writers import WRITERS, table_files
 from botchat.measures.agreement import compare
-from botchat.measures.annotations import Annotation, Grid
+from botchat.measures.annotations import Annotation, Opinions
 from botchat.report.figures import formats
 from botchat.report.figures.agreement import NAMES, Price, cost_against_agreement, draw
 from botchat.report.figures.curves import apart
@@ -160,11 +160,13 @@ def test_a_judges_leaderboard_rates_contestants_by_its_verdicts():
         Annotation("2", "b", "c", "j", "1"),
         Annotation("2", "c", "b", "j", "tie"),
     ]
-    rated = judge_agreement.ratings(Grid.of(said, "human"), "human")
+    rated = judge_agreement.ratings(Opinions.of(said, "human"), "human")
     assert rated["human", "a"] > rated["human", "b"]
     assert rated["j", "b"] > rated["j", "a"]
     assert ("human", "c") not in rated
-    assert judge_agreement.ratings(Grid.of([Annotation("1", "a", "", "j", "1")], None), None) == {}
+    assert (
+        judge_agreement.ratings(Opinions.of([Annotation("1", "a", "", "j", "1")], None), None) == {}
+    )
 
 
 def sure(judge: str, confidence: float, right: int, n: int = 100) -> list[Annotation]:

@@ -17,8 +17,8 @@ from botchat.measures import statistics
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
 from botchat.measures.intervals import (
-    Figure,
     Items,
+    Statistic,
     by_seed,
     figures,
     mean,
@@ -78,7 +78,9 @@ def test_a_difference_of_paired_shares_is_that_of_bonett_and_price():
 
 def test_a_figure_without_a_value_has_no_ends():
     """None, as JSON has it; items that a figure cannot do without move it nothing."""
-    found = figures({"a": Figure(np.array([np.nan, 1.0])), "b": Figure(np.array([0.5, np.nan]), 1)})
+    found = figures(
+        {"a": Statistic(np.array([np.nan, 1.0])), "b": Statistic(np.array([0.5, np.nan]), 1)}
+    )
     assert (found["a"], found["a_low"]) == (None, None)
     assert found["b_low"] < 0.5 < found["b_high"]
 
