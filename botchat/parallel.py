@@ -3,24 +3,17 @@
 Tasks are pure functions with their arguments (`functools.partial`), which can be pickled. The
 caller's ``joblib.parallel_config`` decides where they run: its backend (loky, threading, dask, ray)
 and its ``n_jobs``. Without one they run on all cores that `joblib.cpu_count` counts, which respects
-affinity and a container's CPU quota. Processes are forked where that is safe, else started by loky.
-
-Forking is the default because a forked process has already imported what its parent has. Started
-by loky, the processes of a large leaderboard spend more than a tenth of its time on imports.
+affinity and a container's CPU quota, in processes that joblib starts (loky).
 """
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import multiprocessing
-import signal
-import sys
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -28,45 +21,35 @@ from types import GeneratorType
 from typing import Any, TypeVar
 
 import joblib
-from joblib.parallel import (
-    FallbackToBackend,
-    ParallelBackendBase,
-    SequentialBackend,
-    get_active_backend,
-)
+from joblib.parallel import ParallelBackendBase, get_active_backend
 
 from botchat.errors import BotChatError, ConfigError, did_you_mean
 
 R = TypeVar("R")
 T = TypeVar("T")
 
-FORK = "botchat-fork"
-"""The name under which joblib knows the forking backend."""
-
 ENGINES = ("loky", "dask", "ray", "threading")
 """What ``--engine`` is for."""
 
-_LINUX = sys.platform == "linux"
-_FORK_WORTH_S = 0.5
-"""CPU seconds of work below which forking costs more than it saves."""
-_SELDOM = (100_000, 20, 20)
-"""Thresholds of `gc`."""
 _WORTH_S = 4.0
-"""The same of any other backend: a process that loky starts imports numpy and botchat anew."""
+"""CPU seconds of work below which starting workers costs more than it saves: a process that loky
+starts imports numpy and botchat anew."""
 
 
 class Workers:
     """Runs tasks where the caller's ``joblib.parallel_config`` says; see `workers`."""
 
     def __init__(self, n_jobs: int | None) -> None:
-        self._backend, jobs = _backend_and_jobs(n_jobs)
+        self._backend, _ = get_active_backend()
+        with joblib.parallel_config() as caller:  # changes nothing; tells what is set
+            jobs = n_jobs if n_jobs is not None else caller["n_jobs"]
+        if not isinstance(jobs, int):
+            jobs = 1 if self._backend.nesting_level or multiprocessing.parent_process() else -1
         self.n_jobs: int = self._backend.effective_n_jobs(jobs)
         """Tasks that can run at a time."""
         self.started = False
         """Whether any task was worth starting a worker for."""
-        self._least_s = _FORK_WORTH_S if isinstance(self._backend, ForkBackend) else _WORTH_S
-        if n_jobs is not None:
-            self._least_s = 0
+        self._least_s = _WORTH_S if n_jobs is None else 0
         self._stack = ExitStack()
         self._parallel: Callable[[Iterable[Any]], Iterable[Any]] | None = None
         self._running: Iterable[Any] = ()
@@ -216,136 +199,25 @@ def engine(name: str | None, workers: int | None, address: str | None) -> Iterat
         yield
 
 
-def _backend_and_jobs(n_jobs: int | None) -> tuple[Any, int]:
-    """The caller's choice, or our defaults."""
-    backend, _ = get_active_backend()
-    with joblib.parallel_config() as caller:  # changes nothing; tells what is set
-        chosen = isinstance(caller["backend"], ParallelBackendBase) or any(
-            isinstance(caller[hint], str) for hint in ("prefer", "require")
-        )
-        if n_jobs is None and isinstance(caller["n_jobs"], int):
-            n_jobs = caller["n_jobs"]
-    if not chosen and _LINUX and threading.active_count() == 1:
-        # A lock that another thread holds during the fork is never released in the new process.
-        backend = ForkBackend(nesting_level=0)
-    if n_jobs is None:
-        n_jobs = 1 if backend.nesting_level or multiprocessing.parent_process() else -1
-    return backend, n_jobs
-
-
-class ForkBackend(ParallelBackendBase):  # type: ignore[misc]
-    """A joblib backend of forked processes; on systems that cannot fork, of spawned ones.
-
-    The processes leave Ctrl-C to their parent and do not outlive it.
-    """
-
-    supports_retrieve_callback = True
-    default_n_jobs = -1
-    _pool: ProcessPoolExecutor | None = None
-
-    def effective_n_jobs(self, n_jobs: int | None) -> int:
-        """How many processes ``n_jobs`` stands for; 1 in a process that is itself a worker."""
-        if n_jobs == 0:
-            raise ValueError("n_jobs == 0 in Parallel has no meaning")
-        if multiprocessing.parent_process() is not None:
-            return 1
-        n_jobs = self.default_n_jobs if n_jobs is None else n_jobs
-        return n_jobs if n_jobs > 0 else max(1, int(joblib.cpu_count()) + 1 + n_jobs)
-
-    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
-        """Prepare a pool; its processes start with the first task."""
-        n_jobs = self.effective_n_jobs(n_jobs)
-        if n_jobs == 1:
-            raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
-        self.parallel = parallel
-        context = multiprocessing.get_context("fork" if _LINUX else "spawn")
-        self._pool = ProcessPoolExecutor(n_jobs, context, _start_worker)
-        return n_jobs
-
-    def submit(self, func: Callable[[], R], callback: Callable[[Any], None]) -> Future[R]:
-        """Run a batch of tasks in a process."""
-        assert self._pool is not None
-        with warnings.catch_warnings():
-            # Newer Pythons, and jax, warn of forking beside threads. Python's own threads were
-            # looked for; those of idle native libraries hold no lock.
-            warnings.simplefilter("ignore")
-            future = self._pool.submit(func)
-        future.add_done_callback(callback)
-        return future
-
-    def retrieve_result_callback(self, future: Future[R]) -> R:
-        """What a batch returned, or raised."""
-        return future.result()
-
-    def terminate(self) -> None:
-        """End the processes."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
-
-    def abort_everything(self, ensure_ready: bool = True) -> None:
-        """End the processes, whatever they do, after an error or Ctrl-C."""
-        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
-            process.kill()
-        self.terminate()
-        if ensure_ready:
-            self.configure(self.parallel.n_jobs, self.parallel)
-
-
-joblib.register_parallel_backend(FORK, ForkBackend)
-
-
-def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it: an orphan would keep inherited locks."""
-    # A collection that goes through inherited objects would copy their memory.
-    gc.freeze()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-        _keep_memory()
-
-
-def spend_memory() -> None:
-    """Use more memory and less time, in a process that reads much and soon ends.
-
-    Freed memory is kept, and cyclic garbage collected seldom.
-    """
-    gc.set_threshold(*_SELDOM)
-    _keep_memory()
+def collect_seldom() -> None:
+    """Collect cyclic garbage seldom, in a process that reads much and soon ends."""
+    gc.set_threshold(100_000, 20, 20)
 
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Collect cyclic garbage seldom inside: there is little, and much to look through for it.
+    """The same inside: there is little garbage, and much to look through for it.
 
-    Threads may be inside at once: the last that leaves sets it as it was before the first came.
+    In the main thread only, since all threads share one collector.
     """
-    with _COLLECTING:
-        _before.append(gc.get_threshold())
-        gc.set_threshold(*_SELDOM)
+    before = gc.get_threshold()
+    if ours := threading.current_thread() is threading.main_thread():
+        collect_seldom()
     try:
         yield
     finally:
-        with _COLLECTING:
-            before = _before.pop()
-            if not _before:
-                gc.set_threshold(*before)
-
-
-_COLLECTING = threading.Lock()
-_before: list[tuple[int, int, int]] = []
-"""What each thread that is inside `seldom_collected` has found."""
-
-
-def _keep_memory() -> None:
-    """Stop glibc from giving freed megabytes back and fetching them again page by page."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if _LINUX else None
-    if mallopt is not None:  # it is glibc
-        trim_threshold, mmap_threshold = -1, -3
-        mallopt(trim_threshold, 1 << 30)
-        mallopt(mmap_threshold, 1 << 25)
+        if ours:
+            gc.set_threshold(*before)
 
 
 QUIET_PASSES = 32

@@ -115,17 +115,15 @@ def formats_of(arguments: argparse.Namespace) -> Formats | None:
 
 
 @contextmanager
-def progress(arguments: argparse.Namespace, *, by_steps: bool = False) -> Iterator[Meter]:
+def progress(arguments: argparse.Namespace) -> Iterator[Meter]:
     """A meter for a long step: a line on stderr while that is a terminal, else one a minute.
 
-    Where a limit stops the run, print what it spent or found so far. ``by_steps``: draw the line
-    only when the meter is told of a step, and not from a thread of its own, beside which no process
-    is forked (`botchat.parallel`).
+    Where a limit stops the run, print what it spent or found so far.
     """
     from botchat.pipeline.run.work import Meter
 
     meter = Meter()
-    with nullcontext() if arguments.quiet else _shown(meter, by_steps):
+    with nullcontext() if arguments.quiet else _shown(meter):
         try:
             yield meter
         except LimitReached as limit:
@@ -275,10 +273,10 @@ def may_steer(stream: TextIO) -> bool:
     return stream.isatty() and not plain
 
 
-def _shown(meter: Meter, by_steps: bool) -> AbstractContextManager[Any]:
+def _shown(meter: Meter) -> AbstractContextManager[Any]:
     """Show how far a step is, while it is under way."""
     if not may_steer(sys.stderr):
-        return _lines(meter, by_steps)
+        return _lines(meter)
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -286,44 +284,27 @@ def _shown(meter: Meter, by_steps: bool) -> AbstractContextManager[Any]:
     from botchat.pipeline.run.progress import Window
 
     window = Window()
-    live = Live(
+    return Live(
         get_renderable=lambda: Text(
             printable(progress_text(meter, window)), overflow="ellipsis", no_wrap=True
         ),
         console=Console(stderr=True),
         transient=True,
-        auto_refresh=not by_steps,
         refresh_per_second=4,
     )
-    if by_steps:
-        meter.watch = live.refresh
-    return live
 
 
 @contextmanager
-def _lines(meter: Meter, by_steps: bool) -> Iterator[None]:
+def _lines(meter: Meter) -> Iterator[None]:
     """Print a line every `EVERY_S`, of the rate since the one before."""
     from botchat.pipeline.run.progress import Window
 
-    window, said, ended = Window(1.5 * EVERY_S), time.monotonic(), threading.Event()
-
-    def say_line() -> None:
-        print(public_line(progress_line(meter, window=window)), file=sys.stderr, flush=True)
-
-    def look() -> None:
-        nonlocal said
-        if (now := time.monotonic()) - said >= EVERY_S:
-            said = now
-            say_line()
+    window, ended = Window(1.5 * EVERY_S), threading.Event()
 
     def wait() -> None:
         while not ended.wait(EVERY_S):
-            say_line()
+            print(public_line(progress_line(meter, window=window)), file=sys.stderr, flush=True)
 
-    if by_steps:
-        meter.watch = look
-        yield
-        return
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     try:

@@ -35,11 +35,11 @@ def init(arguments: argparse.Namespace) -> None:
 
 def leaderboard(arguments: argparse.Namespace) -> None:
     """Rank, from judgments or from a published rate table."""
-    from botchat.parallel import spend_memory
+    from botchat.parallel import collect_seldom
     from botchat.pipeline import leaderboard as publishing
     from botchat.ratings.elo import EloSettings
 
-    spend_memory()
+    collect_seldom()
     formats = formats_of(arguments)
     elo = EloSettings.of_board(arguments.shuffles, arguments.runs, arguments.seed)
     if arguments.pairwise_rates is not None:
@@ -57,7 +57,7 @@ def leaderboard(arguments: argparse.Namespace) -> None:
             judges += publishing.on_page(folder, arguments.seeds)
         with (
             read_from(arguments, judges) as workspace,
-            progress(arguments, by_steps=True) as meter,
+            progress(arguments) as meter,
         ):
             board = publishing.leaderboard(
                 workspace,
@@ -89,7 +89,7 @@ def rank(arguments: argparse.Namespace) -> None:
     from botchat.pipeline import rank as ranking
     from botchat.ratings.elo import EloSettings
 
-    with progress(arguments, by_steps=True) as meter:
+    with progress(arguments) as meter:
         board = ranking.rank(
             workspace_of(arguments),
             arguments.files,
@@ -183,13 +183,13 @@ def label_plan(arguments: argparse.Namespace) -> None:
 
 def report(arguments: argparse.Namespace) -> None:
     """Write a set's page."""
-    from botchat.parallel import spend_memory
+    from botchat.parallel import collect_seldom
     from botchat.pipeline import leaderboard as reporting
 
-    spend_memory()
+    collect_seldom()
     with (
         read_from(arguments, arguments.judge) as workspace,
-        progress(arguments, by_steps=True) as meter,
+        progress(arguments) as meter,
     ):
         page = reporting.report(
             workspace,

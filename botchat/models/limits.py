@@ -336,7 +336,7 @@ BURST_S = 1.0
 """Seconds' worth of a rate that may be used at once."""
 
 
-class Rate:
+class RateLimit:
     """A limit in requests or tokens a minute, spread evenly except for `BURST_S` seconds' worth."""
 
     def __init__(self, per_minute: float, *, burst: bool = True) -> None:
@@ -355,16 +355,16 @@ class Rate:
         self._next += amount * 60 / self.per_minute
 
 
-_LEASED: dict[tuple[object, ...], Rate] = {}
+_LEASED: dict[tuple[object, ...], RateLimit] = {}
 
 
-def leased_rate(server: str, unit: str, per_minute: float) -> Rate:
+def leased_rate(server: str, unit: str, per_minute: float) -> RateLimit:
     """A part of a rate, as this thread has used it so far: a worker does one shard after another.
 
     It begins without a burst, since other workers begin as well.
     """
     place = (server, unit, per_minute, threading.get_ident())
-    return _LEASED.setdefault(place, Rate(per_minute, burst=False))
+    return _LEASED.setdefault(place, RateLimit(per_minute, burst=False))
 
 
 OVERLOADED = (429, 503, 529)
@@ -393,7 +393,7 @@ class Endpoint:
         """
         requests, tokens = requests_per_minute or math.inf, tokens_per_minute or math.inf
         self.most = most
-        self._requests, self._tokens = Rate(requests), Rate(tokens)
+        self._requests, self._tokens = RateLimit(requests), RateLimit(tokens)
         if leased is not None:
             server, places = leased
             most = self.most = max(1, most // places)

@@ -52,7 +52,7 @@ from botchat.workspace.config import Config
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import public_url
-from botchat.workspace.segments import Taken
+from botchat.workspace.segments import Merged
 from botchat.workspace.store import Store
 
 log = logging.getLogger("botchat")
@@ -329,7 +329,7 @@ class Elsewhere:
         meter.unpriced += new.unpriced
         meter.watch()
 
-    def _read(self, names: Sequence[str]) -> Taken:
+    def _read(self, names: Sequence[str]) -> Merged:
         """Merge what a worker has handed in; what was new."""
         new = segments.taken(self._ledger, self._store, names)
         if self._own:

@@ -23,7 +23,7 @@ MAX_LINE = 64 << 20
 """Bytes of the longest line that is read; an endpoint's body has at most a quarter of them."""
 
 
-class _Request(msgspec.Struct):
+class _CanonicalRequest(msgspec.Struct):
     """What every canonical request is made of."""
 
     schema: int
@@ -100,7 +100,7 @@ def checked(line: bytes, where: str) -> StoredCall:
         request = bytes(call.request)
         if request_key(request) != call.key:
             raise DataError(f"{where}: the request does not match its key {call.key[:12]}…")
-        msgspec.json.decode(request, type=_Request)
+        msgspec.json.decode(request, type=_CanonicalRequest)
         if call.outcome in UNANSWERED:
             raise ValueError(f"the outcome {call.outcome} is no answer")
         json.dumps(call.sent)  # fails on lists inside lists without end

@@ -34,7 +34,7 @@ Mark: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Taken:
+class Merged:
     """What was new in segments."""
 
     calls: int = 0
@@ -43,9 +43,9 @@ class Taken:
     unpriced: int = 0
     """Calls of unknown price."""
 
-    def __add__(self, other: Taken) -> Taken:
+    def __add__(self, other: Merged) -> Merged:
         """Both together."""
-        return Taken(*(getattr(self, name) + getattr(other, name) for name in vars(self)))
+        return Merged(*(getattr(self, name) + getattr(other, name) for name in vars(self)))
 
 
 def mark(ledger: Ledger) -> Mark:
@@ -80,7 +80,7 @@ def _segment(ledger: Ledger, *which: tuple[str, tuple[Any, ...]]) -> bytes:
     return gzip.compress(b"\n".join(lines), 6, mtime=0)
 
 
-def take(ledger: Ledger, segment: bytes) -> Taken:
+def take(ledger: Ledger, segment: bytes) -> Merged:
     """Merge a segment into a ledger; what was new. Raises `DataError`: it is none."""
     name = named(segment)
     calls: list[StoredCall] = []
@@ -96,7 +96,7 @@ def take(ledger: Ledger, segment: bytes) -> Taken:
         new = ledger.merge(calls, others["attempt"], others["quirks"], name)
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
         raise DataError(f"{name} is no segment of a ledger: {error}") from None
-    return Taken(
+    return Merged(
         len(new),
         sum((call.prompt_tokens or 0) + (call.completion_tokens or 0) for call in new),
         sum(call.cost_usd or 0.0 for call in new),
@@ -110,9 +110,9 @@ def names(store: Store, shard: str = "") -> list[str]:
     return [path for path in found if path.endswith(ENDING)]
 
 
-def taken(ledger: Ledger, store: Store, paths: Iterable[str]) -> Taken:
+def taken(ledger: Ledger, store: Store, paths: Iterable[str]) -> Merged:
     """Merge segments of a store, as far as they are whole; what was new."""
-    new = Taken()
+    new = Merged()
     for path in paths:  # one at a time in memory
         segment = store.get(path)
         if segment is not None and named(segment) == path.rpartition("/")[2]:
@@ -120,7 +120,7 @@ def taken(ledger: Ledger, store: Store, paths: Iterable[str]) -> Taken:
     return new
 
 
-def pull(ledger: Ledger, store: Store) -> Taken:
+def pull(ledger: Ledger, store: Store) -> Merged:
     """Merge the segments of a store that were not read before; what was new."""
     read = {name for (name,) in ledger.select("SELECT name FROM segments")}
     return taken(ledger, store, (p for p in names(store) if p.rpartition("/")[2] not in read))

@@ -65,7 +65,7 @@ Lines: TypeAlias = dict[Key, bytes]
 """A stage file's records; empty: it was taken away."""
 
 
-class _Text(msgspec.Struct, frozen=True):
+class _PlainFile(msgspec.Struct, frozen=True):
     """A file that has no records."""
 
     text: str
@@ -85,10 +85,10 @@ def _of(named: str, record: type[Any], key: Callable[[Any], Key]) -> _Kind:
     return _Kind(re.compile(named.replace("NAME", r"[A-Za-z0-9_][\w.+-]*"), re.A), record, key)
 
 
-def _toml(record: type[Any]) -> Callable[[_Text], Key]:
+def _toml(record: type[Any]) -> Callable[[_PlainFile], Key]:
     """Key of a file that is TOML of this kind."""
 
-    def key(one: _Text) -> Key:
+    def key(one: _PlainFile) -> Key:
         msgspec.toml.decode(one.text, type=record)
         return ()
 
@@ -96,9 +96,9 @@ def _toml(record: type[Any]) -> Callable[[_Text], Key]:
 
 
 _KINDS = (
-    _of(r"languages/NAME/language\.toml", _Text, _toml(Pack)),
-    _of(r"languages/NAME/prompts/NAME\.txt", _Text, lambda _: ()),
-    _of(r"seeds/NAME\.toml", _Text, _toml(AboutSet)),
+    _of(r"languages/NAME/language\.toml", _PlainFile, _toml(Pack)),
+    _of(r"languages/NAME/prompts/NAME\.txt", _PlainFile, lambda _: ()),
+    _of(r"seeds/NAME\.toml", _PlainFile, _toml(AboutSet)),
     _of(r"seeds/NAME\.jsonl", Seed, lambda one: (one.id,)),
     _of(r"generations/NAME/NAME\.jsonl", Dialogue, lambda one: (one.seed_id,)),
     _of(r"judgments/NAME/NAME/NAME\.jsonl", Judgment, lambda one: (one.seed_id, *one.contestants)),
@@ -109,7 +109,7 @@ _KINDS = (
 _UNREADABLE = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError, RecursionError)
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _Made(msgspec.Struct, frozen=True):
     """The first line of a part."""
 
     at: int
@@ -128,7 +128,7 @@ _Shared: TypeAlias = dict[str, dict[str, _Seen]]
 """Store -> stage file -> what was seen of it."""
 
 
-class Line(NamedTuple):
+class PartLine(NamedTuple):
     """A record in a part."""
 
     at: int
@@ -139,25 +139,25 @@ class Line(NamedTuple):
     part: str
 
 
-class Part(NamedTuple):
+class StagePart(NamedTuple):
     """A part of a stage file."""
 
     name: str
     at: int
-    lines: dict[Key, Line]
+    lines: dict[Key, PartLine]
 
 
 Fits: TypeAlias = Callable[[bytes], bool]
 """Whether a record is on the dialogues as they are."""
 
 
-def newest(made: Iterable[Part], fits: Fits = bool) -> dict[Key, Line]:
+def newest(made: Iterable[StagePart], fits: Fits = bool) -> dict[Key, PartLine]:
     """The line of each key that counts: one that fits, the newest, the greater one."""
 
-    def rank(line: Line) -> tuple[bool, int, bytes]:
+    def rank(line: PartLine) -> tuple[bool, int, bytes]:
         return not line.record or fits(line.record), line.at, line.record
 
-    found: dict[Key, Line] = {}
+    found: dict[Key, PartLine] = {}
     for part in made:
         for key, line in part.lines.items():
             old = found.setdefault(key, line)
@@ -169,7 +169,7 @@ def newest(made: Iterable[Part], fits: Fits = bool) -> dict[Key, Line]:
 
 
 def compared(
-    made: Sequence[Part], here: Lines, seen: Collection[str], fits: Fits = bool
+    made: Sequence[StagePart], here: Lines, seen: Collection[str], fits: Fits = bool
 ) -> tuple[Lines, Lines]:
     """What a workspace has changed in a stage file, and all of it with these changes.
 
@@ -190,7 +190,7 @@ def compared(
     return changed, {key: record for key, record in whole.items() if record}
 
 
-def held(made: Iterable[Part], here: Lines) -> list[str]:
+def held(made: Iterable[StagePart], here: Lines) -> list[str]:
     """Names of the parts of which a workspace has every line."""
     return [
         part.name
@@ -391,7 +391,7 @@ def _content(workspace: Workspace, file: str, path: Path) -> bytes:
     try:
         data = path.read_bytes()
         if not file.endswith(".jsonl"):
-            return msgspec.json.encode(_Text(data.decode())) + b"\n"
+            return msgspec.json.encode(_PlainFile(data.decode())) + b"\n"
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -431,22 +431,22 @@ def _part(file: str, lines: Lines, at: int, ledger: Ledger) -> bytes:
     """The part that holds these lines, with what their calls took."""
     asked = {key: _calls(file, line) for key, line in lines.items()}
     paid = accounts.bills(ledger, chain.from_iterable(asked.values()))
-    written = [msgspec.json.encode(_Head(at))]
+    written = [msgspec.json.encode(_Made(at))]
     for key, line in lines.items():
         told = accounts.took(map(paid.get, asked[key]))
         written.append(line + b"\t" + told if asked[key] else line or msgspec.json.encode(key))
     return gzip.compress(b"\n".join(written), 6, mtime=0)
 
 
-class _Dialogue(msgspec.Struct, frozen=True, gc=False):
+class _Facts(msgspec.Struct, frozen=True, gc=False):
     facts: tuple[Utterance, ...]
 
 
-class _Judgment(msgspec.Struct, frozen=True, gc=False):
+class _Calls(msgspec.Struct, frozen=True, gc=False):
     calls: tuple[str, ...] = ()
 
 
-_of_dialogue, _of_judgment = msgspec.json.Decoder(_Dialogue), msgspec.json.Decoder(_Judgment)
+_of_dialogue, _of_judgment = msgspec.json.Decoder(_Facts), msgspec.json.Decoder(_Calls)
 
 
 def _calls(file: str, line: bytes) -> Sequence[str]:
@@ -456,7 +456,9 @@ def _calls(file: str, line: bytes) -> Sequence[str]:
     return _of_judgment.decode(line).calls if line and file.startswith("judgments/") else ()
 
 
-def _read(store: Store, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[Part]]]:
+def _read(
+    store: Store, wanted: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, list[StagePart]]]:
     """Each stage file with its parts; those that are damaged are said and left out."""
     got = store.whole(f"{FOLDER}/{file}/{name}" for file, names in wanted.items() for name in names)
     for file, names in wanted.items():
@@ -466,24 +468,24 @@ def _read(store: Store, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[s
         yield file, [part for part in found if part is not None]
 
 
-def _decoded(store: Store, file: str, name: str, data: bytes | None) -> Part | None:
-    key, lines = _key(file), dict[Key, Line]()
+def _decoded(store: Store, file: str, name: str, data: bytes | None) -> StagePart | None:
+    key, lines = _key(file), dict[Key, PartLine]()
     try:
         if data is None:
             raise ValueError("it is not whole")
         head, *rest = gzip.decompress(data).split(b"\n")
-        at = msgspec.json.decode(head, type=_Head).at
+        at = msgspec.json.decode(head, type=_Made).at
         for text in rest:
             record, _, told = text.partition(b"\t")
             if record.startswith(b"["):
-                lines[msgspec.json.decode(record, type=Key)] = Line(at, b"", b"", name)
+                lines[msgspec.json.decode(record, type=Key)] = PartLine(at, b"", b"", name)
             else:
-                lines[key(record)] = Line(at, record, told, name)
+                lines[key(record)] = PartLine(at, record, told, name)
     except _UNREADABLE as error:
         where, said = f"{FOLDER}/{file}/{name}", " ".join(str(error).split())[:200]
         log.warning("the store %s: %s is damaged, and passed over: %s", store.place, where, said)
         return None
-    return Part(name, at, lines)
+    return StagePart(name, at, lines)
 
 
 def _write(workspace: Workspace, file: str, lines: Lines) -> None:
@@ -495,7 +497,7 @@ def _write(workspace: Workspace, file: str, lines: Lines) -> None:
         ordered = sorted(lines, key=lambda key: (natural_key(key[0]), key[1:]))
         files.write_atomic(path, b"".join(lines[key] + b"\n" for key in ordered))
     else:
-        files.write_atomic(path, msgspec.json.decode(lines[()], type=_Text).text.encode())
+        files.write_atomic(path, msgspec.json.decode(lines[()], type=_PlainFile).text.encode())
 
 
 def _fits(workspace: Workspace, file: str) -> Fits:

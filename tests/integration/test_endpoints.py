@@ -10,9 +10,8 @@ import pytest
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
-from botchat.models.endpoint import transport
 from botchat.models.endpoint.chat import WIRE, token_logprobs
-from botchat.models.endpoint.connection import Connection
+from botchat.models.endpoint.connection import MAX_BODY, Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import RecordedModel
@@ -48,7 +47,15 @@ class Asked:
 
 
 def ask(
-    server, tmp_path, *requests, retry=QUICK, budget=None, prices=None, decoding=None, **settings
+    server,
+    tmp_path,
+    *requests,
+    retry=QUICK,
+    budget=None,
+    prices=None,
+    decoding=None,
+    max_body=MAX_BODY,
+    **settings,
 ):
     """Ask the server through the whole stack, one request after the other."""
     entry = ModelSettings(model="m", base_url=server.url, **settings)
@@ -56,7 +63,7 @@ def ask(
 
     async def run():
         ledger = Ledger(tmp_path / "ledger.sqlite3")
-        connection = Connection(server.url, lambda: KEY)
+        connection = Connection(server.url, lambda: KEY, max_body=max_body)
         model = EndpointModel("m", entry, WIRE, connection)
         model.quirks = ledger.quirks(model.identity)
         recorded = RecordedModel(
@@ -217,11 +224,10 @@ def test_an_error_body_that_echoes_the_key_leaves_no_trace(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("fault", [faults.huge(), faults.huge(chunked=True), faults.gzip_bomb()])
-def test_a_body_is_read_no_further_than_the_cap(tmp_path, fault, monkeypatch):
+def test_a_body_is_read_no_further_than_the_cap(tmp_path, fault):
     """50 MB, plain or unpacked, is a malformed reply, not an answer and not 50 MB of memory."""
-    monkeypatch.setattr(transport.Transport.__init__, "__defaults__", (None, 1_000_000))
     with Server(per_request(fault, text("fine"))) as server:
-        asked = ask(server, tmp_path)
+        asked = ask(server, tmp_path, max_body=1_000_000)
         assert asked.reply.text == "fine"
         assert (server.n_received, asked.failed_attempts) == (2, 1)
 

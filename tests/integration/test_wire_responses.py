@@ -9,7 +9,8 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.interfaces import Decoding, Message, Usage
-from botchat.models.endpoint import transport, wire_format
+from botchat.models.endpoint import connection as connections
+from botchat.models.endpoint import wire_format
 from botchat.models.endpoint.connection import Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.recorded import RecordedModel
@@ -35,7 +36,7 @@ COMMANDS = (
 )
 
 
-def ask(server, tmp_path, decoding=None, n=1, max_body=transport.MAX_BODY, **settings):
+def ask(server, tmp_path, decoding=None, n=1, max_body=connections.MAX_BODY, **settings):
     """Replies to one request asked ``n`` times, answers in the ledger, and quirks."""
     entry = ModelSettings(model="m", base_url=server.url, **settings)
 
@@ -267,12 +268,12 @@ def test_a_stream_that_was_not_asked_for_is_read_all_the_same(tmp_path, streams)
 
 def test_a_stream_may_be_larger_than_a_body(tmp_path, monkeypatch):
     """It says the same in many more bytes; but it has its limit too."""
-    fine, most = streamed(text("so " * 500)), transport.MAX_STREAM
+    fine, most = streamed(text("so " * 500)), connections.MAX_STREAM
     with Server(fine) as server:
-        monkeypatch.setattr(transport, "MAX_STREAM", 10_000)
+        monkeypatch.setattr(connections, "MAX_STREAM", 10_000)
         (reply,), stored, _ = ask(server, tmp_path, max_body=5_000, stream=True)
         assert (reply.outcome, stored) == ("malformed", 0)
-        monkeypatch.setattr(transport, "MAX_STREAM", most)
+        monkeypatch.setattr(connections, "MAX_STREAM", most)
         (reply,), stored, _ = ask(server, tmp_path, max_body=5_000, stream=True)
         assert (reply.outcome, stored) == ("ok", 1)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from botchat.interfaces import Reply, Usage
 from botchat.models import limits
 from botchat.models.endpoint.replies import LONGEST_PAUSE_S, retry_after_s
-from botchat.models.limits import BURST_S, FREE, Endpoint, Prices, Rate, Retry
+from botchat.models.limits import BURST_S, FREE, Endpoint, Prices, RateLimit, Retry
 
 
 @given(
@@ -238,7 +238,7 @@ def test_unknown_is_never_free(prices, usage, cost):
 )
 def test_no_minute_gets_more_than_its_rate(per_minute, calls):
     """However calls arrive, any minute's worth of uses is within the rate, a burst and one call."""
-    rate, now, used = Rate(per_minute), 0.0, []
+    rate, now, used = RateLimit(per_minute), 0.0, []
     for gap, amount in calls:
         now += gap
         used.append((now + rate.wait_s(amount, now), amount))
@@ -251,7 +251,7 @@ def test_no_minute_gets_more_than_its_rate(per_minute, calls):
 
 def test_a_rate_that_is_free_does_not_wait_and_a_used_one_does():
     """60 a minute: two at once at most, then one a second; corrections move the next use."""
-    rate = Rate(60)
+    rate = RateLimit(60)
     waits = [rate.wait_s(1, 100.0) for _ in range(4)]
     assert waits == pytest.approx([0, 0, 1, 2])
     rate.correct(-1)

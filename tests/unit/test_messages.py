@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import httpx2
 import msgspec
 import pytest
 
@@ -10,7 +9,7 @@ from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, Decoding, Message, Shown, Usage
 from botchat.models.endpoint import wire_format
 from botchat.models.endpoint.anthropic import CACHED, WIRE, assemble, body, read
-from botchat.models.endpoint.connection import Connection
+from botchat.models.endpoint.connection import Connection, HttpResponse
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.roles import history
 from botchat.workspace.config import ModelSettings
@@ -202,9 +201,9 @@ def test_a_stream_is_the_message_and_every_part_of_it_none(content, stop):
     assert assemble(told) == message
     assert [assemble(told[:n]) for n in range(len(told))] == [None] * len(told)
     data = streamed(told).body
-    whole = model(stream=True).read(httpx2.Response(200, content=data), {})
+    whole = model(stream=True).read(HttpResponse(200, {}, data), {})
     assert whole.text == "".join(block["text"] for block in content if block["type"] == "text")
-    cut = model(stream=True).read(httpx2.Response(200, content=data[: len(data) * 2 // 3]), {})
+    cut = model(stream=True).read(HttpResponse(200, {}, data[: len(data) * 2 // 3]), {})
     assert (cut.answered, cut.retry_after_s) == (False, 0.0)
 
 
@@ -220,7 +219,7 @@ def test_an_error_in_a_stream_is_no_answer():
     """Whatever was said before it; asked again, since it was overloaded."""
     told = [*list(events(said("Half a sentence")))[:5], failed("overloaded_error", "Overloaded")]
     data = streamed(told).body
-    reply = model(stream=True).read(httpx2.Response(200, content=data), {})
+    reply = model(stream=True).read(HttpResponse(200, {}, data), {})
     assert (reply.outcome, reply.status, reply.retry_after_s) == ("transport", 529, 0.0)
 
 
@@ -275,7 +274,7 @@ ERRORS = [
 def test_a_documented_error_is_what_the_table_says(kind, message, becomes, disguised):
     """By its status, or by its type alone, as in a stream or a batch."""
     status = 200 if disguised else STATUS[kind]
-    response = httpx2.Response(status, content=msgspec.json.encode(failed(kind, message)))
+    response = HttpResponse(status, {}, msgspec.json.encode(failed(kind, message)))
     try:
         reply = model().read(response, {})
     except FatalModelError:
@@ -292,7 +291,7 @@ def test_a_limit_on_money_is_not_waited_for():
     """429, told from a limit on rates by its details."""
     said = failed("rate_limit_error", "No.", error_code="enforced_spend_limit_reached")
     with pytest.raises(FatalModelError, match="cannot be used: HTTP 429"):
-        model().read(httpx2.Response(429, content=msgspec.json.encode(said)), {})
+        model().read(HttpResponse(429, {}, msgspec.json.encode(said)), {})
 
 
 def test_a_request_in_a_batch_is_not_streamed_and_keeps_no_talk_in_the_cache():

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
-import io
 import os
 import signal
 import subprocess
 import sys
-import threading
-from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
@@ -20,7 +17,6 @@ import joblib
 import pytest
 
 from botchat import parallel
-from botchat.cli.output import progress
 from botchat.errors import BotChatError, ConfigError, DataError
 from botchat.pipeline.leaderboard import demo
 from botchat.pipeline.run.work import run_now
@@ -75,7 +71,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.mark.parametrize(
     ("backend", "n_jobs"),
-    [(parallel.FORK, 1), (parallel.FORK, 2), ("loky", 2), ("threading", 2), ("multiprocessing", 2)],
+    [("loky", 1), ("loky", 2), ("threading", 2), ("multiprocessing", 2)],
 )
 def test_results_are_those_of_the_tasks(backend: str, n_jobs: int) -> None:
     """In order, done by this process alone or not by this one; twice by the same workers."""
@@ -90,7 +86,7 @@ def test_results_are_those_of_the_tasks(backend: str, n_jobs: int) -> None:
     assert {pid == os.getpid() for results in found for _, pid in results} == {here}
 
 
-@pytest.mark.parametrize("backend", [parallel.FORK, "loky", "threading"])
+@pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_errors_are_the_tasks_own(backend: str, n_jobs: int) -> None:
     """Class and message arrive as they were raised."""
@@ -113,7 +109,7 @@ def test_here_nothing_is_done_that_is_not_asked_for() -> None:
     assert done == [0, 1]
 
 
-@pytest.mark.parametrize("backend", [parallel.FORK, "loky", "threading"])
+@pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_results_that_are_not_taken_are_dropped(backend: str) -> None:
     """Other tasks may begin, and the block may be left."""
     with joblib.parallel_config(backend=backend, n_jobs=2), parallel.workers() as working:
@@ -124,13 +120,12 @@ def test_results_that_are_not_taken_are_dropped(backend: str) -> None:
 
 def test_small_work_starts_nothing(starts: list[object]) -> None:
     """Whatever the caller has configured; only ``n_jobs`` that is asked for here insists."""
-    with joblib.parallel_config(backend=parallel.FORK, n_jobs=2), parallel.workers() as working:
+    with joblib.parallel_config(backend="loky", n_jobs=2), parallel.workers() as working:
         assert {pid for _, pid in working.begin(doubles(10), 0.01)} == {os.getpid()}
         assert not working.started
     assert starts == []
-    with joblib.parallel_config(backend=parallel.FORK), parallel.workers(2) as working:
+    with joblib.parallel_config(backend="loky"), parallel.workers(2) as working:
         assert os.getpid() not in {pid for _, pid in working.begin(doubles(10), 0.01)}
-    assert len(starts) == 2
 
 
 def test_one_job_starts_nothing(starts: list[object]) -> None:
@@ -147,21 +142,6 @@ def test_a_small_board_starts_nothing(tmp_path: Path, starts: list[object]) -> N
     assert starts == []
 
 
-@pytest.mark.parametrize(
-    ("cpus", "n_jobs", "jobs"), [(3, None, 3), (3, -2, 2), (3, 7, 7), (1, None, 1)]
-)
-def test_a_cpu_quota_is_respected(
-    monkeypatch: pytest.MonkeyPatch, cpus: int, n_jobs: int | None, jobs: int
-) -> None:
-    """As many processes as joblib counts CPUs, a container's quota and affinity included."""
-    monkeypatch.setattr(joblib, "cpu_count", lambda: cpus)
-    with (
-        joblib.parallel_config(backend=parallel.FORK, n_jobs=n_jobs),
-        parallel.workers() as working,
-    ):
-        assert working.n_jobs == jobs
-
-
 def test_no_jobs_are_refused() -> None:
     """An expected error, not joblib's."""
     with pytest.raises(ConfigError, match="0 workers"), parallel.workers(0):
@@ -169,11 +149,10 @@ def test_no_jobs_are_refused() -> None:
 
 
 @linux
-@pytest.mark.parametrize("backend", [parallel.FORK, "loky"])
-def test_a_killed_process_is_said(backend: str) -> None:
+def test_a_killed_process_is_said() -> None:
     """One line, not a broken pool."""
     with (
-        joblib.parallel_config(backend=backend, n_jobs=2),
+        joblib.parallel_config(backend="loky", n_jobs=2),
         pytest.raises(BotChatError, match="was killed, perhaps because memory ran out"),
         parallel.workers() as working,
     ):
@@ -181,52 +160,11 @@ def test_a_killed_process_is_said(backend: str) -> None:
 
 
 @linux
-@pytest.mark.parametrize("backend", [parallel.FORK, "loky", "threading"])
+@pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_a_worker_starts_no_workers(backend: str) -> None:
     """It uses its own core alone."""
     with joblib.parallel_config(backend=backend, n_jobs=2), parallel.workers() as working:
         assert list(working.begin([depth, depth], LARGE)) == [1, 1]
-
-
-@linux
-def test_beside_a_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may hold a lock just then: joblib's own processes are fresh ones."""
-    monkeypatch.setattr(threading, "active_count", lambda: 1)
-    with parallel.workers() as working:
-        assert isinstance(working._backend, parallel.ForkBackend)
-    monkeypatch.undo()
-    done = threading.Event()
-    thread = threading.Thread(target=done.wait)
-    thread.start()
-    try:
-        with parallel.workers() as working:
-            assert not isinstance(working._backend, parallel.ForkBackend)
-    finally:
-        done.set()
-        thread.join()
-
-
-@linux
-def test_workers_do_not_outlive_a_killed_parent() -> None:
-    """Its output ends only when everyone who inherited it is gone."""
-    program = """
-import os, time
-from botchat import parallel
-def wait():
-    os.write(1, b"at work\\n")
-    time.sleep(600)
-with parallel.workers(2) as working:
-    list(working.begin([wait, wait], 1200))
-"""
-    root = Path(__file__).resolve().parents[2]
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=root
-    ) as parent:
-        assert parent.stdout is not None
-        assert [parent.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
-        parent.kill()
-        rest, _ = parent.communicate(timeout=60)
-    assert rest == b""
 
 
 @linux
@@ -260,26 +198,6 @@ except KeyboardInterrupt:
     assert parent.returncode == 0
 
 
-class Terminal(io.StringIO):
-    """Where progress is shown."""
-
-    def isatty(self) -> bool:
-        """It is one."""
-        return True
-
-
-def test_the_progress_of_a_leaderboard_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside one nothing would be spread; each step is drawn as it is made."""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    before = set(threading.enumerate())
-    with progress(Namespace(json=False, quiet=False), by_steps=True) as meter:
-        meter.begin("draw figures", 3)
-        meter.advance()
-        assert set(threading.enumerate()) <= before
-        assert "draw figures · 1/3" in terminal.getvalue()
-
-
 @pytest.fixture
 def collector():
     """As Python begins with it, whatever tests in this process have left."""
@@ -302,18 +220,4 @@ def test_garbage_is_collected_seldom_while_calls_are_made_and_as_before_afterwar
     assert run_now(ask(None)) > before[0]
     with pytest.raises(BotChatError):
         run_now(ask(BotChatError("no")))
-    assert gc.get_threshold() == before
-
-
-@pytest.mark.usefixtures("collector")
-def test_threads_that_make_calls_at_once_leave_the_collector_as_it_was():
-    """Whoever ends first; as of ``--engine threading``."""
-    before = gc.get_threshold()
-    first, second = parallel.seldom_collected(), parallel.seldom_collected()
-    first.__enter__()
-    second.__enter__()
-    assert gc.get_threshold()[0] > before[0]
-    first.__exit__(None, None, None)
-    assert gc.get_threshold()[0] > before[0]
-    second.__exit__(None, None, None)
     assert gc.get_threshold() == before

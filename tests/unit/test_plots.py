@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +16,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from botchat import parallel
 from botchat.boards.arena import from_comparisons
 from botchat.boards.board import build
 from botchat.boards.protocols import Place, Scored
@@ -388,17 +385,3 @@ def test_a_style_of_ones_own_is_on_top(tmp_path: Path) -> None:
     assert "#a83c0e" not in svg
     assert 'style="fill: #112233"' in svg
     assert formats.svg(chart.make(Look())) == before
-
-
-def face() -> int:
-    """Which object reads the font's file."""
-    return id(style._face("normal"))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
-def test_a_forked_process_opens_its_own_fonts() -> None:
-    """Two that read one open file would move each other's place in it."""
-    ours = style._face("normal")
-    assert id(ours) == face()
-    with joblib.parallel_config(backend=parallel.FORK), parallel.workers(2) as working:
-        assert next(working.begin([face], 1)) != id(ours)

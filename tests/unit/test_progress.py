@@ -91,19 +91,6 @@ def test_without_a_terminal_there_is_a_line_a_minute(monkeypatch: pytest.MonkeyP
     assert "\x1b" not in log.getvalue()
 
 
-def test_by_steps_the_line_comes_with_a_step_and_takes_no_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Processes are forked beside it."""
-    log = log_of(monkeypatch, 0.0)
-    before = set(threading.enumerate())
-    with progress(Namespace(json=False, quiet=False), by_steps=True) as meter:
-        assert set(threading.enumerate()) <= before
-        meter.begin("draw figures", 3)
-        meter.advance()
-    assert "draw figures · 1/3 (33 %)" in log.getvalue()
-
-
 def test_quiet_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is shown and nothing waits."""
     log = log_of(monkeypatch, 0.01)

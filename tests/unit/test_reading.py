@@ -120,13 +120,12 @@ def test_the_board_is_the_same_when_no_dialogues_are_held(
     assert board_files.files(found.board(JUDGE, QUICK)) == board_files.files(held)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky", parallel.FORK])
+@pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_the_board_is_the_same_by_several_workers(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     """They read, measure and play, and it all arrives."""
     alone = board(workspace, in_columns=True)
-    monkeypatch.setattr(parallel, "_FORK_WORTH_S", 0)
     monkeypatch.setattr(parallel, "_WORTH_S", 0)
     with joblib.parallel_config(backend=backend, n_jobs=2):
         together = board(workspace, in_columns=True)

@@ -60,8 +60,8 @@ def test_a_segment_carries_replies_tries_and_quirks(ledgers):
     one.add_attempt("k", Reply("transport", detail="gone"), model="m")
     one.set_quirks({"model": "m"}, {"parameters": {"seed": None}})
     segment = segments.since(one)
-    assert segments.take(other, segment) == segments.Taken(1, 5, 0.5, 0)
-    assert segments.take(other, segment) == segments.Taken()
+    assert segments.take(other, segment) == segments.Merged(1, 5, 0.5, 0)
+    assert segments.take(other, segment) == segments.Merged()
     assert content(other) == content(one)
     assert other.get(key) == one.get(key)
 
@@ -113,7 +113,7 @@ def test_what_was_forgotten_here_stays_forgotten(ledgers):
     key = put(one, "wrong")
     segment = segments.since(one)
     one.forget([key])
-    assert segments.take(one, segment) == segments.Taken()
+    assert segments.take(one, segment) == segments.Merged()
     assert one.get(key) is None
 
 

@@ -21,7 +21,7 @@ from botchat.workspace.accounts import bills
 from botchat.workspace.config import load
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order
 from botchat.workspace.from_store import from_store
-from botchat.workspace.stages import Line, Part
+from botchat.workspace.stages import PartLine, StagePart
 from botchat.workspace.store import ENDING, Store, named
 from tests.unit.test_segments import put
 
@@ -33,18 +33,18 @@ class Head:
         self.here: stages.Lines = {}
         self.seen: list[str] = []
 
-    def push(self, there: list[Part]) -> None:
+    def push(self, there: list[StagePart]) -> None:
         """Leave what the store lacks."""
         changed, _ = stages.compared(there, self.here, self.seen)
         self.seen += stages.held(there, self.here)
         if changed:
             at = len(there)
             name = f"part {at}"
-            lines = {key: Line(at, record, b"", name) for key, record in changed.items()}
-            there.append(Part(name, at, lines))
+            lines = {key: PartLine(at, record, b"", name) for key, record in changed.items()}
+            there.append(StagePart(name, at, lines))
             self.seen.append(name)
 
-    def pull(self, there: list[Part]) -> None:
+    def pull(self, there: list[StagePart]) -> None:
         """Take what it has."""
         _, self.here = stages.compared(there, self.here, self.seen)
         self.seen = [part.name for part in there]

@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import httpx2
-
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Progress
-from botchat.models.endpoint.batch_endpoint import Answer, Batch, BatchApi, GivenUpError, Note
+from botchat.models.endpoint.batch_endpoint import Batch, BatchAnswer, BatchApi, GivenUpError, Note
+from botchat.models.endpoint.connection import HttpResponse
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Prices, Retry
 from botchat.parallel import until_quiet
@@ -67,8 +66,8 @@ class BatchModel:
         self._endpoint: BatchApi = model.wire.batches(model)
         self._ledger = ledger
         self._under_way = under_way
-        self._waiting: dict[str, _Request] = {}
-        self._queue: list[_Request] = []
+        self._waiting: dict[str, _Queued] = {}
+        self._queue: list[_Queued] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._uploading = asyncio.Lock()
         self._alone = asyncio.Lock()
@@ -85,7 +84,7 @@ class BatchModel:
         key = request_key(request_json(self.identity, messages, decoding))
         request = self._waiting.get(key)
         if request is None:
-            request = _Request(key, messages, decoding, asyncio.get_running_loop().create_future())
+            request = _Queued(key, messages, decoding, asyncio.get_running_loop().create_future())
             request.reply.add_done_callback(lambda _: self._waiting.pop(key, None))
             self._waiting[key] = request
             self._queue.append(request)
@@ -114,15 +113,15 @@ class BatchModel:
         for part in self._parts(list(requests.values())):
             self._begin(self._send(part), part)
 
-    def _begin(self, work: Coroutine[Any, Any, None], requests: Sequence[_Request]) -> None:
+    def _begin(self, work: Coroutine[Any, Any, None], requests: Sequence[_Queued]) -> None:
         task = asyncio.create_task(_see_through(work, requests))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _parts(self, requests: Sequence[_Request]) -> list[list[_Request]]:
+    def _parts(self, requests: Sequence[_Queued]) -> list[list[_Queued]]:
         """``requests`` in files of a size that the endpoint takes."""
         sent = self._model.quirks
-        parts: list[list[_Request]] = []
+        parts: list[list[_Queued]] = []
         room = 0
         for request in requests:
             size = len(self._line(request, sent))
@@ -133,13 +132,13 @@ class BatchModel:
             room -= size
         return parts
 
-    def _line(self, request: _Request, sent: Mapping[str, Any]) -> bytes:
+    def _line(self, request: _Queued, sent: Mapping[str, Any]) -> bytes:
         body = self._model.body(request.messages, request.decoding, sent)
         return self._endpoint.line(request.key, body)
 
     # --- one batch -------------------------------------------------------------------------------
 
-    async def _send(self, requests: Sequence[_Request]) -> None:
+    async def _send(self, requests: Sequence[_Queued]) -> None:
         """Send one file and collect its batch; in halves if there is no room for it."""
         one_at_a_time = self._most < MAX_REQUESTS
         async with self._alone if one_at_a_time else nullcontext():
@@ -152,7 +151,7 @@ class BatchModel:
             await self._send(part)
             rest = rest[len(part) :]
 
-    async def _create(self, requests: Sequence[_Request]) -> tuple[str, Mapping[str, Any]]:
+    async def _create(self, requests: Sequence[_Queued]) -> tuple[str, Mapping[str, Any]]:
         """Make a new batch: its id and the quirks of its requests."""
         tag, sent = secrets.token_hex(16), self._model.quirks
         keys = frozenset(request.key for request in requests)
@@ -176,7 +175,7 @@ class BatchModel:
                     return id
         return None
 
-    async def _resume(self, batch: NotedBatch, requests: Sequence[_Request]) -> None:
+    async def _resume(self, batch: NotedBatch, requests: Sequence[_Queued]) -> None:
         """Collect a batch that an earlier run sent, or send what it was about to send."""
         id = batch.id or await self._find(Note(batch.tag, batch.keys, batch.at))
         if id is not None and batch.id is None:
@@ -188,9 +187,7 @@ class BatchModel:
         for part in self._parts(requests):
             await self._send(part)
 
-    async def _collect(
-        self, id: str, sent: Mapping[str, Any], requests: Sequence[_Request]
-    ) -> bool:
+    async def _collect(self, id: str, sent: Mapping[str, Any], requests: Sequence[_Queued]) -> bool:
         """Wait for the end of a batch and answer ``requests``; ``False``: there was no room for it.
 
         Raises `FatalModelError`: the endpoint refused the whole batch.
@@ -202,7 +199,7 @@ class BatchModel:
         self._refusals = 0
         told = await self._endpoint.answers(batch)
         answers = [
-            (request, self._answer(told.get(request.key, Answer()), batch, sent))
+            (request, self._answer(told.get(request.key, BatchAnswer()), batch, sent))
             for request in requests
         ]
         # Answers stay noted until they are in the ledger.
@@ -232,7 +229,7 @@ class BatchModel:
         return batch
 
     def _answer(
-        self, answer: Answer, batch: Batch, sent: Mapping[str, Any]
+        self, answer: BatchAnswer, batch: Batch, sent: Mapping[str, Any]
     ) -> Reply | FatalModelError:
         """The reply to one request."""
         if answer.status is None:
@@ -240,7 +237,7 @@ class BatchModel:
             why = self._model.clean(f"{why}: {answer.why}")[:500] if answer.why else why
             return Reply("transport", detail=why, retry_after_s=0.0, sent=sent, reached=False)
         try:
-            return self._model.read(httpx2.Response(answer.status, content=answer.body), sent)
+            return self._model.read(HttpResponse(answer.status, {}, answer.body), sent)
         except FatalModelError as error:
             return error
 
@@ -271,7 +268,7 @@ def discounted(prices: Prices) -> Prices:
 
 
 @dataclass(frozen=True, eq=False)
-class _Request:
+class _Queued:
     key: str
     messages: Sequence[Message]
     decoding: Decoding
@@ -288,7 +285,7 @@ class _Request:
             self.reply.exception()  # as in `RecordedModel._landed`
 
 
-async def _see_through(work: Coroutine[Any, Any, None], requests: Sequence[_Request]) -> None:
+async def _see_through(work: Coroutine[Any, Any, None], requests: Sequence[_Queued]) -> None:
     """Do ``work``; however it fails, every caller gets an end."""
     try:
         await work

@@ -6,23 +6,22 @@ since it was noted, and is known by the ids that its results have.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
-import httpx2
 import msgspec
-import openai
 
 from botchat.models.endpoint.batch_endpoint import (
     TRANSFER_S,
-    Answer,
     Batch,
-    BatchExchanges,
+    BatchAnswer,
+    BatchApi,
     Found,
     Note,
 )
+from botchat.models.endpoint.connection import HttpRequest
 from botchat.models.endpoint.replies import joined
 
 STATUS: Final[Mapping[str, int]] = {
@@ -47,7 +46,7 @@ _BATCHES = "/messages/batches"
 _PAGE = 100
 
 
-class AnthropicBatches(BatchExchanges):
+class AnthropicBatches(BatchApi):
     """The `botchat.models.endpoint.batch_endpoint.BatchApi` of Anthropic."""
 
     tagged = False
@@ -66,7 +65,7 @@ class AnthropicBatches(BatchExchanges):
         data = b'{"requests":[%b]}' % b",".join(lines)
         return await self.ask(
             f"create a batch of {len(note.keys)} requests",
-            lambda client: client.post(_BATCHES, content=data, cast_to=httpx2.Response),
+            HttpRequest(_BATCHES, data),
             lambda body: _DECODED.decode(body).id,
             longer_s=TRANSFER_S,
             done_already=found,
@@ -75,20 +74,21 @@ class AnthropicBatches(BatchExchanges):
     async def find(self, note: Note) -> list[str]:
         """Batches of so many requests that were created since then, the oldest first."""
         first = note.since - CLOCKS_APART_S
-        after, listed = "", []
+        query, listed = {"limit": str(_PAGE)}, []
         while True:
-            page = await self.ask("list its batches", partial(_list, after), _PAGES.decode)
+            asked = HttpRequest(_BATCHES, query=query)
+            page = await self.ask("list its batches", asked, _PAGES.decode)
             new = [one for one in page.data if one.created >= first]
             listed += [one.id for one in new if one.counts.total >= len(note.keys)]
             if len(new) < len(page.data) or not page.data or not page.has_more:
                 return listed[::-1]
-            after = page.data[-1].id
+            query["after_id"] = page.data[-1].id
 
     async def look(self, id: str) -> Batch:
         """The batch as it is now."""
         found = await self.ask(
             f"look at batch {id}",
-            lambda client: client.get(f"{_BATCHES}/{id}", cast_to=httpx2.Response),
+            HttpRequest(f"{_BATCHES}/{quote(id, safe='')}"),
             _DECODED.decode,
             patient=True,
         )
@@ -102,16 +102,13 @@ class AnthropicBatches(BatchExchanges):
             results=(found.results_url,) if ended and found.results_url else (),
         )
 
-    async def answers(self, batch: Batch) -> dict[str, Answer]:
+    async def answers(self, batch: Batch) -> dict[str, BatchAnswer]:
         """What each request got."""
-        answers: dict[str, Answer] = {}
+        answers: dict[str, BatchAnswer] = {}
         for place in batch.results:
-            url = httpx2.URL(place)
-            ours = httpx2.URL(self.model.connection.base_url)
             # A key goes to no host that it is not meant for.
-            same = (url.scheme, url.host, url.port) == (ours.scheme, ours.host, ours.port)
-            here = place if same else f"{_BATCHES}/{batch.id}/results"
-            fetch = partial(_fetch, here)
+            same = _host(place) == _host(self.model.connection.base_url)
+            fetch = HttpRequest(place if same else f"{_BATCHES}/{quote(batch.id, safe='')}/results")
             what = "fetch the results of a batch"
             lines = await self.ask(what, fetch, _decoded, patient=True, longer_s=TRANSFER_S)
             for line in lines:
@@ -119,7 +116,7 @@ class AnthropicBatches(BatchExchanges):
         return answers
 
 
-class _Counts(msgspec.Struct):
+class _ResultCounts(msgspec.Struct):
     processing: int = 0
     succeeded: int = 0
     errored: int = 0
@@ -136,11 +133,11 @@ class _MessageBatch(msgspec.Struct):
     processing_status: str
     created_at: datetime | None = None
     results_url: str | None = None
-    request_counts: _Counts | None = None
+    request_counts: _ResultCounts | None = None
 
     @property
-    def counts(self) -> _Counts:
-        return self.request_counts or _Counts()
+    def counts(self) -> _ResultCounts:
+        return self.request_counts or _ResultCounts()
 
     @property
     def created(self) -> float:
@@ -149,18 +146,18 @@ class _MessageBatch(msgspec.Struct):
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
-class _Page(msgspec.Struct):
+class _MessageBatches(msgspec.Struct):
     data: list[_MessageBatch]
     has_more: bool = False
 
 
-class _Error(msgspec.Struct):
+class _ErrorObject(msgspec.Struct):
     type: str = ""
     message: str = ""
 
 
 class _ErrorResponse(msgspec.Struct):
-    error: _Error
+    error: _ErrorObject
 
 
 class _Result(msgspec.Struct):
@@ -169,37 +166,40 @@ class _Result(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Line(msgspec.Struct):
+class _ResultLine(msgspec.Struct):
     custom_id: str
     result: _Result
 
 
 _DECODED = msgspec.json.Decoder(_MessageBatch)
-_PAGES = msgspec.json.Decoder(_Page)
-_LINE = msgspec.json.Decoder(_Line)
+_PAGES = msgspec.json.Decoder(_MessageBatches)
+_LINE = msgspec.json.Decoder(_ResultLine)
 
 
-def _decoded(body: bytes) -> list[_Line]:
+def _decoded(body: bytes) -> list[_ResultLine]:
     return _LINE.decode_lines(body.decode("utf-8", "replace"))
 
 
-def _list(after: str, client: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
-    query = {"limit": _PAGE} | ({"after_id": after} if after else {})
-    return client.get(_BATCHES, cast_to=httpx2.Response, options={"params": query})
+def _host(url: str) -> tuple[str, str | None, int | None]:
+    """Whom a URL reaches; that of no URL reaches nobody."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return "", None, None
 
 
-def _fetch(place: str, client: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
-    return client.get(place, cast_to=httpx2.Response)
+_PORTS = {"http": 80, "https": 443}
 
 
-def _answer(result: _Result) -> Answer:
+def _answer(result: _Result) -> BatchAnswer:
     if result.type == "succeeded":
-        return Answer(200, bytes(result.message))
+        return BatchAnswer(200, bytes(result.message))
     if result.type != "errored":  # canceled or expired: it was not asked
-        return Answer(why=result.type)
+        return BatchAnswer(why=result.type)
     data = bytes(result.error)
     try:
         kind = msgspec.json.decode(data, type=_ErrorResponse).error.type
     except msgspec.MsgspecError:
         kind = ""
-    return Answer(STATUS.get(kind, 500), data)
+    return BatchAnswer(STATUS.get(kind, 500), data)

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import quote
 
-import httpx2
 import msgspec
-import openai
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Reply
-from botchat.models.endpoint.connection import Response, Send, posted
+from botchat.models.endpoint.connection import HttpRequest, HttpResponse
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Retry
 
@@ -67,7 +66,7 @@ class Batch:
     """Where its results are."""
 
 
-class Answer(NamedTuple):
+class BatchAnswer(NamedTuple):
     """What a request of a batch got: the response that it would have got outside."""
 
     status: int | None = None
@@ -87,50 +86,46 @@ class Note(NamedTuple):
     """It was noted then, in seconds of the epoch, and sent later."""
 
 
-class BatchApi(Protocol):
+@dataclass(eq=False)
+class BatchApi(ABC):
     """The Batch API of one model's endpoint.
 
     Every exchange may raise `FatalModelError` (no attempt can help), `GivenUpError` (all attempts
     failed) and, once it is stopped, ``CancelledError``.
     """
 
-    stopped: asyncio.Event
+    model: EndpointModel
+    """Makes the exchanges and reads errors."""
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
     """Once set, no exchange begins and every `pause` ends; an exchange under way is not cut."""
-    tagged: bool
+    tagged: ClassVar[bool]
     """Whether a batch is known by its tag; otherwise only by the requests that it answers."""
 
-    async def pause(self, seconds: float) -> None:
-        """Wait, unless stopped."""
-
+    @abstractmethod
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
         """The request ``body`` as a batch holds it; its answer is found by ``key``."""
 
+    @abstractmethod
     async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:
         """Id of a new batch; made once, however often it is tried.
 
         ``found``: id of the batch if an attempt whose response was lost has made it.
         """
 
+    @abstractmethod
     async def find(self, note: Note) -> list[str]:
         """Batches that may be the noted one."""
 
+    @abstractmethod
     async def look(self, id: str) -> Batch:
         """The batch as it is now."""
 
-    async def answers(self, batch: Batch) -> dict[str, Answer]:
+    @abstractmethod
+    async def answers(self, batch: Batch) -> dict[str, BatchAnswer]:
         """Key of a request -> what it got; all that an ended batch says.
 
         One damaged line makes them all unreadable: its call may have been paid for.
         """
-
-
-@dataclass(eq=False)
-class BatchExchanges:
-    """The exchanges of any `BatchApi`."""
-
-    model: EndpointModel
-    """Makes the exchanges and reads errors."""
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def pause(self, seconds: float) -> None:
         """Wait, unless stopped."""
@@ -140,7 +135,7 @@ class BatchExchanges:
     async def ask(
         self,
         what: str,
-        send: Send,
+        request: HttpRequest,
         read: Callable[[bytes], T],
         *,
         patient: bool = False,
@@ -157,7 +152,7 @@ class BatchExchanges:
         while True:
             if self.stopped.is_set():
                 raise asyncio.CancelledError
-            found = await self.model.exchange(send, longer_s)
+            found = await self.model.exchange(request, longer_s)
             if isinstance(found, Reply):
                 failure = found
             elif found.status_code >= 300:
@@ -177,7 +172,7 @@ class BatchExchanges:
             if done_already is not None and (result := await done_already()) is not None:
                 return result
 
-    def _failure(self, what: str, response: Response) -> Reply:
+    def _failure(self, what: str, response: HttpResponse) -> Reply:
         """The error that a response is; raises `FatalModelError` if no further attempt can help."""
         without = f"while BotChat tried to {what}; without --batch it need not"
         try:
@@ -189,7 +184,7 @@ class BatchExchanges:
         return failure
 
 
-class BatchEndpoint(BatchExchanges):
+class BatchEndpoint(BatchApi):
     """OpenAI's `BatchApi`, and that of most others."""
 
     tagged = True
@@ -206,14 +201,9 @@ class BatchEndpoint(BatchExchanges):
 
     async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:
         """Id of a new batch with the tag in its metadata."""
-        data = b"".join(lines)
         file = await self.ask(
             "upload a batch file",
-            _raw(
-                lambda client: client.files.with_raw_response.create(
-                    file=(f"botchat-{note.tag}.jsonl", data), purpose="batch"
-                )
-            ),
+            HttpRequest("/files", file=(f"botchat-{note.tag}.jsonl", b"".join(lines))),
             lambda body: _NAMED.decode(body).id,
             longer_s=TRANSFER_S,
         )
@@ -225,28 +215,30 @@ class BatchEndpoint(BatchExchanges):
         }
         return await self.ask(
             "create a batch",
-            posted("/batches", asked),
+            HttpRequest("/batches", msgspec.json.encode(asked)),
             lambda body: _NAMED.decode(body).id,
             done_already=found,
         )
 
     async def find(self, note: Note) -> list[str]:
         """The batch with the tag in its metadata, if there is one."""
-        after: str | openai.Omit = openai.omit
+        query = {"limit": "100"}
         while True:
-            page = await self.ask("list its batches", _raw(partial(_list, after)), _PAGE.decode)
+            page = await self.ask(
+                "list its batches", HttpRequest("/batches", query=query), _PAGE.decode
+            )
             for batch in page.data:
                 if (batch.metadata or {}).get(_TAG) == note.tag:
                     return [batch.id]
             if not page.data or not page.has_more:
                 return []
-            after = page.data[-1].id
+            query["after"] = page.data[-1].id
 
     async def look(self, id: str) -> Batch:
         """The batch as it is now."""
         found = await self.ask(
             f"look at batch {id}",
-            _raw(lambda client: client.batches.with_raw_response.retrieve(id)),
+            HttpRequest(f"/batches/{quote(id, safe='')}"),
             _BATCH.decode,
             patient=True,
         )
@@ -254,7 +246,7 @@ class BatchEndpoint(BatchExchanges):
         if found.status == "failed":
             problems = (found.errors.data if found.errors else None) or [_Problem()]
             refused = str(problems[0]) or "no reason given"
-        counts = found.request_counts or _Counts()
+        counts = found.request_counts or _RequestCounts()
         return Batch(
             id,
             found.status,
@@ -265,13 +257,13 @@ class BatchEndpoint(BatchExchanges):
             results=tuple(file for file in (found.output_file_id, found.error_file_id) if file),
         )
 
-    async def answers(self, batch: Batch) -> dict[str, Answer]:
+    async def answers(self, batch: Batch) -> dict[str, BatchAnswer]:
         """The lines of its output and error files."""
-        answers: dict[str, Answer] = {}
+        answers: dict[str, BatchAnswer] = {}
         for file in batch.results:
             lines = await self.ask(
                 "fetch the output of a batch",
-                _raw(partial(_fetch, file)),
+                HttpRequest(f"/files/{quote(file, safe='')}/content"),
                 lambda body: _LINE.decode_lines(body.decode("utf-8", "replace")),
                 patient=True,
                 longer_s=TRANSFER_S,
@@ -297,42 +289,38 @@ class _Problems(msgspec.Struct):
     data: list[_Problem] | None = None
 
 
-class _Counts(msgspec.Struct):
+class _RequestCounts(msgspec.Struct):
     total: int = 0
     completed: int = 0
     failed: int = 0
 
 
-class _Batch(msgspec.Struct):
+class _BatchObject(msgspec.Struct):
     id: str
     status: str
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _Problems | None = None
-    request_counts: _Counts | None = None
+    request_counts: _RequestCounts | None = None
 
 
-class _Response(msgspec.Struct):
+class _LineResponse(msgspec.Struct):
     status_code: int
     body: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Line(msgspec.Struct):
+class _OutputLine(msgspec.Struct):
     """One line of an output or error file."""
 
     custom_id: str
-    response: _Response | None = None
+    response: _LineResponse | None = None
     error: _Problem | None = None
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> BatchAnswer:
         if self.response is None:
-            return Answer(why=str(self.error) if self.error else "")
-        return Answer(self.response.status_code, bytes(self.response.body))
-
-
-class _RawResponse(Protocol):
-    http_response: httpx2.Response
+            return BatchAnswer(why=str(self.error) if self.error else "")
+        return BatchAnswer(self.response.status_code, bytes(self.response.body))
 
 
 class _Named(msgspec.Struct):
@@ -340,27 +328,12 @@ class _Named(msgspec.Struct):
     metadata: dict[str, Any] | None = None
 
 
-class _Page(msgspec.Struct):
+class _BatchesPage(msgspec.Struct):
     data: list[_Named]
     has_more: bool = False
 
 
 _NAMED = msgspec.json.Decoder(_Named)
-_PAGE = msgspec.json.Decoder(_Page)
-_BATCH = msgspec.json.Decoder(_Batch)
-_LINE = msgspec.json.Decoder(_Line)
-
-
-def _raw(send: Callable[[openai.AsyncOpenAI], Awaitable[_RawResponse]]) -> Send:
-    async def response(client: openai.AsyncOpenAI) -> httpx2.Response:
-        return (await send(client)).http_response
-
-    return response
-
-
-def _list(after: str | openai.Omit, client: openai.AsyncOpenAI) -> Awaitable[_RawResponse]:
-    return client.batches.with_raw_response.list(after=after, limit=100)
-
-
-def _fetch(file: str, client: openai.AsyncOpenAI) -> Awaitable[_RawResponse]:
-    return client.files.with_raw_response.content(file)
+_PAGE = msgspec.json.Decoder(_BatchesPage)
+_BATCH = msgspec.json.Decoder(_BatchObject)
+_LINE = msgspec.json.Decoder(_OutputLine)

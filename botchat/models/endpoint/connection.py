@@ -1,44 +1,87 @@
-"""One server with one key: its HTTP client, shared by all its models, and its secrets.
+"""One server with one key: its HTTP connections, shared by all its models, and its secrets.
 
-The client library's own retries, errors and redirects are switched off: they would not be recorded,
-may hold the key, and would take the prompt to another host.
+Requests go out by aiohttp as they are made here: nothing is tried again that would not be recorded,
+no redirect is followed (it would take the prompt to another host), no header is added that the
+environment holds for another host, no error's text is passed on that may hold the key.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import selectors
+import weakref
+import zlib
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import httpx2
+import aiohttp
 import msgspec
-import openai
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Reply
-from botchat.models.endpoint.transport import (
-    MAX_BODY,
-    BodyTooLargeError,
-    Received,
-    Transport,
-)
+from botchat.records import VERSION, Outcome
 from botchat.workspace.secrets import Redactor
 
-Response: TypeAlias = httpx2.Response | Received
-Send = Callable[[openai.AsyncOpenAI], Awaitable[Response]]
-"""Makes one request through the client."""
+MAX_BODY = 16 * 1024 * 1024
+"""Bytes of a body, unpacked; no chat completion is longer."""
+
+MAX_STREAM = 8 * MAX_BODY
+"""The same of a stream of events, which wraps every token in some hundred bytes."""
+
+CONNECT_TIMEOUT_S = 30.0
+_KEEP_S = 30.0
+
+_NOT_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+)
+"""Failures before there was a connection."""
+
+_ALWAYS = {"accept-encoding": "gzip", "user-agent": f"botchat/{VERSION}"}
+_JSON = {"accept": "application/json", "content-type": "application/json"}
+_OF_OPENAI = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
+"""Header -> environment variable of its value; sent to OpenAI only."""
 
 _ADMITS = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
 _PLAIN = re.compile(r"[a-z]{1,8}|v?\d{1,4}(?:[.-]\d{1,2}){0,3}(?:-preview)?")
 """Versions and words in a URL's query; to take them out of replies would change what was said."""
 
 
+class BodyTooLargeError(Exception):
+    """A body is larger than the limit."""
+
+
+class HttpRequest(NamedTuple):
+    """What is sent: a GET without content."""
+
+    path: str
+    """After the base URL; or a whole URL."""
+    body: bytes | None = None
+    """JSON."""
+    query: Mapping[str, str] = {}
+    file: tuple[str, bytes] | None = None
+    """In place of a body: name and content of a file of a batch."""
+
+
+class HttpResponse(NamedTuple):
+    """A whole response."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
 @dataclass(eq=False)
 class Connection:
-    """A client and what it is let in with."""
+    """A session and what it is let in with."""
 
     base_url: str
     """As it is set; `address` once a request was sent."""
@@ -52,8 +95,10 @@ class Connection:
     """Bytes read of a response's body."""
     address: Callable[[], str] | None = None
     """Where ``base_url`` is, called at the first request; ``None``: as it is set."""
-    _client: openai.AsyncOpenAI | None = field(default=None, init=False)
-    _transport: Transport | None = field(default=None, init=False)
+    _session: aiohttp.ClientSession | None = field(default=None, init=False)
+    _base: str = field(default="", init=False)
+    _query: str = field(default="", init=False, repr=False)
+    _proxy: str | None = field(default=None, init=False, repr=False)
     _sent: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _secrets: tuple[str, ...] = field(default=(), init=False, repr=False)
     _redactor: Redactor = field(default_factory=Redactor, init=False, repr=False)
@@ -61,45 +106,49 @@ class Connection:
     _renewable: bool = field(default=True, init=False)
     """Whether the key has let something in, or is the first."""
 
-    async def _open(self) -> openai.AsyncOpenAI:
-        """The client, made at the first request: a ledger replays without a key.
+    async def _open(self) -> aiohttp.ClientSession:
+        """The session, made at the first request: a ledger replays without a key.
 
         Raises:
             FatalModelError: there is no key, or no value for a header or the address.
         """
         async with self._entering:  # many calls begin at once
-            if self._client is None:
+            if self._session is None:
                 key = await self._key()
                 try:
                     more, secret = self.headers()
                     self.base_url = self.address() if self.address else self.base_url
                 except ConfigError as error:
                     raise FatalModelError(str(error)) from None
-                self._client = self._made(key, more, secret)
-        return self._client
+                self._prepare(key, more, secret)
+                self._session = aiohttp.ClientSession(
+                    connector=_Connector(limit=0, keepalive_timeout=_KEEP_S),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    auto_decompress=False,
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+                )
+        return self._session
 
-    def _made(
+    def _prepare(
         self, key: str | None, headers: Mapping[str, str], secret: tuple[str, ...]
-    ) -> openai.AsyncOpenAI:
-        url = httpx2.URL(self.base_url)
-        login = url.userinfo.decode()
-        told = (v for n, v in url.params.items() if _ADMITS.search(n) or not _PLAIN.fullmatch(v))
-        self._secrets = (login, url.password, *told, *secret)
+    ) -> None:
+        parts = urlsplit(self.base_url)
+        login, _, host = parts.netloc.rpartition("@")
+        self._base, self._query = f"{parts.scheme}://{host}{parts.path.rstrip('/')}", parts.query
+        name = parts.hostname or ""
+        self._proxy = None if proxy_bypass(name) else getproxies().get(parts.scheme)
+        told = (
+            v for n, v in parse_qsl(parts.query) if _ADMITS.search(n) or not _PLAIN.fullmatch(v)
+        )
+        self._secrets = (login, unquote(parts.password or ""), *told, *secret)
+        if name == "api.openai.com":
+            known = {header: os.environ.get(told) for header, told in _OF_OPENAI.items()}
+            self._sent |= {header: value for header, value in known.items() if value}
         self._sent |= {name.lower(): value for name, value in headers.items()}
         if login and not key:  # a login in the URL is used where there is no key
             self._sent["authorization"] = f"Basic {b64encode(login.encode()).decode()}"
             self._secrets += (self._sent["authorization"][6:],)
         self._let_in_with(key)
-        plain = url.copy_with(userinfo=None, query=None)
-        self._transport = Transport(str(plain), self._sent, self.max_body)
-        return openai.AsyncOpenAI(
-            api_key="none",  # it insists on one; the transport sends ours
-            base_url=plain,
-            default_query=dict(url.params),
-            max_retries=0,
-            timeout=None,
-            http_client=httpx2.AsyncClient(transport=self._transport, timeout=None),
-        )
 
     async def _key(self) -> str | None:
         try:
@@ -113,8 +162,6 @@ class Connection:
             bearer = "Bearer " if self.key_header == "authorization" else ""
             self._sent[self.key_header] = f"{bearer}{key}"
             self._secrets += (key,)
-            if self._transport is not None:
-                self._transport.precedents.clear()  # they hold the key of before
         self._redactor = Redactor(self._secrets)
 
     async def _renewed(self, refused: str | None) -> bool:
@@ -133,46 +180,35 @@ class Connection:
                 self._let_in_with(await self._key())
             return self._sent.get(self.key_header) != refused
 
-    async def post(self, path: str, body: Mapping[str, Any], deadline_s: float) -> Response | Reply:
-        """Send a JSON body, as `exchange`.
+    async def post(
+        self, path: str, body: Mapping[str, Any], deadline_s: float
+    ) -> HttpResponse | Reply:
+        """Send a JSON body, as `exchange`."""
+        return await self.exchange(HttpRequest(path, msgspec.json.encode(body)), deadline_s)
 
-        The client makes the first request to ``path``: URL, query and headers; later ones are the
-        same with another body, which spares most of the CPU time. A new key begins anew.
-        """
-        data = msgspec.json.encode(body)
-
-        def send(client: openai.AsyncOpenAI) -> Awaitable[Response]:
-            transport = self._transport
-            if transport is not None and (made := transport.precedents.get(path)):
-                return transport.exchange(made, data)
-            return client.post(path, content=data, cast_to=httpx2.Response)
-
-        return await self.exchange(send, deadline_s)
-
-    async def exchange(self, send: Send, deadline_s: float) -> Response | Reply:
+    async def exchange(self, request: HttpRequest, deadline_s: float) -> HttpResponse | Reply:
         """One HTTP exchange, or how it failed; the key is renewed where it has expired."""
-        client = self._client or await self._open()
+        session = self._session or await self._open()
         key = self._sent.get(self.key_header)
-        found: Response
+        failed: Outcome = "transport"
+        detail, reached = "", True
         try:
             async with asyncio.timeout(deadline_s):
-                found = await send(client)
+                found = await self._answered(session, request)
+        except BodyTooLargeError:
+            failed, detail = "malformed", f"the body is larger than {self.max_body} bytes"
+        # Of an error only its kind is told: its text may hold the URL.
+        except _NOT_SENT as error:
+            kind, reached = type(getattr(error, "os_error", error)).__name__, False
+            detail = f"connection failed ({kind}); nothing was sent"
+        except (aiohttp.ClientError, zlib.error, ValueError) as error:
+            detail = f"connection failed ({type(error).__name__}); it may have been billed"
         except TimeoutError:
             detail = f"no reply within {deadline_s:g} s; it may have been billed"
-            return Reply("transport", detail=detail, retry_after_s=0.0)
-        except openai.APIStatusError as error:
-            found = error.response
-        except (openai.OpenAIError, httpx2.HTTPError) as error:
-            # The transport's text is the kind of failure; the client's own may hold the URL.
-            cause = error.__cause__ or error
-            kind = str(cause) if isinstance(cause, httpx2.HTTPError) else type(cause).__name__
-            reached = not isinstance(cause, httpx2.ConnectError)
-            billed = "it may have been billed" if reached else "nothing was sent"
-            detail = f"connection failed ({kind}); {billed}"
-            return Reply("transport", detail=detail, retry_after_s=0.0, reached=reached)
-        except BodyTooLargeError:
-            detail = f"the body is larger than {self.max_body} bytes"
-            return Reply("malformed", detail=detail, retry_after_s=0.0)
+        except OSError as error:
+            detail = f"connection failed ({type(error).__name__}); it may have been billed"
+        if detail:
+            return Reply(failed, detail=detail, retry_after_s=0.0, reached=reached)
         status = found.status_code
         # Some name what has expired with another status than 401.
         if status == 401 or (status == 403 and b"expired" in found.content.lower()):
@@ -184,21 +220,83 @@ class Connection:
             self._renewable = True
         return found
 
+    async def _answered(self, session: aiohttp.ClientSession, request: HttpRequest) -> HttpResponse:
+        """Send a request and read the whole response."""
+        url = request.path if "://" in request.path else self._base + request.path
+        query = "&".join(filter(None, [self._query, urlencode(request.query)]))
+        data: bytes | aiohttp.FormData | None = request.body
+        if request.file is not None:
+            data = aiohttp.FormData({"purpose": "batch"})
+            name, content = request.file
+            data.add_field("file", content, filename=name, content_type="application/octet-stream")
+        async with session.request(
+            "GET" if data is None else "POST",
+            f"{url}?{query}" if query else url,
+            data=data,
+            headers={**_ALWAYS, **(_JSON if request.body is not None else {}), **self._sent},
+            allow_redirects=False,
+            proxy=self._proxy,
+        ) as reply:
+            return HttpResponse(reply.status, reply.headers, await self._read(reply))
+
+    async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
+        packed = reply.headers.get("content-encoding", "identity").lower() != "identity"
+        unzip = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
+        most = self.max_body
+        if reply.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            most = max(most, MAX_STREAM)
+        body = bytearray()
+        async for chunk in reply.content.iter_any():
+            room = most + 1 - len(body)
+            body += unzip.decompress(chunk, room) if unzip else chunk
+            if len(body) > most:
+                raise BodyTooLargeError
+        return bytes(body)
+
     def clean(self, text: str) -> str:
         """``text`` as valid UTF-8, without any secret that the server may have repeated."""
         return self._redactor.clean(text)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
 
-def posted(path: str, body: Mapping[str, Any]) -> Send:
-    """Sends a request's JSON body.
+_Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
+"""One system call a look, where there is ``poll``; ``epoll`` takes four."""
 
-    The client's generic ``post`` skips the walk over ``messages`` that takes most of the CPU time
-    of ``chat.completions.create``.
+
+class _Connector(aiohttp.TCPConnector):
+    """Drops a kept-alive connection on which something has arrived before it is used again.
+
+    It may be a late duplicate of an earlier reply, taken for the reply to the next request.
     """
-    return lambda client: client.post(path, body=body, cast_to=httpx2.Response)
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._used: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    async def connect(self, *arguments: Any, **more: Any) -> Any:
+        """A connection that is new, or kept alive and silent."""
+        while True:
+            connection = await super().connect(*arguments, **more)
+            protocol = connection.protocol
+            # On a new connection this is no fault: TLS sends session tickets at once.
+            if protocol is None or protocol not in self._used:
+                if protocol is not None:
+                    self._used.add(protocol)
+                return connection
+            if not protocol.should_close and not _readable(connection.transport):
+                return connection
+            connection.close()
+
+
+def _readable(transport: Any) -> bool:
+    socket = transport.get_extra_info("socket") if transport is not None else None
+    if socket is None or socket.fileno() < 0:
+        return True
+    with _Selector() as selector:
+        selector.register(socket.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))

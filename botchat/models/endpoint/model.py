@@ -35,7 +35,7 @@ from msgspec import structs
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Refusal, WireFormat, identity
-from botchat.models.endpoint.connection import Connection, Response, Send
+from botchat.models.endpoint.connection import Connection, HttpRequest, HttpResponse
 from botchat.models.endpoint.replies import events, retry_after_s
 from botchat.models.roles import arrange, reply_tokens
 from botchat.workspace.config import ModelSettings, public_url
@@ -94,9 +94,9 @@ class EndpointModel:
             return structs.replace(found, latency_s=latency_s, sent=sent)
         return self.read(found, sent, latency_s)
 
-    async def exchange(self, send: Send, longer_s: float = 0.0) -> Response | Reply:
+    async def exchange(self, request: HttpRequest, longer_s: float = 0.0) -> HttpResponse | Reply:
         """One HTTP exchange, or how it failed; ``longer_s`` is added to a call's ``timeout_s``."""
-        return await self.connection.exchange(send, self.settings.timeout_s + longer_s)
+        return await self.connection.exchange(request, self.settings.timeout_s + longer_s)
 
     def body(
         self, messages: Sequence[Message], decoding: Decoding, quirks: Mapping[str, Any]
@@ -124,7 +124,9 @@ class EndpointModel:
             body[name] = made | value if joined else value  # as verbosity beside format in text
         return body
 
-    def read(self, response: Response, sent: Mapping[str, Any], latency_s: float = 0.0) -> Reply:
+    def read(
+        self, response: HttpResponse, sent: Mapping[str, Any], latency_s: float = 0.0
+    ) -> Reply:
         """What the response to a request sent with the quirks ``sent`` is, as the table above says.
 
         Raises:
@@ -162,7 +164,7 @@ class EndpointModel:
         )
 
     def _read_error(
-        self, response: Response, refusal: Refusal, raw: str, sent: Mapping[str, Any]
+        self, response: HttpResponse, refusal: Refusal, raw: str, sent: Mapping[str, Any]
     ) -> Reply:
         status = response.status_code
         code, message, parameter = refusal

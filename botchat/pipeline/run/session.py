@@ -342,9 +342,8 @@ class Session:
             local = local_model(resolved.name, resolved.target, of.device, of.dtype, of.batch_size)
             return local, None, FREE, None
         from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
-        from botchat.models.endpoint.connection import Connection
+        from botchat.models.endpoint.connection import MAX_BODY, Connection
         from botchat.models.endpoint.model import EndpointModel
-        from botchat.models.endpoint.transport import MAX_BODY
 
         wire = wire_format(resolved.name, settings)
         let_in = (settings.api_key_env, settings.api_key_file, settings.api_key_command)
