@@ -130,6 +130,8 @@ class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     signs: dict[str, Words] = {}
     """Of English, whose phrases are regular expressions: list -> words of which one is in each of
     its phrases; ``NAME_inside``: parts of words that do as well."""
+    ends: dict[str, str] = {}
+    """Of English too: list -> what must stand behind a phrase."""
 
 
 class Grammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

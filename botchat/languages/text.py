@@ -128,14 +128,12 @@ class _Phrases:
 
     def found(self, text: ReadText) -> list[str]:
         """What the pattern finds; it is not searched in a text without any sign of a phrase."""
-        if self.signs is not None and self.signs.isdisjoint(text.pieces):
-            # A loop, because a generator takes as long as the search that it saves.
-            for sign in self.inside:
-                if sign in text.low:
-                    break
-            else:
-                return []
-        return self.pattern.findall(text.low)
+        if self.signs is None or not self.signs.isdisjoint(text.pieces):
+            return self.pattern.findall(text.low)
+        for part in self.inside:  # a generator takes as long as the search that it saves
+            if part in text.low:
+                return self.pattern.findall(text.low)
+        return []
 
 
 Content: TypeAlias = tuple[frozenset[str], frozenset[str]]
@@ -241,17 +239,18 @@ def known_words(language: Language) -> Known:
     signs = told.signs
     around = r"\b(?:{})" if signs else r"(?<!\w)(?:{})(?!\w)" if spaced else "(?:{})"
 
-    def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
+    def any_of(phrases: Iterable[str], end: str = "") -> re.Pattern[str]:
         if signs:
             said = "|".join(_NAME.sub(lambda name: told.lists[name[1]][0], one) for one in phrases)
         else:
             plain = (_phrase(one.lower(), told.lists, language) for one in longest(phrases))
             said = "|".join(plain)
-        return re.compile(around.format(said) if said else r"(?!)")
+        return re.compile(around.format(said) + end if said else r"(?!)")
 
     def listed(name: str) -> _Phrases:
+        pattern = any_of(getattr(told, name), told.ends.get(name, ""))
         words = frozenset(signs[name]) if signs else None
-        return _Phrases(any_of(getattr(told, name)), words, signs.get(f"{name}_inside", ()))
+        return _Phrases(pattern, words, signs.get(f"{name}_inside", ()))
 
     made = (_KnownEnglish if signs else Known)(
         spaced,
