@@ -50,12 +50,18 @@ class Retrieval(Bot):
         self, human_dialogues: Sequence[tuple[str, ...]], language: Language = ENGLISH
     ) -> None:
         """Index the contexts of every human utterance but the dialogues' first ones."""
-        self._language = language
         if len(human_dialogues) < _MIN_DIALOGUES:
             raise ConfigError(
                 f"bot:retrieval needs at least {_MIN_DIALOGUES} human dialogues to reply from, the"
                 f" seed set has {len(human_dialogues)}: import a larger set or name another bot"
             )
+        if language.english:  # as before other languages could be spoken
+            self._words, self._function, self._asks = words, FUNCTION_WORDS, "?"
+            self._spoken = {}
+        else:
+            known = known_words(language)
+            self._words, self._function, self._asks = known.split, known.function, "?\uff1f"
+            self._spoken = {"language": language.digest}
         corpus = json.dumps(human_dialogues).encode("ascii")
         self._digest = hashlib.sha256(corpus).hexdigest()[:16]
         dialogues = [tuple(map(attend, utterances)) for utterances in human_dialogues]
@@ -80,8 +86,7 @@ class Retrieval(Bot):
     @property
     def identity(self) -> Mapping[str, Any]:
         """Bot, version, a digest of the human dialogues it replies from, and their language."""
-        language = {} if self._language.english else {"language": self._language.digest}
-        return {**super().identity, "corpus": self._digest, **language}
+        return {**super().identity, "corpus": self._digest, **self._spoken}
 
     def say(self, heard: tuple[str, ...], draw: Dice) -> str:
         """Reply in the best context left, or nothing if none is left."""
@@ -107,28 +112,21 @@ class Retrieval(Bot):
                 return list(ranked.values())[draw.sample % len(ranked)]
         return ""
 
-    def _words(self, text: str) -> list[str]:
-        if self._language.english:
-            return words(text)
-        return known_words(self._language).split(text.lower())
-
     def _key(self, utterance: str) -> str:
         """Same for the same utterance: its words, or the whole text if it has none."""
-        return " ".join(self._words(utterance)) or utterance
+        return " ".join(self._words(utterance.lower())) or utterance
 
     def _last_terms(self, utterance: str) -> list[str]:
         """Words, pairs of words, and whether it is a question."""
-        spoken = self._words(utterance)
+        spoken = self._words(utterance.lower())
         pairs = [f"{one} {two}" for one, two in pairwise(spoken)]
-        asked = bool(set(utterance[-2:]) & set("?" if self._language.english else "?\uff1f"))
+        asked = not set(self._asks).isdisjoint(utterance[-2:])
         return spoken + pairs + ["?"] * asked
 
     def _earlier_terms(self, utterances: Sequence[str]) -> list[str]:
         """Content words of the utterances just before the last."""
         recent = " ".join(utterances[-_EARLIER_UTTERANCES:])
-        english = self._language.english
-        function = FUNCTION_WORDS if english else known_words(self._language).function
-        return [word for word in self._words(recent) if word not in function]
+        return [word for word in self._words(recent.lower()) if word not in self._function]
 
     def _sharing(self, said: Iterable[str]) -> set[int]:
         """Dialogues that hold any of these utterances."""
