@@ -214,11 +214,8 @@ def plot(arguments: argparse.Namespace) -> None:
             arguments.name,
             arguments.out,
             arguments.judge,
-            form=arguments.format,
             size=arguments.size and plotting.read_size(arguments.size),
-            order=arguments.order,
             highlight=arguments.highlight,
-            style=arguments.style,
         )
     say(arguments, {"path": path})
 

@@ -1,9 +1,9 @@
-"""One figure of a set: chosen by its name, ordered, sized and styled as asked."""
+"""One figure of a set: chosen by its name, sized as asked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +19,10 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from botchat.boards.board import Board
     from botchat.report.figures import Chart
     from botchat.report.figures.style import Look
 
 FORMATS = ("svg", "png", "pdf")
-
-ORDERS = ("value", "rating", "name", "length")
-"""The best first by what is shown; as the leaderboard; by name; the shortest utterances first."""
 
 _LEAST_IN, _MOST_IN = 1.0, 100.0
 """Inches of a figure's side."""
@@ -39,9 +35,7 @@ def plot(
     judge: str | None = None,
     *,
     size: tuple[float, float] | None = None,
-    order: str = "value",
     highlight: Sequence[str] = (),
-    style: Path | None = None,
     elo: EloSettings | None = None,
 ) -> Figure:
     """One figure by its name, as `botchat.report.figures` draws it; shows itself in a notebook.
@@ -49,15 +43,14 @@ def plot(
     Neither the caller's ``rcParams`` nor the backend change. Figures of judges beside each other
     take the protocol: ``cost-against-agreement-gteval``.
 
-    ``size``: width and height in inches; default: half of a page, as high as it needs. ``order``:
-    of contestants, see `ORDERS`. ``highlight``: contestants, or judges, to stand out. ``style``: a
-    matplotlib style file, or the name of a style that comes with matplotlib.
+    ``size``: width and height in inches; default: half of a page, as high as it needs.
+    ``highlight``: contestants, or judges, to stand out.
 
     Raises:
-        ConfigError: several judges and none named, or a size, order or style that cannot be.
+        ConfigError: several judges and none named, or a size that cannot be.
         MissingError: no such figure of these judgments, no such contestant; says which there are.
     """
-    chart, look = _chosen(workspace, seed_set, name, judge, size, order, highlight, style, elo)
+    chart, look = _chosen(workspace, seed_set, name, judge, size, highlight, elo)
     return chart.make(look)
 
 
@@ -68,25 +61,21 @@ def write_plot(
     out: Path,
     judge: str | None = None,
     *,
-    form: str | None = None,
     size: tuple[float, float] | None = None,
-    order: str = "value",
     highlight: Sequence[str] = (),
-    style: Path | None = None,
     elo: EloSettings | None = None,
 ) -> Path:
-    """Write one figure; its path. ``form``: one of `FORMATS`, default: the ending of ``out``.
+    """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
 
     The rest, and what is raised, as in `plot`; the same arguments give the same bytes.
     """
-    kind = out.suffix.lower().removeprefix(".") if form is None else form
-    if kind not in FORMATS:
-        what = f"--out {out}" if form is None else f"--format {form}"
-        raise ConfigError(f"{what}: a figure is written as {', '.join(FORMATS)}; see --format")
-    chart, look = _chosen(workspace, seed_set, name, judge, size, order, highlight, style, elo)
+    form = out.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
+    chart, look = _chosen(workspace, seed_set, name, judge, size, highlight, elo)
     from botchat.report.figures import formats
 
-    store.write_atomic(out, formats.written(chart.make(look), kind, look.style))
+    store.write_atomic(out, formats.written(chart.make(look), form))
     return out
 
 
@@ -107,9 +96,7 @@ def _chosen(
     name: str,
     judge: str | None,
     size: tuple[float, float] | None,
-    order: str,
     highlight: Sequence[str],
-    style: Path | None,
     elo: EloSettings | None,
 ) -> tuple[Chart, Look]:
     """The figure of that name, and how it is to be drawn."""
@@ -123,11 +110,7 @@ def _chosen(
             raise ConfigError(
                 f"--size: {side:g} inches; a side has {_LEAST_IN:g} to {_MOST_IN:g} inches"
             )
-    if order not in ORDERS:
-        raise ConfigError(f"--order {order}: there are {', '.join(ORDERS)}")
     if judge is None and name.startswith(agreement.NAMES):
-        if order in ("rating", "length"):
-            raise ConfigError(f"--order {order}: {name} is of judges; they have no {order}")
         compared = beside_each_other(workspace, read(workspace, seed_set))
         drawn = [
             replace(chart, name=f"{chart.name}-{protocol}")
@@ -140,13 +123,11 @@ def _chosen(
             for rows, key in ((findings.rows, "judge"), (findings.rankings, "contestant"))
             for row in rows
         }
-        ordered: Iterable[str] = sorted(known) if order == "name" else []
     else:
         found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
         board = found.board(next(iter(found.judged)), elo)
         drawn = figures.draw(board, conversation_costs(workspace, found.dialogues))
         known = {*board.main.frame["model"], HUMAN}
-        ordered = _ordered(board, order)
     charts = {chart.name: chart for chart in drawn}
     if name not in charts:
         there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
@@ -155,18 +136,7 @@ def _chosen(
     if unknown := [one for one in highlight if one not in known]:
         raise MissingError(
             f"--highlight {unknown[0]}: {seed_set} has no such contestant"
-            f"{did_you_mean(unknown[0], known)}; there are: "
-            f"{', '.join(sorted(known))}"
+            f"{did_you_mean(unknown[0], known)}; there are: {', '.join(sorted(known))}"
         )
     width, height = size or (WIDE, None)
-    return charts[name], Look(width, height, tuple(ordered), tuple(highlight), style)
-
-
-def _ordered(board: Board, order: str) -> Iterable[str]:
-    """Contestants in an order; none: as each figure has them."""
-    names = [*dict.fromkeys([*board.main.frame["model"], HUMAN])]
-    if order == "name":
-        return sorted(names)
-    if order == "length":
-        return [str(name) for name in board.lengths.frame["model"]]
-    return names if order == "rating" else []
+    return charts[name], Look(width, height, tuple(highlight))

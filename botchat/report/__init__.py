@@ -120,6 +120,7 @@ def render(
         shown=_shown,
         inline=inline,
         elided=elided,
+        is_floor_bot=is_floor_bot,
         boards=boards,
         screens=screens,
         panels_by_judge=panels(boards, [view.facts for view in views]),
@@ -154,7 +155,7 @@ def preview(view: View) -> bytes:
         board.seed_set,
         facts.headline.sentence,
         f"Judge {elided(board.judge, 40)}: {facts.verdict.word}",
-        [(name, told, is_floor_bot(name)) for name, told in numbers.items() if name != HUMAN],
+        {name: told for name, told in numbers.items() if name != HUMAN},
         None if in_percent else facts.people,
         rated,
     )

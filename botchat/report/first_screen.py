@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,17 +12,29 @@ from botchat.boards import headline, judge_verdict, people_line
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_verdict import Check, JudgeVerdict
-from botchat.boards.names import elided, is_floor_bot
+from botchat.boards.names import columns, elided, is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.boards.survival import Curve
 from botchat.interfaces import Row
 from botchat.measures.intervals import LEAST
 from botchat.records import HUMAN
-from botchat.report.hero import Axis, Interval, Plot, plots
 from botchat.report.main_table import Bar, MainTable, address, interval_bar, main_table, steps
+from botchat.report.plane import Axis, Plane, Point, laid_out, spread
 
 _LABEL = 24
 """Letters of a name over a small picture."""
+
+Interval = tuple[float, float, float]
+"""A number and the ends of its interval."""
+
+_ROOM = (2.89, 2.58)
+"""Inches of the picture's field on the narrowest screen; on a wider one marks move apart."""
+
+_LETTER = 6.3 / 96
+"""Width of a letter of its names, in inches."""
+
+_LETTERS = 22
+"""Of a name in it."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,17 @@ class Small:
     people: str
     half: str
     last: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Every model's number against one thing that it takes."""
+
+    key: str
+    unit: str
+    plane: Plane
+    people: Sequence[float]
+    """Where people are with their interval, as shares of the upright axis; empty: not known."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +171,7 @@ def screen(board: Board, facts: Facts, judge: str, view: str) -> Screen:
         table,
         _people_curve(board),
         rated,
-        plots(models, _axes(board, facts), people, in_percent) if len(models) > 1 else [],
+        _plots(board, facts, models, people, in_percent),
         links,
         _curves(board, judge, view),
         len(models) <= 5,
@@ -207,19 +230,52 @@ def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[Panel]:
     return found
 
 
-def _axes(board: Board, facts: Facts) -> list[Axis]:
-    """What the numbers are set against, where it is known."""
-    lengths = board.lengths
-    mean = lengths.columns[2]
-    long = {k: float(v) for k, v in lengths.values(mean.key).items() if not pd.isna(v)}
-    flags = board.main.values("flagged") if "flagged" in board.main.frame else {}
-    flagged = {k: float(v) for k, v in flags.items() if not pd.isna(v)}
-    unit = board.utterance_lengths.unit
-    return [
-        Axis("cost", "cost of a dialogue", "US dollars", dict(facts.costs or {})),
-        Axis("length", "length of an utterance", f"mean {unit}", long),
-        Axis("flags", "share flagged without a judge", "dialogues with a flag", flagged),
-    ]
+def _plots(
+    board: Board,
+    facts: Facts,
+    numbers: Mapping[str, Interval],
+    people: Interval | None,
+    in_percent: bool,
+) -> list[Plot]:
+    """A plot against each thing that tells at least two models apart.
+
+    ``numbers``: model -> what it is rated by, best first; shares if ``in_percent``.
+    """
+    long = board.lengths.values(board.lengths.columns[2].key)
+    flagged = board.main.values("flagged") if "flagged" in board.main.frame else {}
+    mean = f"mean {board.utterance_lengths.unit}"
+    share = Axis("share flagged without a judge", _percent, ends=(0.0, 1.0))
+    up = Axis("", _percent, ends=(0.0, 1.0)) if in_percent else Axis("", "{:.0f}".format, least=40)
+    found, nan = [], float("nan")
+    for key, unit, values, axis in (
+        ("cost", "US dollars", facts.costs or {}, Axis("cost of a dialogue", _dollars)),
+        ("length", mean, long, Axis("length of an utterance", "{:.3g}".format)),
+        ("flags", "dialogues with a flag", flagged, share),
+    ):
+        there = {name: float(values[name]) for name in numbers if not pd.isna(values.get(name))}
+        if len(set(there.values())) < 2:
+            continue
+        plane = laid_out(
+            {name: Point(x, nan, nan, *numbers[name]) for name, x in there.items()},
+            replace(axis, log=axis.ends is None and spread(there.values())),
+            up,
+            _ROOM,
+            lambda text: _LETTER * columns(text),
+            {name: elided(name, _LETTERS) for name in there},
+            pareto=key == "cost",
+            beside=people or (),
+        )
+        line = [plane.up.share(end) for end in people or ()]
+        found.append(Plot(key, unit, plane, line))
+    return found
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _dollars(usd: float) -> str:
+    return f"${usd:.2g}" if usd > 0 else "free"
 
 
 def _checked(check: Check, judge: str, view: str, board: Board) -> Checked:

@@ -18,6 +18,7 @@ from botchat.boards.names import LABEL_COLUMNS, is_floor_bot, labels
 from botchat.boards.protocols import BesideHuman, Part, Place
 from botchat.boards.tables import Column, Table
 from botchat.records import HUMAN
+from botchat.report.plane import widened
 
 SHOWN = 7
 """Columns that are shown until the reader chooses."""
@@ -198,10 +199,7 @@ def _scale(
     values = [value for value in (*values, *(people or ())) if np.isfinite(value)]
     if not values:
         return None
-    low, high = min(values), max(values)
-    if high - low < 40:  # else equals would look far apart
-        low, high = (low + high) / 2 - 100, (low + high) / 2 + 100
-    return low, high
+    return widened(min(values), max(values), 40, 200)
 
 
 def interval_bar(told: tuple[float, float, float], scale: tuple[float, float]) -> Bar:

@@ -17,9 +17,11 @@ from botchat.boards.writers import WRITERS, table_files
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation, Opinions
 from botchat.report.figures import formats
-from botchat.report.figures.agreement import NAMES, Price, cost_against_agreement, draw
+from botchat.report.figures.agreement import NAMES, draw
 from botchat.report.figures.curves import apart
+from botchat.report.figures.points import judges
 from botchat.report.figures.style import NARROW, Heading, Look
+from botchat.report.plane import Axis, Point
 from tests.unit.test_plots import SCRIPTS, boxes, visible
 
 HEADING = Heading("What agreement costs", "a set · some judges", ["botchat:0.1.0|agree|x:y"])
@@ -29,19 +31,19 @@ LONG = ("an-organisation/judge-with-quite-a-long-name-{:02d}",)
 
 
 def findings(
-    judges: int,
+    n_judges: int,
     cost: str = "usd",
     prefix: str | None = "human",
     named: Sequence[str] = LONG,
 ) -> Findings:
     """A comparison of judges that cost more and know more, the first of them for nothing."""
-    rng = random.Random(judges)
-    names = [named[n % len(named)].format(n) for n in range(judges)]
+    rng = random.Random(n_judges)
+    names = [named[n % len(named)].format(n) for n in range(n_judges)]
     said = []
     for item in range(12):
         said.append(Annotation(str(item), "a", "b", "human", "12"[item % 2]))
         for n, name in enumerate(names):
-            right = rng.random() < 0.5 + n / (2 * judges)
+            right = rng.random() < 0.5 + n / (2 * n_judges)
             for pair in (("a", "b"), ("b", "a")):
                 swapped = pair == ("b", "a")
                 verdict = "12"[(item % 2) ^ swapped ^ (not right)]
@@ -80,12 +82,12 @@ def assertapart(figure) -> None:
 
 
 @pytest.mark.parametrize(
-    ("judges", "cost", "named"),
+    ("n", "cost", "named"),
     [(2, "usd", LONG), (5, "tokens", LONG), (7, "calls", SCRIPTS), (18, "usd", LONG)],
 )
-def test_figures_of_few_judges_and_of_many(judges, cost, named):
+def test_figures_of_few_judges_and_of_many(n, cost, named):
     """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
-    price, matrix, health, rankings = draw(findings(judges, cost, named=named))
+    price, matrix, health, rankings = draw(findings(n, cost, named=named))
     assert {price.name, matrix.name, health.name, rankings.name} < set(NAMES)
     for chart in (price, matrix, health, rankings):
         assertapart(chart.figure)
@@ -108,13 +110,13 @@ def test_a_judge_without_a_readable_verdict_has_a_price_and_no_place():
 
 def test_equal_judges_at_equal_cost_still_have_a_name_each():
     """Points that lie on each other, a control and its panel, nothing but one cost."""
-    prices = [Price(f"judge {n}", 3.0, 0.5, 0.4, 0.6) for n in range(14)]
-    prices.append(Price("judge 1 (before talk)", 3.0, 0.5, 0.4, 0.6, "judge 1"))
-    figure = cost_against_agreement(prices, "USD for 1000 verdicts", "Agreement (%)", HEADING)
+    names = [*(f"judge {n}" for n in range(14)), "judge 1 (before talk)"]
+    prices = dict.fromkeys(names, Point(3.0, np.nan, np.nan, 50.0, 40.0, 60.0))
+    axes = Axis("USD for 1000 verdicts", log=True), Axis("Agreement (%)", least=4)
+    figure = judges(prices, {"judge 1 (before talk)": "judge 1"}, *axes, HEADING)
     assertapart(figure)
     said = {text.get_text() for text in visible(figure)}
-    assert {price.judge for price in prices} <= said
-    assert "its control" in said
+    assert {*names, "its control"} <= said
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 40])

@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -25,10 +26,11 @@ from botchat.protocols.scores import Scale
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import HUMAN
 from botchat.report import figures
-from botchat.report.figures import cells, charts, curves, formats, points, style
+from botchat.report.figures import cells, curves, formats, points, rows, style
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.points import Standing
 from botchat.report.figures.style import NARROW, Heading, Look
+from botchat.report.plane import MOST_NAMED, Axis, Point, laid_out
 from tests.boards import QUICK, judgment, made
 
 NAMES = {
@@ -74,7 +76,7 @@ def boxes(texts: Sequence[Text]) -> np.ndarray:
     return np.array([[box.x0 + 0.5, box.y0 + 0.5, box.x1 - 0.5, box.y1 - 0.5] for box in extents])
 
 
-def rows(figure: Figure) -> list[str]:
+def beside(figure: Figure) -> list[str]:
     """What stands left of the first plot, from the top down."""
     axes = figure.axes[0]
     placed = [(text.get_window_extent(), text.get_text()) for text in axes.texts]
@@ -130,7 +132,7 @@ def test_every_figure_says_what_it_is() -> None:
 def test_the_signature_is_whole_where_it_is_long() -> None:
     """It is broken into lines, never cut."""
     signature = "botchat:0.1.0|" + "|".join(f"part-{i}:{'x' * 30}" for i in range(20))
-    figure = charts.human_lengths([2, 4, 5], Heading("T", "s", [signature]))
+    figure = rows.human_lengths([2, 4, 5], Heading("T", "s", [signature]))
     lines = [
         t.get_text() for t in visible(figure) if "part-" in t.get_text() or "|" in t.get_text()
     ]
@@ -191,17 +193,15 @@ def test_png_spells_out_what_no_font_has() -> None:
         assert (boxes(visible(chart.figure))[:, 0] >= 0).all()
 
 
-def test_rows_are_sorted_by_the_largest_n_or_as_chosen() -> None:
-    """Figure 4's rows: as the first series has them; a chosen order stands above that."""
+def test_rows_are_sorted_by_the_largest_n() -> None:
+    """Figure 4's rows: as the first series has them."""
     at_n = {"N = 16": [0.9, 0.4, 0.1], "N = 4": [1.0, 1.0, 0.8]}
     rates = {
         n: pd.DataFrame({"success": of_n, "low": 0.05, "high": 1.0}, index=["b", "a", "d"])
         for n, of_n in at_n.items()
     }
-    heading = Heading("T", "s", ["x"])
-    assert rows(charts.series(rates, "Rate", "{:.1f}", heading)) == ["b", "a", "d"]
-    chosen = heading._replace(look=Look(order=("d", "b")))
-    assert rows(charts.series(rates, "Rate", "{:.1f}", chosen)) == ["d", "b", "a"]
+    figure = rows.series(rates, "Rate", "{:.1f}", Heading("T", "s", ["x"]))
+    assert beside(figure) == ["b", "a", "d"]
 
 
 def test_heatmap_holds_every_value() -> None:
@@ -210,16 +210,16 @@ def test_heatmap_holds_every_value() -> None:
     win.index = win.columns = pd.Index(["a", "b", "c"])
     parts = [Cells("Win rate", win), Cells("Win + tie rate", win)]
     figure = cells.squares(parts, "row against column", Heading("T", "s", ["x"]))
-    for axes, beside in zip(figure.axes, (["a", "b", "c"], []), strict=True):
+    for axes, more in zip(figure.axes, (["a", "b", "c"], []), strict=True):
         shown = [text.get_text() for text in axes.texts if "rate" not in text.get_text()]
-        assert sorted(shown) == sorted(["0", "100", "25", "50", "–", "–", "a", "b", "c", *beside])
+        assert sorted(shown) == sorted(["0", "100", "25", "50", "–", "–", "a", "b", "c", *more])
 
 
 def test_lengths_that_do_not_vary_have_a_violin() -> None:
     """A bot that always says one word, one that said a single thing, and one that said nothing."""
     found = {"same": np.full(50, 7), "once": np.array([3]), "silent": np.array([], dtype=int)}
-    figure = charts.utterance_lengths(found, "words", Heading("T", "s", ["x"]))
-    assert rows(figure) == ["once", "same"]
+    figure = rows.utterance_lengths(found, "words", Heading("T", "s", ["x"]))
+    assert beside(figure) == ["once", "same"]
     assert figure.axes[0].get_xlabel().startswith("Words")
     assert visible(figure)
 
@@ -258,8 +258,8 @@ def test_every_number_of_an_own_score_is_drawn_with_its_interval() -> None:
 
 def test_an_arena_alone_is_drawn() -> None:
     """A published rate table has ratings and win rates, and no N."""
-    rows = [("a", "b", 1.0), ("b", "c", 0.5), ("a", "c", 0.0)]
-    arena = from_comparisons(Comparisons.of(rows), "x", 1, QUICK)
+    won = [("a", "b", 1.0), ("b", "c", 0.5), ("a", "c", 0.0)]
+    arena = from_comparisons(Comparisons.of(won), "x", 1, QUICK)
     found = figures.draw_arenas([arena], "a table")
     assert [chart.name for chart in found] == [
         "bradley-terry",
@@ -342,21 +342,44 @@ def test_an_order_that_changed_for_sure_is_dark() -> None:
 
 def test_the_pareto_line_leads_along_those_that_nobody_beats() -> None:
     """Cheap and good; a free one stands apart at the left; a crowd has at most ten names."""
-    frame = pd.DataFrame(
-        [[0.0, 900.0], [1.0, 1000.0], [2.0, 950.0], [4.0, 1100.0], [9.0, 1050.0]],
-        index=["free", "good", "beaten", "best", "dear"],
-        columns=["x", "y"],
-    )
-    for key in ("x_low", "x_high", "y_low", "y_high"):
-        frame[key] = np.nan
-    assert points._best(frame.sort_values("y", ascending=False)) == ["free", "good", "best"]
-    axis, heading = points.Axis("USD", log=True), Heading("T", "s", ["x"])
-    figure = points.against(frame, axis, points.Axis("Rating"), heading, pareto="best for its cost")
+    nan = float("nan")
+    numbers = {"free": (0, 900), "good": (1, 1000), "beaten": (2, 950), "best": (4, 1100)}
+    some = {name: Point(x, nan, nan, y, nan, nan) for name, (x, y) in numbers.items()}
+    some["dear"] = Point(9.0, nan, nan, 1050.0, nan, nan)
+    cost, rating = Axis("USD", log=True), Axis("Rating")
+    plane = laid_out(some, cost, rating, (5, 3), len, dict.fromkeys(some, ""), pareto=True)
+    assert [one.name for one in plane.best] == ["free", "good", "best"]
+    assert plane.across.ticks[0][1] == "0"
+    heading = Heading("T", "s", ["x"])
+    figure = points.against(some, cost, rating, heading, pareto="best for its cost")
     assert {"free", "good", "best", "0"} <= {text.get_text() for text in visible(figure)}
-    crowd = pd.concat([frame.set_axis([f"m{i}{j}" for j in range(5)]) + i for i in range(8)])
-    figure = points.against(crowd, points.Axis("x"), points.Axis("y"), heading)
+    crowd = {f"m{i}{j}": Point(i, nan, nan, j, nan, nan) for i in range(8) for j in range(5)}
+    figure = points.against(crowd, Axis("x"), Axis("y"), heading)
     named = [text for text in visible(figure) if text.get_text().startswith("m")]
-    assert 1 <= len(named) <= points.MOST_NAMED + 1  # and "model" in the key
+    assert 1 <= len(named) <= MOST_NAMED + 1  # and "model" in the key
+
+
+@given(
+    st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size=30), st.booleans(),
+    st.booleans(), st.floats(0.8, 8),
+)  # fmt: skip
+def test_an_axis_holds_its_numbers_and_its_ticks_fit(
+    values: list[float], is_log: bool, down: bool, wide: float
+) -> None:
+    """Whatever the numbers: all inside, ticks in their order and none over another."""
+    is_log = is_log and any(value > 1e-6 for value in values)
+    values = [value if value > 1e-6 else 0.0 for value in values]
+    some = {str(i): Point(v, v, v, v, v, v) for i, v in enumerate(values)}
+    axis = Axis("x", log=is_log, down=down and not is_log)
+    plane = laid_out(
+        some, axis, axis, (wide, 3), lambda text: 0.08 * len(text), {n: n for n in some}
+    )
+    for scale in (plane.across, plane.up):
+        places = [at for at, _ in scale.ticks]
+        assert places == sorted(places, reverse=axis.down)
+        assert all(-1e-9 <= at <= 1 + 1e-9 for at in places)
+        assert all(-1e-9 <= scale.share(value) <= 1 + 1e-9 for value in values)
+    assert sum(0.08 * len(text) + 0.15 for _, text in plane.across.ticks) <= wide
 
 
 def test_signed_numbers_diverge() -> None:
@@ -369,19 +392,3 @@ def test_signed_numbers_diverge() -> None:
     assert fills[1][1] > fills[1][0]  # green
     weights = {t.get_text(): t.get_weight() for t in figure.axes[0].texts}
     assert weights["−80"] == weights["80"] == "bold"
-
-
-def test_a_style_of_ones_own_is_on_top(tmp_path: Path) -> None:
-    """Ink, paper and people's colour come from it, and it is not there afterwards."""
-    dark = tmp_path / "dark.mplstyle"
-    dark.write_text(
-        "text.color: white\nfigure.facecolor: 112233\naxes.prop_cycle: cycler('color', ['00ff00'])",
-        "utf-8",
-    )
-    (chart,) = [one for one in drawn(2) if one.name == "survival"]
-    before = chart.svg
-    svg = formats.svg(chart.make(Look(style=dark)), dark)
-    assert "#00ff00" in svg
-    assert "#a83c0e" not in svg
-    assert 'style="fill: #112233"' in svg
-    assert formats.svg(chart.make(Look())) == before

@@ -1,13 +1,14 @@
-"""Figures of a leaderboard: svg and png of one look (BotChat Figures 2 to 7)."""
+"""Figures of a leaderboard: svg and png of one look (BotChat Figures 2 to 7).
+
+A figure is one function here: its numbers, its words, and how it is drawn.
+"""
 
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,11 @@ from botchat.boards.protocols import BesideHuman, Part, Place, Scored
 from botchat.boards.tables import Column, Table
 from botchat.measures.intervals import mean
 from botchat.records import HUMAN, MIN_HUMAN
-from botchat.report.figures import cells, charts, curves, formats, points, style
+from botchat.report.figures import cells, curves, formats, points, rows, style
 from botchat.report.figures.cells import Cells
-from botchat.report.figures.charts import Measure
 from botchat.report.figures.points import Standing
 from botchat.report.figures.style import NARROW, WIDE, Heading, Look
-
-_TEXTS = tomllib.loads(resources.files(__package__).joinpath("texts.toml").read_text("utf-8"))
-
-BESIDE: Mapping[str, Mapping[str, str]] = _TEXTS["beside"]
-"""Texts of the figures of judges beside each other."""
+from botchat.report.plane import Axis, Point, spread
 
 
 @dataclass(frozen=True)
@@ -84,6 +80,39 @@ def drawn(chart: Chart, *, png: bool = True) -> Chart:
     return made
 
 
+def chart(
+    name: str,
+    title: str,
+    caption: str,
+    count: str,
+    where: str,
+    signatures: Sequence[str],
+    draw: Callable[..., Figure],
+    *data: Any,
+) -> Chart:
+    """The figure ``draw(*data, heading)``.
+
+    ``count``: from how many comparisons or dialogues, the caption's last words; ``where``: of which
+    set and by which judge.
+    """
+    heading = Heading(title, f"{where} · {count}", signatures)
+    caption = f"{caption} {count[0].upper()}{count[1:]}."
+    return Chart(name, title, caption, partial(_make, draw, data, heading))
+
+
+def _make(draw: Callable[..., Figure], data: Sequence[Any], heading: Heading, look: Look) -> Figure:
+    with style.styled():
+        return draw(*data, heading._replace(look=look))
+
+
+def _of(part: Part, name: str, title: str) -> tuple[str, str]:
+    """Name and title of a figure of a protocol, which says its own where another one leads."""
+    protocol = part.protocol
+    if protocol.leads:
+        return name, title
+    return f"{protocol.name}-{name}", f"{protocol.title}: {title}"
+
+
 MOST_DRAWN = 100
 """Contestants that figures show; of more the first, and people: a thousand rows are unreadable."""
 
@@ -112,7 +141,7 @@ def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
         if part.table.frame[number.key].notna().any()
     ]
     drawn += [_judge_health(board.judge_health, where)] if board.judge_health else []
-    return [*drawn, *_failures(board, of), *_of_lengths(board, of)]
+    return [*drawn, *_failures(board, of), *_utterance_lengths(board, of), *_human_lengths(board)]
 
 
 def _of_some(board: Board, names: Collection[str]) -> Board:
@@ -142,81 +171,111 @@ def _of_some(board: Board, names: Collection[str]) -> Board:
     )
 
 
-def chart(
-    where: str,
-    part: Part | None,
-    key: str,
-    signatures: Sequence[str],
-    draw: Callable[..., Figure],
-    *data: Any,
-    texts: Mapping[str, Mapping[str, str]] = _TEXTS,
-    **facts: Any,
-) -> Chart:
-    """The figure ``draw(*data, heading)`` with the texts under ``key`` in ``texts.toml``.
-
-    ``where``: what it is made from, before the count; ``facts``: what the texts name.
-    """
-    if part:
-        protocol = part.protocol
-        facts |= {"protocol": protocol.title, "id": protocol.name, "stem": "", "prefix": ""}
-        if not protocol.leads:
-            facts |= {"stem": f"{protocol.name}-", "prefix": f"{protocol.title}: "}
-    said = {name: text.format_map(facts) for name, text in texts[key].items()}
-    title, count = said["title"], said["count"]
-    heading = Heading(title, f"{where} · {count}", signatures)
-    caption = f"{said['caption']} {count[0].upper()}{count[1:]}."
-    return Chart(said["name"], title, caption, partial(_make, draw, data, heading))
-
-
-def _make(draw: Callable[..., Figure], data: Sequence[Any], heading: Heading, look: Look) -> Figure:
-    with style.styled(look.style):
-        return draw(*data, heading._replace(look=look))
+# -------------------------------------------------------------------------------------- Arenas
 
 
 def draw_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
     """Of one protocol, the largest N first, if N is known; ``where`` says what they are of."""
-    first = arenas[0]
-    drawn = partial(chart, where, first)
-    counts = [_of(arena.comparisons.n, arena.comparisons.missing) for arena in arenas]
-    named = [f"N = {n}" if (n := arena.protocol.n) else "" for arena in arenas]
-    titled = [f", {name}" if name else "" for name in named]
-    ratings = _with_ends(first.table, "bt", "rating")
-    ratings = ratings.assign(rank=first.table.written("rank")).dropna(subset="rating")
-    bt = (first.table.signatures, charts.intervals, ratings, "Bradley–Terry rating (points)")
-    yield drawn("bradley-terry", *bt, "{:.0f}", count=counts[0], at=titled[0])
+    yield _bradley_terry(arenas[0], where)
     ranked = [_ranked(arena.table) for arena in arenas]
     if len(ranked[0]) > 1:
-        places = (first.table.signatures, charts.places, ranked[0])
-        yield drawn("rank-intervals", *places, count=counts[0], at=titled[0])
-    elo = {
-        name or "Elo": _with_ends(arena.table, "elo", "rating").dropna(subset="rating")
-        for name, arena in zip(named, arenas, strict=True)
-    }
-    signatures = [arena.table.signature for arena in arenas]
-    each = zip(named, counts, strict=True)
-    count = "; ".join(f"{name}: {count}" if name else count for name, count in each)
-    of_elo = (elo, "Bootstrap Elo (points)", "{:.0f}")
-    of_elo_from = partial(charts.series, start=first.elo.init)
-    yield drawn("elo", signatures, of_elo_from, *of_elo, count=count)
+        yield _rank_intervals(arenas[0], ranked[0], where)
+    yield _elo(arenas, where)
     if len(arenas) > 1 and len(ranked[0]) > 1:
-        # From few utterances to many.
-        standing = {
-            name: {model: Standing(*row) for model, row in frame.T.items()}
-            for name, frame in reversed([*zip(named, ranked, strict=True)])
-        }
-        slopes = (signatures, points.slopes, standing, "Numbers: the ranks left open.")
-        yield drawn("ranks-by-n", *slopes, count=count)
-    for arena, count, at in zip(arenas, counts, titled, strict=True):
-        parts = [
-            Cells(title, *_thrice(arena.matrix, key), 0.5)
-            for title, key in (
-                ("Win rate (%)", "win_rate"),
-                ("Win + tie rate (%)", "win_or_tie_rate"),
-            )
-        ]
-        rates = (arena.table.signatures, cells.squares, parts, "row against column")
-        ending = f"-n{arena.protocol.n}" if arena.protocol.n else ""
-        yield chart(where, arena, "win-rates", *rates, count=count, at=at, n=ending)
+        yield _ranks_by_n(arenas, ranked, where)
+    for arena in arenas:
+        yield _win_rates(arena, where)
+
+
+def _n(arena: Arena) -> str:
+    """Such as ``N = 16``, if it is known."""
+    return f"N = {n}" if (n := arena.protocol.n) else ""
+
+
+def _at(arena: Arena) -> str:
+    return f", {n}" if (n := _n(arena)) else ""
+
+
+def _compared(arena: Arena) -> str:
+    return _counted(arena.comparisons.n, arena.comparisons.missing)
+
+
+def _each(arenas: Sequence[Arena]) -> str:
+    """The comparisons of each N."""
+    each = [(_n(arena), _compared(arena)) for arena in arenas]
+    return "comparisons: " + "; ".join(f"{n}: {many}" if n else many for n, many in each)
+
+
+def _bradley_terry(arena: Arena, where: str) -> Chart:
+    ratings = _with_ends(arena.table, "bt", "rating")
+    ratings = ratings.assign(rank=arena.table.written("rank")).dropna(subset="rating")
+    return chart(
+        *_of(arena, "bradley-terry", f"Bradley–Terry ratings with 95 % intervals{_at(arena)}"),
+        "Each model's rating and 95 % interval. Rank: the places that the comparisons leave open, "
+        "of all models at once; it is this that says who is clearly better, not whether two lines "
+        "overlap.",
+        f"{_compared(arena)} comparisons", where, arena.table.signatures,
+        rows.intervals, ratings, "Bradley–Terry rating (points)", "{:.0f}",
+    )  # fmt: skip
+
+
+def _ranked(shown: Table) -> pd.DataFrame:
+    """The ranks that an Arena leaves open: index model; ``rank``, ``low``, ``high``, ``said``."""
+    ranks = _with_ends(shown, "rank", "rank").assign(said=shown.written("rank"))
+    return ranks.dropna().astype({"rank": float, "low": float, "high": float})
+
+
+def _rank_intervals(arena: Arena, ranked: pd.DataFrame, where: str) -> Chart:
+    return chart(
+        *_of(arena, "rank-intervals", f"Ranks that the comparisons leave open{_at(arena)}"),
+        "Behind all models that are clearly better, before all that are clearly worse; all ranks "
+        "hold together with 95 %. The dot is the rank by rating.",
+        f"{_compared(arena)} comparisons", where, arena.table.signatures, rows.places, ranked,
+    )  # fmt: skip
+
+
+def _elo(arenas: Sequence[Arena], where: str) -> Chart:
+    first, elo = arenas[0], {}
+    for arena in arenas:
+        elo[_n(arena) or "Elo"] = _with_ends(arena.table, "elo", "rating").dropna(subset="rating")
+    name = _of(first, "elo", "")[0]
+    return chart(
+        name, f"Bootstrap Elo in {first.protocol.title}",
+        "Ratings as in the paper, from comparisons of two models' dialogues, in the order of their "
+        "Bradley–Terry rating; the dashed line is where all start.",
+        _each(arenas), where, [arena.table.signature for arena in arenas],
+        partial(rows.series, start=first.elo.init), elo, "Bootstrap Elo (points)", "{:.0f}",
+    )  # fmt: skip
+
+
+def _ranks_by_n(arenas: Sequence[Arena], ranked: Sequence[pd.DataFrame], where: str) -> Chart:
+    # From few utterances to many.
+    standing = {
+        _n(arena): {model: Standing(*row) for model, row in frame.T.items()}
+        for arena, frame in reversed([*zip(arenas, ranked, strict=True)])
+    }
+    return chart(
+        *_of(arenas[0], "ranks-by-n", "What longer dialogues change"),
+        "Each model's place at each N; beside its name the ranks that are left open. A line is "
+        "dark where they do not overlap, otherwise the change can be chance.",
+        _each(arenas), where, [arena.table.signature for arena in arenas],
+        points.slopes, standing, "Numbers: the ranks left open.",
+    )  # fmt: skip
+
+
+def _win_rates(arena: Arena, where: str) -> Chart:
+    parts = [
+        Cells(title, *_thrice(arena.matrix, key), 0.5)
+        for title, key in (("Win rate (%)", "win_rate"), ("Win + tie rate (%)", "win_or_tie_rate"))
+    ]
+    ending = f"-n{arena.protocol.n}" if arena.protocol.n else ""
+    return chart(
+        *_of(arena, f"win-rates{ending}", f"Win rates between models{_at(arena)}"),
+        "How often the row's model wins, or at least ties, against the column's; both by rating. "
+        "Bold: the 95 % interval leaves out 50.",
+        f"{_compared(arena)} comparisons", where, arena.table.signatures,
+        cells.squares, parts, "row against column",
+    )  # fmt: skip
 
 
 def _thrice(
@@ -226,45 +285,58 @@ def _thrice(
     return of(key), of(f"{key}_low"), of(f"{key}_high")
 
 
-def _ranked(shown: Table) -> pd.DataFrame:
-    """The ranks that an Arena leaves open: index model; ``rank``, ``low``, ``high``, ``said``."""
-    ranks = _with_ends(shown, "rank", "rank").assign(said=shown.written("rank"))
-    return ranks.dropna().astype({"rank": float, "low": float, "high": float})
+RATING = Axis("Bradley–Terry rating", "{:.0f}".format, least=40)
+_RANK = Axis("Rank", "{:.0f}".format, down=True)
 
 
 def _of_ratings(
     arena: Arena, board: Board, where: str, costs: Mapping[str, float]
 ) -> Iterator[Chart]:
     """What a rating and a rank go with: what a conversation costs, and how much a model says."""
-    spoken = board.utterance_lengths
-    n = max(1, len(board.human_lengths))
-    ends = ["x", "x_low", "x_high"]
-    lengths = pd.DataFrame.from_dict(
-        {name: _mean(values, n) for name, values in spoken.by_contestant.items() if len(values)},
-        orient="index",
-        columns=ends,
-    )
-    prices = pd.DataFrame.from_dict(
-        {name: (cost, math.nan, math.nan) for name, cost in costs.items()},
-        orient="index",
-        columns=ends,
-    )
-    along = points.Axis(f"Mean {spoken.unit} an utterance", points.spread(lengths["x"].tolist()))
-    paid = points.Axis("Dollars for one conversation", log=True)
-    rating, rank = points.Axis("Bradley–Terry rating"), points.Axis("Rank", down=True)
-    ratings, ranks = _with_ends(arena.table, "bt", "y"), _ranked(arena.table).drop(columns="said")
-    signatures = [arena.table.signature, *board.lengths.signatures]
-    count = _of(arena.comparisons.n, arena.comparisons.missing)
-    for key, signed, xs, x, ys, y, best in (
-        ("cost-rating", signatures[:1], prices, paid, ratings, rating, "best for its cost"),
-        ("length-rating", signatures, lengths, along, ratings, rating, "best for its length"),
-        ("length-rank", signatures, lengths, along, ranks, rank, ""),
-    ):
-        both = xs.join(ys.set_axis(["y", "y_low", "y_high"], axis=1).dropna(), how="inner")
-        if len(both) > 1 and both["x"].any():
-            drawn = partial(points.against, pareto=best)
-            named: dict[str, Any] = {"count": count, "unit": spoken.unit, "n": arena.protocol.n}
-            yield chart(where, arena, key, signed, drawn, both, x, y, **named)
+    spoken, table, n = board.utterance_lengths, arena.table, max(1, len(board.human_lengths))
+    ratings = _with_ends(table, "bt", "y").dropna(subset="y")
+    ranks = _ranked(table).drop(columns="said")
+    count = f"{_compared(arena)} comparisons"
+    paid = {name: (cost, math.nan, math.nan) for name, cost in costs.items()}
+    cost = Axis("Dollars for one conversation", log=True)
+    if (found := _points(paid, ratings)) and any(one.x for one in found.values()):
+        yield chart(
+            *_of(arena, "cost-rating", f"Rating against cost{_at(arena)}"),
+            "Bradley–Terry rating with its 95 % interval over what a conversation cost. No model "
+            "on the dotted line is beaten by a cheaper one.",
+            count, where, table.signatures[:1],
+            partial(points.against, pareto="best for its cost"), found, cost, RATING,
+        )  # fmt: skip
+    said = {name: _mean(each, n) for name, each in spoken.by_contestant.items() if len(each)}
+    long = Axis(f"Mean {spoken.unit} an utterance", log=spread(x for x, *_ in said.values()))
+    signatures = [table.signature, *board.lengths.signatures]
+    if found := _points(said, ratings):
+        yield chart(
+            *_of(arena, "length-rating", f"Rating against length{_at(arena)}"),
+            f"Bradley–Terry rating over mean {spoken.unit} an utterance, both with 95 % intervals. "
+            "No model on the dotted line is beaten by one that says less.",
+            count, where, signatures,
+            partial(points.against, pareto="best for its length"), found, long, RATING,
+        )  # fmt: skip
+    if found := _points(said, ranks):
+        yield chart(
+            *_of(arena, "length-rank", f"Rank against length{_at(arena)}"),
+            f"The ranks that are left open over mean {spoken.unit} an utterance with its 95 % "
+            "interval. A judge who likes what is long puts long talkers on top.",
+            count, where, signatures, points.against, found, long, _RANK,
+        )  # fmt: skip
+
+
+def _points(
+    xs: Mapping[str, tuple[float, float, float]], ys: pd.DataFrame
+) -> dict[str, Point] | None:
+    """Those of which both numbers are known; ``None``: fewer than two. ``ys``: index model."""
+    found = {
+        str(name): Point(*xs[name], *map(float, y))
+        for name, *y in ys.itertuples()
+        if name in xs
+    }  # fmt: skip
+    return found if len(found) > 1 else None
 
 
 def _mean(values: NDArray[np.int64], n: int) -> tuple[float, float, float]:
@@ -276,6 +348,87 @@ def _mean(values: NDArray[np.int64], n: int) -> tuple[float, float, float]:
     return float(values.mean()), *mean(each, 0, float(values.max()))
 
 
+# ------------------------------------------------------------------------------ other protocols
+
+
+def _of_places(part: Place, where: str) -> Iterator[Chart]:
+    shown, protocol = part.table, part.protocol
+    if part.survival:
+        yield _survival(part, part.survival, where)
+    by_n = {int(column.n or 0): column.key for column in part.ranking}
+    at_n = {f"N = {n}": 100 * _with_ends(shown, key, "success") for n, key in by_n.items()}
+    said = ("Success rate (% of dialogues)", "{:.1f}")
+    yield chart(
+        _of(part, "success-rates", "")[0], f"{protocol.title} success rate by length N",
+        "Dialogues that the judge takes for human, or accuses only after utterance N "
+        "(Kaplan–Meier), with 95 % intervals.",
+        f"{_cases(shown, next(iter(by_n.values())))} dialogues", where, shown.signatures,
+        rows.series, at_n, *said,
+    )  # fmt: skip
+    key = "success_human_length"
+    rates = 100 * _with_ends(shown, key, "success").dropna()
+    if len(rates):
+        yield chart(
+            _of(part, "success-human-length", "")[0],
+            f"{protocol.title} success rate at the length of the human dialogue",
+            "Each dialogue is read as far as its human counterpart goes, where that has at least "
+            f"{MIN_HUMAN} utterances; with 95 % intervals.",
+            f"{_cases(shown, key)} dialogues", where, shown.signatures,
+            rows.intervals, rates, *said,
+        )  # fmt: skip
+
+
+def _survival(part: Place, survival: Table, where: str) -> Chart:
+    frame = survival.frame
+    early, missing = (int(frame[key].sum()) for key in ("early", "missing"))
+    return chart(
+        *_of(part, "survival", "Dialogues that are not accused yet"),
+        "Share of each contestant's dialogues that the judge has not accused after utterance N "
+        f"(Kaplan–Meier). The {early:,} that end before, unaccused, count as far as they go. At "
+        "most ten are named.",
+        f"{_counted(int(frame['dialogues'].sum()), missing)} dialogues", where, survival.signatures,
+        curves.survival, {name: part.curves[name] for name in frame["model"]},
+    )  # fmt: skip
+
+
+def _against_human(part: BesideHuman, where: str) -> Chart:
+    table, protocol = part.table, part.protocol
+    return chart(
+        protocol.name, f"{protocol.title}: models against the human dialogue",
+        "Beside the human dialogue of the same start, cut to its length: a model wins where the "
+        "judge takes the human one for AI. Lines below the numbers are 95 % intervals of win + "
+        "tie.",
+        f"{_cases(table)} comparisons, both orders", where, table.signatures,
+        rows.against_human, table.frame.set_index("model"),
+    )  # fmt: skip
+
+
+def _scores(part: Scored, number: Column, where: str) -> Chart:
+    quoted, scale, table = part.quote(number), part.protocol.asked_scale, part.table
+    means = _with_ends(table, number.key, "mean").dropna(subset="mean")
+    return chart(
+        quoted.key.replace("_", "-"), f"{quoted.heading}: mean score",
+        f"Mean score from {scale.lowest} to {scale.highest} with its 95 % interval over dialogues.",
+        f"{_cases(table)} dialogues", where, table.signatures,
+        rows.intervals, means, "Mean score", "{:.2f}",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------ judge and dialogues
+
+
+def _judge_health(judge: Table, where: str) -> Chart:
+    judged, unreadable = (int(judge.frame[key].sum()) for key in ("judged", "unreadable"))
+    return chart(
+        "judge-health", "The judge itself",
+        "How steady and how readable the judge is, and what it prefers: 50 is no preference for "
+        "what is shown first; the longer may win because it is better. Thin lines are 95 % "
+        "intervals.",
+        f"{_counted(judged - unreadable, unreadable)} verdicts", where, judge.signatures,
+        rows.health, judge,
+    )  # fmt: skip
+
+
 def _failures(board: Board, where: str) -> Iterator[Chart]:
     """How often each contestant does what few people do, by what it does."""
     flags, order = board.flags, [*board.main.frame["model"], HUMAN]
@@ -283,83 +436,46 @@ def _failures(board: Board, where: str) -> Iterator[Chart]:
     if not kinds:
         return
     by_model = flags.frame.set_index("model")
-    rows = [name for name in dict.fromkeys(order) if name in by_model.index]
+    names = [name for name in dict.fromkeys(order) if name in by_model.index]
 
     def of(end: str) -> pd.DataFrame:
         keys = [f"{key}{end}" for key in kinds]
-        return by_model.loc[rows, keys].set_axis([NAMES[key] for key in kinds], axis=1)
+        return by_model.loc[names, keys].set_axis([NAMES[key] for key in kinds], axis=1)
 
-    n = int(flags.frame["measured"].sum())
-    drawn = partial(chart, where, None, "failure-types", flags.signatures)
-    yield drawn(cells.failures, Cells("", *_thrice(of, ""), USUAL), count=f"{n:,}")
-
-
-def _of_places(part: Place, where: str) -> Iterator[Chart]:
-    shown, survival = part.table, part.survival
-    drawn = partial(chart, where, part)
-    if survival:
-        frame = survival.frame
-        early, missing = (int(frame[key].sum()) for key in ("early", "missing"))
-        count = _of(int(frame["dialogues"].sum()), missing)
-        of_name = {name: part.curves[name] for name in frame["model"]}
-        signatures = survival.signatures
-        yield drawn("survival", signatures, curves.survival, of_name, count=count, early=early)
-    by_n = {int(column.n or 0): column.key for column in part.ranking}
-    count = _counted(shown, next(iter(by_n.values())))
-    at_n = {f"N = {n}": 100 * _with_ends(shown, key, "success") for n, key in by_n.items()}
-    said = ("Success rate (% of dialogues)", "{:.1f}")
-    yield drawn("success-rates", shown.signatures, charts.series, at_n, *said, count=count)
-    key = "success_human_length"
-    count, rates = _counted(shown, key), 100 * _with_ends(shown, key, "success").dropna()
-    if len(rates):
-        more: dict[str, Any] = {"count": count, "least": MIN_HUMAN}
-        yield drawn(key.replace("_", "-"), shown.signatures, charts.intervals, rates, *said, **more)
+    yield chart(
+        "failure-types", "How dialogues fail",
+        "Dialogues, in percent, with an utterance that does what at most 1 % of the set's people "
+        "do, by what it does, without a judge. Bold: the 95 % interval leaves out 1 %.",
+        f"{int(flags.frame['measured'].sum()):,} dialogues", where, flags.signatures,
+        cells.failures, Cells("", *_thrice(of, ""), USUAL),
+    )  # fmt: skip
 
 
-def _against_human(part: BesideHuman, where: str) -> Chart:
-    rates, count = part.table.frame.set_index("model"), _counted(part.table)
-    key, signatures = "against-human", part.table.signatures
-    return chart(where, part, key, signatures, charts.against_human, rates, count=count)
-
-
-def _scores(part: Scored, number: Column, where: str) -> Chart:
-    means = _with_ends(part.table, number.key, "mean").dropna(subset="mean")
-    quoted, scale, count = part.quote(number), part.protocol.asked_scale, _counted(part.table)
-    made = partial(chart, name=quoted.key.replace("_", "-"), number=quoted, scale=scale)
-    drawn = (part.table.signatures, charts.intervals, means, "Mean score", "{:.2f}")
-    return made(where, part, "scores", *drawn, count=count)
-
-
-def _judge_health(judge: Table, where: str) -> Chart:
-    judged, unreadable = (int(judge.frame[key].sum()) for key in ("judged", "unreadable"))
-    count, data = _of(judged - unreadable, unreadable), (judge, measures("judge-health"))
-    return chart(where, None, "judge-health", judge.signatures, charts.health, *data, count=count)
-
-
-def measures(key: str) -> list[Measure]:
-    """The columns of a figure of judges, from ``texts.toml``."""
-    return [Measure(**given) for given in _TEXTS["measures"][key]]
-
-
-def _of_lengths(board: Board, where: str) -> Iterator[Chart]:
+def _utterance_lengths(board: Board, where: str) -> Iterator[Chart]:
     spoken, unit = board.utterance_lengths.by_contestant, board.utterance_lengths.unit
     if n := sum(map(len, spoken.values())):
-        made = partial(chart, where, None, "utterance-lengths", count=f"{n:,}", unit=unit)
-        yield made(board.lengths.signatures, charts.utterance_lengths, spoken, unit)
-    lengths = board.human_lengths
-    if not lengths:
-        return
-    n, eligible = len(lengths), sum(length >= MIN_HUMAN for length in lengths)
-    title = "Length of the human dialogues"
-    count = f"{n:,} dialogues, {eligible:,} with {MIN_HUMAN} and more"
-    heading = Heading(title, f"{board.seed_set} · {count}", [board.seeds_signature])
-    yield Chart(
-        "human-lengths",
-        title,
-        f"Utterances of the {n:,} human dialogues; Arena and GTEval use the {eligible:,} with at "
-        f"least {MIN_HUMAN}.",
-        partial(_make, charts.human_lengths, [lengths], heading),
-    )
+        yield chart(
+            "utterance-lengths", "Length of utterances",
+            f"Distribution of {unit} an utterance, without the two human ones that every dialogue "
+            "starts with.",
+            f"{n:,} utterances", where, board.lengths.signatures,
+            rows.utterance_lengths, spoken, unit,
+        )  # fmt: skip
+
+
+def _human_lengths(board: Board) -> Iterator[Chart]:
+    if lengths := board.human_lengths:
+        n, eligible = len(lengths), sum(length >= MIN_HUMAN for length in lengths)
+        yield chart(
+            "human-lengths", "Length of the human dialogues",
+            "Utterances of the human dialogues; Arena and GTEval use those with at least "
+            f"{MIN_HUMAN}.",
+            f"{n:,} dialogues, {eligible:,} with {MIN_HUMAN} and more", board.seed_set,
+            [board.seeds_signature], rows.human_lengths, lengths,
+        )  # fmt: skip
+
+
+# -------------------------------------------------------------------------------- from tables
 
 
 def _with_ends(shown: Table, key: str, name: str) -> pd.DataFrame:
@@ -368,11 +484,11 @@ def _with_ends(shown: Table, key: str, name: str) -> pd.DataFrame:
     return shown.frame.set_index("model")[keys].set_axis([name, "low", "high"], axis=1)
 
 
-def _counted(part: Table, of: str = "") -> str:
+def _cases(part: Table, of: str = "") -> str:
     """The cases that a column, or every row, is from."""
     readable, missing = (part.column(role=role, of=of).key for role in ("readable", "missing"))
-    return _of(int(part.frame[readable].sum()), int(part.frame[missing].sum()))
+    return _counted(int(part.frame[readable].sum()), int(part.frame[missing].sum()))
 
 
-def _of(readable: int, missing: int) -> str:
+def _counted(readable: int, missing: int) -> str:
     return f"{readable:,}" if not missing else f"{readable:,} of {readable + missing:,}"

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from botchat.report.figures.charts import written
+from botchat.report.figures.rows import written
 from botchat.report.figures.style import (
     GRID,
     INK,
@@ -62,8 +62,7 @@ class Cells(NamedTuple):
 def squares(parts: Sequence[Cells], below: str, heading: Heading) -> Figure:
     """Square tables in percent, each under its title; ``below``: label of the horizontal axes."""
     look = heading.look
-    models = look.ordered(parts[0].values.index)
-    parts = [_arranged(part, models, models) for part in parts]
+    models = list(parts[0].values.index)
     n = len(models)
     beside = len(parts) if _across(models, look, len(parts)) >= 0.3 * n else 1
     across = _across(models, look, beside)
@@ -98,9 +97,7 @@ def squares(parts: Sequence[Cells], below: str, heading: Heading) -> Figure:
 def failures(rates: Cells, heading: Heading) -> Figure:
     """How often each contestant fails in each way: rows contestants, columns kinds of failure."""
     look = heading.look
-    models = look.ordered(rates.values.index)
-    kinds = list(rates.values.columns)
-    rates = _arranged(rates, models, kinds)
+    models, kinds = list(rates.values.index), list(rates.values.columns)
     shown = _names(models, look)
     left = widest(shown, bold=True) + 0.24
     across = look.width - left - 0.12
@@ -128,16 +125,6 @@ def _across(models: Sequence[str], look: Look, beside: int) -> float:
 
 def _names(names: Sequence[str], look: Look) -> list[str]:
     return fitted(names, 0.3 * look.width - 0.2)
-
-
-def _arranged(part: Cells, rows: Sequence[str], columns: Sequence[str]) -> Cells:
-    """The same in another order."""
-    values, low, high = (
-        None if frame is None else frame.reindex(index=list(rows), columns=list(columns))
-        for frame in (part.values, part.low, part.high)
-    )
-    assert values is not None
-    return part._replace(values=values, low=low, high=high)
 
 
 def _titled(axes: Axes, title: str, above: float) -> None:

@@ -16,16 +16,20 @@ from botchat.boards.survival import Curve
 from botchat.records import HUMAN, N_SEED
 from botchat.report.figures.style import (
     BAR,
+    DOTTED,
     INK,
     LEAST,
     MUTED,
     SIZE,
     WASH,
+    Dashes,
     Heading,
     Look,
     bare,
     fitted,
     label_x,
+    line_key,
+    mark,
     of_name,
     people,
     sheet,
@@ -40,9 +44,6 @@ _HEIGHT = 2.8
 
 ROW, _LINES = 0.18, 0.35
 """Least height of a name beside a plot, and room for the lines that lead there, in inches."""
-
-Dashes = str | tuple[int, tuple[float, ...]]
-"""A line's style as matplotlib names it."""
 
 _LOOKS: tuple[tuple[float, Dashes], ...] = tuple(
     (shade, dashes)
@@ -72,12 +73,10 @@ def survival(curves: Mapping[str, Curve], heading: Heading) -> Figure:
     if banded:
         key.append(Patch(color=tint(BAR), alpha=0.3, label="95 % interval"))
     else:
-        key.append(Line2D([], [], color=tint(INK), linewidth=0.6, label="95 % intervals"))
-    tick = Line2D([], [], linestyle="none", marker="|", markersize=6, markeredgecolor=tint(MUTED))
-    tick.set_label("dialogues end here unaccused")
-    key.append(tick)
+        key.append(line_key("95 % intervals", width=0.6))
+    key.append(mark(tint(MUTED), "dialogues end here unaccused", "|", tint(MUTED)))
     if len(named) < len(curves):
-        key.append(Line2D([], [], color=tint(0.22), linewidth=1.2, label="others"))
+        key.append(line_key("others", 0.22))
     under = 0.16 * (len(named) + 1) + 0.1
     figure, (axes,) = sheet(
         heading, [_HEIGHT], left=0.62, right=_LINES + widest(shown.values(), bold=True) + 0.15,
@@ -112,7 +111,6 @@ def survival(curves: Mapping[str, Curve], heading: Heading) -> Figure:
 
 def _named(names: Sequence[str], look: Look) -> list[str]:
     """Those that get a name, in the figure's order: chosen ones and people, then the first."""
-    names = look.ordered(names)
     first = sorted(names, key=lambda name: (name not in look.highlight, name != HUMAN))
     chosen = {*first[:MOST_NAMED]}
     return [name for name in names if name in chosen]
@@ -187,11 +185,6 @@ def _at_risk(
         axes.text(1 + _LINES / wide, y, shown[name], transform=place, va="center_baseline", **style)
 
 
-def room(names: Sequence[str]) -> float:
-    """Inches that names, as they are written, and their lines need right of a plot."""
-    return _LINES + widest(names, bold=True) + 0.15
-
-
 def name_points(
     axes: Axes,
     points: Sequence[tuple[float, float]],
@@ -209,7 +202,7 @@ def name_points(
         for (x, _), level, place in zip(points, levels, places, strict=True)
     ]
     drawn = LineCollection(
-        lines, colors=tint(BAR), linewidths=0.8, linestyles=(0, (1, 2)),
+        lines, colors=tint(BAR), linewidths=0.8, linestyles=DOTTED,
         transform=axes.transAxes, clip_on=False, zorder=1,
     )  # fmt: skip
     axes.add_collection(drawn, autolim=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,8 +14,7 @@ from matplotlib.lines import Line2D
 
 from botchat.boards.experiments import Experiment, column, key_of
 from botchat.boards.tables import Column, Table
-from botchat.report.figures import BESIDE, Chart, charts, curves, style
-from botchat.report.figures import chart as made
+from botchat.report.figures import Chart, chart, curves, rows, style
 from botchat.report.figures.style import BAR, INK, MUTED, Heading, bare, sheet, tint
 
 _HEIGHT = 2.0
@@ -35,26 +35,28 @@ def draw(experiment: Experiment, shown: Table) -> Chart | None:
         return None
     runs, alike = int(ours["runs"].max()), [key for key in keys if ours[key].nunique() == 1]
     said = [*map(str, ours[alike].iloc[0]), f"{runs} run{'s' if runs > 1 else ''} a judge"]
-    facts = {"name": experiment.name, "title": experiment.title, "runs": " · ".join(said)}
     keys = [key for key in keys if key not in alike]
-    data: tuple[Any, ...] = (
-        (frame, axes, columns) if experiment.draws == "sweep" else (ours, keys, columns)
-    )
-    drawn = sweep if experiment.draws == "sweep" else groups
-    where = experiment.source or experiment.benchmark
-    return made(where, None, "experiment", shown.signatures, drawn, *data, texts=BESIDE, **facts)
+    drawn: Any = partial(groups, ours, keys, columns)
+    if experiment.draws == "sweep":
+        drawn = partial(sweep, frame, axes, columns)
+    return chart(
+        experiment.name, experiment.title,
+        "Means over runs with 95 % intervals by item, the mean of the runs' ends. Open marks are "
+        "the paper's numbers, where it prints any.",
+        " · ".join(said), experiment.source or experiment.benchmark, shown.signatures, drawn,
+    )  # fmt: skip
 
 
 def groups(
     ours: pd.DataFrame, keys: Sequence[str], columns: Sequence[Column], heading: Heading
 ) -> Figure:
     """Each line of the table a mark at every column (ChatEval Figure 3)."""
-    rows = ours[list(keys)].itertuples(index=False) if keys else [("ours",)] * len(ours)
-    names = [" · ".join(map(str, row)) for row in rows]
+    heads = ours[list(keys)].itertuples(index=False) if keys else [("ours",)] * len(ours)
+    names = [" · ".join(map(str, row)) for row in heads]
     values = {
         one.heading.removesuffix(" (%)"): _percent(ours, one).set_axis(names) for one in columns
     }
-    return charts.series(values, "Accuracy (%)", "{:.0f}", heading)
+    return rows.series(values, "Accuracy (%)", "{:.0f}", heading)
 
 
 def sweep(
@@ -76,10 +78,10 @@ def sweep(
         Line2D([], [], color=color, linestyle=dashes, marker="o", markersize=4, label=name)
         for name, (color, dashes) in looks.items()
     ]
-    key.append(Line2D([], [], color=tint(BAR), linewidth=1.2, label="95 % interval"))
+    key.append(style.interval_key(width=1.2))
     printed = {axis: _lines(paper, axis, others, least=1) for axis, others in axes.items()}
     if any(kept in printed[axis] for axis, by in lines.items() for kept in by):
-        key.append(charts.mark("none", "published", "D"))
+        key.append(style.mark("none", "published", "D"))
     across = 1 if heading.look.narrow else len(axes)
     figure, panels = sheet(
         heading, [_HEIGHT] * (len(columns) * len(axes)), left=0.8, above=0.15, below=0.5,
@@ -87,11 +89,11 @@ def sweep(
     )  # fmt: skip
     for plot, (one, (axis, by)) in zip(panels, product(columns, lines.items()), strict=True):
         bare(plot, grid="y")
-        for i, (kept, rows) in enumerate(by.items()):
+        for i, (kept, some) in enumerate(by.items()):
             name = names[axis][kept]
             color, dashes = looks[name]
-            values = _percent(rows, one)
-            x = rows[axis].to_numpy(dtype=float) + _APART * (i - (len(by) - 1) / 2)
+            values = _percent(some, one)
+            x = some[axis].to_numpy(dtype=float) + _APART * (i - (len(by) - 1) / 2)
             plot.vlines(x, values["low"], values["high"], color=tint(BAR), linewidth=1.2, zorder=2)
             plot.plot(x, values["value"], color=color, linestyle=dashes, linewidth=1.5, marker="o",
                       markersize=4, zorder=3, gid=style.titled(name))  # fmt: skip
@@ -99,7 +101,7 @@ def sweep(
                 plot.scatter(there[axis].astype(float), _percent(there, one)["value"], marker="D",
                              s=26, facecolor="none", edgecolor=tint(INK), zorder=4,
                              gid=style.titled(f"published: {name}"))  # fmt: skip
-        plot.set_xticks(sorted({float(x) for rows in by.values() for x in rows[axis]}))
+        plot.set_xticks(sorted({float(x) for some in by.values() for x in some[axis]}))
         plot.xaxis.set_major_formatter("{x:g}")
         plot.margins(x=0.08)
         style.label_x(plot, axis.capitalize())

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -31,17 +30,15 @@ _MOST_DOTS = 4_000_000
 """Most pixels of a PNG: a larger figure has fewer pixels an inch."""
 
 
-def written(figure: Figure, form: str, style: Path | None = None) -> bytes:
-    """The figure as ``svg``, ``png`` or ``pdf``; ``style``: the file that it was drawn with."""
-    if form == "svg":
-        return svg(figure, style).encode()
-    return png(figure, style) if form == "png" else pdf(figure, style)
+def written(figure: Figure, form: str) -> bytes:
+    """The figure as ``svg``, ``png`` or ``pdf``."""
+    return svg(figure).encode() if form == "svg" else {"png": png, "pdf": pdf}[form](figure)
 
 
-def svg(figure: Figure, style: Path | None = None) -> str:
+def svg(figure: Figure) -> str:
     """The figure as an SVG document: the same data give the same text. Text stays text."""
     buffer = io.StringIO()
-    with styled(style), warnings.catch_warnings():
+    with styled(), warnings.catch_warnings():
         # The reader's fonts draw the text: it does not matter what this machine's fonts lack.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "BotChat"})
@@ -73,26 +70,23 @@ def _variables() -> dict[str, str]:
         return {**shades, tint(0): paper, tint(1): ink, people(): of_people}
 
 
-def png(figure: Figure, style: Path | None = None) -> bytes:
+def png(figure: Figure) -> bytes:
     r"""The figure as a PNG; what no installed font can draw is shown as ``\u901a``."""
     area = figure.get_figwidth() * figure.get_figheight()
     # A tenth larger than at the default level 6, in half the time.
-    quick = {"compress_level": 1}
-    dpi = min(_DPI, math.sqrt(_MOST_DOTS / area))
-    return _drawn(
-        figure, style, "png", {"Software": "BotChat"}, dpi=dpi, pil_kwargs=quick
-    )  # fmt: skip
+    how = {"dpi": min(_DPI, math.sqrt(_MOST_DOTS / area)), "pil_kwargs": {"compress_level": 1}}
+    return _drawn(figure, "png", {"Software": "BotChat"}, **how)
 
 
-def pdf(figure: Figure, style: Path | None = None) -> bytes:
+def pdf(figure: Figure) -> bytes:
     """The figure as a PDF with no date: the same data give the same bytes."""
-    return _drawn(figure, style, "pdf", {"Creator": "BotChat", "CreationDate": None})
+    return _drawn(figure, "pdf", {"Creator": "BotChat", "CreationDate": None})
 
 
-def _drawn(figure: Figure, style: Path | None, form: str, metadata: Any, **how: Any) -> bytes:
+def _drawn(figure: Figure, form: str, metadata: Any, **how: Any) -> bytes:
     """A figure in a form that has its text drawn with the fonts of this machine."""
     buffer = io.BytesIO()
-    with styled(style):
+    with styled():
         installed = fontManager.get_font_names()
         family = [*mpl.rcParams["font.family"], *(one for one in _FALLBACKS if one in installed)]
         with mpl.rc_context({"font.family": family}), drawable(figure, family):

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from botchat.records import HUMAN
-from botchat.report.figures.charts import marks
 from botchat.report.figures.style import (
     BAR,
+    DOTTED,
     INK,
     LEAST,
     MUTED,
@@ -28,7 +26,11 @@ from botchat.report.figures.style import (
     faces,
     fitted,
     inches,
+    interval_key,
     label_x,
+    line_key,
+    mark,
+    marks,
     of_name,
     people,
     sheet,
@@ -37,159 +39,104 @@ from botchat.report.figures.style import (
     titled,
     widest,
 )
-
-MOST_NAMED = 10
-"""Of contestants in a crowd; the others are named when they are pointed at."""
+from botchat.report.plane import Axis, Mark, Point, laid_out
 
 MOST_COLUMNS = 5
 """Occasions beside each other; a telephone has room for three."""
 
 _HEIGHT = 3.4
-_SPAN = 0.75
-"""Fewest powers of ten that a logarithmic axis shows, so that it has two numbers on it."""
-
-_DOTTED = (0, (1, 2))
-
-
-class Axis(NamedTuple):
-    """What is along an axis."""
-
-    label: str
-    log: bool = False
-    down: bool = False
-    """Whether the least is best and on top, as of ranks."""
 
 
 def against(
-    points: pd.DataFrame, x: Axis, y: Axis, heading: Heading, *, pareto: str = ""
+    points: Mapping[str, Point], x: Axis, y: Axis, heading: Heading, *, pareto: str = ""
 ) -> Figure:
-    """One number against another, with intervals.
+    """Contestants' numbers, one against another; ten are named.
 
-    ``points``: index contestant; columns ``x``, ``x_low``, ``x_high``, ``y``, ``y_low``,
-    ``y_high``, ends NaN where not known. ``pareto``: names a line that leads along those that
-    nobody beats in both, a small x being good.
+    ``pareto``: names a line that leads along those that nobody beats in both.
+    """
+    key = [*marks(points), *([line_key(pareto, dashes=DOTTED)] if pareto else [])]
+    return scatter(points, x, y, heading, key, pareto=bool(pareto))
+
+
+def judges(
+    points: Mapping[str, Point], panels: Mapping[str, str], x: Axis, y: Axis, heading: Heading
+) -> Figure:
+    """Judges' numbers, one against another, all named; ``panels``: control -> its panel."""
+    controls = {name: panel for name, panel in panels.items() if {name, panel} <= {*points}}
+    hollow = [name for name in points if name in panels]
+    key = [mark(tint(INK), "judge"), *([mark("none", "its control")] if hollow else [])]
+    key += [interval_key()] if any(one.y_low < one.y_high for one in points.values()) else []
+    return scatter(points, x, y, heading, key, hollow=hollow, lines=controls, everybody=True)
+
+
+def scatter(
+    points: Mapping[str, Point],
+    x: Axis,
+    y: Axis,
+    heading: Heading,
+    key: Sequence[Line2D],
+    *,
+    hollow: Collection[str] = (),
+    lines: Mapping[str, str] | None = None,
+    pareto: bool = False,
+    everybody: bool = False,
+) -> Figure:
+    """One number against another, with intervals and names beside the points.
+
+    ``hollow``: open marks; ``lines``: from a point to another; the rest as of `laid_out`.
     """
     look = heading.look
-    points = points.dropna(subset=["x", "y"]).sort_values(["y", "x"], ascending=[y.down, True])
-    names = list(points.index)
-    best = _best(points) if pareto else []
-    key = marks(names)
-    if pareto:
-        key.append(Line2D([], [], color=tint(INK), linestyle=_DOTTED, label=pareto))
     figure, (axes,) = sheet(heading, [_HEIGHT], left=0.65, right=0.25, key=key)
     bare(axes, grid="both")
-    values = [float(value) for value in points["x"]]
-    place = logarithmic(axes, values) if x.log else dict(zip(values, values, strict=True))
-    low = float(np.nanmin(points[["y", "y_low"]].to_numpy(dtype=float)))
-    high = float(np.nanmax(points[["y", "y_high"]].to_numpy(dtype=float)))
-    margin = 0.06 * (high - low) or 1
-    if y.down:
-        axes.set_ylim(high + 0.5 + margin, low - 0.5 - margin)
-        ticks = MaxNLocator(7, integer=True).tick_values(low, high)
-        axes.set_yticks(
-            sorted({int(low), *(int(tick) for tick in ticks if low + 1 < tick <= high)})
-        )
-    else:
-        axes.set_ylim(low - margin, high + margin)
-    numbers = points[["x", "x_low", "x_high", "y", "y_low", "y_high"]].to_numpy(dtype=float)
-    at = {name: (place[row[0]], row[3]) for name, row in zip(names, numbers.tolist(), strict=True)}
-    fill, edge = faces(names)
-    for i, (name, row) in enumerate(zip(names, numbers.tolist(), strict=True)):
-        (x_at, y_at), (_, x_low, x_high, _, y_low, y_high) = at[name], row
-        if math.isfinite(y_low + y_high):
-            axes.plot([x_at] * 2, [y_low, y_high], color=tint(BAR), linewidth=1.3)
-        if x_low < x_high:  # false where not known
-            reach = [math.log10(max(end, 1e-9)) if x.log else end for end in (x_low, x_high)]
-            axes.plot(reach, [y_at] * 2, color=tint(BAR), linewidth=1.3)
+    room = size_of(axes)
+    texts = dict(zip(points, fitted([*points], 0.4 * room[0]), strict=True))
+    plane = laid_out(
+        points, x, y, room, lambda text: inches(text, SIZE, bold=bool(look.highlight)), texts,
+        first=look.highlight, pareto=pareto, everybody=everybody,
+    )  # fmt: skip
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.set_xticks(*zip(*plane.across.ticks, strict=True))
+    axes.set_yticks(*zip(*plane.up.ticks, strict=True))
+    bars = [((p.x, p.y_low), (p.x, p.y_high)) for p in (one.at for one in plane.marks)]
+    bars += [((p.x_low, p.y), (p.x_high, p.y)) for p in (one.at for one in plane.marks)]
+    known = [bar for bar in bars if all(map(math.isfinite, (*bar[0], *bar[1])))]
+    axes.add_collection(LineCollection(known, colors=tint(BAR), linewidths=1.3), autolim=False)
+    at = {one.name: one.at for one in plane.marks}
+    for control, panel in (lines or {}).items():
+        (x0, y0), (x1, y1) = ((at[name].x, at[name].y) for name in (control, panel))
+        axes.plot([x0, x1], [y0, y1], color=tint(MUTED), linewidth=1.2, zorder=2)
+    if plane.best:
+        xs, ys = zip(*((one.at.x, one.at.y) for one in plane.best), strict=True)
+        axes.step([*xs, 1], [*ys, ys[-1]], where="post", color=tint(INK), linestyle=DOTTED,
+                  linewidth=1, zorder=2)  # fmt: skip
+    fill, edge = faces(at)
+    for one, face, outline in zip(plane.marks, fill, edge, strict=True):
         axes.plot(
-            [x_at], [y_at], marker="o", markersize=8 if name in look.highlight else 6,
-            color=fill[i], markeredgecolor=edge[i], markeredgewidth=1.3, zorder=3,
-            linestyle="none", gid=titled(name),
+            [one.at.x], [one.at.y], marker="o", markersize=8 if one.name in look.highlight else 6,
+            color=tint(0) if one.name in hollow else face, markeredgecolor=outline,
+            markeredgewidth=1.3, zorder=3, linestyle="none", gid=titled(one.name),
         )  # fmt: skip
-    if not x.log:
-        axes.margins(x=0.08)
-        axes.xaxis.set_major_locator(MaxNLocator(4 if look.narrow else 7))
-    if pareto:
-        _lead(axes, [at[name] for name in best])
-    chosen = dict.fromkeys([*(n for n in names if n in look.highlight), *best, *names])
-    name_beside(axes, at, list(chosen)[:MOST_NAMED], heading)
+        _name(axes, one, heading)
     label_x(axes, x.label)
     axes.set_ylabel(y.label, size=SIZE, color=tint(MUTED))
     return figure
 
 
-def _best(points: pd.DataFrame) -> list[str]:
-    """Those that no other beats in both, the smallest x first; ``points`` are best y first."""
-    found: list[str] = []
-    least = math.inf
-    for name, row in points.iterrows():
-        if row["x"] < least:
-            found.append(str(name))
-            least = row["x"]
-    return found[::-1]
-
-
-def _lead(axes: Axes, best: Sequence[tuple[float, float]]) -> None:
-    """Steps from one to the next, and on to the right."""
-    end = axes.get_xlim()[1]
-    axes.set_xlim(axes.get_xlim())
-    xs, ys = (list(values) for values in zip(*best, strict=True))
-    axes.step([*xs, end], [*ys, ys[-1]], where="post", color=tint(INK), linestyle=_DOTTED,
-              linewidth=1, zorder=2)  # fmt: skip
-
-
-def name_beside(
-    axes: Axes,
-    at: Mapping[str, tuple[float, float]],
-    chosen: Sequence[str],
-    heading: Heading,
-) -> None:
-    """Names beside their points where there is room; the first of ``chosen`` before the others.
-
-    The plot has its limits.
-    """
-    look = heading.look
+def _name(axes: Axes, one: Mark, heading: Heading) -> None:
+    """The name of a point, if there is room for it; with a line to it where it is far."""
+    if (label := one.label) is None:
+        return
     wide, tall = size_of(axes)
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    place = {
-        name: (wide * (x - left) / (right - left), tall * (y - low) / (high - low))
-        for name, (x, y) in at.items()
-    }
-    dots = [(x - 0.05, y - 0.05, x + 0.05, y + 0.05) for x, y in place.values()]
-    lines: list[Box] = []
-    for line in axes.lines:
-        xs = wide * (np.asarray(line.get_xdata(), dtype=float) - left) / (right - left)
-        ys = tall * (np.asarray(line.get_ydata(), dtype=float) - low) / (high - low)
-        lines.append((float(xs.min()), float(ys.min()), float(xs.max()), float(ys.max())))
-    taken: list[Box] = []
-    h = 0.15
-    for name, said in zip(chosen, fitted(chosen, 0.4 * wide), strict=True):
-        x, y = place[name]
-        w = inches(said, SIZE, bold=name in look.highlight)
-        free: list[tuple[int, int, Box]] = []
-        for dx, dy in ((0.08, -h / 2), (-0.08 - w, -h / 2), (0.06, 0.04), (0.06, -h - 0.04),
-                       (-w - 0.06, 0.04), (-w - 0.06, -h - 0.04), (-w / 2, 0.09),
-                       (-w / 2, -h - 0.09)):  # fmt: skip
-            box = (x + dx, y + dy, x + dx + w, y + dy + h)
-            inside = box[0] >= 0 and box[2] <= wide and box[1] >= 0 and box[3] <= tall
-            if inside and not any(_meet(box, other) for other in (*taken, *dots)):
-                free.append((sum(_meet(box, line) for line in lines), len(free), box))
-        if free:
-            _, _, box = min(free)
-            taken.append(box)
-            axes.text(
-                box[0] / wide, (box[1] + h / 2) / tall, said, va="center_baseline", zorder=4,
-                transform=axes.transAxes, **of_name(name, said, look),
-                bbox={"facecolor": tint(0), "alpha": 0.75, "edgecolor": "none", "pad": 0.4},
-            )  # fmt: skip
-
-
-Box = tuple[float, float, float, float]
-"""Left, low, right and high end."""
-
-
-def _meet(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    left, middle = one.at.x + label.dx / wide, one.at.y + label.dy / tall
+    if label.is_far:
+        end = left if label.dx > 0 else left + label.width / wide
+        axes.plot([one.at.x, end], [one.at.y, middle], color=tint(BAR), linewidth=0.8,
+                  linestyle=DOTTED, zorder=1)  # fmt: skip
+    axes.text(
+        left, middle, label.text, va="center_baseline", zorder=4,
+        **of_name(one.name, label.text, heading.look),
+        bbox={"facecolor": tint(0), "alpha": 0.75, "edgecolor": "none", "pad": 0.4},
+    )  # fmt: skip
 
 
 class Standing(NamedTuple):
@@ -212,14 +159,9 @@ def slopes(columns: Mapping[str, Mapping[str, Standing]], beside: str, heading: 
     look = heading.look
     columns = dict(list(columns.items())[: 3 if look.narrow else MOST_COLUMNS])
     orders = {
-        title: {
-            name: row
-            for row, name in enumerate(look.ordered(sorted(one, key=lambda n: (one[n].place, n))))
-        }
+        title: {name: row for row, name in enumerate(sorted(one, key=lambda n: (one[n].place, n)))}
         for title, one in columns.items()
     }
-    if look.order:  # rows are as chosen; only the numbers differ
-        orders = {title: {n: i for i, n in enumerate(one)} for title, one in orders.items()}
     n = max(map(len, orders.values()))
     first, *_, last = columns
     names = list(dict.fromkeys(name for one in orders.values() for name in one))
@@ -232,8 +174,8 @@ def slopes(columns: Mapping[str, Mapping[str, Standing]], beside: str, heading: 
     ]
     left = widest(ends, bold=True) + 0.3
     key = [
-        Line2D([], [], color=tint(INK), linewidth=1.6, label="intervals do not overlap"),
-        Line2D([], [], color=tint(BAR / 2), linewidth=1.6, label="may be chance"),
+        line_key("intervals do not overlap", width=1.6),
+        line_key("may be chance", BAR / 2, 1.6),
     ]
     figure, (axes,) = sheet(
         heading, [n * 0.2], left=left, right=right, above=0.32, below=0.3, key=key,
@@ -294,43 +236,8 @@ def _slope(
 def _at_end(
     axes: Axes, x: float, row: int, said: str, name: str, heading: Heading, *, right: bool
 ) -> None:
-    style: dict[str, Any] = of_name(name, name if name in said else "", heading.look)
+    style = of_name(name, name if name in said else "", heading.look)
     axes.annotate(
         said, (x, row), (9 if right else -9, 0), textcoords="offset points",
         ha="left" if right else "right", va="center_baseline", annotation_clip=False, **style,
     )  # fmt: skip
-
-
-def logarithmic(axes: Axes, values: Sequence[float]) -> dict[float, float]:
-    """Set a horizontal axis up, 0 apart at its left; value -> place on it."""
-    logs = [math.log10(value) for value in values if value > 0]
-    middle = (min(logs) + max(logs)) / 2
-    first = min(*logs, middle - _SPAN / 2)
-    last = max(*logs, middle + _SPAN / 2)
-    free = first - max(0.2 * (last - first), 0.15)
-    room = size_of(axes)[0]
-    decades = last - first
-    steps = (1, 2, 5) if room / decades > 1.3 else (1,)
-    ticks = [
-        step * 10.0**power
-        for power in range(math.floor(first) - 1, math.ceil(last) + 1)
-        for step in steps
-        if first - 1e-9 <= math.log10(step * 10.0**power) <= last + 1e-9
-    ]
-    at = [math.log10(tick) for tick in ticks]
-    names = [f"{tick:,g}" if tick < 1e6 else f"{tick:.0e}" for tick in ticks]
-    while len(at) > 2 and len(at) * (widest(names) + 0.1) > room:
-        at, names = at[::2], names[::2]
-    start = first
-    if 0 in values:
-        at, names, start = [free, *at], ["0", *names], free
-    axes.set_xticks(at, names)
-    margin = 0.06 * (last - start)
-    axes.set_xlim(start - margin, last + margin)
-    return {value: math.log10(value) if value > 0 else free for value in values}
-
-
-def spread(values: Sequence[float]) -> bool:
-    """Whether numbers need a logarithmic axis."""
-    known = np.array([value for value in values if value > 0])
-    return bool(len(known)) and float(known.max() / known.min()) > 8

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from botchat.boards.tables import Table
 from botchat.records import HUMAN, MIN_HUMAN
 from botchat.report.figures.style import (
     BAR,
+    DASHED,
     GRID,
     INK,
     LEAST,
@@ -36,7 +36,11 @@ from botchat.report.figures.style import (
     bars,
     faces,
     fitted,
+    interval_key,
     label_x,
+    line_key,
+    mark,
+    marks,
     name_rows,
     people,
     right_of,
@@ -49,10 +53,8 @@ from botchat.report.figures.style import (
 _MARKERS = "oDs^v"
 """Of the first N (filled), the second, ..."""
 
-_DASHED = (0, (4, 3))
-
-_ROW = 0.25
-"""Height of a row, in inches."""
+_ROW, _EACH = 0.25, 0.11
+"""Height of a row, and of one of its series, in inches."""
 
 _PANEL, _NUMBER = 1.0, 0.42
 """Least width of a panel of the judge's health, and the room for its number, in inches."""
@@ -92,15 +94,11 @@ def intervals(values: pd.DataFrame, label: str, form: str, heading: Heading) -> 
     ``values``: index model; columns the number, ``low``, ``high`` and, for ratings, ``rank``. The
     number's column is named beside the plot, ``label`` stands at the axis, ``form`` writes numbers.
     """
-    name, low, high, *group = values.columns
+    name, _, _, *group = values.columns
     values = values.sort_values(name, ascending=False, kind="stable")
-    values = values.loc[heading.look.ordered(values.index)]
     beside = [Numbers(column, values[column].tolist(), form) for column in (name, *group)]
-    models, rows = list(values.index), range(len(values))
-    figure, axes = _rows(models, heading, beside, key=marks(models))
-    axes.hlines(rows, values[low], values[high], color=tint(BAR), linewidth=2.4)
-    _points(axes, values[name], rows, models)
-    axes.margins(x=0.06)
+    figure, axes = rows(values.index, heading, beside, marks(values.index))
+    _series(axes, [values], 0.0)
     _label(axes, label)
     return figure
 
@@ -110,16 +108,16 @@ def places(values: pd.DataFrame, heading: Heading) -> Figure:
 
     ``values``: index model; columns ``rank``, ``low``, ``high`` and ``said``.
     """
-    values = values.loc[heading.look.ordered(values.index)]
-    models, rows = list(values.index), np.arange(len(values))
-    key = [Patch(color=tint(BAR / 2), label="ranks left open"), *marks(models)[:-1]]
-    figure, axes = _rows(models, heading, [Numbers("rank", values["said"].tolist())], key=key)
+    models, y = list(values.index), np.arange(len(values))
+    key: list[Patch | Line2D] = [Patch(color=tint(BAR / 2), label="ranks left open")]
+    key += marks(models)[:-1]
+    figure, axes = rows(models, heading, [Numbers("rank", values["said"].tolist())], key)
     starts, ends = values["low"] - 0.4, values["high"] + 0.4
     axes.set_xlim(0.4, max(len(values), values["high"].max()) + 0.6)
-    bars(axes, rows, starts, ends, height=0.56, color=tint(BAR / 2))
-    _points(axes, values["rank"], rows, models)
+    bars(axes, y, starts, ends, height=0.56, color=tint(BAR / 2))
+    _points(axes, values["rank"], y, models)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
-    _label(axes, "Rank")
+    label_x(axes, "Rank")
     return figure
 
 
@@ -136,37 +134,36 @@ def series(
     A line marks ``start``, such as the first rating of all.
     """
     models = list(dict.fromkeys(model for one in values.values() for model in one.index))
-    models = heading.look.ordered(models)
     tables = [one.reindex(models) for one in values.values()]
     key = [
         mark("none" if i else tint(INK), name, _MARKERS[i % len(_MARKERS)])
         for i, name in enumerate(values)
     ]
-    begun: dict[str, Any] = {"color": tint(MUTED), "linewidth": 0.8, "linestyle": _DASHED}
     if start is not None:
-        key.append(Line2D([], [], label=f"start ({start:g})", **begun))
+        key.append(line_key(f"start ({start:g})", MUTED, 0.8, DASHED))
     beside = [
         Numbers(name, one.iloc[:, 0].tolist(), form)
         for name, one in zip(values, tables, strict=True)
     ]
-    each = 0.11
-    per_row = max(_ROW, each * len(tables) + 0.1)
-    key.append(Line2D([], [], color=tint(BAR), linewidth=2.4, label="95 % interval"))
-    figure, axes = _rows(
-        models, heading, beside[: 1 if heading.look.narrow else None], key=key, per_row=per_row
-    )
+    per_row = max(_ROW, _EACH * len(tables) + 0.1)
+    shown = beside[: 1 if heading.look.narrow else None]
+    figure, axes = rows(models, heading, shown, [*key, interval_key()], per_row)
     if start is not None:
-        axes.axvline(start, **begun)
-    for i, one in enumerate(tables):
-        y = np.arange(len(models)) + (i - (len(tables) - 1) / 2) * each / per_row
-        number, low, high = one.to_numpy(dtype=float).T[:3]
-        axes.hlines(y, low, high, color=tint(BAR), linewidth=1.8 if i else 2.4)
-        _points(
-            axes, number, y, models, _MARKERS[i % len(_MARKERS)], size=22 if i else 34, hollow=i
-        )
-    axes.margins(x=0.06)
+        axes.axvline(start, color=tint(MUTED), linewidth=0.8, linestyle=DASHED)
+    _series(axes, tables, _EACH / per_row)
     _label(axes, label)
     return figure
+
+
+def _series(axes: Axes, tables: Sequence[pd.DataFrame], apart: float) -> None:
+    """Numbers with their intervals, each series so far below the one before."""
+    for i, one in enumerate(tables):
+        y = np.arange(len(one)) + (i - (len(tables) - 1) / 2) * apart
+        number, low, high = one.iloc[:, :3].to_numpy(dtype=float).T
+        axes.hlines(y, low, high, color=tint(BAR), linewidth=1.8 if i else 2.4)
+        marker = _MARKERS[i % len(_MARKERS)]
+        _points(axes, number, y, list(one.index), marker, size=22 if i else 34, hollow=i)
+    axes.margins(x=0.06)
 
 
 def human_lengths(utterances: Sequence[int], heading: Heading) -> Figure:
@@ -203,12 +200,11 @@ def utterance_lengths(
     """Violins of utterance lengths, shortest mean first, with quartiles (BotChat Figure 3)."""
     spoken = {model: values for model, values in lengths.items() if len(values)}
     models = sorted(spoken, key=lambda model: (float(spoken[model].mean()), model))
-    models = heading.look.ordered(models)
     dot = Line2D([], [], linestyle="none", marker="o", markersize=4.5, label="median")
     dot.set(markerfacecolor=tint(0), markeredgecolor=tint(INK))
-    key = [dot, Line2D([], [], color=tint(INK), linewidth=2.2, label="middle half")]
+    key = [dot, line_key("middle half", width=2.2)]
     beside = [Numbers("mean", [float(spoken[model].mean()) for model in models], "{:,.1f}")]
-    figure, axes = _rows(models, heading, beside, key=key, per_row=0.34)
+    figure, axes = rows(models, heading, beside, key, 0.34)
     logs = [np.log10(np.maximum(spoken[model], 1)) for model in models]
     drawn = axes.violinplot(
         [_thinned(values) for values in logs],
@@ -244,16 +240,15 @@ def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
     """
     rates = rates.assign(total=rates["win"] + rates["tie"])
     rates = rates.sort_values(["total", "win"], ascending=False, kind="stable")
-    rates = rates.loc[heading.look.ordered(rates.index)]
     models = list(rates.index)
     # A number on each shade can be read.
     parts = (("win", "model wins", 0.76, 0), ("tie", "tie", 0.34, 1), ("lose", "loses", 0.1, 1))
     key: list[Patch | Line2D] = [
         Patch(color=tint(shade), label=label) for _, label, shade, _ in parts
     ]
-    key.append(Line2D([], [], color=tint(INK), linewidth=1.4, label="95 % interval of win + tie"))
+    key.append(line_key("95 % interval of win + tie", width=1.4))
     beside = [Numbers("win + tie", (100 * rates["total"]).tolist())]
-    figure, axes = _rows(models, heading, beside, key=key, per_row=0.3)
+    figure, axes = rows(models, heading, beside, key, 0.3)
     _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
     y, wide = np.arange(len(models)), size_of(axes)[0]
     start = np.zeros(len(models))
@@ -271,9 +266,8 @@ def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
     return figure
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One column of the figure."""
+class Measure(NamedTuple):
+    """One column of the figure of judges."""
 
     key: str
     title: str
@@ -286,14 +280,28 @@ class Measure:
     high: float = 1.0
 
 
-def health(judges: Table, measures: Sequence[Measure], heading: Heading) -> Figure:
+MEASURES = (
+    Measure("consistency", "Same in both orders", "% of pairs"),
+    Measure("ties", "Ties", "% of verdicts"),
+    Measure("unreadable_rate", "Unreadable", "% of verdicts"),
+    Measure("stable", "Samples agree", "% of verdicts"),
+    Measure("first_preferred", "First shown wins", "% of decided", 0.5),
+    Measure("longer_preferred", "Longer wins", "% of decided", 0.5),
+    Measure("length_preference", "Prefers the longer", "points beyond truth", low=-1),
+    Measure("machines_caught", "Machines caught", "% of dialogues"),
+    Measure("people_accused", "People accused", "% of dialogues"),
+)
+"""All that tables of judges say of one."""
+
+
+def health(judges: Table, heading: Heading) -> Figure:
     """A panel a measure, with bars and their intervals; a dash where it is not known.
 
     ``judges``: named by the first column. Measures that no row has are left out.
     """
-    rows = judges.frame
-    there = [one for one in measures if one.key in rows and rows[one.key].notna().any()]
-    names = rows[judges.columns[0].key].tolist()
+    frame = judges.frame
+    there = [one for one in MEASURES if one.key in frame and frame[one.key].notna().any()]
+    names = frame[judges.columns[0].key].tolist()
     look = heading.look
     shown = fitted(names, 0.34 * look.width - 0.2)
     left, right = widest(shown, bold=True) + 0.24, _NUMBER + 0.1
@@ -302,18 +310,18 @@ def health(judges: Table, measures: Sequence[Measure], heading: Heading) -> Figu
     columns = math.ceil(len(there) / math.ceil(len(there) / columns))
     figure, panels = sheet(
         heading,
-        [0.24 * len(rows)] * len(there),
+        [0.24 * len(names)] * len(there),
         left=left,
         right=right,
         above=0.32,
         gap=_NUMBER + 0.12,
         below=0.5,
         columns=min(columns, len(there)),
-        least=ROW * len(rows),
+        least=ROW * len(names),
     )
     for i, (axes, measure) in enumerate(zip(panels, there, strict=True)):
         bare(axes, grid="x")
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(100 * measure.low, 100 * measure.high)
         first = i % columns == 0
         name_rows(axes, names if first else [], shown if first else [], look)
@@ -324,11 +332,11 @@ def health(judges: Table, measures: Sequence[Measure], heading: Heading) -> Figu
         axes.set_xlabel(measure.of, size=LEAST, color=tint(MUTED), loc="left")
         if measure.low < measure.neutral:
             axes.axvline(100 * measure.neutral, color=tint(MUTED), linewidth=0.9)
-        values = 100 * rows[measure.key].to_numpy(dtype=float)
-        y = range(len(rows))
+        values = 100 * frame[measure.key].to_numpy(dtype=float)
+        y = range(len(names))
         bars(axes, y, 100 * measure.neutral, values, height=0.6, color=tint(BAR / 2))
         if ends := judges.ends(measure.key):
-            low, high = (100 * rows[end.key].to_numpy(dtype=float) for end in ends)
+            low, high = (100 * frame[end.key].to_numpy(dtype=float) for end in ends)
             known = np.flatnonzero(~np.isnan(values + low + high))
             axes.hlines(known, low[known], high[known], color=tint(INK), linewidth=1.3)
         place = right_of(axes, axes.get_yaxis_transform(), 4)
@@ -337,30 +345,29 @@ def health(judges: Table, measures: Sequence[Measure], heading: Heading) -> Figu
     return figure
 
 
-def _rows(
-    models: Sequence[str],
+def rows(
+    names: Sequence[str] | pd.Index,
     heading: Heading,
     beside: Sequence[Numbers],
-    *,
     key: Sequence[Patch | Line2D] = (),
     per_row: float = _ROW,
 ) -> tuple[Figure, Axes]:
-    """A plot with one row a model, named at its left, first on top; numbers at its right."""
-    look = heading.look
-    shown = fitted(models, 0.34 * look.width - 0.2)
-    left, rows = widest(shown, bold=True) + 0.24, max(1, len(models))
+    """A plot with one row a name, at its left, first on top; numbers ``beside`` at its right."""
+    names, look = list(names), heading.look
+    shown = fitted(names, 0.34 * look.width - 0.2)
+    left, n = widest(shown, bold=True) + 0.24, max(1, len(names))
     figure, (axes,) = sheet(
         heading,
-        [rows * per_row],
+        [n * per_row],
         left=left,
         right=0.12 + sum(column.inches for column in beside),
         above=0.28,
         key=key,
-        least=rows * max(ROW, per_row - 0.1),
+        least=n * max(ROW, per_row - 0.1),
     )
     bare(axes, grid="x")
-    axes.set_ylim(len(models) - 0.5, -0.5)
-    name_rows(axes, models, shown, look)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    name_rows(axes, names, shown, look)
     place, x, wide = axes.get_yaxis_transform(), 0.0, size_of(axes)[0]
     for i, column in enumerate(beside):
         x += column.inches
@@ -379,7 +386,7 @@ def _label(axes: Axes, label: str) -> None:
     if "%" in label:
         _percent(axes, label, room=1.02)
         axes.set_xlim(-2)
-    elif not label.startswith("Rank"):
+    else:
         axes.xaxis.set_major_locator(
             MaxNLocator(max(2, int(size_of(axes)[0] / 0.62)), steps=[1, 2, 5, 10])
         )
@@ -412,27 +419,6 @@ def _points(
 
 def _number(axes: Axes, x: float, y: float, said: str, **style: Any) -> None:
     axes.text(x, y, said, va="center_baseline", **style)
-
-
-def marks(models: Iterable[str]) -> list[Patch | Line2D]:
-    """What the marks of some contestants are, and their intervals."""
-    models = list(models)
-    found = []
-    if any(name != HUMAN and not name.startswith("bot:") for name in models):
-        found.append(mark(tint(INK), "model"))
-    if any(name.startswith("bot:") for name in models):
-        found.append(mark("none", "floor bot"))
-    if HUMAN in models:
-        found.append(mark(people(), "people", edge=people()))
-    return [*found, Line2D([], [], color=tint(BAR), linewidth=2.4, label="95 % interval")]
-
-
-def mark(face: str, label: str, marker: str = "o", edge: str | None = None) -> Line2D:
-    """A point in a key."""
-    return Line2D(
-        [], [], linestyle="none", marker=marker, markersize=6, markeredgecolor=edge or tint(INK),
-        markeredgewidth=1.3, markerfacecolor=face, label=label,
-    )  # fmt: skip
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
