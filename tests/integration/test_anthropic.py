@@ -164,14 +164,6 @@ def test_an_account_error_ends_the_run_in_one_line(tmp_path, capsys, answer, sai
     assert ledger(folder) == []
 
 
-def test_another_header_or_key_is_refused(tmp_path, messages, capsys):
-    """The server looks at x-api-key; a gateway's own header can be set."""
-    folder = prepared(tmp_path / "w", messages, 1, key_header="Authorization")
-    assert run(folder) == 1
-    assert "invalid x-api-key" in capsys.readouterr().err
-    assert messages.calls[0].headers["authorization"] == f"Bearer {KEY}"
-
-
 def test_a_temperature_that_is_refused_is_left_out_from_then_on(tmp_path):
     """Newer models take none: one request more in all, and the run says so."""
     gone = error("invalid_request_error", "`temperature` is deprecated for this model.")
@@ -228,16 +220,6 @@ def test_settings_that_the_api_cannot_be_asked_with_are_one_line(
     assert said in told
     assert told.count("\n") == 1
     assert messages.n_received == 0
-
-
-def test_a_judge_s_temperature_is_held_to_the_api_too(tmp_path, messages, capsys):
-    """Its own line of botchat.toml is named."""
-    folder = prepared(tmp_path / "w", messages, 1)
-    with (folder / "botchat.toml").open("a") as settings:
-        settings.write('\n[judges.strict]\nmodel = "umpire"\ntemperature = 1.5\n')
-    assert run(folder) == 0
-    assert run(folder, command=JUDGE) == 1
-    assert "judges.strict.temperature: 1.5" in capsys.readouterr().err
 
 
 def test_tokens_and_costs_count_the_cache_as_it_is_billed(tmp_path, messages):
@@ -417,15 +399,3 @@ def test_errors_in_a_batch_are_what_they_are_outside(tmp_path):
         folder = prepared(tmp_path / "v", server)
         assert run(folder, "--batch") == 1
         assert len(server.batches) == 1
-
-
-@pytest.mark.parametrize("step", ["create", "look", "fetch"])
-def test_an_endpoint_without_batches_is_one_line(tmp_path, messages, capsys, step):
-    """That names --batch, and never the key."""
-    folder = prepared(tmp_path / "w", messages)
-    messages.refusals[step].append(error("not_found_error", f"Not found, {KEY}"))
-    assert run(folder, "--batch") == 1
-    told = capsys.readouterr()
-    assert "without --batch" in told.err
-    assert told.err.count("\n") == 1
-    assert KEY not in told.err + told.out

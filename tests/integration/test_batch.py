@@ -463,16 +463,6 @@ def test_an_endpoint_that_is_down_loses_no_batch(tmp_path, capsys):
         assert set(server.asked.values()) == {1}
 
 
-def test_a_hanging_look_is_cut_at_the_deadline(tmp_path):
-    """No exchange about a batch lasts longer than the model's wall clock."""
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS, timeout_s=0.2)
-        server.refuse("look", faults.html().held(Gate()))
-        assert run(folder, "--batch") == 0
-        check(server, folder, files)
-
-
 def test_a_batch_that_never_ends_is_left_to_the_next_run(tmp_path, monkeypatch):
     """The endpoint's promise is over: the run ends; the batch is collected whenever it is done."""
     with BatchServer(fates=[Fate(looks=5)]) as server:

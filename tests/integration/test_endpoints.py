@@ -372,14 +372,6 @@ def test_replies_out_of_order_go_each_to_its_own_request(tmp_path):
     assert replies == stored == [f"to request {n}" for n in range(8)]
 
 
-def test_the_first_answer_counts_whatever_a_second_would_be(tmp_path):
-    """An endpoint that would answer otherwise the second time is not asked a second time."""
-    with Server(per_request(text("first"), text("second"))) as server:
-        said = [ask(server, tmp_path, ASK, ASK).replies for _ in range(2)]
-        assert server.n_received == 1
-    assert [[reply.text for reply in replies] for replies in said] == [["first"] * 2] * 2
-
-
 def test_a_login_in_the_url_is_sent_but_never_shown(tmp_path, monkeypatch):
     """user:password@host works as basic authentication and leaves no trace."""
     with Server(per_request(faults.error(500, "no"), text("fine"))) as server:

@@ -12,7 +12,6 @@ from botchat.errors import ConfigError
 from botchat.workspace.config import Config, ModelSettings, load, model_name
 from botchat.workspace.entries import address
 from botchat.workspace.keys import api_key, header_values
-from botchat.workspace.secrets import public_url
 
 
 def write(tmp_path, text):
@@ -153,11 +152,6 @@ def test_a_missing_key_names_its_variable():
         api_key(ModelSettings(model="m"), {})
     with pytest.raises(ConfigError, match="E_KEY is not set"):
         api_key(ModelSettings(model="m", api_key_env="E_KEY"), {"E_KEY": " "})
-
-
-def test_credentials_leave_no_trace_in_public_urls():
-    """User, password and query are not shown."""
-    assert public_url("https://u:p@h:1/v1/?key=s") == "https://h:1/v1"
 
 
 SECRET = "hunter2-very-secret"

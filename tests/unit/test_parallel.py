@@ -18,9 +18,7 @@ import pytest
 
 from botchat import parallel
 from botchat.errors import BotChatError, ConfigError, DataError
-from botchat.pipeline.leaderboard import demo
 from botchat.pipeline.run.work import run_now
-from botchat.workspace.folder import Workspace
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
@@ -133,12 +131,6 @@ def test_one_job_starts_nothing(starts: list[object]) -> None:
     with joblib.parallel_config(n_jobs=1), parallel.workers() as working:
         assert working.n_jobs == 1
         assert {pid for _, pid in working.begin(doubles(10), LARGE)} == {os.getpid()}
-    assert starts == []
-
-
-def test_a_small_board_starts_nothing(tmp_path: Path, starts: list[object]) -> None:
-    """The demo: 40 seeds, from seeds to figures."""
-    demo(Workspace(tmp_path))
     assert starts == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import random
 from contextlib import closing
 
 import pytest
@@ -219,15 +218,3 @@ def test_a_damaged_call_is_replaced_by_the_segments(ledgers):
         vandal._db.execute("UPDATE calls SET text='wrong'")
     assert segments.take(other, segment).calls == 1
     assert other.get(key).text == "right"
-
-
-def test_random_shares_of_a_ledger_make_it_whole_again(ledgers):
-    """As from workers: parts that overlap, in any order."""
-    rng, one, other = random.Random(0), ledgers(), ledgers()
-    keys = [put(one, f"text {n}", n) for n in range(30)]
-    parts = [segments.of_calls(one, rng.sample(keys, 12)) for _ in range(12)]
-    for part in rng.sample(parts, len(parts)):
-        segments.take(other, part)
-    missing = {call.key for call in one.calls("")} - {call.key for call in other.calls("")}
-    segments.take(other, segments.of_calls(one, missing))
-    assert content(other) == content(one)

@@ -22,6 +22,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Reply
@@ -98,6 +99,8 @@ class Connection:
     _session: aiohttp.ClientSession | None = field(default=None, init=False)
     _base: str = field(default="", init=False)
     _query: str = field(default="", init=False, repr=False)
+    _urls: dict[tuple[Any, ...], URL] = field(default_factory=dict, init=False, repr=False)
+    """Path and query -> whole URL: to read it anew takes a tenth of a call's time."""
     _proxy: str | None = field(default=None, init=False, repr=False)
     _sent: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _secrets: tuple[str, ...] = field(default=(), init=False, repr=False)
@@ -222,8 +225,11 @@ class Connection:
 
     async def _answered(self, session: aiohttp.ClientSession, request: HttpRequest) -> HttpResponse:
         """Send a request and read the whole response."""
-        url = request.path if "://" in request.path else self._base + request.path
-        query = "&".join(filter(None, [self._query, urlencode(request.query)]))
+        place = (request.path, *request.query.items())
+        if (url := self._urls.get(place)) is None:
+            whole = request.path if "://" in request.path else self._base + request.path
+            query = "&".join(filter(None, [self._query, urlencode(request.query)]))
+            url = self._urls[place] = URL(f"{whole}?{query}" if query else whole)
         data: bytes | aiohttp.FormData | None = request.body
         if request.file is not None:
             data = aiohttp.FormData({"purpose": "batch"})
@@ -231,7 +237,7 @@ class Connection:
             data.add_field("file", content, filename=name, content_type="application/octet-stream")
         async with session.request(
             "GET" if data is None else "POST",
-            f"{url}?{query}" if query else url,
+            url,
             data=data,
             headers={**_ALWAYS, **(_JSON if request.body is not None else {}), **self._sent},
             allow_redirects=False,
