@@ -69,7 +69,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.mark.parametrize(
     ("backend", "n_jobs"),
-    [("loky", 1), ("loky", 2), ("threading", 2), ("multiprocessing", 2)],
+    [("loky", 1), ("loky", 2), ("threading", 2)],
 )
 def test_results_are_those_of_the_tasks(backend: str, n_jobs: int) -> None:
     """In order, done by this process alone or not by this one; twice by the same workers."""
