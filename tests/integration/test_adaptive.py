@@ -229,14 +229,6 @@ def test_a_budget_is_kept_and_can_be_raised(server, tmp_path, capsys):
     assert server.n_received - before == POPULATION
 
 
-def test_another_seed_asks_others(finished, server, tmp_path):
-    """--seed decides what is asked, and nothing else does."""
-    folder = workspace(tmp_path / "w", server)
-    run(folder, *SURE, "--seed", "1")
-    mine = {(j.seed_id, j.contestants) for j in judgments(folder)}
-    assert mine != {(j.seed_id, j.contestants) for j in judgments(finished[0])}
-
-
 def test_each_n_is_asked_for_itself(server, tmp_path, capsys):
     """Two N: two files, two rankings, each as if it were alone."""
     folder = workspace(tmp_path / "w", server)
@@ -337,19 +329,6 @@ def test_a_plan_says_what_is_sent_at_most_and_what_to_expect(finished, server, t
     assert "high: all that may be asked" in capsys.readouterr().out
 
 
-def test_the_rules_judge_needs_no_network(tmp_path, capsys):
-    """Bots on the sample set, offline: the board's order with a part of the comparisons."""
-    bots = [
-        part for name in ("eliza", "retrieval", "verbose") for part in ("--model", f"bot:{name}")
-    ]
-    run(tmp_path, "generate", "--seeds", "sample", "--turns", "4", *bots)
-    judge = ["judge", "arena", "--seeds", "sample", "--judge", "rules", "--turns", "4"]
-    run(tmp_path, *judge, "--adaptive", "--target", "gap=20,swaps=0")
-    said = capsys.readouterr().out
-    assert "Arena at N = 4:" in said
-    assert "no pair more than 20 Elo apart on the whole Arena is in the wrong order" in said
-
-
 def test_the_function_gives_what_the_command_gives(finished, server, tmp_path):
     """`botchat.judge` with the same settings: same result, same files; limits raise."""
     folder = workspace(tmp_path / "w", server)
@@ -406,7 +385,7 @@ def test_a_mistake_is_one_line_and_sends_nothing(server, tmp_path, capsys, flags
     assert not (folder / "judgments").exists()
 
 
-@pytest.mark.parametrize("protocol", ["unieval", "gteval", "diagnosis"])
+@pytest.mark.parametrize("protocol", ["unieval", "gteval"])
 def test_only_the_arena_is_adaptive(server, tmp_path, capsys, protocol):
     """The other protocols have nothing to choose."""
     folder = workspace(tmp_path / "w", server, n_seeds=3)

@@ -42,24 +42,6 @@ def row(found: dict, judge: str) -> dict:
 # ------------------------------------------------------------------------------- CSV files
 
 
-def test_the_published_verdicts_give_the_published_agreement(capsys):
-    """PRD's judges on Vicuna80: accuracy and Fleiss' kappa in each order, ties a class."""
-    file = DATA / "prd" / "verdicts.csv"
-    if not file.exists():
-        pytest.skip(f"no file {file}: the verdicts of PRD are not part of this repository")
-    found = said(capsys, "agree", file, "--truth", "human", *QUICK)
-    expected = {"gpt4": (0.6425, 0.4063), "claude": (0.606875, 0.3194), "gpt35": (0.620625, 0.3874)}
-    for judge, (accuracy, fleiss) in expected.items():
-        assert row(found, judge)["accuracy"] == accuracy
-        assert row(found, judge)["fleiss_kappa"] == pytest.approx(fleiss, abs=5e-5)
-    assert len(found["rows"]) == 5
-    assert len(found["pairs"]) == 10
-    assert {r["judge"] for r in found["annotators"]} == {"human", "human-1", "human-2", "human-3"}
-    assert {r["judge"] for r in found["rankings"]} == {r["judge"] for r in found["rows"]} | {
-        "human"
-    }
-
-
 SMALL = """\
 1,a,b,human,1
 2,a,b,human,2
@@ -128,13 +110,6 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "Judges against people (human…): small.csv" in printed
     assert found["signature"] in printed
-
-
-def test_only_the_judges_asked_for(small, capsys):
-    """--judge leaves others out and keeps people."""
-    found = said(capsys, "agree", small, "--judge", "lazy", *QUICK)
-    assert [r["judge"] for r in found["rows"]] == ["lazy"]
-    assert row(found, "lazy")["accuracy"] == 0.5
 
 
 def test_the_same_seed_gives_the_same_intervals(tmp_path, capsys):

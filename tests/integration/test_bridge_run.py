@@ -101,12 +101,6 @@ def test_the_new_judge_is_asked_so_many_cases_of_each_contestant(tmp_path, capsy
         assert server.n_received - sent == 3 * N_SEEDS
 
 
-def test_another_number_draws_others(judged, tmp_path, capsys):
-    """--seed; what is judged already is in the ledger and not asked again."""
-    planned = said(capsys, *DRAWN, 63, "--seed", 1, "--plan", "--dir", judged)["rows"]
-    assert all(0 < row["calls"] < 63 for row in planned)
-
-
 def test_the_board_by_the_new_judge(judged, tmp_path, capsys):
     """Who changes place, the mapping, and files as of any other comparison."""
     place = ["agree", "--seeds", "small", "--bridge", "old", "new", "--dir", judged]

@@ -63,11 +63,6 @@ def test_krippendorff_alpha_of_the_textbook_example():
     assert statistics.krippendorff_alpha(total) == pytest.approx(0.743, abs=5e-4)
 
 
-def test_cohen_kappa_of_the_textbook_example():
-    """Two readers of fifty grants, 20 and 15 times of one opinion: 0.4."""
-    assert statistics.cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]])) == pytest.approx(0.4)
-
-
 @given(st.lists(st.tuples(*[st.sampled_from([0, 1, 2])] * 2), min_size=2, max_size=40))
 def test_cohen_kappa_equals_scikit_learn(labels):
     """For any labels of two raters; not defined for both at the same time only."""
@@ -113,16 +108,6 @@ def test_rank_correlations_of_a_batch_are_those_of_its_rows():
 def test_effective_votes_lie_between_one_and_all():
     """Copies are worth one vote, independent judges all of theirs."""
     assert statistics.effective_votes(5, np.array([1.0, 0.0, 0.25])).tolist() == [1.0, 5.0, 2.5]
-
-
-def test_resamples_draw_whole_items_reproducibly():
-    """The sample itself first, then resamples of the same size, the same for the same seed."""
-    weights = statistics.kind_weights(np.ones(7, np.intp), 50, seed=3)
-    assert weights.shape == (51, 7)
-    assert set(weights.sum(1)) == {7}
-    assert set(weights[0]) == {1}
-    np.testing.assert_array_equal(weights, statistics.kind_weights(np.ones(7, np.intp), 50, seed=3))
-    assert not np.array_equal(weights, statistics.kind_weights(np.ones(7, np.intp), 50, seed=4))
 
 
 def test_items_of_one_kind_are_drawn_together_as_often_as_each_alone():
@@ -393,31 +378,6 @@ def test_two_judges_on_the_same_items_are_compared_pairwise():
     assert 0 < other["accuracy_difference_low"] < gap < other["accuracy_difference_high"]
     assert other["only_a_right"] - other["only_b_right"] == round(200 * gap)
     assert other["sign_flip_p"] < 0.001
-
-
-def test_the_interval_of_a_share_is_the_binomial_one_where_items_are_independent():
-    """One verdict an item: about p ± 1.96 standard errors."""
-    rng = random.Random(11)
-    human = [Annotation(str(i), "a", "b", "human", "1") for i in range(400)]
-    row = row_of(compare(coin(400, "j", rng, 0.7) + human, resamples=2000), "j")
-    p = row["accuracy"]
-    half = 1.96 * (p * (1 - p) / 400) ** 0.5
-    assert row["accuracy_low"] == pytest.approx(p - half, abs=0.006)
-    assert row["accuracy_high"] == pytest.approx(p + half, abs=0.006)
-
-
-def test_items_are_drawn_whole():
-    """Verdicts that only repeat within an item do not narrow the interval."""
-    rng = random.Random(2)
-    once = coin(60, "j", rng, 0.6)
-    names = [f"c{i}" for i in range(10)]
-    often = [Annotation(a.item, name, "b", "j", a.verdict) for a in once for name in names]
-    widths = []
-    for said in (once, often):
-        human = [Annotation(a.item, a.first, a.second, "human", "1") for a in said]
-        row = row_of(compare(said + human), "j")
-        widths.append(row["accuracy_high"] - row["accuracy_low"])
-    assert widths[1] == pytest.approx(widths[0], rel=0.03)  # by Student's t: items have several
 
 
 def test_judges_who_err_together_are_worth_fewer_votes():

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from botchat.errors import ConfigError
 from botchat.interfaces import Decoding
 from botchat.judges.controls import before_talk, call_matched, calls, talks
 from botchat.judges.panel import Panel
@@ -18,7 +17,6 @@ from botchat.workspace.panels import (
     PRESETS,
     SUMMARIZER,
     AgentSettings,
-    CascadeSettings,
     DebateSettings,
     SummarizedDebateSettings,
 )
@@ -119,10 +117,3 @@ def test_a_mixed_panel_is_matched_by_all_its_models():
     control = call_matched(settings, "z")
     assert [member.model for member in control.members] == ["x", "y", "z"]
     assert control.samples == 3
-
-
-def test_a_cascade_has_no_matched_control():
-    """It makes more calls on some cases than on others."""
-    cascade = CascadeSettings(cheap="a", strong="b", calibration=0.1)
-    with pytest.raises(ConfigError, match="no fixed number of calls"):
-        call_matched(cascade, "m")
