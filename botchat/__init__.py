@@ -15,26 +15,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # "as" exports a name, for type checkers
+    from botchat.cluster.jobs import shards as shards
+    from botchat.hub.fetch import fetch as fetch
+    from botchat.hub.publish import publish as publish
+    from botchat.papers.api import bench as bench
+    from botchat.papers.api import inject as inject
+    from botchat.papers.bench import Benching as Benching
+    from botchat.papers.inject import Injecting as Injecting
+    from botchat.papers.reproduce import Reproducing as Reproducing
+    from botchat.papers.requests import ProbingPolarity as ProbingPolarity
+    from botchat.papers.requests import probe_polarity as probe_polarity
     from botchat.pipeline.agree import agree as agree
-    from botchat.pipeline.api import bench as bench
     from botchat.pipeline.api import evaluate as evaluate
-    from botchat.pipeline.api import inject as inject
-    from botchat.pipeline.bench import Benching as Benching
     from botchat.pipeline.bridge import bridge as bridge
     from botchat.pipeline.compare import compare as compare
     from botchat.pipeline.dialogues import import_dialogues as import_dialogues
     from botchat.pipeline.evaluate import Evaluating as Evaluating
     from botchat.pipeline.export import export as export
-    from botchat.pipeline.fetch import fetch as fetch
-    from botchat.pipeline.inject import Injecting as Injecting
-    from botchat.pipeline.jobs import shards as shards
     from botchat.pipeline.label import label_plan as label_plan
     from botchat.pipeline.leaderboard import leaderboard as leaderboard
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
-    from botchat.pipeline.publish import publish as publish
     from botchat.pipeline.rank import rank as rank
-    from botchat.pipeline.reproduce import Reproducing as Reproducing
     from botchat.pipeline.results import read as read
     from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
@@ -48,13 +50,11 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.requests import Judging as Judging
     from botchat.requests import Limits as Limits
     from botchat.requests import Probing as Probing
-    from botchat.requests import ProbingPolarity as ProbingPolarity
     from botchat.requests import Running as Running
     from botchat.requests import Spending as Spending
     from botchat.requests import generate as generate
     from botchat.requests import judge as judge
     from botchat.requests import probe as probe
-    from botchat.requests import probe_polarity as probe_polarity
     from botchat.requests import run as run
     from botchat.seeds.dataset import features as features
     from botchat.workspace.folder import Workspace as Workspace
@@ -65,49 +65,49 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
 
 _HOMES = {
     "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
-    "Benching": "pipeline.bench:Benching",
-    "Reproducing": "pipeline.reproduce:Reproducing",
+    "Benching": "papers.bench:Benching",
+    "Reproducing": "papers.reproduce:Reproducing",
     "Comparisons": "ratings.comparisons:Comparisons",
     "Evaluating": "pipeline.evaluate:Evaluating",
     "Generating": "requests:Generating",
-    "Injecting": "pipeline.inject:Injecting",
+    "Injecting": "papers.inject:Injecting",
     "JudgeName": "requests:JudgeName",
     "Judging": "requests:Judging",
     "Limits": "requests:Limits",
     "Probing": "requests:Probing",
-    "ProbingPolarity": "requests:ProbingPolarity",
+    "ProbingPolarity": "papers.requests:ProbingPolarity",
     "Running": "requests:Running",
     "Spending": "requests:Spending",
     "Target": "ratings.adaptive:Target",
     "Workspace": "workspace.folder:Workspace",
     "__version__": "records:VERSION",
     "agree": "pipeline.agree:agree",
-    "bench": "pipeline.api:bench",
+    "bench": "papers.api:bench",
     "bradley_terry": "ratings.bradley_terry:fit",
     "bridge": "pipeline.bridge:bridge",
     "compare": "pipeline.compare:compare",
     "elo": "ratings.elo:bootstrap_elo",
     "evaluate": "pipeline.api:evaluate",
     "export": "pipeline.export:export",
-    "fetch": "pipeline.fetch:fetch",
+    "fetch": "hub.fetch:fetch",
     "features": "seeds.dataset:features",
     "from_store": "workspace.from_store:from_store",
     "generate": "requests:generate",
     "import_dialogues": "pipeline.dialogues:import_dialogues",
     "import_seeds": "pipeline.seeds:import_seeds",
-    "inject": "pipeline.api:inject",
+    "inject": "papers.api:inject",
     "judge": "requests:judge",
     "label_plan": "pipeline.label:label_plan",
     "leaderboard": "pipeline.leaderboard:leaderboard",
     "plot": "pipeline.plot:plot",
     "probe": "requests:probe",
-    "probe_polarity": "requests:probe_polarity",
+    "probe_polarity": "papers.requests:probe_polarity",
     "rank": "pipeline.rank:rank",
-    "publish": "pipeline.publish:publish",
+    "publish": "hub.publish:publish",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "read": "pipeline.results:read",
     "run": "requests:run",
-    "shards": "pipeline.jobs:shards",
+    "shards": "cluster.jobs:shards",
 }
 
 if not TYPE_CHECKING:

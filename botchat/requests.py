@@ -1,7 +1,7 @@
 """Every command as a value: its fields are its flags, its ``--help`` and its arguments from Python.
 
 A request says what is wanted, pickles, and knows by name who does it (``does``): nothing heavy is
-imported before it runs. A leaf (`LEAVES`) has requests of its own in ``<leaf>/requests.py``.
+imported before it runs. A leaf (`botchat.leaves`) has its own requests in ``<leaf>/requests.py``.
 Annotations are read when the program runs, so this file does without ``annotations`` of the future.
 """
 
@@ -29,11 +29,12 @@ from typing import (
 )
 
 from botchat.errors import ConfigError
+from botchat.leaves import LEAVES
 
 if TYPE_CHECKING:
     from botchat.parallel import Engine
     from botchat.pipeline.generate import Generated
-    from botchat.pipeline.probe import Audited, Polarity, Probed
+    from botchat.pipeline.probe import Audited, Probed
     from botchat.pipeline.run.ask import StageResult
     from botchat.pipeline.run.plan import Plan
     from botchat.pipeline.run.results import Results
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from botchat.ratings.adaptive import AdaptiveSettings
     from botchat.workspace.cluster import ClusterSettings
     from botchat.workspace.folder import Workspace
-
-LEAVES = ("papers", "cluster", "hub", "talk")
-"""Rooms that can be taken away; the commands of one that is there are found in its requests."""
 
 GROUPS = (
     "every day",
@@ -393,18 +391,6 @@ class Probing(Judged["Probed"]):
 
 
 @dataclass(frozen=True)
-class ProbingPolarity(Judged["Polarity"]):
-    """Do a panel's roles pull against the question? A bot's dialogue beside the human one."""
-
-    words, does, group = "bench polarity", "pipeline.probe:polarity", GROUPS[3]
-
-    seed_set: Annotated[str, Arg("human dialogues (sample)", "SET", "--seeds")] = "sample"
-    judge: Annotated[str, Arg("as of judge", "JUDGE")] = ""
-    _: KW_ONLY
-    limit: Annotated[int | None, Arg("only the first K dialogues", "K")] = None
-
-
-@dataclass(frozen=True)
 class Auditing(Request["Audited"]):
     """Is a language pack fit for use? Nobody is asked."""
 
@@ -486,4 +472,3 @@ run = verb(Running)
 generate = verb(Generating)
 judge = verb(Judging)
 probe = verb(Probing)
-probe_polarity = verb(ProbingPolarity)

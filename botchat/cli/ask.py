@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from botchat.cli.output import formats_of, note, progress, say, unanswered, workspace_of
 from botchat.errors import ConfigError
+from botchat.leaves import leaf
 
 if TYPE_CHECKING:
     from botchat.pipeline.agree import Compared
@@ -54,12 +55,10 @@ def bench(arguments: argparse.Namespace) -> None:
     """Let a judge answer a benchmark of judges, or a model take part in a paper's experiment."""
     from botchat.boards.writers import Formats
     from botchat.pipeline.agree import Options
-    from botchat.pipeline.bench import Benching
-    from botchat.pipeline.reproduce import reproducing
 
     judge = None if arguments.judge is None else _judge_of(arguments)
     options = Options(arguments.resamples, arguments.seed, formats_of(arguments) or Formats())
-    request: _Request[Compared] | None = reproducing(
+    request: _Request[Compared] | None = leaf("papers.reproduce", "bench").reproducing(
         arguments.benchmark,
         arguments.data,
         judge,
@@ -73,7 +72,7 @@ def bench(arguments: argparse.Namespace) -> None:
         options=options,
     )
     if request is None:
-        request = Benching(
+        request = leaf("papers.bench", "bench").Benching(
             arguments.benchmark,
             arguments.data,
             judge,
@@ -94,9 +93,7 @@ def bench(arguments: argparse.Namespace) -> None:
 
 def inject(arguments: argparse.Namespace) -> None:
     """Let a model put errors into stories."""
-    from botchat.pipeline.inject import Injecting
-
-    request = Injecting(
+    request = leaf("papers.inject", "inject").Injecting(
         arguments.file,
         arguments.model,
         arguments.out,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from botchat.cli.output import formats_of, progress, read_from, say, workspace_of
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
+from botchat.leaves import leaf
 
 if TYPE_CHECKING:
     from botchat.workspace.folder import Workspace
@@ -134,9 +135,7 @@ def export(arguments: argparse.Namespace) -> None:
 
 def publish(arguments: argparse.Namespace) -> None:
     """Send a set's run to the hub."""
-    from botchat.pipeline.publish import publish as send
-
-    sent = send(
+    sent = leaf("hub.publish", "publish").publish(
         workspace_of(arguments),
         arguments.seeds,
         arguments.name,
@@ -154,8 +153,7 @@ def publish(arguments: argparse.Namespace) -> None:
 
 def fetch(arguments: argparse.Namespace) -> None:
     """Take a published run."""
-    from botchat.pipeline.fetch import fetch as take
-
+    take = leaf("hub.fetch", "fetch").fetch
     say(arguments, asdict(take(workspace_of(arguments), arguments.source)))
 
 
@@ -225,8 +223,7 @@ def view(arguments: argparse.Namespace) -> None:
     import webbrowser
     from contextlib import suppress
 
-    from botchat.pipeline.talk import room_of
-    from botchat.pipeline.view import Server
+    from botchat.pipeline.view import Server, room_of
     from botchat.requests import Limits
 
     workspace = workspace_of(arguments)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from botchat.boards.frames import frame_of
 from botchat.errors import ConfigError
 from botchat.interfaces import Row
+from botchat.leaves import leaf
 from botchat.seeds import dataset
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace, judgment_key
@@ -107,12 +108,12 @@ def export(
 def _records(
     workspace: Workspace, seed_set: str, out: Path, judge: str | None, organization: str | None
 ) -> Exported:
-    from botchat.pipeline import every_eval_ever
     from botchat.pipeline.run.read_set import only_judge, read
 
     found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
     board = found.board(next(iter(found.judged)))
-    contents = every_eval_ever.records(workspace, board, found.dialogues, organization)
+    records = leaf("hub.every_eval_ever", "--eee").records
+    contents: dict[str, str] = records(workspace, board, found.dialogues, organization)
     _check(out, contents)
     store.write_all(out, contents)
     rows: list[Row] = [{"record": path, "bytes": len(told)} for path, told in contents.items()]

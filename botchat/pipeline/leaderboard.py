@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from botchat import parallel
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import settings_digest
+from botchat.leaves import leaf
 from botchat.pipeline import label
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
 from botchat.pipeline.run.work import Meter
@@ -134,8 +135,7 @@ def leaderboard(
     whole = board_files.as_json(board, told.headline, told.verdict)
     texts = board_files.files(board, told.headline, told.verdict, formats, whole)
     if formats is not None and EEE in formats.names:
-        from botchat.pipeline import every_eval_ever
-
+        every_eval_ever = leaf("hub.every_eval_ever", "--format eee")
         made = every_eval_ever.records(workspace, board, found.dialogues)
         texts |= {f"{EEE}/{path}": text for path, text in made.items()}
     texts[BY_SEED] = json.dumps(by_seed(board, found.seeds), separators=(",", ":")) + "\n"

@@ -7,22 +7,23 @@ import io
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import msgspec
 
 from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
+from botchat.leaves import leaf
 from botchat.pipeline import door, label
 from botchat.pipeline.door import HOST, Refused
 from botchat.pipeline.live import Live
-from botchat.pipeline.talk import Room
-from botchat.report import live, talk
+from botchat.report import live
+from botchat.requests import Limits
 from botchat.workspace.folder import Workspace
 
 _PORTS = 2**16 - 1
@@ -35,6 +36,43 @@ _LINGER_BYTES = 64 << 20
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """What a POST is answered with; raises `BotChatError`."""
+
+
+class Room(Protocol):
+    """A page of its own, ``/talk``, and what answers it: the leaf talk."""
+
+    seed_set: str
+
+    @property
+    def answers(self) -> Mapping[str, Answer]:
+        """Path of a POST -> what answers it."""
+
+    @property
+    def policy(self) -> str:
+        """The page's Content-Security-Policy."""
+
+    def page(self, board: str) -> str:
+        """The page as HTML text; ``board``: address of the set's page, if there is one."""
+
+    def close(self) -> None:
+        """Store what is under way."""
+
+
+def room_of(
+    workspace: Workspace,
+    seed_set: str,
+    limits: Limits,
+    models: Sequence[str] = (),
+    *,
+    opened: bool,
+) -> Room | None:
+    """The room, if it is to be ``opened``; raises `ConfigError` for what only a room uses."""
+    if opened:
+        room: Room = leaf("talk.room", "--talk").Room(workspace, seed_set, limits, models)
+        return room
+    if models or limits != Limits():
+        raise ConfigError("--model and limits of view are for the room to talk in; add --talk")
+    return None
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -61,7 +99,8 @@ class Server(http.server.ThreadingHTTPServer):
         self.room = room
         self.token = secrets.token_urlsafe(32)
         """Of this start; pages that it serves know it (`botchat.pipeline.door`)."""
-        self.posts: dict[str, Answer] = {"/labels": self._labels} | (room.answers if room else {})
+        self.posts: dict[str, Answer] = {"/labels": self._labels}
+        self.posts |= room.answers if room else {}
         folder = workspace.root / "leaderboards"
         if not 0 <= port <= _PORTS:
             raise ConfigError(
@@ -123,7 +162,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         if path in ("/", "/live"):
             return self._made(lambda: live.render(self.server.live.state()), live.policy())
         if (room := self.server.room) and path == "/talk":
-            return self._made(lambda: self._room(room), talk.policy())
+            return self._made(lambda: self._room(room), room.policy)
         if path == "/talk":
             self.send_error(HTTPStatus.NOT_FOUND, explain="Start it with: botchat view --talk")
             return None
@@ -174,13 +213,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def _room(self, room: Room) -> str:
         page = self.server.workspace.out(room.seed_set) / "index.html"
-        return talk.render(
-            room.seed_set,
-            room.offers,
-            [seed.id for seed in room.seeds],
-            vars(room.limits),
-            f"/{quote(room.seed_set)}/" if page.exists() else "",
-        )
+        return room.page(f"/{quote(room.seed_set)}/" if page.exists() else "")
 
     def _made(self, make: Callable[[], str], rules: str) -> Any:
         """A page that is made now."""

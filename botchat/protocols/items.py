@@ -14,9 +14,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from botchat.errors import DataError
-from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols.answers import AnswerPair
-from botchat.protocols.texts import Text
+from botchat.protocols.texts import ERROR_TYPES, Text
 
 Fields = Mapping[str, object]
 """Plain name of a column -> cell."""

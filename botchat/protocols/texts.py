@@ -18,14 +18,21 @@ from itertools import accumulate
 from botchat import prompts
 from botchat.interfaces import Case, Shown
 from botchat.measures import error_reports
-from botchat.measures.locations import sentences
-from botchat.measures.mateval_records import ERROR_TYPES
 from botchat.protocols import scores
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import normal, within
 from botchat.protocols.scores import Scale
 from botchat.records import Judgment, Verdict
 from botchat.workspace.panels import SUMMARIZER
+
+ERROR_TYPES: Mapping[str, tuple[str, str]] = {
+    "REP": ("Repetition", "重复问题"),
+    "LINC": ("Logical Inconsistency", "逻辑问题"),
+    "DCONT": ("Discontinuity", "连贯性问题"),
+    "ILC": ("Inappropriate Lexical Choice", "用词不当"),
+    "FER": ("Factual Error", "事实性错误"),
+}
+"""The paper's five, in the order of its tables: code -> name in the English and Chinese files."""
 
 KINDS = tuple(english for english, _ in ERROR_TYPES.values())
 """The five error types, in the order of the verdict."""
@@ -42,6 +49,25 @@ MATEVAL = Protocol(
 
 TEXT = "text"
 """Name of the one contestant."""
+
+
+_END = re.compile(
+    r"\n|(?<=[.!?\u2026])\s+|(?<=[.!?][\"'\u201d\u2019)\]])\s+(?=[^\sa-z])"
+    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
+    r"|(?<=[\u3002\uff01\uff1f][\"\u201d\u2019\u300d\u300f\uff09])"
+)
+_TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|st|prof|sr|jr|vs)\.$", re.IGNORECASE)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, with their full stops; a title such as Dr. ends none."""
+    found: list[str] = []
+    for part in filter(None, map(str.strip, _END.split(text))):
+        if found and _TITLE.search(found[-1]):
+            found[-1] += f" {part}"
+        else:
+            found.append(part)
+    return found
 
 
 @dataclass(frozen=True)

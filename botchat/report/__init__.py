@@ -174,16 +174,16 @@ def judges_of(page: str, seed_set: str) -> list[str]:
     return [name for name in judges if isinstance(name, str)]
 
 
-def text(name: str) -> str:
-    """A file of this folder."""
-    return resources.files("botchat.report").joinpath(name).read_text("utf-8")
+def text(name: str, package: str = "botchat.report") -> str:
+    """A file of a package's folder."""
+    return resources.files(package).joinpath(name).read_text("utf-8")
 
 
-def template(name: str) -> Template:
+def template(name: str, package: str = "botchat.report") -> Template:
     """A page to fill in; what is filled in is shown as text."""
     return Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(text(name))
+    ).from_string(text(name, package))
 
 
 def by_contestant(board: Board, samples: Sequence[Sample]) -> dict[str, list[Sample]]:

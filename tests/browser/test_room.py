@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from botchat.pipeline.run import progress
-from botchat.pipeline.talk import Room
 from botchat.pipeline.view import Server as View
 from botchat.report import live
 from botchat.requests import Limits, generate
+from botchat.talk.room import Room
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.browser.conftest import Browser
 from tests.browser.test_page import serious_faults

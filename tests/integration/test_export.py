@@ -14,7 +14,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import ConfigError
-from botchat.pipeline.inject import Made
+from botchat.papers.inject import Made
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Remark, Seed, Utterance
 from botchat.seeds.dataset import STAGES, WHOLE, features

@@ -19,7 +19,7 @@ from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.from_store import from_store
 from botchat.workspace.store import Store
-from tests.integration.test_cluster import JUDGE, MODELS, workspace
+from tests.cluster.test_cluster import JUDGE, MODELS, workspace
 from tests.openai_server import Server
 
 BOARD = ["leaderboard", "--seeds", "few", "--judge", "umpire", "--shuffles", "20", "--runs", "1"]

@@ -12,9 +12,10 @@ from botchat.judges.discussion import Discussion, SingleReport
 from botchat.judges.panel import Panel, build_panel
 from botchat.judges.talk import Agent, Cast
 from botchat.judges.voting import opening_votes
-from botchat.protocols import stories, texts
+from botchat.papers import stories
+from botchat.papers.stories import Story
+from botchat.protocols import texts
 from botchat.protocols.catalogue import DIAGNOSIS
-from botchat.protocols.stories import Story
 from botchat.protocols.texts import Text
 from botchat.workspace.panels import PRESETS, DiscussionSettings, SingleReportSettings
 from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice

@@ -12,9 +12,9 @@ from botchat.interfaces import Decoding, Reply
 from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import Agent, Cast
-from botchat.protocols import stories
+from botchat.papers import stories
+from botchat.papers.stories import Story
 from botchat.protocols.catalogue import GTEVAL
-from botchat.protocols.stories import Story
 from botchat.protocols.texts import KINDS
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.scripted import (

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH, built_in
 from botchat.measures.error_reports import ToldKind, before, read_kinds
-from botchat.measures.mateval_records import ERROR_TYPES, STRATEGIES
-from botchat.protocols.stories import asked_in
+from botchat.papers.mateval_records import STRATEGIES
+from botchat.papers.stories import asked_in
+from botchat.protocols.texts import ERROR_TYPES
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"
 ZH = built_in()["zh"]

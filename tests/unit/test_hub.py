@@ -20,7 +20,7 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.pipeline.seeds import import_seeds
 from botchat.seeds import hub
 from botchat.workspace.folder import Workspace
-from tests.hub import Hub, serving
+from tests.hub_server import Hub, serving
 
 ITEM = "MuTual-master/data/mutual/test/test_{}.txt"
 

@@ -19,11 +19,11 @@ from botchat.languages import ENGLISH, built_in
 from botchat.languages.text import ReadText, known_words
 from botchat.measures import flags
 from botchat.models.bots import baseline
+from botchat.papers.stories import STORIES, asked_in
 from botchat.protocols import pack_audit, probe
 from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
 from botchat.protocols.planting import planter
 from botchat.protocols.scores import Scale, read
-from botchat.protocols.stories import STORIES, asked_in
 from botchat.records import Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from botchat import parallel
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
+from botchat.leaves import leaf
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
@@ -36,7 +37,7 @@ from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
     from botchat.models.endpoint.connection import Connection
-    from botchat.pipeline.cluster import Elsewhere
+    from botchat.pipeline.run.parts import Part
 
 log = logging.getLogger("botchat")
 
@@ -60,6 +61,19 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     return catalogue(workspace.config.protocols, language)
 
 
+class Elsewhere(Protocol):
+    """Makes a session's calls somewhere else before the session itself asks for them."""
+
+    async def fill(self, parts: Sequence[Part], language: Language = ENGLISH) -> None:
+        """Have the ledger filled with what ``parts`` will ask, as far as that can be."""
+
+    def stop(self) -> None:
+        """Send nothing more."""
+
+    def close(self) -> None:
+        """The run is over, whatever ended it."""
+
+
 class Session:
     """Resolves names; shares connections between models of one server."""
 
@@ -80,7 +94,7 @@ class Session:
         self._batch = spending.batch
         self._leased = spending.leased
         self.elsewhere: Elsewhere | None = None
-        """Who makes calls first; see `botchat.pipeline.cluster`."""
+        """Who makes calls first."""
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self._ledger = ledger
@@ -331,15 +345,14 @@ class Session:
         settings = resolved.settings
         # People have been turned away already.
         if resolved.kind == "local" or settings is None:
-            from botchat.models.local.model import local_model
-
             if self._local.setdefault(resolved.name, resolved.target) != resolved.target:
                 raise ConfigError(
                     f"two folders of weights are both called {resolved.name}; give each an entry "
                     "in [models] of botchat.toml"
                 )
             of = settings or config.ModelSettings(model=resolved.name)
-            local = local_model(resolved.name, resolved.target, of.device, of.dtype, of.batch_size)
+            make = leaf("models.local.model", resolved.name).local_model
+            local = make(resolved.name, resolved.target, of.device, of.dtype, of.batch_size)
             return local, None, FREE, None
         from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
         from botchat.models.endpoint.connection import MAX_BODY, Connection
@@ -415,9 +428,7 @@ def in_session(
             with stages.shared(workspace, ledger, place):
                 try:
                     if engine is not None:
-                        from botchat.pipeline.cluster import Elsewhere
-
-                        session.elsewhere = Elsewhere(
+                        session.elsewhere = leaf("cluster.shards", "--engine").Elsewhere(
                             workspace, seeds, ledger, session, engine, settings
                         )
                     with told(workspace, session.meter, session.budget):

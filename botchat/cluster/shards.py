@@ -1,0 +1,482 @@
+"""A run whose calls are made by workers, on this machine or many (docs/cluster.md).
+
+A shard is a small workspace: settings without keys, seeds, a part of what is to be asked, and the
+answers there are to it. A worker asks the rest and gives back the rows of its ledger. Then the run
+itself goes through everything as ever: it finds each call in the ledger, sends nothing, and writes
+the same bytes. What workers could not do, it does itself.
+
+Shards get parts of the run's limits (`botchat.cluster.leases`), and of each endpoint's capacity
+and rates. A worker hands in a segment now and then, so that little is paid twice if it is killed;
+one whose head is gone, or has begun anew, stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from botchat.cluster import leases
+from botchat.cluster.leases import Account, LeasedBudget
+from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
+from botchat.interfaces import ChatModel, Reply
+from botchat.languages import ENGLISH, Language
+from botchat.models.limits import Budget, Reservation, Spent
+from botchat.models.recorded import DRAIN_S
+from botchat.models.self_chat import Length
+from botchat.parallel import Engine, together
+from botchat.pipeline.run import plan
+from botchat.pipeline.run.parts import Part
+from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.session import Session, in_session
+from botchat.pipeline.run.work import Meter, Stops, work_through
+from botchat.records import Seed
+from botchat.requests import Limits, Spending
+from botchat.workspace import segments
+from botchat.workspace.cluster import ClusterSettings
+from botchat.workspace.config import Config
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.secrets import public_url
+from botchat.workspace.segments import Merged
+from botchat.workspace.store import Store
+
+log = logging.getLogger("botchat")
+
+SHARDS_A_WORKER = 4
+"""So that one which takes longer than others does not hold up the end."""
+
+LEAST_CALLS, MOST_CALLS = 25, 2_000
+"""Of a shard, about."""
+
+STALLED = 3
+"""Times in a row that workers may be lost without a single reply."""
+
+WATCH_S = 0.5
+"""Between two looks of a worker at who commands it."""
+
+UNCOUNTED = Length(None, lambda text: plan.text_length().size(text))
+"""Where no dialogue is stored: tokens are counted only to fit a context window."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What a worker gets."""
+
+    id: str
+    config: Config
+    seeds: Sequence[Seed]
+    """The whole set."""
+    language: Language
+    environment: dict[str, str]
+    parts: Sequence[Part]
+    known: bytes
+    """Segment of the answers there are to it, and of what endpoints refuse."""
+    lease: Limits
+    places: int
+    """Shards under way at a time."""
+    place: str
+    """Of the store."""
+    home: str
+    run: str
+    """Its head, and the run that commands it; no run: nobody does (`botchat.cluster.jobs`)."""
+
+    def work(self, store: str) -> Sequence[str]:
+        """Do it here, and leave segments in a store; their names. Begun anew, it goes on there."""
+        return work(replace(self, place=store)).names
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a worker gives back."""
+
+    id: str
+    """Of the shard."""
+    names: Sequence[str]
+    """Segments that it has handed in, in their order."""
+    segment: bytes
+    """What it has not handed in."""
+    usd: float
+    """Counted against its lease; likewise the next two."""
+    calls: int
+    tokens: int
+    drawn: int
+    """Instalments of its lease that these are of."""
+    limited: bool
+    """It ended because its lease was used up."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An item with calls that are not in the ledger."""
+
+    part: int
+    item: Any
+    calls: int
+    """That are not, about."""
+    known: Sequence[str]
+    """Keys of those that are."""
+
+
+class Elsewhere:
+    """Makes a session's calls on the workers of an engine."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        seeds: Sequence[Seed],
+        ledger: Ledger,
+        session: Session,
+        engine: Engine,
+        settings: ClusterSettings,
+    ) -> None:
+        """Command the workers of ``workspace``, and read what they have handed in."""
+        self._workspace, self._seeds, self._ledger = workspace, seeds, ledger
+        self._session, self._engine, self._settings = session, engine, settings
+        _refuse_logins(workspace.config)
+        self._own = None if settings.store else workspace.hidden.absolute() / "spool"
+        self._store = Store(settings.store or str(self._own))
+        where = f"{socket.gethostname()}:{workspace.root.absolute()}"
+        self._home = hashlib.sha256(where.encode()).hexdigest()[:16]
+        self._run = secrets.token_hex(8)
+        leases.end_command(self._store, self._home)  # of a run that was killed
+        leases.command(self._store, self._home, self._run)
+        self._turn = asyncio.Lock()
+        self._lost = [0.0, 0.0, 0.0]
+        if self._own:  # what a run that was killed has left
+            self._read(segments.names(self._store))
+
+    async def fill(self, parts: Sequence[Part], language: Language = ENGLISH) -> None:
+        """Have the calls that ``parts`` take, and that the ledger lacks, made by workers.
+
+        It ends when nothing is missing, or only what a limit or an endpoint keeps it from.
+        """
+        stalled = 0
+        async with self._turn:  # another N's batch of an adaptive run
+            while missing := await self._missing(parts, language):
+                before = self._session.meter.calls
+                shards = self._shards(parts, missing, language)
+                lost, again = await self._round(shards)
+                self._session.learn()
+                came = self._session.meter.calls > before
+                if lost is None and not (again and came):
+                    return
+                stalled = 0 if came else stalled + 1
+                if stalled >= STALLED:
+                    why = " ".join(str(lost).split())[:200]
+                    raise BotChatError(
+                        f"workers were lost {STALLED} times without a reply ({why}); everything "
+                        "received is stored; run it without --engine to see what is wrong"
+                    ) from lost
+                if lost is not None:
+                    log.warning(
+                        "workers were lost; their shards are given out again, from what they have "
+                        "handed in (%s)",
+                        type(lost).__name__,
+                    )
+
+    def stop(self) -> None:
+        """Let every worker store what is under way and end."""
+        self._run = f"{self._run} stopped"
+        with suppress(BotChatError):
+            leases.command(self._store, self._home, self._run)
+
+    def close(self) -> None:
+        """Command nobody any more: the run is over, whatever ended it."""
+        with suppress(BotChatError):
+            leases.end_command(self._store, self._home)
+            if self._own is not None and not segments.names(self._store):
+                shutil.rmtree(self._own, ignore_errors=True)
+
+    async def _missing(self, parts: Sequence[Part], language: Language) -> list[Missing]:
+        """What is not in the ledger, found as by a plan."""
+        session = PlanningSession(self._workspace, self._seeds, self._ledger, 1, len, language)
+        found = []
+        for number, part in enumerate(parts):
+            ask, _ = part.begun(session, UNCOUNTED)
+            for item in part.items:
+                before = {name: len(m.asked) for name, m in session.planned.items()}
+                for model in session.planned.values():
+                    model.answered.clear()
+                await ask(item)
+                models = session.planned.items()
+                if calls := sum(len(m.asked) - before.get(name, 0) for name, m in models):
+                    known = [key for _, model in models for key in model.answered]
+                    found.append(Missing(number, item, calls, known))
+        return found
+
+    def _shards(
+        self, parts: Sequence[Part], missing: Sequence[Missing], language: Language
+    ) -> Iterator[Shard]:
+        """Shards of about as many calls each: contestants, protocols and seeds in their order."""
+        budget, places = self._session.budget, self._engine.workers
+        total = sum(one.calls for one in missing)
+        # A limit is divided anew when all have come back.
+        several = min(places * SHARDS_A_WORKER, total // LEAST_CALLS)
+        alone = _limited(budget) or self._engine.exactly
+        wanted = places if alone else max(places, several, total // MOST_CALLS)
+        _, calls, _ = budget.left
+        wanted = min(wanted, len(missing), wanted if calls is None else calls)
+        if (lease := leases.lease_of(budget, wanted)) is None:
+            return
+        before = 0
+        chunks: list[list[Missing]] = [[] for _ in range(wanted)]
+        for one in missing:
+            chunks[min(before * wanted // total, wanted - 1)].append(one)
+            before += one.calls
+        for chunk in filter(None, chunks):
+            yield Shard(
+                secrets.token_hex(8),
+                self._workspace.config,
+                self._seeds,
+                language,
+                {name: os.environ[name] for name in _TOLD if name in os.environ},
+                [
+                    replace(parts[number], items=[one.item for one in group])
+                    for number, group in groupby(chunk, lambda one: one.part)
+                ],
+                segments.of_calls(self._ledger, [key for one in chunk for key in one.known]),
+                lease,
+                places,
+                self._store.place,
+                self._home,
+                self._run,
+            )
+
+    async def _round(self, shards: Iterator[Shard]) -> tuple[Exception | None, bool]:
+        """Have shards done: what lost a worker, and whether any used up its lease."""
+        limited, lent = False, {shard.id: self._lend(shard) for shard in shards}
+        results = self._engine.each([partial(work, one.shard) for one in lent.values()])
+        try:
+            while True:
+                coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
+                try:
+                    done = await asyncio.shield(coming)
+                except asyncio.CancelledError:
+                    self.stop()
+                    await self._drained(results, coming, lent)
+                    raise
+                if done is None:
+                    return None, limited
+                self._take(lent.pop(done.id), done)
+                limited |= done.limited
+        except BotChatError:
+            raise
+        except Exception as error:  # each backend has its own for this
+            for one in lent.values():
+                self._take(one, None)
+            return error, True
+
+    async def _drained(
+        self, results: Iterator[Done], coming: asyncio.Future[Done | None], lent: dict[str, Lent]
+    ) -> None:
+        """Take what workers that were stopped give back."""
+        with suppress(Exception):
+            until = time.monotonic() + DRAIN_S
+            while (done := await asyncio.wait_for(coming, until - time.monotonic())) is not None:
+                self._take(lent.pop(done.id), done)
+                coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
+
+    def _lend(self, shard: Shard) -> Lent:
+        """Its lease is not to be spent by anyone else."""
+        budget, lease = self._session.budget, shard.lease
+        budget.calls += lease.max_calls or 0
+        return Lent(shard, budget.lend(Spent(lease.max_usd or 0.0, lease.max_tokens or 0)))
+
+    def _take(self, one: Lent, done: Done | None) -> None:
+        """Merge what a shard's worker gives back (``None``: it was lost), and count what is spent.
+
+        Of a worker that was lost what it had drawn counts, also where the backend has replaced it.
+        """
+        shard, budget = one.shard, self._session.budget
+        account = Account(self._store, self._home, self._run, shard.id)
+        lost = account.close() if shard.lease != Limits() else 0
+        if done is None:
+            new, spent = self._read(segments.names(self._store, shard.id)), (0.0, 0, 0)
+        else:
+            new = self._read(done.names) + segments.take(self._ledger, done.segment)
+            spent, lost = (done.usd, done.calls, done.tokens), lost - done.drawn
+        budget.settle(one.held)
+        budget.calls -= shard.lease.max_calls or 0
+        found = (new.cost_usd, new.calls, new.tokens)
+        drawn = [n or 0 for n in leases.part(shard.lease, lost)]
+        counted = [max(a + b, c) for a, b, c in zip(spent, drawn, found, strict=True)]
+        budget.usd += counted[0]
+        budget.calls += int(counted[1])
+        budget.tokens += int(counted[2])
+        if lost:
+            unknown = (max(0, a - b) for a, b in zip(counted, found, strict=True))
+            self._lost = [a + b for a, b in zip(self._lost, unknown, strict=True)]
+            budget.note = leases.unknown(*self._lost)
+        meter = self._session.meter
+        meter.calls += new.calls
+        meter.tokens += new.tokens
+        meter.cost_usd += new.cost_usd
+        meter.unpriced += new.unpriced
+        meter.watch()
+
+    def _read(self, names: Sequence[str]) -> Merged:
+        """Merge what a worker has handed in; what was new."""
+        new = segments.taken(self._ledger, self._store, names)
+        if self._own:
+            self._store.remove(*names)
+        return new
+
+
+@dataclass(frozen=True)
+class Lent:
+    """A shard that was given out, and what of the run's budget is held for it."""
+
+    shard: Shard
+    held: Reservation
+
+
+_TOLD = ("OPENAI_BASE_URL",)
+"""Environment variables that decide what a name stands for."""
+
+
+def _limited(budget: Budget) -> bool:
+    return budget.limited or budget.max_calls is not None
+
+
+def _refuse_logins(config: Config) -> None:
+    """`ConfigError` for a URL that holds a login: it would be sent to every worker."""
+    for name, model in config.models.items():
+        if public_url(model.base_url) != model.base_url.rstrip("/"):
+            raise ConfigError(
+                f"models.{name}.base_url holds a login or a query, which would travel to every "
+                'worker: write headers = { Authorization = "$NAME" } in its place'
+            )
+
+
+@dataclass
+class _HandingIn(Meter):
+    """Calls ``hand_in`` when enough replies are stored here only."""
+
+    most: int = 1
+    longest_s: float = math.inf
+    hand_in: Callable[[], None] = lambda: None
+    waiting: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+    def count(self, reply: Reply, stored: bool) -> None:
+        """As a meter."""
+        super().count(reply, stored)
+        if stored or not reply.answered:
+            return
+        self.waiting += 1
+        # What is under way is lost with a worker, too.
+        enough = max(self.most // 4, self.most - self.in_flight())
+        if self.waiting >= enough or time.monotonic() - self.since > self.longest_s:
+            self.hand_in()
+            self.waiting, self.since = 0, time.monotonic()
+
+
+_KEPT: dict[str, ChatModel] = {}
+"""Local weights of this worker, for its next shards."""
+
+
+def work(shard: Shard) -> Done:
+    """Do a shard, in a worker."""
+    os.environ.update(shard.environment)
+    store = Store(shard.place)
+    # It sees another disk if it knows of no head there: it hands in nothing before the end.
+    seen = not shard.run or bool(leases.commander(store, shard.home))
+    names = segments.names(store, shard.id) if seen else []
+    settings, budget = shard.config.cluster, LeasedBudget(lease=shard.lease)
+    if shard.lease != Limits():
+        budget.draw = Account(store, shard.home, shard.run, shard.id).drawer()
+    with tempfile.TemporaryDirectory(prefix="botchat-") as folder:
+        workspace = Workspace(Path(folder))
+        workspace.config = shard.config
+        with closing(workspace.ledger()) as ledger:
+            segments.take(ledger, shard.known)
+            # Of one who was given this shard before, and was killed.
+            segments.taken(ledger, store, names)
+            mark = segments.mark(ledger)
+
+            def hand_in() -> None:
+                nonlocal mark
+                until = segments.mark(ledger)
+                if until == mark:  # what several calls brought at once is handed in
+                    return
+                segment = segments.since(ledger, mark)
+                names.append(store.add(f"{segments.FOLDER}/{shard.id}", segment))
+                mark = until
+
+            meter = _HandingIn()
+            if seen:
+                meter.most, meter.longest_s = settings.hand_in_calls, settings.hand_in_s
+                meter.hand_in = hand_in
+
+            async def ask(session: Session, stops: Stops) -> list[None]:
+                session.budget = budget
+                asking = asyncio.ensure_future(
+                    together(
+                        _through(part, session, stops, str(number))
+                        for number, part in enumerate(shard.parts)
+                    )
+                )
+
+                def end() -> None:
+                    session.stop()
+                    asking.cancel()
+
+                watching = asyncio.create_task(
+                    _watch(shard, store if seen and shard.run else None, end)
+                )
+                try:
+                    await asking
+                finally:
+                    watching.cancel()
+                    _KEPT.update(session.local)
+                return []
+
+            limited = False
+            spending = Spending(shard.lease, leased=shard.places)
+            try:
+                in_session(workspace, shard.seeds, spending, meter, ask, shard.language)
+            except LimitReached:
+                limited = True
+            except (FatalModelError, asyncio.CancelledError, KeyboardInterrupt):
+                pass  # the head finds out for itself, or has gone
+            if seen:
+                hand_in()  # what it gives back may be lost with it
+            last = segments.since(ledger, mark)
+            spent = budget.usd, budget.calls, budget.tokens
+            return Done(shard.id, names, last, *spent, budget.drawn, limited)
+
+
+async def _through(part: Part, session: Session, stops: Stops, name: str) -> None:
+    ask, parallel = part.begun(session, UNCOUNTED)
+
+    async def do(item: Any) -> None:
+        await ask(item)
+
+    await work_through(part.items, do, parallel, stops, name)
+
+
+async def _watch(shard: Shard, store: Store | None, end: Callable[[], None]) -> None:
+    """Call ``end()`` when the head is gone, or another run has begun."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        if store is not None:
+            commands = await asyncio.to_thread(leases.commander, store, shard.home)
+            if commands != shard.run:
+                break
+        await asyncio.sleep(WATCH_S)
+    end()

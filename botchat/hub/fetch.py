@@ -1,0 +1,119 @@
+"""A published run becomes a workspace: seeds, dialogues, judgments, tables, calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from botchat.boards.writers import to_json
+from botchat.errors import ConfigError, DataError
+from botchat.hub.publish import DATA, MANIFEST, Manifest
+from botchat.seeds import repositories
+from botchat.seeds.dataset import STAGES
+from botchat.workspace import export as moving
+from botchat.workspace import files as store
+from botchat.workspace.folder import Workspace
+
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}")
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What was taken."""
+
+    repository: str
+    revision: str
+    """The commit, also if a branch or nothing was named."""
+    seed_set: str
+    files: int
+    calls: int
+    """Of the ledger, those that were there already included."""
+
+
+def fetch(workspace: Workspace, source: str) -> Fetched:
+    """Take a published run, ``ORG/NAME[@REVISION]``, into a workspace; see `Fetched`.
+
+    Everything is checked before anything is written: each file's digest, each record, each call's
+    key. The page is no data, and made here (``botchat report``). ``.botchat/fetched-SET.json``
+    keeps where it is from.
+
+    Raises:
+        ConfigError: no such source; another file of the same name is in the workspace.
+        MissingError: no such dataset or revision, or no run of BotChat.
+        DataError: a file is not what the manifest says, or the hub cannot be reached.
+    """
+    name, _, revision = source.partition("@")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        raise ConfigError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")
+    commit, text, read = repositories.opened(name, revision or None, MANIFEST)
+    try:
+        manifest = msgspec.json.decode(text, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{name}@{commit[:12]}: {MANIFEST}: {error}") from None
+    workspace.seeds_path(manifest.seed_set)  # a name that can be one
+    wanted = [path for path in manifest.files if _is_of(path, manifest.seed_set)]
+    calls = f"ledger/{manifest.seed_set}.jsonl.gz"
+    contents = {
+        path: _checked(f"{name}@{commit[:12]}", path, manifest.files[path], read) for path in wanted
+    }
+    ledger_file = (
+        _checked(f"{name}@{commit[:12]}", calls, manifest.files[calls], read)
+        if calls in manifest.files
+        else None
+    )
+    for path, content in contents.items():
+        _refuse_other(workspace.root / path, content)
+    record = {"repository": name, "revision": commit, "files": manifest.files}
+    n_calls = 0
+    with workspace.locked():
+        if ledger_file is not None:
+            part = workspace.hidden / "fetched.jsonl.gz"
+            store.write_atomic(part, ledger_file, mode=0o600)
+            try:
+                with closing(workspace.ledger()) as ledger:
+                    n_calls = sum(moving.import_(ledger, part))
+            finally:
+                part.unlink()
+        store.write_all(workspace.root, contents)
+        store.write_all(workspace.hidden, {f"fetched-{manifest.seed_set}.json": to_json(record)})
+    return Fetched(name, commit, manifest.seed_set, len(contents), n_calls)
+
+
+def _is_of(path: str, seed_set: str) -> bool:
+    """Whether a workspace keeps such a file of the set, and no browser would run it."""
+    parts = PurePosixPath(path).parts
+    if "/".join(parts) != path or not all(map(_PART.fullmatch, parts)):
+        return False
+    inside = len(parts) > 2 and parts[1] == seed_set
+    return (
+        path in (f"seeds/{seed_set}.jsonl", f"seeds/{seed_set}.toml")
+        or (parts[0] == "generations" and inside and len(parts) == 3 and path.endswith(".jsonl"))
+        or (parts[0] == "judgments" and inside and len(parts) == 4 and path.endswith(".jsonl"))
+        or (parts[0] == "leaderboards" and inside and PurePosixPath(path).suffix in DATA)
+    )
+
+
+def _checked(where: str, path: str, digest: str, read: Callable[[str], bytes]) -> bytes:
+    """A file's content; `DataError` if it is another one than was published."""
+    content = read(path)
+    if sha256(content).hexdigest() != digest:
+        raise DataError(
+            f"{where}: {path} is not what {MANIFEST} says (another SHA-256), so nothing is taken"
+        )
+    if (stage := path.split("/", 1)[0]) in STAGES and path.endswith(".jsonl"):
+        try:
+            msgspec.json.Decoder(STAGES[stage]).decode_lines(content)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise DataError(f"{where}: {path}: {error}; nothing is taken") from None
+    return content
+
+
+def _refuse_other(path: Path, content: bytes) -> None:
+    if path.exists() and path.read_bytes() != content:
+        raise ConfigError(f"{path} is there and differs; fetch into another folder with --dir")

@@ -1,0 +1,1 @@
+"""The papers' own tables and benchmarks of judges; a part that can be taken away."""

@@ -1,0 +1,161 @@
+"""Figures of the papers' experiments: groups by category, settings of panels against agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from botchat.boards.tables import Column, Table
+from botchat.papers.experiments import Experiment, column, key_of
+from botchat.report.figures import Chart, chart, curves, rows, style
+from botchat.report.figures.style import BAR, INK, MUTED, Heading, bare, sheet, tint
+
+_HEIGHT = 2.0
+"""Of a plot, in inches."""
+
+_APART = 0.05
+"""Between the lines of a place, in steps of its axis."""
+
+
+def draw(experiment: Experiment, shown: Table) -> Chart | None:
+    """The figure of an experiment whose table has lines of ours; ``None``: it has none."""
+    frame = shown.frame
+    ours = frame[frame["values"] == "ours"]
+    keys = [key_of(head) for head in experiment.heads]
+    columns = [column(key) for key in experiment.columns]
+    axes = _swept(ours, keys)
+    if ours.empty or not experiment.draws or (experiment.draws == "sweep" and not axes):
+        return None
+    runs, alike = int(ours["runs"].max()), [key for key in keys if ours[key].nunique() == 1]
+    said = [*map(str, ours[alike].iloc[0]), f"{runs} run{'s' if runs > 1 else ''} a judge"]
+    keys = [key for key in keys if key not in alike]
+    drawn: Any = partial(groups, ours, keys, columns)
+    if experiment.draws == "sweep":
+        drawn = partial(sweep, frame, axes, columns)
+    return chart(
+        experiment.name, experiment.title,
+        "Means over runs with 95 % intervals by item, the mean of the runs' ends. Open marks are "
+        "the paper's numbers, where it prints any.",
+        " · ".join(said), experiment.source or experiment.benchmark, shown.signatures, drawn,
+    )  # fmt: skip
+
+
+def groups(
+    ours: pd.DataFrame, keys: Sequence[str], columns: Sequence[Column], heading: Heading
+) -> Figure:
+    """Each line of the table a mark at every column (ChatEval Figure 3)."""
+    heads = ours[list(keys)].itertuples(index=False) if keys else [("ours",)] * len(ours)
+    names = [" · ".join(map(str, row)) for row in heads]
+    values = {
+        one.heading.removesuffix(" (%)"): _percent(ours, one).set_axis(names) for one in columns
+    }
+    return rows.series(values, "Accuracy (%)", "{:.0f}", heading)
+
+
+def sweep(
+    frame: pd.DataFrame,
+    axes: Mapping[str, Sequence[str]],
+    columns: Sequence[Column],
+    heading: Heading,
+) -> Figure:
+    """Figures over a setting, the others kept, a line each (ChatEval Figure 4).
+
+    ``frame``: rows of ``values`` ours or published; ``axes``: a setting -> the others' columns.
+    """
+    ours, paper = (frame[frame["values"] == kind] for kind in ("ours", "published"))
+    lines = {axis: _lines(ours, axis, others) for axis, others in axes.items()}
+    names = {axis: _names([*by], axes[axis], [*axes]) for axis, by in lines.items()}
+    named = dict.fromkeys(name for by in names.values() for name in by.values())
+    looks = {name: curves.line_look(i) for i, name in enumerate(named)}
+    key: list[Line2D] = [
+        Line2D([], [], color=color, linestyle=dashes, marker="o", markersize=4, label=name)
+        for name, (color, dashes) in looks.items()
+    ]
+    key.append(style.interval_key(width=1.2))
+    printed = {axis: _lines(paper, axis, others, least=1) for axis, others in axes.items()}
+    if any(kept in printed[axis] for axis, by in lines.items() for kept in by):
+        key.append(style.mark("none", "published", "D"))
+    across = 1 if heading.look.narrow else len(axes)
+    figure, panels = sheet(
+        heading, [_HEIGHT] * (len(columns) * len(axes)), left=0.8, above=0.15, below=0.5,
+        columns=across, gap=0.8, key=key,
+    )  # fmt: skip
+    for plot, (one, (axis, by)) in zip(panels, product(columns, lines.items()), strict=True):
+        bare(plot, grid="y")
+        for i, (kept, some) in enumerate(by.items()):
+            name = names[axis][kept]
+            color, dashes = looks[name]
+            values = _percent(some, one)
+            x = some[axis].to_numpy(dtype=float) + _APART * (i - (len(by) - 1) / 2)
+            plot.vlines(x, values["low"], values["high"], color=tint(BAR), linewidth=1.2, zorder=2)
+            plot.plot(x, values["value"], color=color, linestyle=dashes, linewidth=1.5, marker="o",
+                      markersize=4, zorder=3, gid=style.titled(name))  # fmt: skip
+            if (there := printed[axis].get(kept)) is not None:
+                plot.scatter(there[axis].astype(float), _percent(there, one)["value"], marker="D",
+                             s=26, facecolor="none", edgecolor=tint(INK), zorder=4,
+                             gid=style.titled(f"published: {name}"))  # fmt: skip
+        plot.set_xticks(sorted({float(x) for some in by.values() for x in some[axis]}))
+        plot.xaxis.set_major_formatter("{x:g}")
+        plot.margins(x=0.08)
+        style.label_x(plot, axis.capitalize())
+        plot.set_ylabel(one.heading, size=style.SIZE, color=tint(MUTED))
+    for i in range(0, len(panels), len(axes)):
+        low, high = zip(*(plot.get_ylim() for plot in panels[i : i + len(axes)]), strict=True)
+        for plot in panels[i : i + len(axes)]:
+            plot.set_ylim(min(low), max(high))
+    return figure
+
+
+def _percent(rows: pd.DataFrame, one: Column) -> pd.DataFrame:
+    """A column as ``value``, ``low``, ``high``; rates in percent."""
+    unit = 100 if one.kind == "rate" else 1
+    keys = [one.key, f"{one.key}_low", f"{one.key}_high"]
+    values = rows.reindex(columns=keys).to_numpy(dtype=float, na_value=np.nan)
+    return pd.DataFrame(unit * values, index=rows.index, columns=["value", "low", "high"])
+
+
+def _swept(ours: pd.DataFrame, keys: Sequence[str]) -> dict[str, list[str]]:
+    """Settings that are numbers and have several values -> the other columns of the head."""
+    found = {}
+    for key in keys:
+        values = set(ours[key].astype(str))
+        if len(values) > 1 and all(value.replace(".", "", 1).isdigit() for value in values):
+            found[key] = [other for other in keys if other != key]
+    return {axis: others for axis, others in found.items() if _lines(ours, axis, others)}
+
+
+Kept = tuple[str, ...]
+"""Values of the columns that lines have in common."""
+
+
+def _lines(
+    rows: pd.DataFrame, axis: str, others: Sequence[str], least: int = 2
+) -> dict[Kept, pd.DataFrame]:
+    """Rows that differ in the setting alone, at ``least`` so many, by what they have in common."""
+    if rows.empty:
+        return {}
+    by = rows.assign(**{axis: pd.to_numeric(rows[axis])}).groupby(list(others), sort=False)
+    return {
+        tuple(map(str, kept)): some.sort_values(axis)
+        for kept, some in by
+        if some[axis].nunique() >= least
+    }
+
+
+def _names(lines: Sequence[Kept], keys: Sequence[str], axes: Sequence[str]) -> dict[Kept, str]:
+    """Lines in words: what is the same in all is not said, a number with what it is of."""
+    said = {}
+    for kept in lines:
+        parts = []
+        for i, (key, value) in enumerate(zip(keys, kept, strict=True)):
+            if len({one[i] for one in lines}) > 1:
+                parts.append(f"{value} {key}" if key in axes else value)
+        said[kept] = " · ".join(parts) or "ours"
+    return said

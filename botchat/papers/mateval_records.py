@@ -1,0 +1,207 @@
+"""MATEval's published correlations, computed from its recorded discussions without a model.
+
+The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with
+people's scores and one JSON file a strategy (Li et al. 2024, §4, Tables 1 and 2). A recorded report
+is read by the reader of live ones (`botchat.measures.error_reports`), and taken in two ways:
+
+``as published``  what a score line says, its sign as it stands; whatever has none counts as 0: of
+                  32 readings the one closest to the authors' tables, and equal to all ten cells of
+                  their SA on LOT
+``as written``    as `error_reports` understands it: a positive number is points off too, deductions
+                  without a score line count, a No is 0, and what says nothing is missing
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from botchat.errors import DataError, MissingError
+from botchat.interfaces import Row
+from botchat.languages import Language, built_in
+from botchat.measures.correlation import Rating, compare_scores
+from botchat.measures.error_reports import ToldKind, read_kinds
+from botchat.protocols.texts import ERROR_TYPES
+from botchat.workspace.rows import utf8
+
+Reading = Literal["as published", "as written"]
+
+STRATEGIES: Mapping[str, str] = {
+    "no_multi_agent": "SA",
+    "one_by_one_agent_summary": "one-by-one",
+    "SR_FB_agent_summary": "SR",
+    "COT_FB_agent_summary": "CoT",
+    "SR_COT_FB_agent_summary": "SR+CoT",
+}
+"""Key of the report in a record -> strategy, in the order of the paper's tables."""
+
+DATASETS = ("ROC", "WP", "LOT", "Ant")
+"""Of the paper; what their files' names begin with."""
+
+_COLUMNS = {"en": ("Score_new", "Story"), "zh": ("新得分", "故事")}
+"""Language -> columns of its tables."""
+_PEOPLE = "human"
+
+_CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
+_PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
+
+
+def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list[Row]:
+    """Correlation of each strategy's recorded scores with people's, for each error type.
+
+    ``files``: name -> content of one dataset's files, in any folders; JSON files without recorded
+    reports are ignored. Rows have ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n``
+    stories, ``unreadable`` reports (not in ``n``), ``spearman`` and ``kendall`` with their
+    intervals; ``without_score`` (stories without a score line), ``positive`` (errors that a score
+    line rewards).
+    Raises `MissingError` without a table of people's scores or recorded reports, and
+    `DataError`, with name and line or record, for an invalid file.
+    """
+    told = people(files)
+    reports = recorded(files)
+    found: dict[tuple[str, str], Row] = {}
+    for kind, code in enumerate(ERROR_TYPES):
+        ratings = [Rating(str(i), "", _PEOPLE, scores[code]) for i, (_, scores) in enumerate(told)]
+        said = {
+            strategy: {i: by_kind.get(kind) for i, by_kind in recorded.items()}
+            for strategy, recorded in reports.items()
+        }
+        ratings += [
+            Rating(str(i), "", f"by {strategy}", _score(one, reading))
+            for strategy, by_story in said.items()
+            for i, one in by_story.items()
+        ]
+        for row in compare_scores(ratings, _PEOPLE).rows:
+            judge = str(row.pop("judge"))
+            lines = [
+                None if one is None else one.written
+                for one in said[judge.removeprefix("by ")].values()
+            ]
+            counted = {
+                "without_score": lines.count(None),
+                "positive": sum(line is not None and line > 0 for line in lines),
+            }
+            found[judge, code] = row | counted
+    known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
+    return [
+        {"strategy": strategy, "error_type": code, **found[f"by {strategy}", code]}
+        for strategy in (*known, *sorted(set(reports) - set(known)))
+        for code in ERROR_TYPES
+    ]
+
+
+def dataset(files: Mapping[str, bytes]) -> str:
+    """The dataset that a file names at its beginning; empty: none does."""
+    begins = (PurePosixPath(name).name.partition("_")[0] for name in sorted(files))
+    return next((name for name in begins if name in DATASETS), "")
+
+
+def _score(told: ToldKind | None, reading: Reading) -> float | None:
+    if reading == "as published":
+        return 0.0 if told is None or told.written is None else told.written
+    return None if told is None else told.score
+
+
+def people(files: Mapping[str, bytes]) -> list[tuple[str, dict[str, float]]]:
+    """(story, people's scores by error type) of every story; files and errors as of `mateval`."""
+    return _table(files)[1]
+
+
+def language(files: Mapping[str, bytes]) -> str:
+    """Code of the stories' language; files and errors as of `mateval`."""
+    return _table(files)[0]
+
+
+def _table(files: Mapping[str, bytes]) -> tuple[str, list[tuple[str, dict[str, float]]]]:
+    for name in sorted(files):
+        if not name.lower().endswith(".csv"):
+            continue
+        rows = csv.DictReader(io.StringIO(utf8(files[name], name), newline=""))
+        for code, (scores, story) in _COLUMNS.items():
+            if scores in (rows.fieldnames or ()) and story in (rows.fieldnames or ()):
+                return code, [
+                    (row[story], _people_scores(row[scores] or "", f"{name}:{rows.line_num}"))
+                    for row in rows
+                ]
+    raise MissingError(
+        "no table with people's scores among "
+        f"{', '.join(sorted(files)) or 'no files'}: give a CSV file with the columns "
+        + " or ".join(f"{story} and {scores}" for scores, story in _COLUMNS.values())
+    )
+
+
+def _people_scores(text: str, where: str) -> dict[str, float]:
+    scores = {}
+    for line in filter(str.strip, text.splitlines()):
+        match = _PEOPLE_SCORE.fullmatch(line)
+        code = _CODES.get(match[1].casefold()) if match else None
+        if not match or not code:
+            raise DataError(f"{where}: {line.strip()!r} is no score of an error type (Name:-1)")
+        scores[code] = float(match[2])
+    if set(scores) != set(ERROR_TYPES):
+        missing = ", ".join(code for code in ERROR_TYPES if code not in scores)
+        raise DataError(f"{where}: people's score has no {missing}; every story needs all five")
+    return scores
+
+
+Recorded = dict[int, dict[int, ToldKind]]
+"""Index of a story -> place of an error type -> what the report says about it."""
+
+
+def recorded(files: Mapping[str, bytes]) -> dict[str, Recorded]:
+    """What each strategy's recorded reports say; files and errors as of `mateval`."""
+    code, told = _table(files)
+    stories, language = [story for story, _ in told], built_in()[code]
+    reports: dict[str, Recorded] = {}
+    for name in sorted(files):
+        if PurePosixPath(name).suffix.lower() != ".json":
+            continue
+        try:
+            records = json.loads(utf8(files[name], name))
+        except json.JSONDecodeError as error:
+            raise DataError(f"{name}:{error.lineno}: not readable as JSON: {error.msg}") from None
+        first = records[0] if isinstance(records, list) and records else None
+        keys = [*first] if isinstance(first, dict) else []
+        key = next((k for k in keys if k in STRATEGIES or k.endswith("_agent_summary")), None)
+        if key is None:
+            continue
+        strategy = STRATEGIES.get(key, key.removesuffix("_agent_summary"))
+        if strategy in reports:
+            raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
+        reports[strategy] = _read_records(name, records, key, stories, language)
+    if not reports:
+        raise MissingError(
+            f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files "
+            f"(records with one of the keys {', '.join(STRATEGIES)})"
+        )
+    return reports
+
+
+def _read_records(
+    name: str, records: list[Any], key: str, stories: list[str], language: Language
+) -> Recorded:
+    found: Recorded = {}
+    same = 0
+    for number, record in enumerate(records, 1):
+        index = record.get("ID") if isinstance(record, dict) else None
+        if not isinstance(index, int) or not 0 <= index < len(stories) or index in found:
+            raise DataError(
+                f"{name}: record {number}: ID {index!r} is not the number of one of the "
+                f"{len(stories)} stories of the table, each once"
+            )
+        report = record.get(key)
+        told = read_kinds(report, language) if isinstance(report, str) else []
+        found[index] = {one.kind: one for one in told}
+        same += record.get("story") == stories[index]
+    # Upstream changed a few words between the table and the discussions.
+    if 2 * same < len(records):
+        raise DataError(
+            f"{name}: only {same} of {len(records)} stories are those of the table; give files of "
+            "one dataset"
+        )
+    return found

@@ -1,0 +1,320 @@
+"""A run goes to a hub and comes back: the same bytes, nothing sent again, nothing tampered with."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import botchat
+from botchat.cli.main import main
+from botchat.errors import BotChatError
+from botchat.hub.publish import MANIFEST
+from botchat.records import Seed
+from botchat.workspace.folder import Workspace
+from tests.hub_server import TOKEN, Hub, serving
+from tests.openai_server import Server
+
+NAME = "some/run"
+DATASET = f"datasets/{NAME}"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+    """A hub of one's own, with the right to write, and an empty cache."""
+    with serving(monkeypatch, tmp_path / "hub") as running:
+        yield running
+
+
+@pytest.fixture
+def run(tmp_path: Path, server: Server) -> Workspace:
+    """A served model and a bot, judged by the served model, with some tables."""
+    workspace = Workspace(tmp_path / "mine")
+    workspace.write_seeds("s", [Seed(str(n), ("Hi.", "Oh, hi.", "So?", "No!")) for n in (1, 2)])
+    steps(workspace, server)
+    board = workspace.out("s")
+    board.mkdir(parents=True)
+    (board / "leaderboard.csv").write_text('"model"\n"a"\n')
+    (board / "index.html").write_text("<!doctype html><title>Page</title>")
+    return workspace
+
+
+def steps(workspace: Workspace, server: Server) -> None:
+    """What makes the run, and sends nothing where it is done."""
+    model = f"{server.url}#m"
+    botchat.generate(workspace, "s", [model, "bot:parrot"], turns=4)
+    botchat.judge(workspace, "unieval", "s", model)
+
+
+def data(workspace: Workspace) -> dict[str, bytes]:
+    """Every file that a stage made."""
+    root = workspace.root
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for stage in ("seeds", "generations", "judgments")
+        for path in (root / stage).rglob("*.jsonl")
+    }
+
+
+def test_there_and_back(run: Workspace, server: Server, hub: Hub, tmp_path: Path) -> None:
+    """The same bytes, at a recorded revision; the run replays, from its files and its ledger."""
+    sent = botchat.publish(run, "s", NAME)
+    revision = sent.rows[0]["revision"]
+    n_sent, theirs = len(server.calls), Workspace(tmp_path / "theirs")
+    got = botchat.fetch(theirs, NAME)
+    assert (got.revision, got.seed_set) == (revision, "s")
+    assert data(theirs) == data(run)
+    table = "leaderboards/s/leaderboard.csv"
+    assert (theirs.root / table).read_bytes() == (run.root / table).read_bytes()
+    assert not (theirs.root / "leaderboards/s/index.html").exists()
+    record = json.loads((theirs.hidden / "fetched-s.json").read_text())
+    assert (record["repository"], record["revision"]) == (NAME, revision)
+    steps(theirs, server)
+    for stage in ("generations", "judgments"):
+        for path in (theirs.root / stage).rglob("*.jsonl"):
+            path.unlink()
+    steps(theirs, server)
+    assert len(server.calls) == n_sent
+    assert data(theirs) == data(run)
+
+
+def test_what_is_published(run: Workspace, hub: Hub, server: Server) -> None:
+    """A dataset that any tool reads, its page as a static Space; only calls of this set."""
+    run.write_seeds("other", [Seed("1", ("Psst.", "What?"))])
+    botchat.generate(run, "other", [f"{server.url}#m"], turns=3)
+    (run.root / "botchat.toml").write_text("# mine\n")
+    botchat.publish(run, "s", NAME, private=True)
+    files = hub.files(DATASET)
+    assert files is not None
+    assert {path.split("/")[0] for path in files} == {
+        ".gitattributes", "README.md", MANIFEST, "seeds", "generations", "judgments", "ledger",
+        "leaderboards",
+    }  # fmt: skip
+    assert b"Psst" not in gzip.decompress(files["ledger/s.jsonl.gz"])
+    assert not [path for path in files if "other" in path]
+    page = hub.files(f"spaces/{NAME}")
+    assert page is not None
+    assert page["index.html"] == (run.out("s") / "index.html").read_bytes()
+    assert b"sdk: static" in page["README.md"]
+    assert [one.get("sdk") for one in hub.created] == [None, "static"]
+
+
+def test_the_language_of_a_set_comes_along(hub: Hub, tmp_path: Path) -> None:
+    """Without it a judge would be asked in English."""
+    mine, theirs = Workspace(tmp_path / "mine"), Workspace(tmp_path / "theirs")
+    mine.write_seeds("s", [Seed("1", ("你好。", "你好！"))], "zh", source="hf://a/b@0123")
+    botchat.publish(mine, "s", NAME)
+    botchat.fetch(theirs, NAME)
+    assert (theirs.language("s").code, theirs.source("s")) == ("zh", "hf://a/b@0123")
+
+
+def test_published_again_what_was_removed_is_gone(run: Workspace, hub: Hub, tmp_path: Path) -> None:
+    """The newest commit is the run as it is now; the older one is there under its revision."""
+    first = botchat.publish(run, "s", NAME).rows[0]["revision"]
+    before = data(run)
+    main(["remove", "--seeds", "s", "--model", "bot:parrot", "--dir", str(run.root)])
+    second = botchat.publish(run, "s", NAME).rows[0]["revision"]
+    assert first != second
+    new, old = Workspace(tmp_path / "new"), Workspace(tmp_path / "old")
+    assert botchat.fetch(new, NAME).revision == second
+    assert botchat.fetch(old, f"{NAME}@{first}").revision == first
+    assert data(new) == data(run)
+    assert data(old) == before
+
+
+def test_a_dry_run_sends_nothing(
+    run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what would be sent."""
+    asked = ["publish", NAME, "--seeds", "s", "--dry-run", "--dir", str(run.root)]
+    assert main(asked) == 0
+    out = capsys.readouterr().out
+    assert "dataset: seeds/s.jsonl" in out
+    assert "space: index.html" in out
+    assert hub.asked == []
+
+
+BOARD = {
+    "judge": {"name": "a judge"},
+    "signature": "botchat:1|unieval|n:16",
+    "rows": [
+        {"model": "m", "success_n16": 0.5, "success_n16_low": 0.25, "success_n16_high": 0.75,
+         "bt_n16": 1010.5, "bt_n16_low": 990.0, "bt_n16_high": 1031.0,
+         "flagged": 0.1, "flagged_low": 0.0, "flagged_high": 0.2},
+        {"model": "human", "success_n16": 1.0, "success_n16_low": 0.8, "success_n16_high": 1.0},
+    ],
+}  # fmt: skip
+
+
+def test_a_models_repository_is_offered_its_numbers(
+    run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `.eval_results` in a pull request, of tasks that the dataset's eval.yaml names."""
+    (run.out("s") / "leaderboard.json").write_text(json.dumps(BOARD))
+    hub.commit("models/Org/M-8B", {"config.json": b"{}"})
+    asked = ["publish", NAME, "--seeds", "s", "--dir", str(run.root)]
+    offer = ["--eval-results", "m=Org/M-8B"]
+    assert main([*asked, *offer, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "Org/M-8B: .eval_results/botchat-s.yaml" in shown
+    assert hub.asked == []
+    assert main([*asked, *offer]) == 0
+    ((repository, files),) = hub.proposed
+    assert repository == "models/Org/M-8B"
+    assert hub.files(repository) == {"config.json": b"{}"}
+    ((path, content),) = files.items()
+    assert path == ".eval_results/botchat-s.yaml"
+    assert content.decode() in shown
+    entries = yaml.safe_load(content)
+    assert entries == [
+        {
+            "dataset": {"id": NAME, "task_id": key},
+            "value": value,
+            "source": {"url": f"{hub.url}/datasets/{NAME}", "name": "BotChat"},
+            "notes": f"95 % interval {ends}; judged by a judge",
+        }
+        for key, value, ends in (
+            ("success_n16", 50.0, "25 to 75"), ("bt_n16", 1010.5, "990 to 1031"),
+        )
+    ]  # fmt: skip
+    benchmark = yaml.safe_load((hub.files(DATASET) or {})["eval.yaml"])
+    assert [task["id"] for task in benchmark["tasks"]] == ["success_n16", "bt_n16"]
+    assert f"{hub.url}/Org/M-8B/discussions/1" in capsys.readouterr().out
+    revision = hub.commits[DATASET][-1][0]
+    assert botchat.fetch(Workspace(run.root.parent / "theirs"), NAME).revision == revision
+
+
+@pytest.mark.parametrize(
+    ("offer", "said"),
+    [
+        ("m", "give CONTESTANT=ORG/NAME, the model's repository on the hub"),
+        ("n=Org/M", "--eval-results n: not on the board"),
+        ("m=Org/None", "no model Org/None on the hub"),
+    ],
+)
+def test_what_cannot_be_offered_is_one_line(
+    offer: str, said: str, run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And without a board there is nothing to offer."""
+    asked = ["publish", NAME, "--seeds", "s", "--dir", str(run.root), "--eval-results", offer]
+    (run.out("s") / "leaderboard.json").write_text(json.dumps(BOARD))
+    assert main(asked) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+    (run.out("s") / "leaderboard.json").unlink()
+    assert main([*asked, "--eval-results", "m=Org/M"]) == 1
+    assert hub.proposed == []
+
+
+@pytest.mark.parametrize("key", [TOKEN, "plain words of a file"])
+def test_a_key_is_not_published(run: Workspace, hub: Hub, tmp_path: Path, key: str) -> None:
+    """Of the environment or of a file that botchat.toml names, whoever said it."""
+    (tmp_path / "key").write_text("plain-words-of-a-file\n")
+    (run.root / "botchat.toml").write_text(
+        '[models.x]\nmodel = "m"\nbase_url = "https://localhost/v1"\n'
+        f'api_key_file = "{tmp_path / "key"}"\n'
+    )
+    path, said = run.root / "seeds" / "s.jsonl", key.replace(" ", "-").encode()
+    path.write_bytes(path.read_bytes().replace(b"So?", b"My token is " + said))
+    with pytest.raises(BotChatError, match=r"^seeds/s\.jsonl:1 holds a key, so nothing is sent"):
+        botchat.publish(Workspace(run.root), "s", NAME)
+    assert hub.asked == []
+
+
+def test_offline_what_was_fetched_is_there(
+    run: Workspace, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the cache, at its revision; what is not there is one line."""
+    botchat.publish(run, "s", NAME)
+    botchat.fetch(Workspace(tmp_path / "a"), NAME)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    n_asked, again = len(hub.asked), Workspace(tmp_path / "b")
+    botchat.fetch(again, NAME)
+    assert data(again) == data(run)
+    with pytest.raises(BotChatError, match="cannot reach the hub, and it is not in the cache"):
+        botchat.fetch(again, "some/other")
+    assert len(hub.asked) == n_asked
+
+
+@pytest.mark.parametrize("stage", ["seeds", "generations", "judgments", "ledger", "leaderboards"])
+def test_a_file_that_was_tampered_with_is_refused(
+    run: Workspace, hub: Hub, tmp_path: Path, stage: str
+) -> None:
+    """One byte is enough; nothing at all is taken."""
+    botchat.publish(run, "s", NAME)
+    files = dict(hub.files(DATASET) or {})
+    path = next(name for name in files if name.startswith(f"{stage}/"))
+    hub.commit(DATASET, {**files, path: files[path][:-2] + b"x\n"})
+    theirs = Workspace(tmp_path / "theirs")
+    with pytest.raises(BotChatError, match=rf"{stage}/.* is not what {MANIFEST} says"):
+        botchat.fetch(theirs, NAME)
+    assert not theirs.root.exists()
+
+
+def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Path) -> None:
+    """Paths that lead elsewhere, other sets, and what a browser would run are passed over."""
+    botchat.publish(run, "s", NAME)
+    files = dict(hub.files(DATASET) or {})
+    manifest = json.loads(files[MANIFEST])
+    digest = manifest["files"]["seeds/s.jsonl"]
+    for path in (
+        "../x.jsonl", "/tmp/x.jsonl", "generations/s/../../x.jsonl", "botchat.toml",
+        "seeds/t.jsonl", "leaderboards/s/x.html", "leaderboards/s/x.js", ".botchat/lock",
+    ):  # fmt: skip
+        manifest["files"][path] = digest
+    hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
+    theirs = Workspace(tmp_path / "theirs")
+    botchat.fetch(theirs, NAME)
+    assert data(theirs) == data(run)
+    assert {path.name for path in theirs.root.iterdir()} == {
+        ".botchat", "seeds", "generations", "judgments", "leaderboards",
+    }  # fmt: skip
+
+
+def test_what_is_there_is_not_lost(run: Workspace, hub: Hub, tmp_path: Path) -> None:
+    """Neither in a workspace nor in a repository."""
+    botchat.publish(run, "s", NAME)
+    theirs = Workspace(tmp_path / "theirs")
+    theirs.write_seeds("s", [Seed("1", ("Mine.", "Yes."))])
+    with pytest.raises(BotChatError, match=r"seeds/s\.jsonl is there and differs; fetch into"):
+        botchat.fetch(theirs, NAME)
+    assert theirs.seeds("s")[0].utterances[0] == "Mine."
+    hub.commit("datasets/some/cats", {"cats.csv": b"1"})
+    with pytest.raises(BotChatError, match=r"some/cats holds cats\.csv, and is no dataset of"):
+        botchat.publish(run, "s", "some/cats")
+    assert hub.files("datasets/some/cats") == {"cats.csv": b"1"}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("run", "'run' is not ORG/NAME or ORG/NAME@REVISION"),
+        ("some/other", "no dataset some/other on the hub, or no right to see it"),
+        (f"{NAME}@nine", f"{NAME}: no such revision; give a branch, tag or commit"),
+        ("some/cats", "some/cats is no run of BotChat"),
+    ],
+)
+def test_what_cannot_be_fetched_is_one_line(
+    source: str, said: str, hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What, which, and what to do."""
+    hub.commit("datasets/some/cats", {"cats.csv": b"1"})
+    hub.commit(DATASET, {MANIFEST: b"{}"})
+    assert main(["fetch", source, "--dir", str(tmp_path / "w")]) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_without_the_right_to_write(
+    run: Workspace, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line with what to do."""
+    monkeypatch.setenv("HF_TOKEN", "hf_anotherToken0123456")
+    with pytest.raises(BotChatError, match=f"^{NAME}: no right to write there; log in with"):
+        botchat.publish(run, "s", NAME)

@@ -1,0 +1,185 @@
+"""MATEval's recorded discussions: reports read, correlations as published, nothing dropped."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from botchat.errors import DataError, MissingError
+from botchat.papers.mateval_records import STRATEGIES, mateval
+from botchat.papers.places import beside_paper, difference
+from botchat.protocols.texts import ERROR_TYPES
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"
+
+
+def report(scores, language=0):
+    """A report in question-and-answer form; ``None`` leaves the score line out."""
+    asked, label, total = [
+        ("Question: is there any '{}'?", "Score for individual questions: ", "Final Score: -9"),
+        ("问\uff1a是否有'{}'\uff1f", "单项问题得分\uff1a", "最终得分\uff1a-9"),
+    ][language]
+    said = []
+    for code, names in ERROR_TYPES.items():
+        said.append(asked.format(names[language]))
+        if scores.get(code) is not None:
+            said.append(f"{label}{scores[code]}")
+    return "\n".join([*said, total])
+
+
+def dataset(people, recorded, key="COT_FB_agent_summary", language=0, stories=None):
+    """The files of one dataset: people's scores and recorded ones, both by error type."""
+    story, scores = [("Story", "Score_new"), ("故事", "新得分")][language]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, ["Old", story, scores])
+    writer.writeheader()
+    for i, given in enumerate(people):
+        lines = [f"{names[language]}:{given[code]}" for code, names in ERROR_TYPES.items()]
+        writer.writerow({"Old": "x", story: f"story {i}", scores: "\n".join(lines)})
+    records = [
+        {"ID": i, "story": (stories or {}).get(i, f"story {i}"), key: report(given, language)}
+        for i, given in enumerate(recorded)
+    ]
+    return {
+        "dataset/people.csv": b"\xef\xbb\xbf" + table.getvalue().encode(),
+        "result/run.json": json.dumps(records).encode(),
+        "dataset/inputs.json": b'[{"story": "story 0"}]',
+    }
+
+
+def every(score):
+    """The same score for each error type."""
+    return dict.fromkeys(ERROR_TYPES, score)
+
+
+def test_correlations_are_with_people_and_the_unreadable_are_counted():
+    """Stories whose report has no score are left out of n, and shown."""
+    people = [every(-i) for i in (0, 1, 2, 1, 0, 2)]
+    said = [every(-i) for i in (0, 1, 1, 2, 0, 2)]
+    said[5] = every(-2) | {"ILC": None, "FER": None}
+    said[4] = every(0) | {"FER": None}
+    rows = {row["error_type"]: row for row in mateval(dataset(people, said))}
+    assert list(rows) == list(ERROR_TYPES)
+    assert {row["strategy"] for row in rows.values()} == {"CoT"}
+    assert [(row["n"], row["unreadable"]) for row in rows.values()] == [
+        (6, 0),
+        (6, 0),
+        (6, 0),
+        (5, 1),
+        (4, 2),
+    ]
+    x, y = [0, -1, -2, -1, 0, -2], [0, -1, -1, -2, 0, -2]
+    assert rows["REP"]["spearman"] == pytest.approx(stats.spearmanr(x, y)[0])
+    assert rows["FER"]["kendall"] == pytest.approx(stats.kendalltau(x[:4], y[:4])[0])
+    json.dumps(list(rows.values()), allow_nan=False)
+
+
+def test_strategies_come_in_the_papers_order():
+    """Whatever the files are called; a strategy the paper has not is kept under its own name."""
+    people = [every(-(i % 3)) for i in range(5)]
+    files = {}
+    for n, key in enumerate(["X_agent_summary", *reversed(STRATEGIES)]):
+        made = dataset(people, people, key, language=1)
+        files |= {"people.csv": made["dataset/people.csv"], f"{n}.json": made["result/run.json"]}
+    rows = mateval(files)
+    assert list(dict.fromkeys(row["strategy"] for row in rows)) == [*STRATEGIES.values(), "X"]
+    assert [row["spearman"] for row in rows] == [1.0] * 5 * len(ERROR_TYPES) + [1.0] * 5
+
+
+def test_a_story_changed_here_and_there_is_matched_by_its_number():
+    """Upstream did so in one story; most of them must be those of the table."""
+    people = [every(-i) for i in range(3)]
+    assert mateval(dataset(people, people, stories={1: "story one"}))
+    with pytest.raises(DataError, match="only 1 of 3 stories are those of the table"):
+        mateval(dataset(people, people, stories={1: "another", 2: "tale"}))
+
+
+def broken(**changed):
+    """A sound dataset with some files changed, by the name before the dot."""
+    files = dataset([every(0), every(-1)], [every(0), every(-1)])
+    for name, content in changed.items():
+        path = next(path for path in files if f"/{name}." in path)
+        if content is None:
+            del files[path]
+        else:
+            files[path] = content
+    return files
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"people": None}, "no table with people's scores among dataset/inputs.json"),
+        ({"people": b"Story,Score\na,1\n"}, "no table with people's scores"),
+        ({"run": None}, "no recorded reports among dataset/inputs.json"),
+        (
+            {"people": b'Story,Score_new\na,"Repetition:-1\nLogic:0"\n'},
+            "dataset/people.csv:3: 'Logic:0' is no score of an error type",
+        ),
+        (
+            {"people": b"Story,Score_new\na,Repetition:-1\n"},
+            "dataset/people.csv:2: people's score has no LINC, DCONT, ILC, FER",
+        ),
+        ({"people": b"Story\n\xff\n"}, "dataset/people.csv:2: not UTF-8 text"),
+        ({"run": b"[\n{]"}, "result/run.json:2: not readable as JSON"),
+        (
+            {"run": b'[{"ID": 7, "COT_FB_agent_summary": ""}]'},
+            "result/run.json: record 1: ID 7 is not the number of one of the 2 stories",
+        ),
+        ({"inputs": b'[{"COT_FB_agent_summary": "", "ID": 0, "story": "story 0"}]'}, "result/run"),
+    ],
+)
+def test_broken_files_are_refused_with_file_and_line(changed, message):
+    """One line that says what and where."""
+    with pytest.raises((DataError, MissingError)) as refused:
+        mateval(broken(**changed))
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("dataset_name", ["ROC", "LOT"])
+def test_the_published_correlations_come_out_again(dataset_name):
+    """LOT's SA to the digit, no cell .06 off; as written every story is accounted for."""
+    folder = DATA / dataset_name
+    if not folder.is_dir():
+        pytest.skip("MATEval's recorded discussions are not beside this checkout")
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    rows = beside_paper(mateval(files, "as published"), dataset_name)
+    assert all((row["n"], row["unreadable"]) == (200, 0) for row in rows)
+    assert any(row["without_score"] for row in rows)
+    assert any(row["positive"] for row in rows)
+    for strategy in {row["strategy"] for row in rows}:
+        of_strategy = [row for row in rows if row["strategy"] == strategy]
+        far = difference(of_strategy)
+        assert far == pytest.approx(0, abs=0.06)
+        if (dataset_name, strategy) == ("LOT", "SA"):
+            for key in ("spearman", "kendall"):
+                assert all(round(row[key], 3) == row[f"published_{key}"] for row in of_strategy)
+    written = mateval(files)
+    assert all(row["n"] + row["unreadable"] == 200 for row in written)
+    assert sum(row["unreadable"] for row in written) < sum(row["without_score"] for row in written)
+
+
+def test_the_two_ways_of_taking_a_report_differ_where_it_says_so():
+    """Signs, deductions and gaps; the paper's figures stand beside files with a dataset's name."""
+    people = [every(-(i % 3)) for i in range(6)]
+    said = [every(-(i % 3)) for i in range(6)]
+    said[1] = every(1)
+    said[4] = every(None)
+    files = dataset(people, said, "no_multi_agent")
+    (published, *_), (written, *_) = (
+        beside_paper(mateval(files, way), "ROC") for way in ("as published", "as written")
+    )
+    assert [(row["n"], row["positive"], row["without_score"]) for row in (published, written)] == [
+        (6, 1, 1),
+        (5, 1, 1),
+    ]
+    assert written["spearman"] == pytest.approx(1)
+    assert published["spearman"] < 0.9
+    assert [written["published_spearman"], written["published_kendall"]] == [0.699, 0.694]
+    assert difference([written]) == pytest.approx(0.306)
