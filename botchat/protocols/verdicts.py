@@ -154,7 +154,7 @@ def _given(
         if not own and last is not None and _in_reason(plain, last[2], start, w):
             continue
         if begins or _led_to(line, w):
-            end = match.end("said") - len(_trailing(match["said"]))
+            end = match.start("said") + len(match["said"].rstrip())
             listed = last is not None and not re.search(r"\w\w", plain[last[2] : start])
             differs = last is not None and last[0] != verdict
             last = (None if listed and differs else verdict, match.start("said"), end)
@@ -178,10 +178,6 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _VerdictPatter
         return verdict
     other = meaning(w.alternative.sub("", w.normal(beside["said"])))
     return verdict if other in (None, verdict) else None
-
-
-def _trailing(said: str) -> str:
-    return said[len(said.rstrip()) :]
 
 
 def _quoted(text: str, start: int, since: str = "\n") -> bool:
