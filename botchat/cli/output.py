@@ -326,11 +326,12 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
     or whatever the step goes through. ``window``: over which the rate is taken, default all.
     """
     from botchat.pipeline.run.progress import steps_of
+    from botchat.workspace.progress import calls_left, duration
 
     now = time.monotonic() if now is None else now
     steps = steps_of(meter)
     done, unit = sum(step.counted for step in steps), " calls"
-    left = None if any(s.left is None for s in steps) else sum(s.left or 0 for s in steps)
+    left = calls_left(steps)
     by_calls = bool(steps) and (done > 0 or left != 0)
     if not by_calls:
         done, unit, left = meter.done, "", meter.total - meter.done if meter.total else None
@@ -344,7 +345,7 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
     if rate:
         parts.append(f"{rate:.1f}/s")
         if left is not None:
-            parts.append(f"{_duration(left / rate)} left")
+            parts.append(f"{duration(left / rate)} left")
     if n := meter.in_flight():
         parts.append(f"{n} in flight")
     if n := sum(many for step in steps for many, _ in step.failures.values()):
@@ -389,11 +390,3 @@ def print_json(value: object) -> None:
     text = UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.flush()
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -20,19 +20,18 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from botchat.pipeline.run import progress
-from botchat.pipeline.run.progress import RunProgress, StepProgress
 from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.run.work import UNREADABLE
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import Dialogue, Judgment, Utterance
-from botchat.report.live import Calls, Failure, News, Run, State, Step
+from botchat.report.live import Calls, News, State, Step
 from botchat.workspace.accounts import bills, stats
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.progress import Progress, StepProgress
 
 Record = TypeVar("Record", Dialogue, Judgment)
 T = TypeVar("T")
-Number = TypeVar("Number", int, float)
 
 _NEWEST = 4
 """Dialogues that are shown."""
@@ -86,7 +85,7 @@ class Live:
         workspace, seed_set, now = self._workspace, self._seed_set, time.time()
         catalogue, seeds = catalogue_of(workspace, seed_set), workspace.seeds(seed_set)
         running, told = workspace.writer() or "", progress.read(workspace)
-        run = run_of(told, running, catalogue) if told else None
+        run = _run(told, running) if told else None
         said = _by_age(workspace.root / "generations" / seed_set, "*.jsonl")
         ruled = _by_age(workspace.root / "judgments" / seed_set, "*/*.jsonl")
         busy = _busy(told, running, seed_set)
@@ -120,6 +119,7 @@ class Live:
                 talk=self._talk,
                 now=now,
                 run=run,
+                run_steps=[_step(one, run.state, catalogue) for one in run.steps] if run else [],
                 steps=sorted(
                     [*dialogues, *verdicts],
                     key=lambda step: (step.name != "Dialogues", step.name, step.by),
@@ -227,78 +227,12 @@ class Live:
 # ------------------------------------------------------------------------------------ the run
 
 
-def run_of(told: RunProgress, running: str, catalogue: Catalogue) -> Run:
-    """A run as people follow it. ``running``: who writes to the workspace now.
-
-    The projection is what is spent, and for each step its calls left at the mean cost of a call of
-    it so far; there is none while a step has no such mean, or a price is not known.
-    """
+def _run(told: Progress, running: str) -> Progress:
+    """A run as people follow it. ``running``: who writes to the workspace now."""
     alive = running.startswith(f"process {told.process} on {told.host}:")
     state = "killed" if told.state == "running" and not alive else told.state
-    done, left = sum(step.counted for step in told.steps), _total(s.left for s in told.steps)
-    planned, unit, seconds = None if left is None else done + left, "calls", told.at - told.started
-    rate = told.rate
-    if planned == 0:  # rules decide by themselves
-        done, planned = sum(s.done for s in told.steps), _total(s.items for s in told.steps)
-        unit, rate = "verdicts", done / seconds if seconds > 0 else None
-        left = None if planned is None else planned - done
-    left_s = left / rate if left is not None and rate else None
-    usd = _total(_to_come(step, step.cost_usd, step.unpriced) for step in told.steps)
-    tokens = _total(_to_come(step, step.tokens, 0) for step in told.steps)
-    limits = (
-        (told.max_usd, told.spent_usd, usd),
-        (told.max_calls, told.spent_calls, left),
-        (told.max_tokens, told.spent_tokens, tokens),
-    )
-    # The part of what is left that can be done before a limit is reached.
-    within = [
-        max(0.0, most - spent) / more
-        for most, spent, more in limits
-        if most is not None and more and spent + more > most
-    ]
-    counts: dict[str, Failure] = {}
-    for step in told.steps:
-        for kind, (n, said) in step.failures.items():
-            before = counts.get(kind, Failure(kind, 0, ""))
-            counts[kind] = Failure(kind, before.n + n, said)
-    batches = [sum(each) for each in zip(*told.batches.values(), strict=True)]
-    return Run(
-        command=re.sub(r" --(dir|out|data)[= ]\S+| --json\b", "", told.command),
-        seed_set=next((step.seed_set for step in told.steps), ""),
-        state=state,
-        why=told.why,
-        done=done,
-        planned=planned,
-        unit=unit,
-        rate=rate,
-        left_s=left_s,
-        limit_s=min(within) * left_s if within and left_s is not None else None,
-        seconds=seconds,
-        spent_usd=told.spent_usd,
-        unpriced=sum(step.unpriced for step in told.steps),
-        estimated=told.estimated,
-        projected_usd=None if usd is None else told.spent_usd + usd,
-        max_usd=told.max_usd,
-        spent_calls=told.spent_calls,
-        max_calls=told.max_calls,
-        spent_tokens=told.spent_tokens,
-        max_tokens=told.max_tokens,
-        failures=sorted(counts.values(), key=lambda one: (-one.n, one.kind)),
-        steps=[_step(step, state, catalogue) for step in told.steps],
-        heard=told.heard,
-        at=told.at,
-        batches=(len(told.batches), batches[0], batches[1]) if told.batches else None,
-        notes=told.notes,
-    )
-
-
-def _to_come(step: StepProgress, used: float, unknown: int) -> float | None:
-    """What the calls left of a step will take, at the mean of those made."""
-    if step.left == 0:
-        return 0.0
-    if step.left is None or unknown or not step.calls:
-        return None
-    return step.left * used / step.calls
+    command = re.sub(r" --(dir|out|data)[= ]\S+| --json\b", "", told.command)
+    return msgspec.structs.replace(told, state=state, command=command)
 
 
 def _step(step: StepProgress, state: str, catalogue: Catalogue) -> Step:
@@ -320,14 +254,7 @@ def _step(step: StepProgress, state: str, catalogue: Catalogue) -> Step:
     )
 
 
-def _total(numbers: Iterable[Number | None]) -> Number | None:
-    """The sum; ``None``: one is not known."""
-    found = list(numbers)
-    known = [number for number in found if number is not None]
-    return sum(known) if len(known) == len(found) else None
-
-
-def _busy(told: RunProgress | None, running: str, seed_set: str) -> set[tuple[str, str]]:
+def _busy(told: Progress | None, running: str, seed_set: str) -> set[tuple[str, str]]:
     """Protocol and judge, or no protocol and the contestant, of what a run is filling."""
     if told is None or told.state != "running" or not running:
         return set()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from botchat.records import Dialogue
 from botchat.report import script_digest, template, text
+from botchat.workspace.progress import Progress, duration
 
 RUNNING_S = 1
 """Between two looks at a run that goes on."""
@@ -63,74 +64,6 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A way in which calls or verdicts failed."""
-
-    kind: str
-    n: int
-    said: str
-    """Of the last one."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """The run that goes on, or the last one."""
-
-    command: str
-    seed_set: str
-    state: str
-    """One of `STATES`."""
-    why: str
-    done: int
-    planned: int | None
-    """``None``: not known."""
-    unit: str
-    rate: float | None
-    """Of ``unit`` a second, lately; ``None``: not known, as below."""
-    left_s: float | None
-    limit_s: float | None
-    """Until a limit stops it; ``None``: none will."""
-    seconds: float
-    """Since it began, or until it ended."""
-    spent_usd: float
-    unpriced: int
-    """Calls whose price is not known."""
-    estimated: int
-    projected_usd: float | None
-    max_usd: float | None
-    spent_calls: int
-    max_calls: int | None
-    spent_tokens: int
-    max_tokens: int | None
-    failures: Sequence[Failure]
-    steps: Sequence[Step]
-    heard: float
-    """When the last reply came, in seconds of the epoch."""
-    at: float
-    """What is said here was so then."""
-    batches: tuple[int, int, int] | None = None
-    """Batches that are waited for, requests in them that are done, and all."""
-    notes: Sequence[str] = ()
-
-    @property
-    def percent(self) -> int | None:
-        """Of the plan, rounded down; ``None``: not known."""
-        if self.state == "done":
-            return 100
-        return 100 * self.done // self.planned if self.planned else None
-
-    @property
-    def failed(self) -> int:
-        """All failures."""
-        return sum(one.n for one in self.failures)
-
-    @property
-    def scale_usd(self) -> float:
-        """What the bar of the cost is as long as."""
-        return 1.04 * max(self.spent_usd, self.projected_usd or 0.0, self.max_usd or 0.0)
-
-
-@dataclass(frozen=True)
 class News:
     """A verdict, or something that failed."""
 
@@ -173,8 +106,9 @@ class State:
     """Whether there is a room to talk."""
     now: float
     """Seconds of the epoch."""
-    run: Run | None
-    """``None``: there was none."""
+    run: Progress | None
+    """The run that goes on, or the last one; ``None``: there was none."""
+    run_steps: Sequence[Step]
     steps: Sequence[Step]
     """All that is there of the set."""
     calls: Sequence[Calls]
@@ -232,15 +166,6 @@ def money(usd: float | None, unpriced: int = 0) -> str:
         return "–"
     shown = f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:,.4f}"
     return shown + (f" + {unpriced:,} calls of unknown price" if unpriced else "")
-
-
-def duration(seconds: float) -> str:
-    """``1 h 05 min``, ``2 min 03 s``, ``7 s``."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours:,} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def _sum_of(calls: Sequence[Calls]) -> str:

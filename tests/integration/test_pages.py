@@ -27,7 +27,7 @@ from botchat.pipeline.leaderboard import report
 from botchat.pipeline.live import Live
 from botchat.pipeline.plot import write_plot
 from botchat.pipeline.view import Server
-from botchat.report.live import Failure, News, State, render
+from botchat.report.live import News, State, render
 from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -305,7 +305,8 @@ def test_the_live_page_shows_hostile_text_as_text(workspace: Workspace) -> None:
     news = [News([(attack, True), (attack, False)], attack, attack, f'"{attack}')]
     steps = [replace(found.steps[0], by=attack, failed=attack)]
     assert found.run is not None
-    run = replace(found.run, command=attack, why=attack, failures=[Failure(attack, 1, attack)])
+    step = msgspec.structs.replace(found.run.steps[0], failures={attack: (1, attack)})
+    run = msgspec.structs.replace(found.run, command=attack, why=attack, steps=[step])
     text = render(replace(found, said=said, verdicts=(), failed=news, steps=steps, run=run))
     text += render(replace(found, run=None, running=attack, verdicts=news))
     assert text.count("<script") == 2

@@ -22,8 +22,9 @@ import msgspec
 
 from botchat.errors import BotChatError, LimitReached
 from botchat.models.limits import Budget
-from botchat.pipeline.run.work import Meter
+from botchat.pipeline.run.work import LONGEST, Meter
 from botchat.workspace.folder import Workspace
+from botchat.workspace.progress import Progress, StepProgress
 from botchat.workspace.secrets import public_arguments
 
 EVERY_S = 0.5
@@ -32,75 +33,16 @@ EVERY_S = 0.5
 WINDOW_S = 10.0
 """Over which the rate is taken."""
 
-LONGEST = 300
-"""Characters kept of what was said of a failure."""
-
-
-class StepProgress(msgspec.Struct, frozen=True):
-    """A `botchat.pipeline.run.work.Step` as it is now."""
-
-    seed_set: str
-    protocol: str
-    by: str
-    items: int | None
-    done: int
-    calls: int
-    replayed: int
-    left: int | None
-    """Calls; ``None``: not known."""
-    tokens: int
-    cost_usd: float
-    unpriced: int
-    failures: dict[str, tuple[int, str]]
-
-    @property
-    def counted(self) -> int:
-        """Calls that are done: sent, or answered by the ledger, or given up."""
-        given_up = sum(self.failures.get(kind, (0, ""))[0] for kind in ("transport", "malformed"))
-        return self.calls + self.replayed + given_up
-
-
-class RunProgress(msgspec.Struct, frozen=True):
-    """A run as it is now, or as it ended."""
-
-    process: int
-    host: str
-    command: str
-    """Without keys and logins."""
-    started: float
-    """Seconds of the epoch, as all times."""
-    at: float
-    """When this was written."""
-    heard: float
-    """When the last reply came, as far as was looked; at first the start."""
-    state: str
-    """``running``, ``done``, ``stopped`` (by a limit), ``failed`` or ``interrupted``."""
-    why: str
-    rate: float | None
-    """Calls a second over the last `WINDOW_S`; ``None``: too early."""
-    steps: list[StepProgress]
-    spent_usd: float
-    """What the limits have counted, estimates included; likewise the others."""
-    spent_calls: int
-    spent_tokens: int
-    max_usd: float | None
-    max_calls: int | None
-    max_tokens: int | None
-    estimated: int
-    """Tries whose cost is an estimate."""
-    batches: dict[str, tuple[int, int]]
-    notes: list[str]
-
 
 def path(workspace: Workspace) -> Path:
     """The file."""
     return workspace.hidden / "progress.json"
 
 
-def read(workspace: Workspace) -> RunProgress | None:
+def read(workspace: Workspace) -> Progress | None:
     """What the latest run wrote; ``None``: nothing that can be read."""
     try:
-        return msgspec.json.decode(path(workspace).read_bytes(), type=RunProgress)
+        return msgspec.json.decode(path(workspace).read_bytes(), type=Progress)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -126,23 +68,7 @@ def told(workspace: Workspace, meter: Meter, budget: Budget) -> Iterator[None]:
 
 def steps_of(meter: Meter) -> list[StepProgress]:
     """The steps of a run as they are now."""
-    return [
-        StepProgress(
-            step.seed_set,
-            step.protocol,
-            step.by,
-            step.items,
-            step.done,
-            step.calls,
-            step.replayed,
-            step.left,
-            step.tokens,
-            step.cost_usd,
-            step.unpriced,
-            {kind: (n, said[:LONGEST]) for kind, (n, said) in dict(step.failures).items()},
-        )
-        for step in list(meter.steps)
-    ]
+    return [msgspec.convert(one, StepProgress, from_attributes=True) for one in [*meter.steps]]
 
 
 class Window:
@@ -197,7 +123,7 @@ class _Teller:
             self._counted, self._heard = counted, now
         rate = self._window.rate(counted, monotonic)
         budget = self._budget
-        made = RunProgress(
+        made = Progress(
             process=os.getpid(),
             host=socket.gethostname(),
             command=f"botchat {public_arguments(sys.argv[1:])}"[:500],

@@ -18,6 +18,9 @@ from botchat.parallel import seldom_collected, together
 
 T = TypeVar("T")
 
+LONGEST = 300
+"""Characters kept of what was said of a failure."""
+
 UNREADABLE = "unreadable"
 """How a case failed that a judge has answered, but not with a verdict."""
 
@@ -111,7 +114,7 @@ class Step:
 
     def fail(self, kind: str, why: str) -> None:
         """Count a failure."""
-        self.failures[kind] = (self.failures.get(kind, (0, ""))[0] + 1, why)
+        self.failures[kind] = (self.failures.get(kind, (0, ""))[0] + 1, why[:LONGEST])
 
     @property
     def left(self) -> int | None:

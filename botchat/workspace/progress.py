@@ -1,0 +1,203 @@
+"""How far a run is: what it tells in ``.botchat/progress.json``, and what follows from it.
+
+The terminal and the live page only format it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+Number = TypeVar("Number", int, float)
+
+
+class StepProgress(msgspec.Struct, frozen=True):
+    """A part of a run that is planned and paid by itself, as it is now."""
+
+    seed_set: str
+    protocol: str
+    """Empty: dialogues are generated."""
+    by: str
+    """The judge, or the contestant."""
+    items: int | None
+    """Cases or dialogues; ``None``: as many as it takes."""
+    done: int
+    calls: int
+    replayed: int
+    left: int | None
+    """Calls; ``None``: not known."""
+    tokens: int
+    cost_usd: float
+    unpriced: int
+    failures: dict[str, tuple[int, str]]
+    """Kind -> how many, and what was said of the last one."""
+
+    @property
+    def counted(self) -> int:
+        """Calls that are done: sent, or answered by the ledger, or given up."""
+        given_up = sum(self.failures.get(kind, (0, ""))[0] for kind in ("transport", "malformed"))
+        return self.calls + self.replayed + given_up
+
+    def to_come(self, used: float, unknown: int) -> float | None:
+        """What the calls left will take, at the mean of those made; ``None``: not known."""
+        if self.left == 0:
+            return 0.0
+        if self.left is None or unknown or not self.calls:
+            return None
+        return self.left * used / self.calls
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """A run as it is now, or as it ended."""
+
+    process: int
+    host: str
+    command: str
+    """Without keys and logins."""
+    started: float
+    """Seconds of the epoch, as all times."""
+    at: float
+    """When this was written."""
+    heard: float
+    """When the last reply came, as far as was looked; at first the start."""
+    state: str
+    """``running``, ``done``, ``stopped`` (by a limit), ``failed``, ``interrupted``; ``killed``."""
+    why: str
+    rate: float | None
+    """Calls a second lately; ``None``: too early."""
+    steps: list[StepProgress]
+    spent_usd: float
+    """What the limits have counted, estimates included; likewise the others."""
+    spent_calls: int
+    spent_tokens: int
+    max_usd: float | None
+    max_calls: int | None
+    max_tokens: int | None
+    estimated: int
+    """Tries whose cost is an estimate."""
+    batches: dict[str, tuple[int, int]]
+    """Batches that are waited for: id -> requests done, requests in all."""
+    notes: list[str]
+
+    @property
+    def seed_set(self) -> str:
+        """What it works on."""
+        return next((step.seed_set for step in self.steps), "")
+
+    @property
+    def seconds(self) -> float:
+        """Since it began, or until it ended."""
+        return self.at - self.started
+
+    @property
+    def by_calls(self) -> bool:
+        """Whether it is counted in calls; rules decide by themselves."""
+        left = calls_left(self.steps)
+        return left is None or sum(step.counted for step in self.steps) + left > 0
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        return "calls" if self.by_calls else "verdicts"
+
+    @property
+    def done(self) -> int:
+        """Of `unit`; likewise the next two."""
+        return sum(step.counted if self.by_calls else step.done for step in self.steps)
+
+    @property
+    def planned(self) -> int | None:
+        """All; ``None``: not known, as everywhere below."""
+        if not self.by_calls:
+            return total(step.items for step in self.steps)
+        left = calls_left(self.steps)
+        return None if left is None else self.done + left
+
+    @property
+    def pace(self) -> float | None:
+        """So many a second."""
+        if self.by_calls:
+            return self.rate
+        return self.done / self.seconds if self.seconds > 0 else None
+
+    @property
+    def percent(self) -> int | None:
+        """Of the plan, rounded down."""
+        if self.state == "done":
+            return 100
+        return 100 * self.done // self.planned if self.planned else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until it is done."""
+        if self.planned is None or not self.pace:
+            return None
+        return (self.planned - self.done) / self.pace
+
+    @property
+    def projected_usd(self) -> float | None:
+        """What is spent, and each step's calls left at the mean cost of its calls so far."""
+        usd = total(step.to_come(step.cost_usd, step.unpriced) for step in self.steps)
+        return None if usd is None else self.spent_usd + usd
+
+    @property
+    def limit_s(self) -> float | None:
+        """Seconds until a limit stops it; ``None``: none will."""
+        usd = None if self.projected_usd is None else self.projected_usd - self.spent_usd
+        limits = (
+            (self.max_usd, self.spent_usd, usd),
+            (self.max_calls, self.spent_calls, calls_left(self.steps)),
+            (self.max_tokens, self.spent_tokens,
+             total(step.to_come(step.tokens, 0) for step in self.steps)),
+        )  # fmt: skip
+        # The part of what is left that can be done before a limit is reached.
+        within = [
+            max(0.0, most - spent) / more
+            for most, spent, more in limits
+            if most is not None and more and spent + more > most
+        ]
+        return min(within) * self.left_s if within and self.left_s is not None else None
+
+    @property
+    def unpriced(self) -> int:
+        """Calls whose price is not known."""
+        return sum(step.unpriced for step in self.steps)
+
+    @property
+    def failures(self) -> list[tuple[int, str, str]]:
+        """How many failed, how, and what was said of the last one; the commonest first."""
+        counts: dict[str, tuple[int, str]] = {}
+        for step in self.steps:
+            for kind, (n, said) in step.failures.items():
+                counts[kind] = (counts.get(kind, (0, ""))[0] + n, said)
+        return sorted(((n, kind, said) for kind, (n, said) in counts.items()),
+                      key=lambda one: (-one[0], one[1]))  # fmt: skip
+
+    @property
+    def waiting(self) -> tuple[int, int, int]:
+        """Batches that are waited for, requests in them that are done, and all."""
+        done, of = (sum(pair[i] for pair in self.batches.values()) for i in (0, 1))
+        return len(self.batches), done, of
+
+
+def calls_left(steps: Sequence[StepProgress]) -> int | None:
+    """Of some steps; ``None``: not known."""
+    return total(step.left for step in steps)
+
+
+def total(numbers: Iterable[Number | None]) -> Number | None:
+    """The sum; ``None``: one is not known."""
+    found = list(numbers)
+    known = [number for number in found if number is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def duration(seconds: float) -> str:
+    """``1 h 05 min``, ``2 min 03 s``, ``7 s``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
