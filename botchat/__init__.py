@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # "as" exports a name, for type checkers
-    from botchat.cluster.jobs import shards as shards
+    from botchat.cluster.shards import shards as shards
     from botchat.hub.fetch import fetch as fetch
     from botchat.hub.publish import publish as publish
     from botchat.papers.api import bench as bench
@@ -107,7 +107,7 @@ _HOMES = {
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "read": "pipeline.results:read",
     "run": "requests:run",
-    "shards": "cluster.jobs:shards",
+    "shards": "cluster.shards:shards",
 }
 
 if not TYPE_CHECKING:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from botchat.pipeline.run.work import Meter
     from botchat.pipeline.whole_run import Ran
     from botchat.ratings.adaptive import AdaptiveSettings
-    from botchat.workspace.cluster import ClusterSettings
+    from botchat.workspace.config import ClusterSettings
     from botchat.workspace.folder import Workspace
 
 GROUPS = (

@@ -28,14 +28,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from botchat.cluster import leases
 from botchat.cluster.leases import Account, LeasedBudget
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
 from botchat.interfaces import ChatModel, Reply
 from botchat.languages import ENGLISH, Language
-from botchat.models.limits import Budget, Reservation, Spent
+from botchat.models.limits import Reservation, Spent
 from botchat.models.recorded import DRAIN_S
 from botchat.models.self_chat import Length
 from botchat.parallel import Engine, together
@@ -47,8 +47,7 @@ from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
 from botchat.requests import Limits, Spending
 from botchat.workspace import segments
-from botchat.workspace.cluster import ClusterSettings
-from botchat.workspace.config import Config
+from botchat.workspace.config import ClusterSettings, Config
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import public_url
@@ -56,6 +55,8 @@ from botchat.workspace.segments import Merged
 from botchat.workspace.store import Store
 
 log = logging.getLogger("botchat")
+
+R = TypeVar("R")
 
 SHARDS_A_WORKER = 4
 """So that one which takes longer than others does not hold up the end."""
@@ -93,7 +94,7 @@ class Shard:
     """Of the store."""
     home: str
     run: str
-    """Its head, and the run that commands it; no run: nobody does (`botchat.cluster.jobs`)."""
+    """Its head, and the run that commands it; no run: nobody does (`shards`)."""
 
     def work(self, store: str) -> Sequence[str]:
         """Do it here, and leave segments in a store; their names. Begun anew, it goes on there."""
@@ -227,7 +228,7 @@ class Elsewhere:
         total = sum(one.calls for one in missing)
         # A limit is divided anew when all have come back.
         several = min(places * SHARDS_A_WORKER, total // LEAST_CALLS)
-        alone = _limited(budget) or self._engine.exactly
+        alone = budget.limited or budget.max_calls is not None or self._engine.exactly
         wanted = places if alone else max(places, several, total // MOST_CALLS)
         _, calls, _ = budget.left
         wanted = min(wanted, len(missing), wanted if calls is None else calls)
@@ -347,10 +348,6 @@ class Lent:
 
 _TOLD = ("OPENAI_BASE_URL",)
 """Environment variables that decide what a name stands for."""
-
-
-def _limited(budget: Budget) -> bool:
-    return budget.limited or budget.max_calls is not None
 
 
 def _refuse_logins(config: Config) -> None:
@@ -480,3 +477,46 @@ async def _watch(shard: Shard, store: Store | None, end: Callable[[], None]) -> 
                 break
         await asyncio.sleep(WATCH_S)
     end()
+
+
+HOME = "jobs"
+"""Where a store keeps what jobs have drawn of their leases."""
+
+
+class Divided(LimitReached):
+    """Nothing more can be done here before the shards are done."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        super().__init__(f"{len(shards)} shards are to be done elsewhere")
+        self.shards = shards
+
+
+@dataclass(frozen=True)
+class Jobs(Engine):
+    """Makes no call: raises `Divided` with the shards."""
+
+    def each(self, tasks: Sequence[Callable[[], R]]) -> Iterator[R]:
+        """Give the shards to whoever asked for them; nobody commands them."""
+        shards = [task.args[0] for task in tasks]  # type: ignore[attr-defined]
+        raise Divided([replace(shard, home=HOME, run="") for shard in shards])
+
+
+def shards(
+    request: Any, workspace: Workspace, n: int, *, limits: Limits | None = None
+) -> Sequence[Shard]:
+    """What a request (`Generating`, `Judging`, `Running` …) would ask now, in at most ``n`` shards.
+
+    They can be pickled. Do each, anywhere and in any order, with `Shard.work`; then ``ledger pull``
+    what they have left in the store. What is asked only when that is known (a next batch, judgments
+    after dialogues) comes when this is called again. It gives none when the request is done: it is
+    run here then, and nothing is sent but what no shard can do. ``limits`` are divided by the
+    shards.
+    """
+    if n < 1:
+        raise ConfigError(f"{n} shards: give at least 1")
+    engine = Jobs(None, n, exactly=True)
+    try:
+        request.run(workspace, Spending(limits or Limits(), engine=engine))
+    except Divided as divided:
+        return divided.shards
+    return []

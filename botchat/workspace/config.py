@@ -19,7 +19,6 @@ import msgspec
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN, N_SEED
-from botchat.workspace.cluster import ClusterSettings
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import (
     LOCAL,
@@ -163,6 +162,38 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     protocols: tuple[str, ...] = ()
     limit: Positive | None = None
     max_usd: Rate | None = None
+
+
+class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[cluster]``: where calls are made; docs/cluster.md."""
+
+    engine: str | None = None
+    """A backend of joblib: ``loky``, ``dask``, ``ray`` or any that is registered."""
+    workers: Positive | None = None
+    """Parts of a run at a time; ``None``: as many as the engine has places."""
+    address: str | None = None
+    """Of the scheduler; ``None``: workers on this machine."""
+    store: str | None = None
+    """Where segments of the ledger are, as fsspec names it; ``None``: in the workspace."""
+    hand_in_calls: Positive = 100
+    """A worker stores what it has after so many calls, or after ``hand_in_s`` (seconds)."""
+    hand_in_s: Rate = 30.0
+
+    def where(self, engine: str | None, workers: int | None, store: str | None) -> ClusterSettings:
+        """These settings with what is given; an address belongs to the engine beside it."""
+        if workers is not None and (workers < 1 or (engine or self.engine) is None):
+            raise ConfigError(
+                f"--workers {workers}: "
+                + ("give at least 1" if workers < 1 else "name their --engine, such as loky")
+            )
+        return ClusterSettings(
+            engine=engine or self.engine,
+            workers=workers or self.workers,
+            address=self.address if engine in (None, self.engine) else None,
+            store=store or self.store,
+            hand_in_calls=self.hand_in_calls,
+            hand_in_s=self.hand_in_s,
+        )
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.languages import EN, Language
 from botchat.records import HUMAN, slug
-from botchat.workspace import config, stages
+from botchat.workspace import accounts, config, files, stages
+from botchat.workspace.config import Config, JudgeSettings, ModelSettings
+from botchat.workspace.criteria import CriterionSettings
 from botchat.workspace.folder import Workspace
-from botchat.workspace.shown_settings import with_entries
+from botchat.workspace.panels import KINDS
 from botchat.workspace.store import Store
 
 log = logging.getLogger("botchat")
@@ -36,7 +42,7 @@ class Stored(Workspace):
         """The language pack of that code: the store's, else as the reader has it."""
         if code not in self._languages:
             pack = {} if code == EN else stages.parts(self.store, f"languages/{code}")
-            stages.fetch(self, self.store, pack)
+            fetch(self, self.store, pack)
             known = super().language_named if pack else self._reader.language_named
             self._languages[code] = known(code)
         return self._languages[code]
@@ -81,10 +87,10 @@ def from_store(
         about: dict[str, list[str]] = {}
         for file in (stages.SETTINGS, f"seeds/{seed_set}.jsonl", f"seeds/{seed_set}.toml"):
             about |= stages.parts(store, file)
-        unknown = stages.fetch(made, store, about)
-        made.config = with_entries(reader.config, stages.settings(made))
+        unknown = fetch(made, store, about)
+        made.config = with_entries(reader.config, made.root / stages.SETTINGS)
         names = [(name, made.filed(name)) for name in judges]
-        unknown += stages.fetch(made, store, generated | _asked(there, names, protocol))
+        unknown += fetch(made, store, generated | _asked(there, names, protocol))
         if unknown:
             log.warning(
                 "what %s calls cost is not in the store %s; their ledger has it: botchat ledger "
@@ -135,3 +141,54 @@ def _nothing(store: Store, seed_set: str, what: str) -> MissingError:
         f"no {what} on {seed_set} in the store {store.place}{did_you_mean(seed_set, sets)}; it has "
         f"those on: {', '.join(sets)}"
     )
+
+
+def fetch(workspace: Workspace, store: Store, wanted: Mapping[str, Sequence[str]]) -> int:
+    """Write stage files of a store into an empty workspace, and note in its ledger what calls took.
+
+    ``wanted``: stage file -> names of its parts. Returns of how many calls that is not known.
+    """
+    unknown, ordered = 0, stages.in_order(wanted)
+    for start in range(0, len(ordered), _AT_ONCE):
+        some = {file: wanted[file] for file in ordered[start : start + _AT_ONCE]}
+        rows: list[tuple[str, str, bytes]] = []
+        for file, found in stages.read_parts(store, some):
+            top = stages.newest(found, stages.fitting(workspace, file))
+            stages.write_lines(
+                workspace, file, {key: line.record for key, line in top.items() if line.record}
+            )
+            path = workspace.root / file
+            if path.exists():
+                at = max(part.at for part in found)
+                os.utime(path, ns=(at, at))
+            for line in top.values():
+                if calls := stages.calls_of(file, line.record):
+                    told = line.bills or b"[]"
+                    if told == b"[]" or b"null" in told:
+                        unknown += len(calls) - sum(map(bool, accounts.bills_told(told)))
+                    rows.append((calls[0], "".join(c[: accounts.SHORT] for c in calls), told))
+        if rows:
+            with closing(workspace.ledger()) as ledger:
+                ledger.note_bills(rows)
+    return unknown
+
+
+_AT_ONCE = 64
+"""Stage files whose parts are asked for at a time."""
+
+
+_TABLES = {"models": ModelSettings, "judges": JudgeSettings, "protocols": CriterionSettings}
+
+
+def with_entries(config: Config, file: Path) -> Config:
+    """The settings with those of a file in place of the same name, and without own languages."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in files.read(file, stages.ShownEntry):
+        kind = _TABLES.get(one.table) or KINDS.get(str(one.value.get("strategy")))
+        try:
+            if kind is not None:
+                found.setdefault(one.table, {})[one.name] = msgspec.convert(one.value, kind)
+        except msgspec.ValidationError as error:
+            log.warning("[%s.%s] of the store is passed over: %s", one.table, one.name, error)
+    changed = {table: {**getattr(config, table), **new} for table, new in found.items()}
+    return msgspec.structs.replace(config, languages={}, **changed)

@@ -24,7 +24,7 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -44,10 +44,11 @@ from botchat.records import (
     human_dialogue,
     natural_key,
 )
-from botchat.workspace import accounts, files, segments, shown_settings
+from botchat.workspace import accounts, files, segments
+from botchat.workspace.config import Config
 from botchat.workspace.folder import AboutSet, Workspace
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.secrets import Redactor, secrets_in
+from botchat.workspace.secrets import Redactor, public_url, secrets_in
 from botchat.workspace.store import Store
 
 log = logging.getLogger("botchat")
@@ -69,6 +70,14 @@ class _PlainFile(msgspec.Struct, frozen=True):
     """A file that has no records."""
 
     text: str
+
+
+class ShownEntry(msgspec.Struct, frozen=True):
+    """``[TABLE.NAME]`` of ``botchat.toml``, as far as a board needs it and everybody may see it."""
+
+    table: str
+    name: str
+    value: dict[str, Any]
 
 
 class _Kind(NamedTuple):
@@ -102,7 +111,7 @@ _KINDS = (
     _of(r"seeds/NAME\.jsonl", Seed, lambda one: (one.id,)),
     _of(r"generations/NAME/NAME\.jsonl", Dialogue, lambda one: (one.seed_id,)),
     _of(r"judgments/NAME/NAME/NAME\.jsonl", Judgment, lambda one: (one.seed_id, *one.contestants)),
-    _of(re.escape(SETTINGS), shown_settings.Entry, lambda one: (one.table, one.name)),
+    _of(re.escape(SETTINGS), ShownEntry, lambda one: (one.table, one.name)),
 )
 """All there are, each after those that it depends on."""
 
@@ -243,9 +252,13 @@ def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
             except DataError as error:
                 log.warning("it is not left in the store %s: %s", store.place, error)
                 continue
-            ((_, old),) = _read(store, {file: names})
+            ((_, old),) = read_parts(store, {file: names})
             changed, _ = compared(old, lines, still)
-            shown = {key: line for key, line in changed.items() if not _secret(redactor, line)}
+            shown = {
+                key: line
+                for key, line in changed.items()
+                if redactor.clean(line.decode()) == line.decode()
+            }
             if len(shown) < len(changed):
                 log.warning(
                     "%d records of %s hold what looks like a key, and are not left in the store",
@@ -270,7 +283,7 @@ def pull(workspace: Workspace, store: Store) -> int:
     """
     there, n = parts(store), 0
     with _seen(workspace, store) as known:
-        for file in _in_order(there):
+        for file in in_order(there):
             path, seen = workspace.root / file, known.get(file, _Seen()).parts
             if file == SETTINGS or (path.exists() and sorted(seen) == there[file]):
                 continue
@@ -278,11 +291,11 @@ def pull(workspace: Workspace, store: Store) -> int:
                 log.warning("%s of the store %s is left there: %s is a link", file, store.url, link)
                 continue
             here = _lines(file, _content(workspace, file, path)) if path.exists() else {}
-            ((_, found),) = _read(store, {file: there[file]})
-            changed, whole = compared(found, here, seen if here else (), _fits(workspace, file))
+            ((_, found),) = read_parts(store, {file: there[file]})
+            changed, whole = compared(found, here, seen if here else (), fitting(workspace, file))
             n += sum(here.get(key) != whole.get(key) for key in {*here, *whole})
             if whole != here:
-                _write(workspace, file, whole)
+                write_lines(workspace, file, whole)
             data = _content(workspace, file, path) if path.exists() else b""
             digest = "" if changed else hashlib.sha256(data).hexdigest()
             known[file] = _Seen(digest, [part.name for part in found])
@@ -294,38 +307,6 @@ def _link(workspace: Workspace, file: str) -> Path | None:
     path = workspace.root / file
     ways = [path, *path.parents][: file.count("/") + 1]
     return next((way for way in ways if way.is_symlink()), None)
-
-
-def fetch(workspace: Workspace, store: Store, wanted: Mapping[str, Sequence[str]]) -> int:
-    """Write stage files of a store into an empty workspace, and note in its ledger what calls took.
-
-    ``wanted``: stage file -> names of its parts. Returns of how many calls that is not known.
-    """
-    unknown, ordered = 0, _in_order(wanted)
-    for start in range(0, len(ordered), _AT_ONCE):
-        some = {file: wanted[file] for file in ordered[start : start + _AT_ONCE]}
-        rows: list[tuple[str, str, bytes]] = []
-        for file, found in _read(store, some):
-            top = newest(found, _fits(workspace, file))
-            _write(workspace, file, {key: line.record for key, line in top.items() if line.record})
-            path = workspace.root / file
-            if path.exists():
-                at = max(part.at for part in found)
-                os.utime(path, ns=(at, at))
-            for line in top.values():
-                if calls := _calls(file, line.record):
-                    told = line.bills or b"[]"
-                    if told == b"[]" or b"null" in told:
-                        unknown += len(calls) - sum(map(bool, accounts.bills_told(told)))
-                    rows.append((calls[0], "".join(c[: accounts.SHORT] for c in calls), told))
-        if rows:
-            with closing(workspace.ledger()) as ledger:
-                ledger.note_bills(rows)
-    return unknown
-
-
-_AT_ONCE = 64
-"""Stage files whose parts are asked for at a time."""
 
 
 @contextmanager
@@ -361,11 +342,6 @@ def leave(workspace: Workspace, store: Store, ledger: Ledger) -> tuple[int, int]
         ) from None
 
 
-def settings(workspace: Workspace) -> Iterable[shown_settings.Entry]:
-    """What was fetched of the writers' settings."""
-    return files.read(workspace.root / SETTINGS, shown_settings.Entry)
-
-
 def paths(workspace: Workspace) -> dict[str, Path]:
     """Stage file -> where it is here; also what else readers need."""
     root, found = workspace.root, dict[str, Path]()
@@ -383,10 +359,23 @@ def paths(workspace: Workspace) -> dict[str, Path]:
     return found
 
 
+def shown_settings(config: Config) -> Iterator[ShownEntry]:
+    """Judges, panels and protocols as they are; of a model what it is called.
+
+    No key, no header, and of a URL neither login nor query.
+    """
+    for name, model in config.models.items():
+        told = {"model": model.model, "label": model.label, "base_url": public_url(model.base_url)}
+        yield ShownEntry("models", name, told)
+    for table in ("judges", "panels", "protocols"):
+        for name, settings in getattr(config, table).items():
+            yield ShownEntry(table, name, msgspec.to_builtins(settings))
+
+
 def _content(workspace: Workspace, file: str, path: Path) -> bytes:
     """Its records a line each, as far as they are whole."""
     if file == SETTINGS:
-        entries = shown_settings.entries(workspace.config)
+        entries = shown_settings(workspace.config)
         return b"".join(msgspec.json.encode(one) + b"\n" for one in entries)
     try:
         data = path.read_bytes()
@@ -421,7 +410,7 @@ def _key(file: str) -> Callable[[bytes], Key]:
     return lambda line: kind.key(decode(line))
 
 
-def _in_order(listed: Iterable[str]) -> list[str]:
+def in_order(listed: Iterable[str]) -> list[str]:
     """Stage files, each after those that it depends on."""
     orders = {kind: n for n, kind in enumerate(_KINDS)}
     return sorted(listed, key=lambda file: (orders[kind] if (kind := _kind(file)) else -1, file))
@@ -429,7 +418,7 @@ def _in_order(listed: Iterable[str]) -> list[str]:
 
 def _part(file: str, lines: Lines, at: int, ledger: Ledger) -> bytes:
     """The part that holds these lines, with what their calls took."""
-    asked = {key: _calls(file, line) for key, line in lines.items()}
+    asked = {key: calls_of(file, line) for key, line in lines.items()}
     paid = accounts.bills(ledger, chain.from_iterable(asked.values()))
     written = [msgspec.json.encode(_Made(at))]
     for key, line in lines.items():
@@ -449,14 +438,14 @@ class _Calls(msgspec.Struct, frozen=True, gc=False):
 _of_dialogue, _of_judgment = msgspec.json.Decoder(_Facts), msgspec.json.Decoder(_Calls)
 
 
-def _calls(file: str, line: bytes) -> Sequence[str]:
+def calls_of(file: str, line: bytes) -> Sequence[str]:
     """The calls that a record rests on."""
     if line and file.startswith("generations/"):
         return [fact.call for fact in _of_dialogue.decode(line).facts if fact.call]
     return _of_judgment.decode(line).calls if line and file.startswith("judgments/") else ()
 
 
-def _read(
+def read_parts(
     store: Store, wanted: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, list[StagePart]]]:
     """Each stage file with its parts; those that are damaged are said and left out."""
@@ -488,7 +477,7 @@ def _decoded(store: Store, file: str, name: str, data: bytes | None) -> StagePar
     return StagePart(name, at, lines)
 
 
-def _write(workspace: Workspace, file: str, lines: Lines) -> None:
+def write_lines(workspace: Workspace, file: str, lines: Lines) -> None:
     """A stage file in canonical order; none where no record is left."""
     path = workspace.root / file
     if not lines:
@@ -500,7 +489,7 @@ def _write(workspace: Workspace, file: str, lines: Lines) -> None:
         files.write_atomic(path, msgspec.json.decode(lines[()], type=_PlainFile).text.encode())
 
 
-def _fits(workspace: Workspace, file: str) -> Fits:
+def fitting(workspace: Workspace, file: str) -> Fits:
     """Whether a judgment is on the dialogues that a workspace has; anything else is."""
     kind, _, rest = file.partition("/")
     if kind != "judgments":
@@ -526,11 +515,6 @@ def _dialogues(workspace: Workspace, seed_set: str) -> Dialogues:
         return {HUMAN: human, **workspace.all_dialogues(seed_set, unanswered=True)}
     except BotChatError:  # a benchmark has none
         return {}
-
-
-def _secret(redactor: Redactor, line: bytes) -> bool:
-    text = line.decode()
-    return redactor.clean(text) != text
 
 
 @contextmanager

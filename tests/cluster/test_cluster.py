@@ -27,7 +27,7 @@ from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import Seed
 from botchat.requests import Generating, Judging, Limits, Running, Spending
 from botchat.workspace import segments
-from botchat.workspace.cluster import ClusterSettings
+from botchat.workspace.config import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.store import Store
 from tests.openai_server import Billed, Server, converse, templates

@@ -15,7 +15,7 @@ from botchat.cli.main import main
 from botchat.errors import BotChatError, LimitReached
 from botchat.requests import Generating, Judging, Limits, Spending
 from botchat.workspace import stages
-from botchat.workspace.cluster import ClusterSettings
+from botchat.workspace.config import ClusterSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.from_store import from_store
 from botchat.workspace.store import Store

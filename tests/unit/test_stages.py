@@ -16,11 +16,11 @@ from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import case_digest
 from botchat.pipeline import ledger as accounts
 from botchat.records import Dialogue, Judgment, Seed, Utterance
-from botchat.workspace import files, shown_settings, stages
+from botchat.workspace import files, stages
 from botchat.workspace.accounts import bills
 from botchat.workspace.config import load
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order
-from botchat.workspace.from_store import from_store
+from botchat.workspace.from_store import from_store, with_entries
 from botchat.workspace.stages import PartLine, StagePart
 from botchat.workspace.store import ENDING, Store, named
 from tests.unit.test_segments import put
@@ -290,8 +290,9 @@ def test_settings_travel_without_keys_logins_or_headers(tmp_path, monkeypatch, c
         told = found.config
     assert (told.judges, told.panels, told.protocols) == (mine.judges, mine.panels, mine.protocols)
     assert (told.models["big"].label, told.models["big"].base_url) == ("Big", "http://host/v1")
-    odd = shown_settings.Entry("judges", "odd", {"model": 3})
-    assert shown_settings.with_entries(mine, [odd]).judges == mine.judges
+    odd = stages.ShownEntry("judges", "odd", {"model": 3})
+    files.finish(tmp_path / "odd.jsonl", [odd], str)
+    assert with_entries(mine, tmp_path / "odd.jsonl").judges == mine.judges
     assert "[judges.odd]" in caplog.text
 
 
