@@ -79,9 +79,9 @@ def ours(path: Path) -> dict[str, float]:
     """Read, count, fit, with intervals and the places of ranks."""
     from botchat.boards.votes import compared
     from botchat.ratings.bradley_terry import fit
-    from botchat.seeds.vote_formats import read
+    from botchat.seeds.vote_formats import read_votes
 
-    found = fit(compared(read(path.read_bytes(), path.name).votes)[0])
+    found = fit(compared(read_votes(path.read_bytes(), path.name).votes)[0])
     assert np.isfinite(found.low).all()
     assert len(found.places) == 2
     return dict(zip(found.models, found.rating.tolist(), strict=True))

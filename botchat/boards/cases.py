@@ -15,7 +15,7 @@ from botchat.protocols import reports, texts
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.items import plain
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.texts import Text
+from botchat.protocols.texts import OwnText
 from botchat.records import Judgment
 
 SCORE = "Score"
@@ -32,7 +32,9 @@ def numbers(protocol: Protocol) -> tuple[str, ...]:
     return protocol.scale.names if protocol.scale else ()
 
 
-def of_texts(protocol: Protocol, listed: Sequence[Text], judged: Mapping[str, Judgment]) -> Table:
+def of_texts(
+    protocol: Protocol, listed: Sequence[OwnText], judged: Mapping[str, Judgment]
+) -> Table:
     """One row a text: its numbers, the whole last, and what the judge's reply lacks."""
     names = _columns(protocol)
     rows = []
@@ -106,7 +108,7 @@ def of_pairs(protocol: Protocol, listed: Sequence[AnswerPair], judged: Sequence[
 
 
 def of_numbers(
-    protocol: Protocol, listed: Sequence[Text], judged: Mapping[str, Judgment], judge: str
+    protocol: Protocol, listed: Sequence[OwnText], judged: Mapping[str, Judgment], judge: str
 ) -> Table | None:
     """One row a number: texts that lose points in it, and correlation with people's scores."""
     names = _columns(protocol)
@@ -185,7 +187,7 @@ def beside_people(protocol: Protocol, rows: Sequence[Row], judged: Sequence[Judg
     )
 
 
-def written_reports(listed: Sequence[Text], judged: Mapping[str, Judgment]) -> str:
+def written_reports(listed: Sequence[OwnText], judged: Mapping[str, Judgment]) -> str:
     """MATEval's report on every text as running text, and in questions and answers."""
     told = []
     for text in listed:
@@ -203,7 +205,7 @@ def _columns(protocol: Protocol) -> tuple[str, ...]:
 
 
 def _given(
-    protocol: Protocol, judgment: Judgment | None, text: Text
+    protocol: Protocol, judgment: Judgment | None, text: OwnText
 ) -> tuple[dict[str, float | None], list[str]]:
     """Number -> score of a text, ``None`` where it is missing, and what the reply lacks."""
     names = numbers(protocol)

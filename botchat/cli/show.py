@@ -98,9 +98,7 @@ def rank(arguments: argparse.Namespace) -> None:
             judges=arguments.judge,
             per_pair=arguments.per_pair,
             out=arguments.out,
-            elo=EloSettings.of_board(
-                arguments.shuffles, arguments.runs, arguments.seed, usual_runs=2
-            ),
+            elo=EloSettings.of_board(arguments.shuffles, arguments.runs, arguments.seed),
             meter=meter,
             formats=formats_of(arguments),
         )

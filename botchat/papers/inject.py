@@ -25,7 +25,7 @@ from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.protocols.items import TEXTS, plain
-from botchat.protocols.texts import ERROR_TYPES, Text
+from botchat.protocols.texts import ERROR_TYPES, OwnText
 from botchat.records import VERSION
 from botchat.requests import Spending
 from botchat.workspace import files
@@ -109,7 +109,7 @@ class Injecting:
         session.meter.steps.append(step)
         found: dict[str, Injected | str | None] = {}
 
-        async def do(one: Text) -> None:
+        async def do(one: OwnText) -> None:
             with step.item():
                 found[one.id] = await self._ask(speaker, one, language)
             session.meter.advance()
@@ -118,7 +118,9 @@ class Injecting:
         stops.raise_first()
         return [self._written(listed, found, speaker, language)]
 
-    async def _ask(self, speaker: Speaker, one: Text, language: Language) -> Injected | str | None:
+    async def _ask(
+        self, speaker: Speaker, one: OwnText, language: Language
+    ) -> Injected | str | None:
         """The story with its errors, or why there is none; ``None``: no answer was to be had."""
         story = injection.cut(one.text, self.words, language)
         kinds = injection.kinds_of(one, self.rng_seed)
@@ -130,7 +132,7 @@ class Injecting:
 
     def _written(
         self,
-        listed: Sequence[Text],
+        listed: Sequence[OwnText],
         found: dict[str, Injected | str | None],
         speaker: Speaker,
         language: Language,
@@ -169,7 +171,7 @@ class Injecting:
             rows, left_out, unanswered, self.out / f"{self.file.stem}_stories.csv", signature
         )
 
-    def _read(self) -> tuple[Language, list[Text]]:
+    def _read(self) -> tuple[Language, list[OwnText]]:
         if self.words < 1:
             raise ConfigError(f"--words {self.words}: at least one is needed")
         if self.limit is not None and self.limit < 1:
@@ -184,7 +186,7 @@ class Injecting:
         # MATEval's own stories have errors already; beside them stand those they were made of.
         columns = [*(plain(of.original) for of in COLUMNS.values()), *TEXTS]
         found = read_items(self.file, columns=columns)
-        listed = [one for one in found if isinstance(one, Text)][: self.limit]
+        listed = [one for one in found if isinstance(one, OwnText)][: self.limit]
         if not listed:
             raise ConfigError(f"{self.file}: it holds pairs of answers; give stories, one a row")
         return known[self.language], listed

@@ -18,7 +18,7 @@ from botchat.languages.text import split
 from botchat.papers.mateval_columns import COLUMNS
 from botchat.papers.stories import STORIES
 from botchat.protocols.scores import harmless
-from botchat.protocols.texts import ERROR_TYPES, Text, sentences
+from botchat.protocols.texts import ERROR_TYPES, OwnText, sentences
 from botchat.protocols.verdicts import json_fields
 
 PROMPT = "injection"
@@ -61,7 +61,7 @@ def cut(story: str, words: int, language: Language) -> str:
     return language.joint.join(kept)
 
 
-def kinds_of(story: Text, rng_seed: int) -> tuple[str, ...]:
+def kinds_of(story: OwnText, rng_seed: int) -> tuple[str, ...]:
     """Codes of the kinds that a story gets: each with probability 1/2, at least one."""
     rng = random.Random(f"{rng_seed}\0{story.id}\0{story.text}")
     chosen = [code for code in ERROR_TYPES if rng.random() < 0.5]

@@ -12,7 +12,7 @@ from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.run.plan import text_length
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
 from botchat.records import HUMAN, N_SEED, VERSION, Dialogue, Seed, Utterance
-from botchat.seeds.dialogues import FORMATS, Collection, Told, read
+from botchat.seeds.dialogues import FORMATS, Collection, Told, read_dialogues
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 
@@ -86,14 +86,14 @@ def import_dialogues(
 
     Raises before anything is written:
         ConfigError: a name that cannot be used, a model that has dialogues already (``replace``).
-        DataError: see `botchat.seeds.dialogues.read`.
+        DataError: see `botchat.seeds.dialogues.read_dialogues`.
         MissingError: none of the dialogues belongs to the set.
     """
     _check(model, given)
     workspace.seeds_path(seed_set)
     sources = [Path(source) for source in ([sources] if isinstance(sources, Path) else sources)]
     data = {str(source): files.content(source, MAX_TABLE_BYTES) for source in sources}
-    found = read(data, given)
+    found = read_dialogues(data, given)
     there = seed_set in workspace.seed_sets()
     if new_seeds and seed_set == SAMPLE:
         raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")

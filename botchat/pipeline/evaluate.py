@@ -31,7 +31,7 @@ from botchat.protocols.answers import ANSWERS, AnswerPair
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS
 from botchat.protocols.items import TEXTS, items, paragraphs, plain
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.texts import MATEVAL, TEXT, Text
+from botchat.protocols.texts import MATEVAL, TEXT, OwnText
 from botchat.records import VERSION, Dialogue, Judgment, Seed
 from botchat.requests import JudgeName, Spending
 from botchat.workspace import files
@@ -133,7 +133,7 @@ class Evaluating:
             notes += of_cases.lacking(one.protocol, found[0].records)
             if one.protocol == MATEVAL:
                 by_id = {judgment.seed_id: judgment for judgment in judged}
-                own = [text for text in listed if isinstance(text, Text)]
+                own = [text for text in listed if isinstance(text, OwnText)]
                 texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
         assert board.out is not None
         files.write_all(board.out, {**table_files(tables, self.formats), **texts})
@@ -165,7 +165,7 @@ class Evaluating:
         # People of the sample are what the rules judge measures a text against.
         return Asked(self.seed_set, workspace.seeds(SAMPLE), self.judge, cases)
 
-    def _cases(self, workspace: Workspace) -> tuple[list[Text] | list[AnswerPair], list[Cases]]:
+    def _cases(self, workspace: Workspace) -> tuple[list[OwnText] | list[AnswerPair], list[Cases]]:
         """The texts or pairs of the file, and what each criterion asks about them."""
         known = {one.name: one for one in (MATEVAL, ANSWERS, *catalogue_of(workspace))}
         if odd := next((name for name in self.criteria if name not in known), None):
@@ -173,7 +173,7 @@ class Evaluating:
         protocols = [known[name] for name in dict.fromkeys(self.criteria)]
         wanted = [plain(name) for one in protocols or [MATEVAL] for name in of_cases.numbers(one)]
         listed = read_items(self.file, wanted)
-        of_texts = isinstance(listed[0], Text)
+        of_texts = isinstance(listed[0], OwnText)
         what, shows = ("texts", "one") if of_texts else ("pairs", "pair")
         rules = self.judge.name == RULES
         if not protocols:
@@ -196,7 +196,7 @@ class Evaluating:
 
 def read_items(
     file: Path, numbers: Sequence[str] = (), columns: Sequence[str] = TEXTS
-) -> list[Text] | list[AnswerPair]:
+) -> list[OwnText] | list[AnswerPair]:
     """What a file holds, see `botchat.protocols.items`; `ConfigError` for any other kind of it."""
     kind = file.suffix.lower()
     if file.is_dir():
@@ -213,7 +213,7 @@ def read_items(
     return items(listed, where, numbers, columns)
 
 
-def _asking(protocol: Protocol, listed: Sequence[Text] | Sequence[AnswerPair]) -> Cases:
+def _asking(protocol: Protocol, listed: Sequence[OwnText] | Sequence[AnswerPair]) -> Cases:
     """Every case of one criterion: a text once, a pair in both orders."""
     made = []
     for one in listed:
@@ -233,7 +233,7 @@ def _asking(protocol: Protocol, listed: Sequence[Text] | Sequence[AnswerPair]) -
     return Cases(protocol, made)
 
 
-def _one(protocol: Protocol, text: Text) -> Case:
+def _one(protocol: Protocol, text: OwnText) -> Case:
     """The question about a text as a talk, whose first lines are its own too."""
     return _own(protocol.one(text.id, TEXT, text.lines), 0)
 
@@ -258,7 +258,7 @@ def _talks(pair: AnswerPair) -> list[Dialogue]:
 
 
 def _write_set(
-    workspace: Workspace, name: str, listed: Sequence[Text] | Sequence[AnswerPair]
+    workspace: Workspace, name: str, listed: Sequence[OwnText] | Sequence[AnswerPair]
 ) -> None:
     """The file as a set: seeds that nobody began, and what each of them holds as dialogues."""
     talks = [
@@ -285,7 +285,7 @@ def _write_set(
 
 def _tables(
     protocol: Protocol,
-    listed: Sequence[Text] | Sequence[AnswerPair],
+    listed: Sequence[OwnText] | Sequence[AnswerPair],
     judged: Sequence[Judgment],
     judge: str,
 ) -> list[Table]:
@@ -299,7 +299,7 @@ def _tables(
             rows = compare_judges(both, of_cases.PEOPLE, Options()).rows
             found.append(of_cases.beside_people(protocol, rows, judged))
         return found
-    own = [one for one in listed if isinstance(one, Text)]
+    own = [one for one in listed if isinstance(one, OwnText)]
     by_id = {judgment.seed_id: judgment for judgment in judged}
     numbers = of_cases.of_numbers(protocol, own, by_id, judge)
     return [of_cases.of_texts(protocol, own, by_id), *([numbers] if numbers else [])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -319,20 +319,25 @@ def _shown(
         said.append((headline.of(board, others), verdict, people_line.of(board)))
     tasks = [
         partial(figures.drawn, chart, png=png and not i)
-        for i, drawn in enumerate(charts)
-        for chart in drawn
+        for i, of_board in enumerate(charts)
+        for chart in of_board
     ]
+    done = iter(drawn(tasks, meter, 0 if found.small else SECONDS_A_CHART))
+    return [
+        Shown(board, *about, list(islice(done, len(of_board))), findings, costs)
+        for board, about, of_board in zip(boards, said, charts, strict=True)
+    ]
+
+
+def drawn(tasks: Sequence[Callable[[], Chart]], meter: Meter, seconds: float) -> list[Chart]:
+    """Figures, drawn side by side; ``seconds`` of processor time that each is expected to take."""
     meter.begin("draw figures", len(tasks))
     done = []
     with parallel.workers() as working:
-        for chart in working.begin(tasks, 0 if found.small else len(tasks) * SECONDS_A_CHART):
+        for chart in working.begin(tasks, len(tasks) * seconds):
             done.append(chart)
             meter.advance()
-    drawn = iter(done)
-    return [
-        Shown(board, *about, list(islice(drawn, len(of_board))), findings, costs)
-        for board, about, of_board in zip(boards, said, charts, strict=True)
-    ]
+    return done
 
 
 def write_page(

@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat import parallel
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.votes import Votes
-from botchat.pipeline.leaderboard import SECONDS_A_CHART, Published, write_chart
+from botchat.pipeline.leaderboard import SECONDS_A_CHART, Published, drawn, write_chart
 from botchat.pipeline.read_votes import votes_of
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
@@ -57,7 +56,7 @@ def rank(
     from botchat.report import figures
 
     meter.begin("count and rate", 0)
-    name, elo = paths[0].stem, elo or EloSettings.of_board(usual_runs=2)
+    name, elo = paths[0].stem, elo or EloSettings.of_board()
     name += f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     cast = [one for one, _ in read if isinstance(one, Votes)]
     if len(cast) == len(read):
@@ -71,17 +70,12 @@ def rank(
             rates, name, PER_PAIR if per_pair is None else per_pair, elo, VOTES
         )
         board = votes.from_arena(part, name, "rates")
-    charts = figures.draw(board)
-    meter.begin("draw figures", len(charts))
-    with parallel.workers() as working:
-        tasks = [partial(figures.drawn, chart) for chart in charts]
-        drawn = []
-        for chart in working.begin(tasks, len(tasks) * SECONDS_A_CHART):
-            drawn.append(chart)
-            meter.advance()
+    charts = drawn(
+        [partial(figures.drawn, one) for one in figures.draw(board)], meter, SECONDS_A_CHART
+    )
     from botchat import report as pages
 
-    view = pages.View(board, drawn, known=pages.Facts.of(board))
+    view = pages.View(board, charts, known=pages.Facts.of(board))
     page, picture = pages.render([view], picture=pages.PICTURE), pages.preview(view)
     whole = board_files.as_json(board)
     texts = board_files.files(board, formats=formats, whole=whole)
@@ -89,7 +83,7 @@ def rank(
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
     store.write_all(folder, {**texts, "index.html": page, pages.PICTURE: picture})
-    for chart in drawn:
+    for chart in charts:
         write_chart(folder, chart)
     said = [line for _, line in read]
     written = {"out": str(folder), "page": str(folder / "index.html"), "files": said}

@@ -15,7 +15,7 @@ from botchat.ratings.rate_table import (
     comparisons_from_rates,
     rates_kind,
 )
-from botchat.seeds.vote_formats import read as votes_in
+from botchat.seeds.vote_formats import read_votes
 from botchat.workspace import files
 from botchat.workspace.rows import utf8
 
@@ -37,7 +37,7 @@ def votes_of(path: Path, form: str | None, per_pair: int | None) -> tuple[Votes 
     if form is None and len(data) <= MAX_RATES_BYTES:
         kind = rates_kind(data)
     if kind is None:
-        taken = votes_in(data, where, form)
+        taken = read_votes(data, where, form)
         return taken.votes, taken.said
     per_pair = PER_PAIR if per_pair is None else per_pair
     found = comparisons_from_rates(utf8(data, where), per_pair, where, kind)
@@ -50,7 +50,7 @@ def votes_of(path: Path, form: str | None, per_pair: int | None) -> tuple[Votes 
 
 def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
     """The verdicts of a file of any format of votes, and what a reader must know of them."""
-    taken = votes_in(_content(path), str(path))
+    taken = read_votes(_content(path), str(path))
     found, again = taken.votes.annotations(once=taken.ours)
     repeated = f"; {again:,} given again by the same judge, the last counts" if again else ""
     return found, [f"{taken.said}{repeated}."]

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from botchat.errors import DataError
 from botchat.protocols.answers import AnswerPair
-from botchat.protocols.texts import ERROR_TYPES, Text
+from botchat.protocols.texts import ERROR_TYPES, OwnText
 
 Fields = Mapping[str, object]
 """Plain name of a column -> cell."""
@@ -66,10 +66,10 @@ _ENGLISH = {chinese: plain(english) for english, chinese in ERROR_TYPES.values()
 _MAX_ID = 200
 
 
-def paragraphs(text: str) -> list[Text]:
+def paragraphs(text: str) -> list[OwnText]:
     """The texts of a plain file: what blank lines separate."""
     parts = [part.strip() for part in re.split(r"\n[ \t\r]*\n", text) if part.strip()]
-    return [Text(str(n), part) for n, part in enumerate(parts, 1)]
+    return [OwnText(str(n), part) for n, part in enumerate(parts, 1)]
 
 
 def items(
@@ -77,7 +77,7 @@ def items(
     where: str,
     numbers: Collection[str] = (),
     texts: Sequence[str] = TEXTS,
-) -> list[Text] | list[AnswerPair]:
+) -> list[OwnText] | list[AnswerPair]:
     """Texts or pairs, as the first row has it; ``rows``: place and cells by plain column name.
 
     ``numbers``: plain names of the numbers whose columns are people's scores. ``texts``: plain
@@ -104,7 +104,7 @@ def items(
             f"{', '.join(TEXTS)}, or of a pair answer_1 and answer_2"
         )
     return [
-        Text(
+        OwnText(
             _id(place, fields, n, ids),
             _words(place, fields, name),
             _scores(place, fields, name, numbers),

@@ -71,7 +71,7 @@ def sentences(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Text:
+class OwnText:
     """A text, and people's scores of it where they are known."""
 
     id: str
@@ -101,7 +101,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Finding:
+class KindFinding:
     """What a report says about one kind of error; a kind without one is missing from the report."""
 
     kind: str
@@ -113,10 +113,10 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class TextReport:
     """One judge's, or one panel member's, findings in the order of `KINDS`."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[KindFinding, ...]
     prose: str = ""
     """The text report, where the panel wrote one."""
 
@@ -132,7 +132,7 @@ class Report:
         return self.prose or as_prose(self)
 
 
-def case(text: Text) -> Case:
+def case(text: OwnText) -> Case:
     """The question about one text."""
     told = scores.harmless(text.text.replace("\0", ""), MATEVAL.asked_scale)
     shown = Shown(TEXT, text.lines)
@@ -141,7 +141,7 @@ def case(text: Text) -> Case:
     return replace(asked, read=partial(read, text=text), report="asked")
 
 
-def read(reply: str, text: Text) -> tuple[Verdict | None, str]:
+def read(reply: str, text: OwnText) -> tuple[Verdict | None, str]:
     """(five scores, the report in canonical form); ``?`` where a score is missing."""
     report = parse(reply, text)
     given = {one.kind: one.score for one in report.findings}
@@ -149,11 +149,11 @@ def read(reply: str, text: Text) -> tuple[Verdict | None, str]:
     return verdict, as_text(report) if report.findings else " ".join(reply.split())
 
 
-def parse(reply: str, text: Text) -> Report:
+def parse(reply: str, text: OwnText) -> TextReport:
     """The report on a text in a reply, as `error_reports.read_kinds` finds it."""
-    return Report(
+    return TextReport(
         tuple(
-            Finding(
+            KindFinding(
                 KINDS[told.kind],
                 told.present,
                 told.score,
@@ -165,13 +165,13 @@ def parse(reply: str, text: Text) -> Report:
     )
 
 
-def reports(judgment: Judgment, text: Text) -> dict[str, Report]:
+def reports(judgment: Judgment, text: OwnText) -> dict[str, TextReport]:
     """Who reported on a text -> the report, read again from the judgment.
 
     Of a discussion it is the summariser's with its running text, of any other panel each member's
     last, of a single judge its own. Empty where nothing is readable.
     """
-    spoken: dict[str, Report] = {}
+    spoken: dict[str, TextReport] = {}
     remarks = judgment.transcript
     for n, remark in enumerate(remarks):
         report = parse(remark.text, text)
@@ -189,12 +189,12 @@ def reports(judgment: Judgment, text: Text) -> dict[str, Report]:
     return spoken
 
 
-def as_text(report: Report) -> str:
+def as_text(report: TextReport) -> str:
     """Questions and answers, which `parse` reads back as the same report."""
     return "\n".join(line for one in report.findings for line in _lines(one))
 
 
-def as_prose(report: Report) -> str:
+def as_prose(report: TextReport) -> str:
     """One paragraph: what is wrong, where, how badly, and what the reply does not say."""
     sentences = []
     for one in report.findings:
@@ -229,7 +229,7 @@ _LONGEST_QUOTE = re.compile(_QUOTE.pattern.replace("}?", "}"))
 _LEAD = re.compile(rf"^{_LEAD_IN}")
 
 
-def _passages(said: Sequence[str], text: Text) -> Iterator[Passage]:
+def _passages(said: Sequence[str], text: OwnText) -> Iterator[Passage]:
     """The passages of a Yes: the lines that quote, or else the words that follow it."""
     for at, line in enumerate(said):
         line = _LEAD.sub("", line.lstrip(".,;: \t")).strip()
@@ -240,7 +240,7 @@ def _passages(said: Sequence[str], text: Text) -> Iterator[Passage]:
             yield Passage(quote, _sentence(quote, text), reason)
 
 
-def _quoted(said: str, text: Text) -> tuple[str, str]:
+def _quoted(said: str, text: OwnText) -> tuple[str, str]:
     """(words quoted, the rest) of a line about one error."""
     try:
         # As `as_text` writes it; a quotation mark inside is then escaped.
@@ -264,7 +264,7 @@ def _reason(said: str) -> str:
     return " ".join(said.split()).strip(" *_-\u2013\u2014:;,")
 
 
-def _sentence(quote: str, text: Text) -> int | None:
+def _sentence(quote: str, text: OwnText) -> int | None:
     """The sentence in which a quote begins; of several the last, which is the one too many."""
     wanted = normal(quote).strip("' ").rstrip(".,;")
     if not wanted or not within(wanted, text.text):
@@ -277,7 +277,7 @@ def _sentence(quote: str, text: Text) -> int | None:
     return next((n for n, end in enumerate(ends, 1) if at < end), None)
 
 
-def _lines(one: Finding) -> Iterable[str]:
+def _lines(one: KindFinding) -> Iterable[str]:
     yield f"Question: {one.kind}?"
     if one.present is not None:
         yield f"Answer: {'Yes' if one.present else 'No'}"

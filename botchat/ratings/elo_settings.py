@@ -36,16 +36,12 @@ class EloSettings:
 
     @classmethod
     def of_board(
-        cls,
-        shuffles: int | None = None,
-        runs: int | None = None,
-        seed: int = 0,
-        usual_runs: int = 10,
+        cls, shuffles: int | None = None, runs: int | None = None, seed: int = 0
     ) -> EloSettings:
         """Of a board: who names neither shuffles nor runs gets no more than `MOST_GAMES`."""
         most = MOST_GAMES if shuffles is None and runs is None else None
         shuffles = cls.shuffles if shuffles is None else shuffles
-        runs = usual_runs if runs is None else runs
+        runs = cls.runs if runs is None else runs
         return cls(shuffles=shuffles, runs=runs, seed=seed, most_games=most)
 
     def __post_init__(self) -> None:

@@ -53,7 +53,7 @@ def comparisons_from_rates(
         raise ConfigError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
     read = _of_matrix if kind == "matrix" else _rows
     rows, rounding = _shares(read([*csv_rows(text, where, comments=True)], where), where)
-    table: dict[tuple[str, str], _Row] = {}
+    table: dict[tuple[str, str], _RatedPair] = {}
     for row in rows:
         if earlier := table.get((row.model_a, row.model_b)):
             raise DataError(
@@ -78,7 +78,7 @@ def comparisons_from_rates(
 
 
 @dataclass(frozen=True)
-class _Row:
+class _RatedPair:
     """One line of the table; ``win`` and ``win_or_tie`` of ``model_a``, ``digits`` of the two."""
 
     place: str
@@ -94,7 +94,7 @@ class _Row:
         return self.place.rpartition(":")[2]
 
 
-def _rows(records: Sequence[Record], where: str) -> Iterator[_Row]:
+def _rows(records: Sequence[Record], where: str) -> Iterator[_RatedPair]:
     for place, cells in _cells(records):
         if missing := [name for name in COLUMNS if name not in cells]:
             raise DataError(
@@ -106,10 +106,10 @@ def _rows(records: Sequence[Record], where: str) -> Iterator[_Row]:
             raise DataError(f"{place}: {model_a!r} against {model_b!r}: name two different models")
         win, win_or_tie = (_number(rate, place) for rate in rates)
         digits = max(len(rate.partition(".")[2]) for rate in rates)
-        yield _Row(place, model_a, model_b, win, win_or_tie, digits)
+        yield _RatedPair(place, model_a, model_b, win, win_or_tie, digits)
 
 
-def _of_matrix(records: Sequence[Record], where: str) -> Iterator[_Row]:
+def _of_matrix(records: Sequence[Record], where: str) -> Iterator[_RatedPair]:
     """A square of the win rate of each row's model against each column's.
 
     What the two rates of a pair lack of 1 are ties. The diagonal is passed over; a pair without
@@ -140,7 +140,7 @@ def _of_matrix(records: Sequence[Record], where: str) -> Iterator[_Row]:
                 f"{found[a][0]}: column {b}: {a} wins {win:g} and {b} {beaten:g}; the two are at "
                 f"most {whole:g} together"
             )
-        yield _Row(found[a][0], a, b, win, max(win, whole - beaten), 0)
+        yield _RatedPair(found[a][0], a, b, win, max(win, whole - beaten), 0)
 
 
 def _cells(records: Iterable[Record]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -156,7 +156,7 @@ def _number(rate: str, at: str) -> float:
         raise DataError(f"{at}: rate {rate!r} is no number: give a share or a percentage") from None
 
 
-def _shares(rows: Iterable[_Row], where: str) -> tuple[list[_Row], float]:
+def _shares(rows: Iterable[_RatedPair], where: str) -> tuple[list[_RatedPair], float]:
     """The rows in shares (0..1), checked, and the largest rounding error of a sum of two."""
     rows = list(rows)
     if not rows:
@@ -182,7 +182,9 @@ def _shares(rows: Iterable[_Row], where: str) -> tuple[list[_Row], float]:
     return shares, 10.0**-digits + 1e-9
 
 
-def _one_way(row: _Row | None, mirrored: _Row | None, rounding: float) -> tuple[float, float]:
+def _one_way(
+    row: _RatedPair | None, mirrored: _RatedPair | None, rounding: float
+) -> tuple[float, float]:
     """Win and win-or-tie rate of a pair's first model from one or both of its rows."""
     seen = [] if row is None else [(row.win, row.win_or_tie)]
     seen += [] if mirrored is None else [(1 - mirrored.win_or_tie, 1 - mirrored.win)]

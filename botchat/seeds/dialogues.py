@@ -93,7 +93,7 @@ class Collection:
     """Messages to a speaker that are no utterance."""
 
 
-def read(files: Mapping[str, bytes], given: str | None = None) -> Collection:
+def read_dialogues(files: Mapping[str, bytes], given: str | None = None) -> Collection:
     """The dialogues of some files: name -> content; ``given``: the format, where it is known.
 
     Raises `DataError`, with file and line or record: it is none of the formats, or not the first

@@ -80,7 +80,7 @@ class _Turn(NamedTuple):
     text: str
 
 
-class _Item(NamedTuple):
+class _MutualItem(NamedTuple):
     article: str
     turns: tuple[_Turn, ...]
 
@@ -90,7 +90,7 @@ class _Item(NamedTuple):
         return hashlib.sha256(self.article.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _read(content: bytes, place: str) -> _Item:
+def _read(content: bytes, place: str) -> _MutualItem:
     try:
         article = msgspec.json.decode(content)["article"]
     except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
@@ -104,7 +104,7 @@ def _read(content: bytes, place: str) -> _Item:
     turns = _turns(article)
     if not turns:
         raise DataError(f"{place}: 'article' has no utterance; get the file again")
-    return _Item(article, turns)
+    return _MutualItem(article, turns)
 
 
 def _turns(article: str) -> tuple[_Turn, ...]:
@@ -118,7 +118,7 @@ def _turns(article: str) -> tuple[_Turn, ...]:
     return tuple(turns)
 
 
-def _distinct(items: Mapping[int, _Item]) -> dict[int, tuple[_Turn, ...]]:
+def _distinct(items: Mapping[int, _MutualItem]) -> dict[int, tuple[_Turn, ...]]:
     """Apply the rule at the head of this module: number -> utterances."""
     found = _full_and_single(items)
     beginnings = _beginnings(found)
@@ -131,7 +131,7 @@ def _distinct(items: Mapping[int, _Item]) -> dict[int, tuple[_Turn, ...]]:
     }
 
 
-def _full_and_single(items: Mapping[int, _Item]) -> dict[int, _Item]:
+def _full_and_single(items: Mapping[int, _MutualItem]) -> dict[int, _MutualItem]:
     """Leave out items that begin another one, and dialogues that two items hold in full."""
     # Sorted, a text stands right before one that it begins; the blank ends a whole word.
     texts = sorted(f"{item.article} " for item in items.values())
@@ -146,7 +146,7 @@ def _full_and_single(items: Mapping[int, _Item]) -> dict[int, _Item]:
     }
 
 
-def _beginnings(found: Mapping[int, _Item]) -> dict[int, int]:
+def _beginnings(found: Mapping[int, _MutualItem]) -> dict[int, int]:
     """Which dialogue continues which: number -> number of its beginning."""
     by_end = {item.turns[-1]: number for number, item in found.items()}
     by_digest = {item.digest: number for number, item in found.items()}

@@ -115,7 +115,7 @@ def _counted(rows: Iterable[Sequence[object]], where: str) -> Iterator[Sequence[
         yield row
 
 
-class _Said(NamedTuple):
+class _Spoken(NamedTuple):
     """One utterance as it stands in a row or an object."""
 
     place: str
@@ -126,7 +126,7 @@ class _Said(NamedTuple):
 
 def _seeds(rows: Iterable[Record], where: str, numbered: bool = False) -> list[Seed]:
     """``numbered``: the number of a row stands in for a missing id, as in KdConv's dialogues."""
-    dialogues: dict[str, list[_Said]] = {}
+    dialogues: dict[str, list[_Spoken]] = {}
     places: dict[str, str] = {}
     whole: set[str] = set()
     for n, row in enumerate(rows, 1):
@@ -171,20 +171,20 @@ def _id(place: str, fields: Mapping[str, object], number: int | None) -> str:
     return str(value)
 
 
-def _parts(told: object, place: str) -> list[_Said]:
+def _parts(told: object, place: str) -> list[_Spoken]:
     if isinstance(told, str):
         told = json_value(told, place)
     if not isinstance(told, list | tuple):
         raise DataError(f"{place}: {quoted(told)} is not a list of utterances; make it one")
     return [
-        _Said(place, None, item, n)
+        _Spoken(place, None, item, n)
         if isinstance(item, str)
         else _part(fields_of(item, f"{place}: utterance {n}"), f"{place}: utterance {n}", n)
         for n, item in enumerate(told, 1)
     ]
 
 
-def _part(fields: Mapping[str, object], place: str, n: int) -> _Said:
+def _part(fields: Mapping[str, object], place: str, n: int) -> _Spoken:
     text, speaker, turn = (_first(fields, names) for names in (_TEXTS, _SPEAKERS, _TURNS))
     if text is None:
         names = ", ".join(fields)[:200] or "none"
@@ -197,10 +197,10 @@ def _part(fields: Mapping[str, object], place: str, n: int) -> _Said:
         raise DataError(
             f"{place}: the turn {quoted(turn)} is no number; number the turns"
         ) from None
-    return _Said(place, None if speaker is None else str(speaker), text, position)
+    return _Spoken(place, None if speaker is None else str(speaker), text, position)
 
 
-def _seed(seed_id: str, parts: Iterable[_Said], place: str) -> Seed:
+def _seed(seed_id: str, parts: Iterable[_Spoken], place: str) -> Seed:
     spoken = [part for part in parts if (part.speaker or "").lower() != "system"]
     speakers = sorted({part.speaker for part in spoken if part.speaker is not None})
     if len(speakers) > 2:

@@ -25,7 +25,7 @@ from botchat.seeds.vote_rows import (
     one_hot,
     short,
 )
-from botchat.seeds.vote_tables import Source, names_in, objects, opened, texts
+from botchat.seeds.vote_tables import OpenTable, names_in, objects, opened, texts
 from botchat.verdicts import Floats, Indices
 
 MOST_MODELS = 1000
@@ -102,7 +102,7 @@ class Format:
 
 
 @dataclass(frozen=True)
-class Taken:
+class VotesFile:
     """A file as it was understood."""
 
     votes: Votes
@@ -112,7 +112,7 @@ class Taken:
     """It is a file of verdicts, which a judge gives once."""
 
 
-def read(data: bytes, where: str, name: str | None = None) -> Taken:
+def read_votes(data: bytes, where: str, name: str | None = None) -> VotesFile:
     """The votes of a file; ``name``: of its format, by default what its columns say.
 
     Raises:
@@ -128,7 +128,7 @@ def known_by(names: Set[str]) -> str | None:
     return next((one.name for one in FORMATS if names >= set(one.needs)), None)
 
 
-def _format(source: Source, name: str | None) -> Format:
+def _format(source: OpenTable, name: str | None) -> Format:
     there = {one.lower() for one in source.names}
     by_name = {one.name: one for one in FORMATS}
     if name is not None:
@@ -158,7 +158,7 @@ def _listed(names: Sequence[str]) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
-def _taken(source: Source, form: Format) -> Taken:
+def _taken(source: OpenTable, form: Format) -> VotesFile:
     actual: dict[str, str] = {}
     for one in source.names:
         actual.setdefault(one.lower(), one)
@@ -242,7 +242,7 @@ def _taken(source: Source, form: Format) -> Taken:
     line = f"{source.where}: {form.title}: {counted} read; {'; '.join(parts) or 'nothing left out'}"
     if not len(votes):
         raise DataError(f"{line}: nothing is left to rank")
-    return Taken(votes, line, form.means is _OURS)
+    return VotesFile(votes, line, form.means is _OURS)
 
 
 def _none(n: int) -> Indices:
@@ -260,7 +260,7 @@ def _named(judges: tuple[str, ...], of: Indices) -> tuple[tuple[str, ...], Indic
 
 
 def _check_names(
-    source: Source,
+    source: OpenTable,
     form: Format,
     contestants: tuple[str, ...],
     sides: Sequence[Indices],
@@ -287,7 +287,7 @@ def _check_names(
 
 
 def _results(
-    source: Source,
+    source: OpenTable,
     form: Format,
     cells: Any,
     contestants: tuple[str, ...],

@@ -31,7 +31,7 @@ _LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenTable:
     """A table that was opened: the names of its columns, and what reads some of them."""
 
     where: str
@@ -53,7 +53,7 @@ class Source:
         return [name for name in wanted if name in self.names]
 
 
-def opened(data: bytes, where: str) -> Source:
+def opened(data: bytes, where: str) -> OpenTable:
     """The table in a file; ``where`` is its name, for messages.
 
     Raises:
@@ -122,7 +122,7 @@ def _counted(rows: int, where: str) -> None:
         raise DataError(f"{where}: {rows:,} rows; at most {MOST_ROWS:,} are read: split it")
 
 
-def _csv(data: bytes, where: str) -> Source:
+def _csv(data: bytes, where: str) -> OpenTable:
     if b"\0" in data[:4096] or data[:2] in (b"PK", b"\x1f\x8b"):
         raise DataError(f"{where}: neither csv, tsv, JSON nor parquet; save or unpack it as one")
     data = data.removeprefix(b"\xef\xbb\xbf")
@@ -159,10 +159,10 @@ def _csv(data: bytes, where: str) -> Source:
         _counted(len(read), where)
         return {name: read[str(names.index(name))] for name in wanted}
 
-    return Source(where, tuple(names), load, rows)
+    return OpenTable(where, tuple(names), load, rows)
 
 
-def _json(data: bytes, where: str) -> Source:
+def _json(data: bytes, where: str) -> OpenTable:
     data = data.removeprefix(b"\xef\xbb\xbf")
     array = data.lstrip()[:1] == b"["
 
@@ -181,7 +181,7 @@ def _json(data: bytes, where: str) -> Source:
     head = data if array else b"\n".join(data.split(b"\n", _LOOKED_AT)[:_LOOKED_AT])
     begun = _objects(head, where, dict[str, msgspec.Raw], array)[:_LOOKED_AT]
     names = dict.fromkeys(name for row in begun for name in row)
-    return Source(where, tuple(names), load, lambda: json_rows(data, where))
+    return OpenTable(where, tuple(names), load, lambda: json_rows(data, where))
 
 
 def _objects(data: bytes, where: str, row: Any, array: bool) -> list[Any]:
@@ -195,7 +195,7 @@ def _objects(data: bytes, where: str, row: Any, array: bool) -> list[Any]:
     return found
 
 
-def _parquet(data: bytes, where: str) -> Source:
+def _parquet(data: bytes, where: str) -> OpenTable:
     def wrong(error: Exception) -> DataError:
         told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         return DataError(f"{where}: not readable as parquet: {told}")
@@ -223,4 +223,4 @@ def _parquet(data: bytes, where: str) -> Source:
         except Exception as error:  # as above
             raise wrong(error) from None
 
-    return Source(where, names, load)
+    return OpenTable(where, names, load)

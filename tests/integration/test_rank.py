@@ -52,6 +52,7 @@ def test_votes_in_board_out(votes, capsys):
     page = (out / "index.html").read_text("utf-8")
     assert "x is clearly better than all 2 other models" in re.sub(r"</?bdi[^>]*>", "", page)
     assert "N = None" not in page
+    assert "votes from a file say who won, not what was said" in page
     assert "--seeds" not in page
     assert "Prompt: " not in page
     assert "ChatSEED" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)

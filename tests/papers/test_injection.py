@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from botchat.languages import built_in
 from botchat.papers import mateval_columns, mateval_records
 from botchat.papers.injection import Injected, as_csv, cut, kinds_of, read, request
-from botchat.protocols.texts import ERROR_TYPES, Text
+from botchat.protocols.texts import ERROR_TYPES, OwnText
 
 EN, ZH = built_in()["en"], built_in()["zh"]
 STORY = "Ida planted two beans. They grew all week. On Sunday she ate them."
@@ -77,9 +77,9 @@ def test_the_request_names_the_kinds_and_hides_what_looks_like_an_answer():
 
 def test_kinds_are_drawn_once_and_for_all():
     """Half of them, at least one, by seed."""
-    drawn = [kinds_of(Text(str(n), STORY), 0) for n in range(400)]
-    assert drawn == [kinds_of(Text(str(n), STORY), 0) for n in range(400)]
-    assert drawn != [kinds_of(Text(str(n), STORY), 1) for n in range(400)]
+    drawn = [kinds_of(OwnText(str(n), STORY), 0) for n in range(400)]
+    assert drawn == [kinds_of(OwnText(str(n), STORY), 0) for n in range(400)]
+    assert drawn != [kinds_of(OwnText(str(n), STORY), 1) for n in range(400)]
     assert min(map(len, drawn)) == 1
     assert 2.3 < sum(map(len, drawn)) / 400 < 2.8  # people found 2.6 a story
 

@@ -536,7 +536,7 @@ def prd():
     path = DATA / "prd" / "verdicts.csv"
     if not path.exists():
         pytest.skip("PRD's verdicts are not beside this checkout")
-    return vote_formats.read(path.read_bytes(), path.name).votes.annotations(once=True)[0]
+    return vote_formats.read_votes(path.read_bytes(), path.name).votes.annotations(once=True)[0]
 
 
 def test_prd_as_its_authors_counted(prd):

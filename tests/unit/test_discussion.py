@@ -16,7 +16,7 @@ from botchat.papers import stories
 from botchat.papers.stories import Story
 from botchat.protocols import texts
 from botchat.protocols.catalogue import DIAGNOSIS
-from botchat.protocols.texts import Text
+from botchat.protocols.texts import OwnText
 from botchat.workspace.panels import PRESETS, DiscussionSettings, SingleReportSettings
 from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
 
@@ -259,7 +259,7 @@ Answer: Yes. Fish do not fly. Deduction: -1
 Final Score: -2"""
 
 STORY = stories.case(Story("1", "He went home. He went home. A fish flew by.", {}))
-TOLD = texts.case(Text("1", "He went home. He went home. A fish flew by."))
+TOLD = texts.case(OwnText("1", "He went home. He went home. A fish flew by."))
 FORM, ANSWER, INSTEAD = (
     prompts.text(f"discussion_{name}") for name in ("form", "answer", "instead")
 )

@@ -217,7 +217,6 @@ def test_who_names_shuffles_gets_them():
     """A board of any size has a limit where neither shuffles nor runs are named."""
     usual = EloSettings.of_board(seed=3)
     assert usual == EloSettings(seed=3, most_games=engine.MOST_GAMES)
-    assert EloSettings.of_board(usual_runs=2).runs == 2
     assert EloSettings.of_board(1000) == EloSettings.of_board(runs=10) == EloSettings()
 
 

@@ -47,7 +47,7 @@ def outcome(read):
 def test_any_records_are_read_or_refused_in_one_line(records, form):
     """Never another error; what is read has alternating utterances, none of them empty."""
     data = "\n".join(map(finite, records)).encode()
-    found, refused = outcome(lambda: dialogues.read({"x.jsonl": data}, form))
+    found, refused = outcome(lambda: dialogues.read_dialogues({"x.jsonl": data}, form))
     if found is None:
         assert "x.jsonl" in refused
         assert "\n" not in refused
@@ -77,7 +77,7 @@ def test_a_log_that_unpacks_to_too_much_is_refused(monkeypatch):
         archive.writestr("samples/1_epoch_1.json", " " * 10_000)
     monkeypatch.setattr(dialogues, "MAX_UNPACKED", 9_999)
     with pytest.raises(DataError, match="unpacks to 10,000 bytes"):
-        dialogues.read({"x.eval": buffer.getvalue()})
+        dialogues.read_dialogues({"x.eval": buffer.getvalue()})
 
 
 def zstandard(samples, crc=0):
@@ -104,9 +104,11 @@ def test_a_log_is_read_as_inspect_packs_it():
     """With Zstandard, too; a damaged member is refused."""
     said = [{"role": "user", "content": "a" * 500}, {"role": "assistant", "content": "b"}]
     samples = [{"id": n, "epoch": 1, "messages": said} for n in range(2)]
-    found = dialogues.read({"x.eval": zstandard(samples)})
+    found = dialogues.read_dialogues({"x.eval": zstandard(samples)})
     assert [one.utterances for one in found.told] == [("a" * 500, "b")] * 2
     with pytest.raises(DataError, match=r"x.eval: not a readable zip archive .*is damaged"):
-        dialogues.read({"x.eval": zstandard(samples, crc=1)})
+        dialogues.read_dialogues({"x.eval": zstandard(samples, crc=1)})
     with pytest.raises(DataError, match=r"x.eval: not a readable zip archive"):
-        dialogues.read({"x.eval": zstandard(samples).replace(b"\x28\xb5\x2f\xfd", b"abcd")})
+        dialogues.read_dialogues(
+            {"x.eval": zstandard(samples).replace(b"\x28\xb5\x2f\xfd", b"abcd")}
+        )

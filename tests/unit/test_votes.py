@@ -23,7 +23,7 @@ from botchat.ratings.bradley_terry import fit, tables
 from botchat.ratings.elo import EloSettings, play
 from botchat.ratings.rate_table import comparisons_from_rates, rates_kind
 from botchat.seeds import vote_formats
-from botchat.seeds.vote_formats import read
+from botchat.seeds.vote_formats import read_votes
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "votes"
 FAST = EloSettings(shuffles=20, runs=2)
@@ -95,7 +95,7 @@ BATTLES = [
 @pytest.mark.parametrize("kind", WRITERS)
 def test_battles_of_lmarena_are_read_from_every_kind_of_file(kind):
     """Its ties, its users; times and turns are passed over."""
-    taken = read(WRITERS[kind](BATTLES), f"b.{kind}")
+    taken = read_votes(WRITERS[kind](BATTLES), f"b.{kind}")
     assert told(taken.votes) == [
         ("q1", "x", "y", "u1", 1.0, 1),
         ("q2", "y", "z", "u2", 0.5, 1),
@@ -171,18 +171,18 @@ def test_every_format_is_known_by_its_columns(name, kind):
              for k, v in row.items()}
             for row in rows
         ]  # fmt: skip
-    taken = read(WRITERS[kind](rows), "f")
+    taken = read_votes(WRITERS[kind](rows), "f")
     assert told(taken.votes) == expected
     title = next(one.title for one in vote_formats.FORMATS if one.name == name)
     assert taken.said == f"f: {title}: {said}"
-    assert told(read(WRITERS[kind](rows), "f", name).votes) == expected
+    assert told(read_votes(WRITERS[kind](rows), "f", name).votes) == expected
 
 
 def test_soft_preferences_keep_their_confidence():
     """1.25 is the first by 75 %; annotations say so, for `agree`."""
     rows, *_ = FORMATS["alpaca-eval"]
     rows = [row | {"instruction": str(n)} for n, row in enumerate(rows)]
-    found, again = read(as_lines(rows), "f").votes.annotations()
+    found, again = read_votes(as_lines(rows), "f").votes.annotations()
     assert [(one.verdict, one.confidence) for one in found] == [
         ("1", None), ("2", None), ("tie", None), ("1", 0.75), (None, None),
     ]  # fmt: skip
@@ -192,11 +192,11 @@ def test_soft_preferences_keep_their_confidence():
 def test_our_verdicts_are_given_once():
     """Capitals, spaces and the order of columns do not matter; two of one judge are refused."""
     text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
-    found, _ = read(text.encode(), "f").votes.annotations(once=True)
+    found, _ = read_votes(text.encode(), "f").votes.annotations(once=True)
     assert [(one.item, one.first, one.verdict) for one in found] == [
         ("1", "a", "tie"), ("2", "a", None),
     ]  # fmt: skip
-    twice = read(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f").votes
+    twice = read_votes(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f").votes
     assert twice.annotations()[1] == 1
     with pytest.raises(DataError, match="j has judged item 1, a before b, twice; keep one"):
         twice.annotations(once=True)
@@ -209,7 +209,7 @@ def test_what_does_not_count_is_left_out_and_counted():
         {"model_a": "x", "model_b": "x", "winner": "tie", "anony": True},
         {"model_a": "y", "model_b": "x", "winner": "model_b", "anony": False},
     ]
-    taken = read(as_lines(rows), "f")
+    taken = read_votes(as_lines(rows), "f")
     assert len(taken.votes) == 1
     assert "left out 1 of a model against itself; left out 1 not anonymous" in taken.said
 
@@ -298,7 +298,7 @@ def test_a_wrong_file_is_refused_in_one_line(name):
     """Which row, which column, what was expected."""
     data, message = WRONG[name]
     with pytest.raises(DataError) as refused:
-        read(data, "f")
+        read_votes(data, "f")
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
 
@@ -306,9 +306,9 @@ def test_a_wrong_file_is_refused_in_one_line(name):
 def test_a_format_by_name_must_fit():
     """An unknown name lists those there are; one that does not fit says what is missing."""
     with pytest.raises(ConfigError, match="--as lmsys: no such format; there are: botchat, "):
-        read(as_csv(battles("tie")), "f", "lmsys")
+        read_votes(as_csv(battles("tie")), "f", "lmsys")
     with pytest.raises(DataError, match="f: row 1, column left: there is none; votes of a crowd"):
-        read(as_csv(battles("tie")), "f", "crowd")
+        read_votes(as_csv(battles("tie")), "f", "crowd")
 
 
 def test_too_many_names_are_no_models(monkeypatch):
@@ -316,7 +316,7 @@ def test_too_many_names_are_no_models(monkeypatch):
     monkeypatch.setattr(vote_formats, "MOST_MODELS", 2)
     rows = [{"model_a": str(n), "model_b": "b", "winner": "tie"} for n in range(3)]
     with pytest.raises(DataError, match="f: 4 names in model_a and model_b; at most 2"):
-        read(as_csv(rows), "f")
+        read_votes(as_csv(rows), "f")
 
 
 VOTES = st.lists(
@@ -340,7 +340,7 @@ def test_the_order_of_rows_does_not_matter(rows, random):
     """Nor to what the data is signed with."""
     shuffled = list(rows)
     random.shuffle(shuffled)
-    one, two = (read(table_of(given), "f").votes for given in (rows, shuffled))
+    one, two = (read_votes(table_of(given), "f").votes for given in (rows, shuffled))
     assert Counter(told(one)) == Counter(told(two))
     assert boards.digest(one) == boards.digest(two)
     (first, _, _), (second, _, _) = compared(one), compared(two)
@@ -355,7 +355,9 @@ def test_swapping_sides_mirrors(rows):
     """The same votes with sides and winners swapped have the same games and scores."""
     mirror = {"model_a": "model_b", "model_b": "model_a"}
     swapped = [(b, a, mirror.get(w, w), *rest) for a, b, w, *rest in rows]
-    (one, _, _), (two, _, _) = (compared(read(table_of(g), "f").votes) for g in (rows, swapped))
+    (one, _, _), (two, _, _) = (
+        compared(read_votes(table_of(g), "f").votes) for g in (rows, swapped)
+    )
     assert one.models == two.models
     for mine, others in zip(tables(one, 1.0), tables(two, 1.0), strict=True):
         np.testing.assert_array_equal(mine, others)
@@ -365,15 +367,15 @@ def test_swapping_sides_mirrors(rows):
 @given(VOTES, VOTES)
 def test_files_add_up(rows, more):
     """Votes of two files are those of one file with the rows of both."""
-    apart = Votes.together([read(table_of(part), "f").votes for part in (rows, more)])
-    assert told(apart) == told(read(table_of([*rows, *more]), "f").votes)
+    apart = Votes.together([read_votes(table_of(part), "f").votes for part in (rows, more)])
+    assert told(apart) == told(read_votes(table_of([*rows, *more]), "f").votes)
 
 
 def test_clusters_are_items_else_judges_else_nothing():
     """Few items cannot tell many models apart; an item a vote says nothing."""
 
     def clusters(rows):
-        found, name = read(table_of(rows), "f").votes.clusters()
+        found, name = read_votes(table_of(rows), "f").votes.clusters()
         return (None if found is None else len(set(found.tolist()))), name
 
     many = [(a, b, "tie", str(i), "j") for a in "ab" for b in "wx" for i in range(5)]
@@ -387,11 +389,11 @@ def test_clusters_are_items_else_judges_else_nothing():
 def test_a_place_is_judged_by_what_was_asked_in_both_orders():
     """A file that always names the weak one first says nothing of the place."""
     one_way = [("a", "w", "model_b", str(i), "j") for i in range(9)]
-    board = boards.build(read(table_of(one_way), "f").votes, "f", FAST)
+    board = boards.build(read_votes(table_of(one_way), "f").votes, "f", FAST)
     assert board.evidence == {}
     assert board.judge_health.frame["first_preferred"].isna().all()
     both = [*one_way, *(("w", "a", "model_a", str(i), "j") for i in range(3)), one_way[0]]
-    votes = read(table_of(both), "f").votes
+    votes = read_votes(table_of(both), "f").votes
     assert Counter(told(votes.swapped)) == Counter(
         [*((str(i), "a", "w", "j", 0.0, 1) for i in range(3)),
          *((str(i), "w", "a", "j", 1.0, 1) for i in range(3))]
@@ -408,7 +410,7 @@ def test_many_clusters_are_put_together(monkeypatch):
         for i in range(2000)
         for a, b, win in [("a", "bc"[i % 2], rng.random() < 0.6), ("b", "c", rng.random() < 0.5)]
     ]
-    votes = read(table_of(rows), "f").votes
+    votes = read_votes(table_of(rows), "f").votes
     whole = fit(compared(votes)[0])
     monkeypatch.setattr("botchat.measures.votes._MOST_CELLS", 1500)
     made, unit, _ = compared(votes)
@@ -429,7 +431,7 @@ def test_style_is_measured_where_texts_are():
                 for text in told]  # fmt: skip
         rows.append({"question_id": n, "model_a": a, "model_b": b, "winner": long,
                      "conversation_a": said[0], "conversation_b": said[1]})  # fmt: skip
-    board = boards.build(read(as_lines(rows), "f").votes, "f", FAST)
+    board = boards.build(read_votes(as_lines(rows), "f").votes, "f", FAST)
     style = board.arenas[0].style
     assert style is not None
     worth = style.frame.set_index("feature").loc["length"]
@@ -439,7 +441,7 @@ def test_style_is_measured_where_texts_are():
 
 def test_a_board_of_votes_has_what_votes_have():
     """Ratings, pairs, judges; no seeds, dialogues or lengths; words that fit."""
-    board = boards.build(read(as_csv(BATTLES), "f").votes, "f", FAST)
+    board = boards.build(read_votes(as_csv(BATTLES), "f").votes, "f", FAST)
     assert board.judge == "3 users" or board.judge == "3 judges"
     assert board.main.frame["model"].tolist()[0] == "x"
     names = [one.name for one in board.tables]
@@ -500,7 +502,7 @@ def golden() -> dict[str, dict[str, float]]:
 
 def crowd() -> Votes:
     """The crowd's votes."""
-    return read((SHARED / "llmfao.csv").read_bytes(), "llmfao.csv").votes
+    return read_votes((SHARED / "llmfao.csv").read_bytes(), "llmfao.csv").votes
 
 
 def kendall(one, two) -> float:
@@ -532,7 +534,7 @@ def test_ratings_of_arena_hard_have_the_order_of_its_leaderboard():
     path = SHARED / "arena_hard_battles.jsonl"
     if not path.exists():
         pytest.skip(f"{path} is not on this machine")
-    fitted = fit(compared(read(path.read_bytes(), path.name).votes)[0])
+    fitted = fit(compared(read_votes(path.read_bytes(), path.name).votes)[0])
     with (SHARED / "arena_hard_leaderboard_20240731.csv").open(encoding="utf-8") as file:
         listed = {row["model"]: float(row["score"]) for row in csv.DictReader(file)}
     # The board's names have dates where the battles' have none.
@@ -549,7 +551,7 @@ def test_few_of_many_texts_are_measured(monkeypatch):
     rows = [{"model_a": "a", "model_b": "b", "winner": "tie", "response_a": "one two",
              "response_b": "one"} for _ in range(35)]  # fmt: skip
     for write in WRITERS.values():
-        *_, style = compared(read(write(rows), "f").votes)
+        *_, style = compared(read_votes(write(rows), "f").votes)
         assert np.flatnonzero(np.isfinite(style).all(axis=1)).tolist() == list(range(0, 35, 4))
         assert (style[0][0] > 0, style[0][1:].tolist()) == (True, [0, 0, 0])
 
@@ -569,7 +571,7 @@ def test_whatever_comes_is_read_or_refused(data):
     cut = data.draw(st.integers(0, len(good)))
     for damaged in (bytes(good), bytes(good[:cut])):
         with suppress(DataError):
-            votes = read(damaged, "f").votes
+            votes = read_votes(damaged, "f").votes
             assert len(votes) > 0
             compared(votes)
             votes.annotations()
@@ -580,4 +582,4 @@ def test_whatever_comes_is_read_or_refused(data):
 def test_a_parquet_that_was_cut_is_refused(kept):
     """As a download that broke off leaves it."""
     with pytest.raises(DataError, match="f: not readable as parquet"):
-        read(as_parquet(BATTLES)[:kept], "f")
+        read_votes(as_parquet(BATTLES)[:kept], "f")
