@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from coverage_boards import Line, of
 
-from botchat.judges import calibration
-from botchat.judges.calibration import Guarantee, loosest, strict_to_loose
+from botchat.judges import cascade
+from botchat.judges.cascade import Guarantee, loosest, strict_to_loose
 from botchat.measures.references import Side, draw, means
 from botchat.ratings import places
 
@@ -104,7 +104,7 @@ def _calibrated(rng: np.random.Generator, world: Answers) -> tuple[float | None,
     salt = rng.integers(1 << 40)
     cases = {f"{salt} {i} {j}": (i, j) for i, j in np.argwhere(there).tolist()}
     by_seed = [(f"{salt} {i}", case) for case, (i, _) in cases.items()]
-    drawn = [cases[one] for one in calibration.draw(by_seed, world.slice_seeds)]
+    drawn = [cases[one] for one in cascade.draw(by_seed, world.slice_seeds)]
     inside = {i for i, _ in drawn}
     outside = [float(sure[one]) for one in cases.values() if one[0] not in inside]
     seen = [(float(sure[one]), bool(apart[one])) for one in drawn if not np.isnan(sure[one])]

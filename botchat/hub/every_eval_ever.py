@@ -10,7 +10,7 @@ from botchat.errors import ConfigError
 from botchat.hub import eval_records as every_eval_ever
 from botchat.hub.eval_records import Source, Subject
 from botchat.measures.annotations import is_person
-from botchat.pipeline.run.judge_names import panel_of
+from botchat.pipeline.run.contestants import panel_of
 from botchat.pipeline.run.session import RULES
 from botchat.records import HUMAN, Dialogues
 from botchat.workspace import config

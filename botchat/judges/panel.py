@@ -21,8 +21,7 @@ from botchat.interfaces import (
     settings_digest,
 )
 from botchat.judges import discussion, talk
-from botchat.judges.calibration import Guarantee
-from botchat.judges.cascade import Cascade
+from botchat.judges.cascade import Cascade, Guarantee
 from botchat.judges.single import SingleJudge
 from botchat.judges.talk import SWAPPED, Agent, Cast, Talk, Talking, heard
 from botchat.judges.voting import aggregate, mirrored

@@ -42,7 +42,7 @@ from botchat.pipeline.agree import (
 )
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases
-from botchat.pipeline.run.judge_names import method, own_name
+from botchat.pipeline.run.contestants import method, own_name
 from botchat.pipeline.run.work import Meter
 from botchat.protocols import answers, scores
 from botchat.protocols.kinds import Protocol

@@ -35,8 +35,7 @@ from botchat.pipeline.agree import Compared, Options, publish, signature
 from botchat.pipeline.run import ask as stage
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Cases, StageResult
-from botchat.pipeline.run.contestants import full_name
-from botchat.pipeline.run.judge_names import panel_of
+from botchat.pipeline.run.contestants import full_name, panel_of
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Stops

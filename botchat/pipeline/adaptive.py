@@ -18,12 +18,11 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import StageResult, filing_of
+from botchat.pipeline.run.ask import StageResult, filing_of, refuse_guarantee
 from botchat.pipeline.run.contestants import at_each_n, pairwise_contestants, pick, too_short
 from botchat.pipeline.run.parts import Questions
 from botchat.pipeline.run.results import Results
 from botchat.pipeline.run.session import Session, catalogue_of, in_session
-from botchat.pipeline.run.slices import refuse_guarantee
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, Target

@@ -24,8 +24,7 @@ from botchat.judges.cascade import outside_slice
 from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, Opinions, is_person
-from botchat.pipeline.run.contestants import full_name
-from botchat.pipeline.run.judge_names import own_name, panel_of
+from botchat.pipeline.run.contestants import full_name, own_name, panel_of
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TypeVar
 
 from botchat.errors import ConfigError, MissingError
+from botchat.judges.cascade import MakeCase
+from botchat.measures.references import draw
 from botchat.pipeline import adaptive
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run import plan, slices
+from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases, StageResult
 from botchat.pipeline.run.contestants import (
     at_each_n,
@@ -20,10 +22,7 @@ from botchat.pipeline.run.contestants import (
 from botchat.pipeline.run.results import Results
 from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.run.work import Meter
-from botchat.records import (
-    HUMAN,
-    Dialogues,
-)
+from botchat.records import HUMAN, Dialogues
 from botchat.requests import Judging, Spending
 from botchat.workspace.folder import Workspace
 
@@ -94,7 +93,10 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
 
 
 def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[Cases]:
-    """All of them, or of those that ``bridge_from`` has judged as many as the budget says."""
+    """All of them, or of those that ``bridge_from`` has judged as many as the budget says.
+
+    Drawn are cases with a readable verdict, as many of each contestant, of pairs of each pair.
+    """
     if request.bridge_from is None:
         return cases
     if request.budget is None or request.budget < 1:
@@ -104,16 +106,23 @@ def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[C
         raise ConfigError(
             f"--bridge-from {request.bridge_from}: it is the judge itself; name another"
         )
-    judged = [
-        workspace.judgments(workspace.judgments_path(request.seed_set, protocol.name, old))
-        for protocol, _ in cases
-    ]
-    makes = [make for _, make in cases]
-    chosen = slices.drawn(makes, judged, request.budget, request.rng_seed or 0)
-    if not any(chosen):
+    strata, digests, known = [], [], []
+    for protocol, makers in cases:
+        path = workspace.judgments_path(request.seed_set, protocol.name, old)
+        judged = workspace.judgments(path)
+        for make in makers:
+            case = make()
+            said = judged.get((case.seed_id, case.contestants))
+            if said is not None and said.case == case.digest and said.verdict is not None:
+                strata.append((protocol.name, frozenset(case.contestants)))
+                digests.append(case.digest)
+                known.append(make)
+    if not known:
         raise MissingError(
             f"{old} has no readable verdict on what {request.protocol} asks of {request.seed_set}: "
             "judge with it first, or leave --bridge-from out"
         )
-    found = zip(cases, chosen, strict=True)
-    return [Cases(protocol, make) for (protocol, _), make in found if make]
+    chosen: dict[str, list[MakeCase]] = {}
+    for i in draw(strata, digests, request.budget, request.rng_seed or 0):
+        chosen.setdefault(strata[i][0], []).append(known[i])
+    return [Cases(one, chosen[one.name]) for one, _ in cases if one.name in chosen]

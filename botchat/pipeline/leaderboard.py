@@ -413,7 +413,7 @@ def _panel_prompts(workspace: Workspace, judge: str, found: Read) -> list[Prompt
     """Roles and prompts of a judge that is a panel, as its settings are now."""
     from botchat import report as pages
     from botchat.judges.panel import wording
-    from botchat.pipeline.run.judge_names import panel_of
+    from botchat.pipeline.run.contestants import panel_of
 
     settings = panel_of(workspace, judge)
     judged = found.catalogue.among(found.judged[judge]).values()

@@ -17,8 +17,7 @@ from botchat.languages import Language
 from botchat.measures.flags import fit_thresholds, flags
 from botchat.measures.intervals import entries, of_share
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import Asked, Cases
-from botchat.pipeline.run.slices import refuse_guarantee
+from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run.work import Meter
 from botchat.protocols import pack_audit
 from botchat.protocols import probe as faults

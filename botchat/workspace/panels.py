@@ -282,7 +282,7 @@ class CascadeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     calibration: Share | None = None
     """Share of the accepted verdicts of ``cheap`` that ``strong`` checks; this or ``alpha``."""
     alpha: Inside | None = None
-    """Share of the accepted verdicts that may differ from ``strong``; see `judges.calibration`."""
+    """Share of the accepted verdicts that may differ from ``strong``; see `judges.cascade`."""
     delta: Inside | None = None
     """Chance that it is more; default `DELTA`."""
     calibration_seeds: Positive | None = None

@@ -18,7 +18,8 @@ from botchat.judges.samples import stability
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline import agree
-from botchat.pipeline.run import judge_names, read_set
+from botchat.pipeline.run import contestants as judge_names
+from botchat.pipeline.run import read_set
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace

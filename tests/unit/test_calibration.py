@@ -15,8 +15,18 @@ from scipy import stats
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Decoding
-from botchat.judges.calibration import Guarantee, draw, loosest, so_few, strict_to_loose
-from botchat.judges.cascade import DRAWN, UNSURE, Cascade, outside_slice, sureness
+from botchat.judges.cascade import (
+    DRAWN,
+    UNSURE,
+    Cascade,
+    Guarantee,
+    draw,
+    loosest,
+    outside_slice,
+    so_few,
+    strict_to_loose,
+    sureness,
+)
 from botchat.judges.panel import build_panel
 from botchat.judges.single import SingleJudge
 from botchat.records import Judgment, Remark

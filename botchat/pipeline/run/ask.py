@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from botchat.errors import ConfigError
 from botchat.interfaces import Case, Judge, Row, adapted
-from botchat.judges.calibration import Calibrated
-from botchat.judges.cascade import Cascade, Escalations, escalations
+from botchat.judges.cascade import Calibrated, Cascade, Escalations, MakeCase, escalations
 from botchat.judges.samples import Stability, stability
 from botchat.judges.single import SingleJudge
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
 from botchat.parallel import together
-from botchat.pipeline.run import plan, slices
+from botchat.pipeline.run import plan
 from botchat.pipeline.run.parts import questions
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Session, in_session
@@ -66,7 +66,7 @@ class Asked:
             for answering, cases in asked:
                 step = cases.protocol.name
                 session.about = (step, ())
-                ready = await slices.calibrated(answering, cases.make, Meter(), Stops())
+                ready = await calibrated(answering, cases.make, Meter(), Stops())
                 filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
                 for make in cases.make:
                     case = make()
@@ -94,7 +94,7 @@ class Asked:
         n_cases = sum(len(cases.make) for cases in self.cases)
         asked = []
         for answering, cases in chain.from_iterable(answerers):
-            ready = await slices.calibrated(answering, cases.make, session.meter, stops)
+            ready = await calibrated(answering, cases.make, session.meter, stops)
             filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
             asked.append((filing, cases))
         for filing, cases in asked:
@@ -327,4 +327,31 @@ class Filing(AbstractContextManager["Filing"]):
             escalations=account if account.n else None,
             calibrated=getattr(self.answering, "calibrated", None),
             stability=stability(judgment.transcript for judgment in found),
+        )
+
+
+async def calibrated(
+    answering: Judge, make: Sequence[MakeCase], meter: Meter, stops: Stops
+) -> Judge:
+    """The judge; a cascade with a guarantee has chosen its threshold for these cases."""
+    if not isinstance(answering, Cascade) or answering.guarantee is None:
+        return answering
+
+    async def work(asked: Sequence[MakeCase], do: Callable[[MakeCase], Awaitable[None]]) -> None:
+        async def each(one: MakeCase) -> None:
+            await do(one)
+            meter.done += 1
+
+        meter.begin("calibrate", len(asked))
+        await work_through(asked, each, answering.parallel, stops, answering.name)
+
+    return await answering.calibrate(make, work)
+
+
+def refuse_guarantee(workspace: Workspace, judge: JudgeName, what: str) -> None:
+    """`ConfigError` for a cascade with a guarantee, which must know all cases before it answers."""
+    if getattr(workspace.config.panels.get(judge.name), "alpha", None) is not None:
+        raise ConfigError(
+            f"{judge.name} keeps its alpha on the cases of a whole set, which {what} has not: "
+            "name one of its judges, or a cascade with calibration in place of alpha"
         )

@@ -1,4 +1,4 @@
-"""Who stands in what is judged: names -> their dialogues, and as which name they are filed."""
+"""Who stands in what is judged, and who judges: names -> dialogues, settings, names on file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
+from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
+from botchat.judges.samples import asked_once
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, human_dialogue
-from botchat.workspace import config
+from botchat.workspace import config, panels
 from botchat.workspace.folder import Workspace
+from botchat.workspace.panels import PanelSettings
 
 T = TypeVar("T")
 
@@ -118,3 +121,37 @@ def judge_named(workspace: Workspace, seed_set: str, name: str) -> str:
         who = ", ".join(sorted(known)) or "nobody"
         raise MissingError(f"{name!r} has not judged {seed_set}; judges who have: {who}")
     return found
+
+
+def method(workspace: Workspace, judge: str) -> tuple[str, str]:
+    """(model asked, how it is asked)."""
+    base = _bare(judge)
+    how = judge[len(base) :]
+    if panel_of(workspace, base) is None:
+        return base, f"single{how}"
+    name, _, model = base.partition("@")
+    return model or own_name(workspace, base), f"{name}{how}"
+
+
+def own_name(workspace: Workspace, judge: str) -> str:
+    """The contestant that a judge is itself: its model, where it has but one."""
+    base = _bare(judge)
+    if (settings := panel_of(workspace, base)) is not None:
+        models = {member.model for member in settings.members if member.model}
+        named = models.pop() if len(models) == 1 else ""
+        base = base.partition("@")[2] or named or base
+    elif base in workspace.config.judges:
+        base = workspace.config.judges[base].model
+    return full_name(base, workspace)
+
+
+def _bare(judge: str) -> str:
+    """The judge itself, of a name that says in what other way it was asked."""
+    for ending in (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED):
+        judge = judge.removesuffix(ending)
+    return asked_once(panels.run_of(judge)[0])
+
+
+def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
+    """The settings of a panel; ``None`` of a judge that is none."""
+    return panels.find(panels.run_of(judge)[0].partition("@")[0], workspace.config.panels)
