@@ -16,9 +16,8 @@ from botchat.papers.floor import POLARITY, floor
 from botchat.papers.requests import ProbingPolarity
 from botchat.parallel import together
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import Asked, Cases
+from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run.contestants import of_people
-from botchat.pipeline.run.slices import refuse_guarantee
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.records import HUMAN, Dialogue, Seed
 from botchat.requests import Spending
