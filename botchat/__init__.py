@@ -11,8 +11,9 @@ The command line's stages as functions, imported when first used:
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from botchat.leaves import leaf
 
 if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.cluster.shards import shards as shards
@@ -124,4 +125,4 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'botchat' has no attribute {name!r}")
     module, attribute = _HOMES[name].split(":")
-    return getattr(import_module(f"botchat.{module}"), attribute)
+    return getattr(leaf(module, f"botchat.{name}"), attribute)

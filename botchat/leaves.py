@@ -16,15 +16,15 @@ LEAVES = ("cluster", "hub", "models.local", "papers", "talk")
 
 
 def leaf(module: str, what: str) -> Any:
-    """A leaf's module, such as ``"hub.publish"``; ``what`` needs it.
+    """A module, such as ``"hub.publish"``, perhaps of a leaf; ``what`` needs it.
 
     Raises `ConfigError`: the leaf is not installed.
     """
     try:
         return import_module(f"botchat.{module}")
     except ModuleNotFoundError as error:
-        room = next(room for room in LEAVES if f"{module}.".startswith(f"{room}."))
-        if error.name not in (f"botchat.{room}", f"botchat.{module}"):
+        room = next((room for room in LEAVES if f"{module}.".startswith(f"{room}.")), "")
+        if not room or error.name not in (f"botchat.{room}", f"botchat.{module}"):
             raise
         raise ConfigError(
             f"{what} needs botchat's part {room}, which is not installed: install botchat-bench "

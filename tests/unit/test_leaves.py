@@ -1,0 +1,102 @@
+"""Leaves can be taken away: no other room imports one, and without them everything else works."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from botchat.errors import ConfigError
+from botchat.leaves import LEAVES, leaf
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = [f"botchat/{name.replace('.', '/')}" for name in LEAVES]
+
+WITHOUT = """
+from botchat.cli.main import main
+def botchat(*words):
+    try:
+        return main([*words])
+    except SystemExit as ended:
+        return ended.code
+assert botchat("--help") == 0
+models = ("--model", "bot:parrot", "--model", "bot:verbose")
+assert botchat("generate", "--seeds", "sample", "--limit", "3", *models) == 0
+for protocol in ("arena", "gteval", "unieval"):
+    assert botchat("judge", protocol, "--seeds", "sample", "--judge", "rules", "--limit", "3") == 0
+assert botchat("leaderboard", "--seeds", "sample", "--no-png") == 0
+assert botchat("export", "--seeds", "sample", "--jsonl", "out") == 0
+assert botchat("view", "--seeds", "sample", "--talk") == 1
+assert botchat("generate", "--seeds", "sample", "--model", "hf:org/tiny") == 1
+"""
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Modules of ours that a file imports anywhere, as type checkers' names too."""
+    package = ".".join(path.relative_to(ROOT).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{package}: imports say where they are from"
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_other_room_imports_a_leaf(folder):
+    """Not inside a function either; the names for type checkers of ``import botchat`` may."""
+    room = folder.replace("/", ".")
+    assert (ROOT / folder / "__init__.py").exists()
+    others = [
+        path
+        for path in (ROOT / "botchat").rglob("*.py")
+        if ROOT / folder not in path.parents and path != ROOT / "botchat/__init__.py"
+    ]
+    assert [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in others
+        for name in imported(path)
+        if f"{name}.".startswith(f"{room}.")
+    ] == []
+
+
+def test_without_leaves_everything_else_works(tmp_path):
+    """A run in a copy that lacks them all; what needs one says so in one line.
+
+    None imports another (the test above), so each alone can be taken away, too.
+    """
+    for path in (ROOT / "botchat").rglob("*"):
+        place = path.relative_to(ROOT)
+        if path.is_dir() or any(place.is_relative_to(folder) for folder in FOLDERS):
+            continue
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).symlink_to(path)
+    (tmp_path / "seeds").symlink_to(ROOT / "seeds")
+    (tmp_path / "run").mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        cwd=tmp_path / "run",
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "--talk needs botchat's part talk, which is not installed" in ran.stderr
+    assert "hf:org/tiny needs botchat's part models.local" in ran.stderr
+
+
+def test_a_leaf_that_is_broken_is_not_said_to_be_missing(monkeypatch):
+    """Only its own folder is; another package that it needs is named as ever."""
+    monkeypatch.setitem(sys.modules, "botchat.hub", None)
+    with pytest.raises(ConfigError, match="publish needs botchat's part hub"):
+        leaf("hub.publish", "publish")
+    monkeypatch.setitem(sys.modules, "botchat.talk.room", None)
+    monkeypatch.setitem(sys.modules, "msgspec", None)
+    monkeypatch.delitem(sys.modules, "botchat.papers.reproduce", raising=False)
+    with pytest.raises(ModuleNotFoundError, match="msgspec"):
+        leaf("papers.reproduce", "bench")
