@@ -14,9 +14,8 @@ from botchat.pipeline.run.contestants import panel_of
 from botchat.pipeline.run.session import RULES
 from botchat.records import HUMAN, Dialogues
 from botchat.workspace import config
-from botchat.workspace.entries import LOCAL
+from botchat.workspace.entries import LOCAL, OPENAI_URL
 from botchat.workspace.folder import Workspace
-from botchat.workspace.keys import OPENAI_URL
 from botchat.workspace.panels import CascadeSettings
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ from botchat.records import VERSION, Dialogue, Judgment
 from botchat.seeds import repositories
 from botchat.workspace import files as store
 from botchat.workspace.calls import Damaged
-from botchat.workspace.entries import LOCAL
+from botchat.workspace.entries import LOCAL, api_key
 from botchat.workspace.folder import Workspace
-from botchat.workspace.keys import api_key
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import Redactor, secrets_in
 

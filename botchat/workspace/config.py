@@ -22,6 +22,7 @@ from botchat.records import HUMAN, N_SEED
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import (
     LOCAL,
+    OPENAI_URL,
     beside,
     entry_url_fault,
     model_faults,
@@ -30,8 +31,7 @@ from botchat.workspace.entries import (
     url_fault,
     weights,
 )
-from botchat.workspace.keys import OPENAI_URL
-from botchat.workspace.keys import api_key as api_key
+from botchat.workspace.entries import api_key as api_key
 from botchat.workspace.panels import (
     KINDS,
     PRESETS,

@@ -1,19 +1,4 @@
-"""Typed settings of ``[protocols.NAME]``: somebody's own question to the judges; docs/criteria.md.
-
-[protocols.empathy]
-kind = "score"
-shows = "one"
-prompt = "empathy.txt"               # beside botchat.toml; has {{conversation}}
-numbers = ["Empathy"]                # what the judge writes before its number
-lowest = 1
-highest = 10
-
-[protocols.warmth]
-kind = "choice"
-shows = "pair"
-prompt = "warmth.txt"                # has {{conversation_1}} and {{conversation_2}}
-labels = ["Conversation 1", "Conversation 2", "Both", "Neither"]
-"""
+"""Settings of ``[protocols.NAME]``: somebody's own question to the judges; docs/criteria.md."""
 
 from __future__ import annotations
 

@@ -30,15 +30,20 @@ from botchat.interfaces import Decoding, Message, Reply
 from botchat.workspace.calls import (
     COLUMNS,
     FIELDS,
+    NAMES,
     REPLY,
+    TABLES,
+    Copy,
     Damaged,
     StoredCall,
     call_of,
+    connect,
     digest_of,
+    opened_to_read,
     row_of,
+    stand_in,
 )
 from botchat.workspace.files import make_folder
-from botchat.workspace.ledger_file import NAMES, TABLES, Copy, connect, opened_to_read, stand_in
 
 SCHEMA = 1
 

@@ -219,7 +219,7 @@ print(f"token-{n}")
 
 def test_a_run_with_a_command_headers_and_a_key_header(tmp_path, monkeypatch, capsys):
     """From botchat.toml to the last request; no token is written anywhere."""
-    pytest.importorskip("botchat.workspace.keys")
+    pytest.importorskip("botchat.workspace.entries")
     (tmp_path / "token.py").write_text(COMMAND)
     monkeypatch.setenv("TEAM_SECRET", "s3cret-of-the-team")
     with Guarded(good_for=5, header="api-key") as server:

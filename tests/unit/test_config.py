@@ -10,8 +10,7 @@ import pytest
 
 from botchat.errors import ConfigError
 from botchat.workspace.config import Config, ModelSettings, load, model_name
-from botchat.workspace.entries import address
-from botchat.workspace.keys import api_key, header_values
+from botchat.workspace.entries import address, api_key, header_values
 
 
 def write(tmp_path, text):
@@ -414,7 +413,7 @@ def test_a_command_that_is_not_there_or_never_ends_is_one_line(monkeypatch):
         api_key(ModelSettings(model="m", api_key_command=f"/nowhere/{SECRET}"), {})
     with pytest.raises(ConfigError, match="cannot be run"):
         api_key(ModelSettings(model="m", api_key_command="a\0b"), {})
-    monkeypatch.setattr("botchat.workspace.keys.COMMAND_S", 0.5)
+    monkeypatch.setattr("botchat.workspace.entries.COMMAND_S", 0.5)
     child = "import time; time.sleep(20)"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     with pytest.raises(ConfigError, match=r"gave no key within 0\.5 s"):

@@ -16,7 +16,7 @@ from botchat.models.endpoint.batch_anthropic import STATUS, AnthropicBatches
 from botchat.models.endpoint.replies import at, count, ended, error_parts, joined
 from botchat.models.roles import ARRANGEMENTS
 from botchat.workspace.config import ModelSettings
-from botchat.workspace.keys import OPENAI_URL
+from botchat.workspace.entries import OPENAI_URL
 
 CACHED = 4096
 """Characters from which a prefix is worth caching: about 1,024 tokens, below which no model does.

@@ -29,7 +29,7 @@ from botchat.pipeline.run.work import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.requests import JudgeName, Spending
-from botchat.workspace import config, entries, keys, panels, stages
+from botchat.workspace import config, entries, panels, stages
 from botchat.workspace.accounts import bills
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -369,8 +369,8 @@ class Session:
             self._servers[place] = (
                 Connection(
                     settings.base_url,
-                    lambda: keys.api_key(settings),
-                    lambda: keys.header_values(sent),
+                    lambda: entries.api_key(settings),
+                    lambda: entries.header_values(sent),
                     key_header,
                     MAX_OUTPUT if self._batch else MAX_BODY,
                     partial(entries.address, settings),
