@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import known_words
-from botchat.models.bots.bot import Bot, Dice, attend, one_line
+from botchat.models.bots import Bot, Dice, attend, one_line
 from botchat.models.bots.language import FUNCTION_WORDS, words
 from botchat.records import N_SEED
 

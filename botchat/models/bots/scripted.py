@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from botchat.models.bots.bot import Bot, Dice
+from botchat.models.bots import Bot, Dice
 from botchat.models.bots.language import (
     PERSONS,
     clauses,
