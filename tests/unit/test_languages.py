@@ -20,7 +20,8 @@ from botchat.languages.text import ReadText, known_words
 from botchat.measures import flags
 from botchat.models.bots import baseline
 from botchat.papers.stories import STORIES, asked_in
-from botchat.protocols import pack_audit, probe
+from botchat.pipeline.probe import labels_read, lacks
+from botchat.protocols import probe
 from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
 from botchat.protocols.planting import planter
 from botchat.protocols.scores import Scale, read
@@ -322,9 +323,9 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
         assert "\n" not in str(said.value)
     with pytest.raises(ConfigError, match=r"Diagnosis is asked in English only.*Made up \(xx\)"):
         assert DIAGNOSIS.spoken(pack).digest
-    needed, _ = pack_audit.lacks(pack)
+    needed, _ = lacks(pack)
     assert needed[0] == "prompts/unieval.txt"
-    assert pack_audit.lacks(ZH)[0] == pack_audit.lacks(ENGLISH)[0] == []
+    assert lacks(ZH)[0] == lacks(ENGLISH)[0] == []
 
 
 @pytest.mark.parametrize(
@@ -368,7 +369,7 @@ def test_files_and_lists_without_a_meaning_are_refused(tmp_path):
 
 def test_the_audit_tells_labels_that_are_not_read(tmp_path):
     """A label that holds a mark that ends it; a first label that no prompt asks for."""
-    assert all(not one.not_read and not one.not_asked for one in pack_audit.labels_read(ZH))
+    assert all(not one.not_read and not one.not_asked for one in labels_read(ZH))
     folder = copy(
         tmp_path / "zz",
         **{
@@ -377,6 +378,6 @@ def test_the_audit_tells_labels_that_are_not_read(tmp_path):
             ).replace('yes = ["是"', 'yes = ["对"')
         },
     )
-    unieval, arena, _ = pack_audit.labels_read(languages.load(folder, "zz"))
+    unieval, arena, _ = labels_read(languages.load(folder, "zz"))
     assert unieval.not_asked == ("选择：对",)
     assert [reply.split(" / ")[0] for reply in arena.not_read] == ["选择：一，二", "理由：1 2 3"]
