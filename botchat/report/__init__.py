@@ -28,7 +28,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION
 from botchat.report.first_screen import Facts as Facts
 from botchat.report.first_screen import panels, rating, screen
-from botchat.report.transcripts import Sample
+from botchat.report.transcripts import LONGEST, Sample
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
@@ -121,6 +121,7 @@ def render(
         inline=inline,
         elided=elided,
         is_floor_bot=is_floor_bot,
+        longest=LONGEST,
         boards=boards,
         screens=screens,
         panels_by_judge=panels(boards, [view.facts for view in views]),
@@ -189,7 +190,7 @@ def template(name: str, package: str = "botchat.report") -> Template:
 def by_contestant(board: Board, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
     """Samples in the order of the board's main table."""
     names = board.main.frame["model"]
-    found = {name: [sample for sample in samples if sample.contestant == name] for name in names}
+    found = {name: [one for one in samples if one.dialogue.contestant == name] for name in names}
     return {name: told for name, told in found.items() if told}
 
 

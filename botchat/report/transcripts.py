@@ -12,32 +12,25 @@ LONGEST = 2000
 
 
 @dataclass(frozen=True)
-class Line:
-    """One utterance as the page shows it."""
-
-    speaker: str
-    """``A`` or ``B``."""
-    text: str
-    left_out: int
-    """Characters that are not shown."""
-    seed: bool
-    """Whether it belongs to the ChatSEED."""
-    accused: bool
-    """Whether it is the first utterance that the judge takes for AI."""
-
-
-@dataclass(frozen=True)
 class Sample:
     """A dialogue and its UniEval verdict."""
 
-    contestant: str
-    seed_id: str
-    found: str
-    """The verdict in a few words."""
+    dialogue: Dialogue
+    accused: int
+    """Number of the first utterance that the judge takes for AI; 0: it takes none for it."""
     reason: str
-    lines: tuple[Line, ...]
-    stopped: str
-    """Why the dialogue stopped early; empty if it did not."""
+
+    @property
+    def found(self) -> str:
+        """The verdict in a few words."""
+        n = self.accused
+        return f"accused from utterance {n} on" if n else "taken for human"
+
+    @property
+    def stopped(self) -> str:
+        """Why the dialogue stopped early; empty if it did not."""
+        one = self.dialogue
+        return "" if one.complete else f"{one.status}. {one.detail}".strip()
 
 
 def pick(dialogues: Dialogues, judgments: Iterable[Judgment]) -> list[Sample]:
@@ -53,9 +46,9 @@ def pick(dialogues: Dialogues, judgments: Iterable[Judgment]) -> list[Sample]:
     seed_ids = {judgment.seed_id for made in readable.values() for judgment in made}
     order = {seed_id: i for i, seed_id in enumerate(sorted(seed_ids, key=natural_key))}
     return [
-        _sample(dialogues[contestant][judgment.seed_id], judgment)
+        Sample(dialogues[contestant][one.seed_id], _accused(one), one.reason)
         for contestant in sorted(readable)
-        for judgment in _telling(readable[contestant], order)
+        for one in _telling(readable[contestant], order)
     ]
 
 
@@ -63,27 +56,9 @@ def _telling(judgments: Iterable[Judgment], order: Mapping[str, int]) -> list[Ju
     """The first accused, the median of the other accused, the first not accused."""
     ordered = sorted(judgments, key=lambda judgment: order[judgment.seed_id])
     passed = [judgment for judgment in ordered if judgment.verdict == "No"]
-    accused = [judgment for judgment in ordered if judgment.verdict != "No"]
-    accused.sort(key=lambda judgment: int(judgment.verdict or 0))
+    accused = sorted((one for one in ordered if one.verdict != "No"), key=_accused)
     return [*accused[:1], *accused[1:][(len(accused) - 1) // 2 :][:1], *passed[:1]]
 
 
-def _sample(dialogue: Dialogue, judgment: Judgment) -> Sample:
-    index = 0 if judgment.verdict in (None, "No") else int(judgment.verdict)
-    return Sample(
-        contestant=dialogue.contestant,
-        seed_id=dialogue.seed_id,
-        found=f"accused from utterance {index} on" if index else "taken for human",
-        reason=judgment.reason,
-        lines=tuple(
-            Line(
-                speaker="AB"[i % 2],
-                text=text[:LONGEST],
-                left_out=max(0, len(text) - LONGEST),
-                seed=i < dialogue.n_seed,
-                accused=i + 1 == index,
-            )
-            for i, text in enumerate(dialogue.utterances)
-        ),
-        stopped="" if dialogue.complete else f"{dialogue.status}. {dialogue.detail}".strip(),
-    )
+def _accused(judgment: Judgment) -> int:
+    return 0 if judgment.verdict in (None, "No") else int(judgment.verdict)

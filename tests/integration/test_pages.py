@@ -167,19 +167,6 @@ def test_plot_refuses_what_cannot_be(
     assert not (tmp_path / "x.svg").exists()
 
 
-def test_the_commands_say_what_they_made(
-    workspace: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`report` and `plot` print the path and end with 0."""
-    common = ["--seeds", SAMPLE, "--dir", str(workspace.root)]
-    assert main(["report", *common, "--out", str(tmp_path)]) == 0
-    assert main(["plot", "success-rates", *common, "--out", str(tmp_path / "x.svg")]) == 0
-    said = capsys.readouterr().out
-    assert "index.html" in said
-    assert "x.svg" in said
-    assert (tmp_path / "x.svg").exists()
-
-
 def test_view_serves_pages_and_nothing_else(server: Server) -> None:
     """The page and its chunks with safe headers; no listing, no file of the workspace above."""
     assert server.server_address[0] == "127.0.0.1"

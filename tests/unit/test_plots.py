@@ -17,13 +17,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from botchat.boards.arena import from_comparisons
 from botchat.boards.board import build
 from botchat.boards.protocols import Place, Scored
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale
-from botchat.ratings.comparisons import Comparisons
 from botchat.records import HUMAN
 from botchat.report import figures
 from botchat.report.figures import cells, curves, formats, points, rows, style
@@ -31,7 +29,7 @@ from botchat.report.figures.cells import Cells
 from botchat.report.figures.points import Standing
 from botchat.report.figures.style import NARROW, Heading, Look
 from botchat.report.plane import MOST_NAMED, Axis, Point, laid_out
-from tests.boards import QUICK, judgment, made
+from tests.boards import judgment, made
 
 NAMES = {
     "long": "an-organisation/a-model-with-a-very-long-name-that-goes-on-instruct-preview-{:02d}",
@@ -138,13 +136,6 @@ def test_the_signature_is_whole_where_it_is_long() -> None:
     ]
     assert len(lines) > 3
     assert "".join(lines) == signature
-
-
-def test_the_same_board_gives_the_same_svg() -> None:
-    """No date and no random id: stage files made twice are the same to the byte."""
-    for one, two in zip(drawn(3), drawn(3), strict=True):
-        assert one.svg == two.svg
-        assert "<dc:date>" not in one.svg
 
 
 def test_names_are_text_in_svg() -> None:
@@ -254,20 +245,6 @@ def test_every_number_of_an_own_score_is_drawn_with_its_interval() -> None:
     assert titles["my-wit-mean-2"] == "My wit warmth: mean score"
     assert board.main.ends("my_wit_mean_1") is not None
     assert board.of(Scored)[0].table.ends("mean_1") is not None
-
-
-def test_an_arena_alone_is_drawn() -> None:
-    """A published rate table has ratings and win rates, and no N."""
-    won = [("a", "b", 1.0), ("b", "c", 0.5), ("a", "c", 0.0)]
-    arena = from_comparisons(Comparisons.of(won), "x", 1, QUICK)
-    found = figures.draw_arenas([arena], "a table")
-    assert [chart.name for chart in found] == [
-        "bradley-terry",
-        "rank-intervals",
-        "elo",
-        "win-rates",
-    ]
-    assert all("N =" not in chart.svg for chart in found)
 
 
 def test_svg_text_has_11_px_at_natural_size() -> None:

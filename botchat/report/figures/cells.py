@@ -89,7 +89,10 @@ def squares(parts: Sequence[Cells], below: str, heading: Heading) -> Figure:
         _table(axes, part, cell)
         _name_columns(axes, models, above, every, look)
         name_rows(axes, models if first else [], shown if first else [], look)
-        _titled(axes, part.title, tall)
+        axes.annotate(
+            part.title, (0, 1), (0, (tall + 0.2) * 72), xycoords="axes fraction",
+            textcoords="offset points", weight="bold", size=9.5,
+        )  # fmt: skip
         label_x(axes, below)
     return figure
 
@@ -125,13 +128,6 @@ def _across(models: Sequence[str], look: Look, beside: int) -> float:
 
 def _names(names: Sequence[str], look: Look) -> list[str]:
     return fitted(names, 0.3 * look.width - 0.2)
-
-
-def _titled(axes: Axes, title: str, above: float) -> None:
-    axes.annotate(
-        title, (0, 1), (0, (above + 0.2) * 72), xycoords="axes fraction",
-        textcoords="offset points", weight="bold", size=9.5,
-    )  # fmt: skip
 
 
 def _name_columns(
