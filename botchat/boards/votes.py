@@ -25,7 +25,7 @@ from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import VERSION
-from botchat.verdicts import LOSS, TIE, WIN, Floats, Verdicts
+from botchat.verdicts import ABSENT, LOSS, TIE, WIN, Floats, Verdicts
 
 _SHOWN = 20
 """Judges that the table of judges has, those with most votes first."""
@@ -96,9 +96,10 @@ def from_arena(
     evidence = {}
     judges = None
     if votes is not None:
-        swapped = votes.swapped
-        if len(swapped):
-            evidence = {VOTES.name: Evidence(VOTES, (), verdicts(swapped, signature))}
+        said = verdicts(votes, signature)
+        if (said.both_orders().said < ABSENT).all(1).any():
+            # Only both orders tell what being named first is worth, and who is better.
+            evidence = {VOTES.name: Evidence(VOTES, (), said)}
         judges = judge_table(votes, signature)
     return Board(
         seed_set=name,
@@ -147,11 +148,8 @@ def _unreadable(votes: Votes) -> dict[tuple[str, str], int]:
     """Pair, in the order of names -> votes without a result."""
     gone = ~votes.readable
     named = zip(votes.first[gone].tolist(), votes.second[gone].tolist(), strict=True)
-    found = Counter((votes.contestants[a], votes.contestants[b]) for a, b in named)
-    both: Counter[tuple[str, str]] = Counter()
-    for (a, b), n in found.items():
-        both[min(a, b), max(a, b)] += n
-    return dict(both)
+    pairs = (sorted((votes.contestants[a], votes.contestants[b])) for a, b in named)
+    return dict(Counter((low, high) for low, high in pairs))
 
 
 def verdicts(votes: Votes, signature: str) -> Verdicts:

@@ -80,23 +80,6 @@ class Votes:
         found = np.where(self.item < 0, np.arange(len(self)), known)
         return np.unique(found, return_inverse=True)[1]
 
-    @property
-    def swapped(self) -> Votes:
-        """Those of cases that were asked in both orders, the last in each order.
-
-        Only these tell what being named first is worth: where a file always names one model first,
-        its strength looks like that of the place.
-        """
-        m = len(self.contestants)
-        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        _, pair = np.unique((self.cases * m + low) * m + high, return_inverse=True)
-        asked = 2 * pair + (self.first > self.second)
-        counts = np.bincount(asked, minlength=2 * int(pair.max(initial=-1)) + 2).reshape(-1, 2)
-        there = np.asarray(counts.all(axis=1))
-        last = np.zeros(len(self), np.bool_)
-        last[len(self) - 1 - np.unique(asked[::-1], return_index=True)[1]] = True
-        return self.only(there[pair] & last)
-
     def clusters(self) -> tuple[Indices | None, str]:
         """What is shared by votes, for errors, and its plural; ``None``: votes are independent.
 

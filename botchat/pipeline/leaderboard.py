@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
-from botchat.errors import DataError, MissingError
+from botchat.errors import MissingError
 from botchat.interfaces import settings_digest
 from botchat.leaves import leaf
 from botchat.pipeline import label
@@ -23,6 +23,7 @@ from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import MAX_RATES_BYTES, PER_PAIR, comparisons_from_rates
 from botchat.workspace import files as store
 from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.rows import utf8
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -217,10 +218,7 @@ def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
     """
     if not path.exists():
         raise MissingError(f"no file {path}; name a csv of pairwise rates")
-    try:
-        text = store.content(path, MAX_RATES_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"cannot read {path}: {error}") from None
+    text = utf8(store.content(path, MAX_RATES_BYTES), str(path))
     return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 
 

@@ -131,7 +131,9 @@ def _csv(data: bytes, where: str) -> OpenTable:
         data = data[:at]
     header = utf8(data.partition(b"\n")[0], where)
     separator = max(",;\t", key=header.count)
-    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
+    names = [
+        name.strip() for name in next(csv.reader(header.splitlines(), delimiter=separator), [])
+    ]
     if len(names) < 2:
         if not data.strip():
             raise DataError(f"{where}: the file is empty; its first row names columns")
