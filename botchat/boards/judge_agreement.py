@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from botchat.boards import talk_adds
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
+from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import NOBODY, Opinions
@@ -19,6 +19,13 @@ from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import Dialogues, Judgment
 from botchat.verdicts import ABSENT, UNREADABLE
+
+CONTROLS: Mapping[str, str] = {
+    BEFORE_TALK: "its own opening vote",
+    CALL_MATCHED: "the call-matched vote",
+    TOKEN_MATCHED: "the token-matched vote",
+}
+"""Ending of a control's name -> what it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +46,50 @@ class Findings(Agreement):
         return [
             record(_CONTROLS, pair)
             for pair in self.pairs
-            if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in talk_adds.CONTROLS)
+            if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in CONTROLS)
         ]
 
     @property
     def talk(self) -> list[str]:
-        """What the talk of each panel adds, a line each; see `talk_adds.lines`."""
-        return list(talk_adds.lines(self.pairs, self.rows))
+        """What the talk of each panel adds, and at what price, a line each."""
+        return list(_talk_adds(self.pairs, self.rows))
+
+
+_MEASURES = {"usd": "money", "tokens": "tokens", "calls": "calls"}
+
+
+def _talk_adds(pairs: Iterable[Row], rows: Iterable[Row]) -> Iterator[str]:
+    """Accuracy of each panel less that of its controls, paired, with intervals and prices.
+
+    ``pairs`` and ``rows``: of `Agreement`; rows with `PRICE` too. Only where the truth is known.
+    """
+    of = {row["judge"]: row for row in rows}
+    added: dict[str, list[str]] = {}
+    for pair in pairs:
+        panel, control = pair["judge_a"], pair["judge_b"]
+        ending = control.removeprefix(panel)
+        if ending not in CONTROLS or pair["accuracy_difference_low"] is None:
+            continue
+        value, low, high = (
+            100 * pair[f"accuracy_difference{end}"] for end in ("", "_low", "_high")
+        )
+        price = _price(of.get(panel, {}), of.get(control, {}))
+        said = f"{value:+.1f} points ({low:+.1f} to {high:+.1f}) over {CONTROLS[ending]}{price}"
+        added.setdefault(panel, []).append(said)
+    for panel, parts in added.items():
+        yield f"What the talk of {panel} adds in accuracy: {_and(parts)}."
+
+
+def _price(panel: Row, control: Row) -> str:
+    """By what a verdict of the panel costs more, in the first measure that is known of both."""
+    for key, name in _MEASURES.items():
+        if panel.get(key) and control.get(key):
+            return f" at {panel[key] / control[key]:.1f} times the {name}"
+    return ""
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def ratings(grid: Opinions, truth_prefix: str | None) -> dict[tuple[str, str], float]:
