@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 
 import numpy as np
 import pandas as pd
 
 from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Evidence, Part, covered
-from botchat.boards.results import Sides, comparisons_of, from_seeds
+from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of, from_seeds
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
 from botchat.interfaces import Row
@@ -23,7 +22,7 @@ from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
 from botchat.records import VERSION
-from botchat.verdicts import Floats, Indices, Verdicts
+from botchat.verdicts import Floats, Verdicts
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def rate(
     return [
         _arena(
             protocol := one.judged.protocol,
-            _Tallies.of(one.comparisons, one.contestants, 2 * len(set(seed_ids))),
+            Tallies.of(one.comparisons, one.contestants, 2 * len(set(seed_ids))),
             one.comparisons,
             result := results[protocol],
             Strengths.of(
@@ -181,7 +180,7 @@ def from_comparisons(
 
     ``name``: where they come from. ``per_pair``: comparisons that every pair should have.
     """
-    found = _Tallies.of(comparisons, comparisons.models, per_pair)
+    found = Tallies.of(comparisons, comparisons.models, per_pair)
     design = Design(found.made, per_pair)
     elo = _as_designed(elo or EloSettings.of_board(), design)
     rated = bootstrap_elo(comparisons, elo)
@@ -209,7 +208,7 @@ def of_votes(
     ``unit``: what clusters are called. ``unreadable``: of a pair in the order of its names, votes
     without a result. ``differences``: as of `Strengths.of`. ``signature``: what the votes are.
     """
-    found = _Tallies.of(comparisons, comparisons.models)
+    found = Tallies.of(comparisons, comparisons.models)
     for (a, b), n in unreadable.items():
         if a in found.place and b in found.place:
             pair = found.place[a], found.place[b]
@@ -224,70 +223,6 @@ def of_votes(
         Strengths.of(comparisons, design, differences, STYLE),
         f"{signature}|{elo_signature(rated.settings)}",
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Tallies:
-    """Comparisons of every two contestants; a thousand have a million pairs, so in arrays.
-
-    ``results``: losses, ties and wins of the first against the second, shape (m, m, 3).
-    ``missing``: shape (m, m).
-    """
-
-    place: Mapping[str, int]
-    results: Indices
-    missing: Indices
-
-    @classmethod
-    def of(
-        cls, comparisons: Comparisons, contestants: Sequence[str], expected: int = 0
-    ) -> _Tallies:
-        """``contestants``: all models, and others; ``expected``: comparisons of each pair."""
-        place, m = {name: i for i, name in enumerate(contestants)}, len(contestants)
-        of = np.array([place[name] for name in comparisons.models], dtype=np.intp)
-        pair = of[comparisons.first] * m + of[comparisons.second]
-        kind = 3 * pair + (2 * comparisons.result).astype(np.intp)
-        shown = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
-        results = shown + shown.swapaxes(0, 1)[:, :, ::-1]
-        missing = np.maximum(0, expected - results.sum(axis=2))
-        np.fill_diagonal(missing, 0)
-        return cls(place, results, missing)
-
-    @property
-    def made(self) -> tuple[int, ...]:
-        """Readable comparisons of each pair, in the order of ``combinations``."""
-        n = self.results.sum(axis=2)
-        return tuple(n[np.triu_indices(len(n), 1)].tolist())
-
-    def of_pair(self, a: str, b: str) -> Tally:
-        """Seen from the first."""
-        pair = self.place[a], self.place[b]
-        return _tally(self.results[pair], self.missing[pair])
-
-    def of_model(self, name: str) -> Tally:
-        """Of all its pairs."""
-        i = self.place[name]
-        return _tally(self.results[i].sum(axis=0), self.missing[i].sum())
-
-    def listed(self, order: Sequence[str]) -> list[tuple[str, str]]:
-        """The ordered pairs to list; of more than `MOST_LISTED` only those that were compared."""
-        if len(order) <= MOST_LISTED:
-            return list(permutations(order, 2))
-        at = np.array([self.place[name] for name in order])
-        there = np.argwhere(self.results.sum(axis=2)[np.ix_(at, at)])
-        return [(order[i], order[j]) for i, j in there.tolist()]
-
-    def together(self, order: Sequence[str]) -> Tally:
-        """Each comparison once, seen from whoever is first in the order."""
-        at = np.array([self.place[name] for name in order], dtype=np.intp)
-        one, other = np.triu_indices(len(at), 1)
-        pairs = at[one], at[other]
-        return _tally(self.results[pairs].sum(axis=0), self.missing[pairs].sum())
-
-
-def _tally(results: Indices, missing: np.intp) -> Tally:
-    losses, ties, wins = results.tolist()
-    return Tally(wins, ties, losses, int(missing))
 
 
 def elo_signature(settings: EloSettings) -> str:
@@ -341,15 +276,12 @@ def _differences(
     return np.asarray(differences)
 
 
-MOST_LISTED = 300
-"""Models up to which pairs that were never compared are listed too."""
-
 _ALIKE = ", each of whom counts alike"
 
 
 def _arena(
     protocol: Protocol,
-    tallies: _Tallies,
+    tallies: Tallies,
     comparisons: Comparisons,
     rated: EloResult,
     strengths: Strengths,

@@ -14,7 +14,7 @@ from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
-from botchat.boards.results import Sides, comparisons_of
+from botchat.boards.results import Sides, Tallies, comparisons_of
 from botchat.boards.survival import Curve, curves, survival
 from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_interval
 from botchat.interfaces import Row
@@ -245,15 +245,16 @@ def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
     protocol = judged.protocol
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     seed_ids = [seed.id for seed in protocol.eligible(seeds)]
-    tallies = rates.tallies(judged.verdicts, [(model, HUMAN) for model in models], seed_ids)
     counted = judged.verdicts.on(seed_ids)
-    beside = Sides.of(comparisons_of(counted.only(counted.readable))).by_pair()
+    compared = comparisons_of(counted.only(counted.readable))
+    tallies = Tallies.of(compared, judged.verdicts.judged_contestants, 2 * len(seed_ids))
+    beside = Sides.of(compared).by_pair()
     shown = table(
         protocol.name,
         protocol.title,
         [MODEL, *PAIRWISE],
         [
-            {"model": model, "tally": tallies[model, HUMAN], **beside.of(model, HUMAN)}
+            {"model": model, "tally": tallies.of_pair(model, HUMAN), **beside.of(model, HUMAN)}
             for model in models
         ],
         [judged.signature],

@@ -1,19 +1,24 @@
-"""Win, tie and lose rates with intervals, from comparisons that share ChatSEEDs."""
+"""Comparisons counted: wins, ties and losses, and their rates with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
 from botchat.interfaces import Row
 from botchat.measures import intervals
 from botchat.measures.intervals import Shares
+from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.verdicts import LOSS, TIE, WIN, Floats, Indices, Verdicts
 
 _RESULTS = {"win": (WIN,), "tie": (TIE,), "lose": (LOSS,), "win_or_tie": (WIN, TIE)}
+
+MOST_LISTED = 300
+"""Models up to which pairs that were never compared are listed too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +100,68 @@ class PairRates:
         if i is None:
             return {}
         return {k: v for name, rates in self.found.items() for k, v in rates.row(i, name).items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """Comparisons of every two contestants; a thousand have a million pairs, so in arrays.
+
+    ``results``: losses, ties and wins of the first against the second, shape (m, m, 3).
+    ``missing``: shape (m, m).
+    """
+
+    place: Mapping[str, int]
+    results: Indices
+    missing: Indices
+
+    @classmethod
+    def of(cls, comparisons: Comparisons, contestants: Sequence[str], expected: int = 0) -> Tallies:
+        """``contestants``: all models, and others; ``expected``: comparisons of each pair."""
+        place, m = {name: i for i, name in enumerate(contestants)}, len(contestants)
+        of = np.array([place[name] for name in comparisons.models], dtype=np.intp)
+        pair = of[comparisons.first] * m + of[comparisons.second]
+        kind = 3 * pair + (2 * comparisons.result).astype(np.intp)
+        shown = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
+        results = shown + shown.swapaxes(0, 1)[:, :, ::-1]
+        missing = np.maximum(0, expected - results.sum(axis=2))
+        np.fill_diagonal(missing, 0)
+        return cls(place, results, missing)
+
+    @property
+    def made(self) -> tuple[int, ...]:
+        """Readable comparisons of each pair, in the order of ``combinations``."""
+        n = self.results.sum(axis=2)
+        return tuple(n[np.triu_indices(len(n), 1)].tolist())
+
+    def of_pair(self, a: str, b: str) -> Tally:
+        """Seen from the first."""
+        pair = self.place[a], self.place[b]
+        return _tally(self.results[pair], self.missing[pair])
+
+    def of_model(self, name: str) -> Tally:
+        """Of all its pairs."""
+        i = self.place[name]
+        return _tally(self.results[i].sum(axis=0), self.missing[i].sum())
+
+    def listed(self, order: Sequence[str]) -> list[tuple[str, str]]:
+        """The ordered pairs to list; of more than `MOST_LISTED` only those that were compared."""
+        if len(order) <= MOST_LISTED:
+            return list(permutations(order, 2))
+        at = np.array([self.place[name] for name in order])
+        there = np.argwhere(self.results.sum(axis=2)[np.ix_(at, at)])
+        return [(order[i], order[j]) for i, j in there.tolist()]
+
+    def together(self, order: Sequence[str]) -> Tally:
+        """Each comparison once, seen from whoever is first in the order."""
+        at = np.array([self.place[name] for name in order], dtype=np.intp)
+        one, other = np.triu_indices(len(at), 1)
+        pairs = at[one], at[other]
+        return _tally(self.results[pairs].sum(axis=0), self.missing[pairs].sum())
+
+
+def _tally(results: Indices, missing: np.intp) -> Tally:
+    losses, ties, wins = results.tolist()
+    return Tally(wins, ties, losses, int(missing))
 
 
 def comparisons_of(readable: Verdicts) -> Comparisons:

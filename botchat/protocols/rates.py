@@ -7,9 +7,8 @@ An unreadable verdict is no win, tie or loss and no success or failure: it is mi
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
-from operator import add
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from botchat.measures.annotations import accused_index
 from botchat.measures.statistics import mean_interval, share
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
-from botchat.verdicts import Verdicts
 
 PASS_AT = (4, 8, 12, 16)
 """N of the success rates (BotChat §4.2, Figure 4)."""
@@ -102,15 +100,6 @@ class Tally:
         """Win + tie rate, the metric of GTEval (BotChat §4.2)."""
         return Rate(self.wins + self.ties, self.n, self.missing)
 
-    @property
-    def mirrored(self) -> Tally:
-        """The same comparisons from the other side."""
-        return Tally(self.losses, self.ties, self.wins, self.missing)
-
-    def __add__(self, other: Tally) -> Tally:
-        """Both together."""
-        return Tally(*map(add, astuple(self), astuple(other)))
-
 
 def success(
     seeds: Sequence[Seed],
@@ -133,32 +122,6 @@ def success(
     ]
     missing = results.count(None)
     return Rate(results.count(True), len(results) - missing, missing)
-
-
-def tallies(
-    verdicts: Verdicts, pairs: Iterable[tuple[str, str]], seed_ids: Collection[str]
-) -> dict[tuple[str, str], Tally]:
-    """Tallies of every pair (a, b), in both directions.
-
-    Each pair is expected to be judged once in each order on each seed (BotChat §4.2).
-    """
-    chosen = set(seed_ids)
-    said = verdicts.on(chosen)
-    said = said.only(said.readable)
-    m = len(said.contestants)
-    kind = (said.first * m + said.second) * 3 + (2 * said.result).astype(np.intp)
-    # Of each ordered pair: losses, ties and wins of the first, from both orders.
-    shown = np.bincount(kind, minlength=3 * m * m).reshape(m, m, 3)
-    counts = shown + shown.transpose(1, 0, 2)[:, :, ::-1]
-    place = {name: i for i, name in enumerate(said.contestants)}
-    found = {}
-    for a, b in pairs:
-        both = a in place and b in place
-        losses, ties, wins = counts[place[a], place[b]].tolist() if both else (0, 0, 0)
-        missing = 2 * len(chosen) - wins - ties - losses
-        found[a, b] = Tally(wins, ties, losses, missing)
-        found[b, a] = found[a, b].mirrored
-    return found
 
 
 Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]

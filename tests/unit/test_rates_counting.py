@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from itertools import combinations, pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.boards.results import Tallies, comparisons_of
 from botchat.errors import DataError
 from botchat.interfaces import Row
 from botchat.measures.facts import facts
@@ -19,7 +21,6 @@ from botchat.protocols.rates import (
     Tally,
     passed,
     success,
-    tallies,
 )
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.verdicts import Verdicts
@@ -176,22 +177,25 @@ def judged(draw: st.DrawFn) -> dict[tuple[str, str, str], str | None]:
     return {key: draw(PAIRWISE) for key in chosen}
 
 
+def tallies(made: list[Judgment], n_seeds: int) -> Tallies:
+    """Of three contestants, each two compared on every seed in both orders."""
+    verdicts = Verdicts.of(made, ARENA)
+    return Tallies.of(comparisons_of(verdicts.only(verdicts.readable)), "abc", 2 * n_seeds)
+
+
 @given(judged())
 def test_tallies_are_what_one_counts_by_hand(
     verdicts: dict[tuple[str, str, str], str | None],
 ) -> None:
     """Each pair's wins, ties and losses from both orders, the rest of the 6 comparisons missing."""
-    found = tallies(
-        Verdicts.of(all_judgments(verdicts), ARENA), combinations("abc", 2), ["s1", "s2", "s3"]
-    )
+    found = tallies(all_judgments(verdicts), 3)
     for a, b in [(x, y) for x in "abc" for y in "abc" if x != y]:
         wins = sum(v == ("2" if one == a else "1") for (_, one, two), v in verdicts.items()
                    if {one, two} == {a, b})  # fmt: skip
         ties = sum(v in ("both", "neither") for (_, *pair), v in verdicts.items()
                    if set(pair) == {a, b})  # fmt: skip
         readable = sum(v is not None for (_, *pair), v in verdicts.items() if set(pair) == {a, b})
-        assert found[a, b] == Tally(wins, ties, readable - wins - ties, 6 - readable)
-        assert found[b, a] == found[a, b].mirrored
+        assert found.of_pair(a, b) == Tally(wins, ties, readable - wins - ties, 6 - readable)
 
 
 def said_of(verdicts: Verdicts) -> Row:
@@ -207,13 +211,8 @@ def test_swapping_sides_changes_nothing(
     """Show every pair the other way round, with the mirrored verdict: the same tallies."""
     mirror = {"1": "2", "2": "1"}
     swapped = {(s, b, a): mirror.get(v, v) if v else None for (s, a, b), v in verdicts.items()}
-    pairs = list(combinations("abc", 2))
-    seeds = ["s1", "s2", "s3"]
-    shown, turned = (
-        Verdicts.of(all_judgments(verdicts), ARENA),
-        Verdicts.of(all_judgments(swapped), ARENA),
-    )
-    assert tallies(shown, pairs, seeds) == tallies(turned, pairs, seeds)
+    shown, turned = (Verdicts.of(all_judgments(one), ARENA) for one in (verdicts, swapped))
+    assert np.array_equal(*(tallies(all_judgments(one), 3).results for one in (verdicts, swapped)))
     before, after = said_of(shown), said_of(turned)
     assert before["consistency"] == after["consistency"]
     if before["first_preferred"] is not None:
@@ -223,18 +222,9 @@ def test_swapping_sides_changes_nothing(
 def test_a_pair_without_a_win_or_a_verdict_is_there() -> None:
     """A model that never wins has a win rate of 0; a pair that was not judged has none."""
     made = [judgment("arena-n8", "s", ("a", "b"), "2"), judgment("arena-n8", "s", ("b", "a"), "1")]
-    found = tallies(Verdicts.of(made, ARENA), combinations("abc", 2), ["s"])
-    assert found["b", "a"].win == Rate(0, 2, 0)
-    assert found["c", "a"].win == Rate(0, 0, 2)
-
-
-def test_other_seeds_and_pairs_are_passed_over() -> None:
-    """Only the given seeds and pairs count, so nothing is ever less than missing."""
-    made = [judgment("gteval", s, ("a", "b"), "1") for s in ("s1", "s2")]
-    assert tallies(Verdicts.of(made, ARENA), [("b", "a")], ["s1"]) == {
-        ("b", "a"): Tally(1, 0, 0, 1),
-        ("a", "b"): Tally(0, 0, 1, 1),
-    }
+    found = tallies(made, 1)
+    assert found.of_pair("b", "a").win == Rate(0, 2, 0)
+    assert found.of_pair("c", "a").win == Rate(0, 0, 2)
 
 
 def test_steadiness_of_a_judge_that_always_takes_the_second() -> None:
