@@ -76,6 +76,7 @@ def rates() -> Iterator[Line]:
     rng = np.random.default_rng(1)
     shapes = (("one case a seed", 1, 0.0), ("two orders, half of them alike", 2, 0.5))
     shapes += (("two orders, always alike", 2, 1.0), ("26 verdicts a seed, loosely alike", 26, 0.1))
+    shapes += (("20 verdicts a seed, much alike", 20, 0.6),)
     for world, k, alike in shapes:
         for name, low, high in (("", 0.05, 0.95), (", 1 to 5 % or 95 to 99 %", 0.01, 0.05)):
             for n in SEEDS:

@@ -182,12 +182,7 @@ def build(
     everyone = {**dialogues, HUMAN: human} if human else dialogues
     in_pairs = [one for one in judged.values() if one.protocol.shows == "pair"]
     min4 = [seed.id for seed in eligible(seeds)]
-    # Those that GTEval sets beside the human dialogues are no reason to rank ``human``.
-    took_part = {judgment.contestants[0] for one in judged.values() for judgment in one.judgments}
-    took_part |= {name for one in in_pairs for name in one.verdicts.judged_contestants}
-    contestants = {
-        name: dialogues[name] for name in sorted(dialogues) if name != HUMAN or name in took_part
-    }
+    contestants = _contestants(dialogues, judged.values())
     measured = measure(contestants)
     unit = ENCODING if measured.unit == "tokens" else measured.unit
     elsewhere = imported(dialogues)
@@ -210,8 +205,8 @@ def build(
     said = {} if is_person(judge, HUMAN) else judged
     labels = {name: by for name, by in (labels or {}).items() if name in said}
     # What nobody labelled only takes a sentence on the first.
-    chosen = {name: said[name] for name in said if name in labels} or dict(list(said.items())[:1])
-    of_people = references.cases(chosen, labels, seeds, dialogues)
+    labelled = [name for name in said if name in labels] or [*said][:1]
+    of_people = references.cases({name: said[name] for name in labelled}, labels, seeds, dialogues)
     return Board(
         seed_set=seed_set,
         judge=judge,
@@ -234,18 +229,36 @@ def build(
                 f"The dialogues of {name} were not generated here but imported ({digest})."
                 for name, digest in elsewhere.items()
             ),
-            *(
-                f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
-                f"it is yours, describe it in [protocols.{name}] of botchat.toml."
-                for name in sorted(set(judgments) - set(known))
-                if not is_taken(name)
-            ),
+            *_unknown({*judgments} - {*known}, judge),
             *flags.notes(found, len(seeds)),
             *coverage_notes(covered, catalogue),
             *references.notes(of_people, seed_set, judge),
         ),
         evidence=judged,
     )
+
+
+def _contestants(dialogues: Dialogues, judged: Iterable[Evidence]) -> Dialogues:
+    """Who is on the board, by name: everybody, ``human`` only where it was judged as they are.
+
+    Those that GTEval sets beside the human dialogues are no reason to rank ``human``.
+    """
+    took_part = set()
+    for one in judged:
+        took_part |= {judgment.contestants[0] for judgment in one.judgments}
+        took_part |= {*one.verdicts.judged_contestants} if one.protocol.shows == "pair" else set()
+    there = [name for name in sorted(dialogues) if name != HUMAN or name in took_part]
+    return {name: dialogues[name] for name in there}
+
+
+def _unknown(names: Iterable[str], judge: str) -> Iterator[str]:
+    """A sentence on each protocol that was judged and that nobody knows."""
+    for name in sorted(names):
+        if not is_taken(name):
+            yield (
+                f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
+                f"it is yours, describe it in [protocols.{name}] of botchat.toml."
+            )
 
 
 def imported(dialogues: Dialogues) -> dict[str, str]:

@@ -307,8 +307,8 @@ class Items:
 
     def mean(self, values: Floats, rows: Flags) -> Statistic:
         """Mean of values from 0 to 1, one a chosen row."""
-        item = self.item[rows]
-        total, n = (left_out(np.bincount(item, of, self.n)) for of in (values, None))
+        item, once = self.item[rows], np.ones_like(values)
+        total, n = (left_out(np.bincount(item, of, self.n)) for of in (values, once))
         found = by_seed(np.zeros(len(item), np.intp), item, values, 1)
         low, high, worth = (float(part[0]) for part in (found.low, found.high, found.worth))
         return Statistic(ratio(total, n), self.count(rows), 0.0, "share", worth, (low, high))

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from botchat.boards import arena
+from botchat.boards import arena, results
 from botchat.boards import files as board_files
 from botchat.boards.arena import from_comparisons
 from botchat.boards.board import Board, build
@@ -166,7 +166,8 @@ def test_of_many_models_only_pairs_that_were_compared_are_listed(
         kept = [j for j in records.judgments[name] if set(j.contestants) != {"a", "c"}]
         records.judgments[name] = kept
     all_pairs = records.board()
-    monkeypatch.setattr(arena, "MOST_LISTED", 2)
+    for one in (arena, results):
+        monkeypatch.setattr(one, "MOST_LISTED", 2)
     some = records.board()
     frame = all_pairs.arenas[0].pairs.frame
     there = frame[frame["win_rate"].notna()].reset_index(drop=True)

@@ -129,22 +129,8 @@ def read(
     Raises `MissingError`: no judgments, or none by a judge that is named; `DataError`: a line that
     is no judgment, a verdict that cannot be.
     """
-    seeds = workspace.seeds(seed_set)
-    files = workspace.judgment_files(seed_set)
-    if not files:
-        raise MissingError(
-            f"no judgments in {workspace.root / 'judgments' / seed_set}; make some with: "
-            f"botchat judge arena --seeds {seed_set} --judge rules"
-        )
-    for judge in judges:
-        if judge not in files:
-            raise MissingError(
-                f"{judge!r} has not judged {seed_set}; judges who have: {', '.join(sorted(files))}"
-            )
-    labelling = for_boards or with_labels
-    people = [name for name in files if labelling and is_person(name, HUMAN)]
-    of_people = [(protocol, path) for name in people for protocol, path in files[name].items()]
-    files = {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
+    seeds, everybody = workspace.seeds(seed_set), _judged_files(workspace, seed_set, judges)
+    files = {judge: everybody[judge] for judge in dict.fromkeys(judges) or sorted(everybody)}
     catalogue = catalogue_of(workspace, seed_set)
     asked = catalogue.among({name for listed in files.values() for name in listed})
     turns = sorted({protocol.n for protocol in asked.values() if protocol.n}, reverse=True)
@@ -168,14 +154,7 @@ def read(
             len(by) > sum(judge == who for who, _ in of_pairs) for judge, by in files.items()
         )
         held = not of_pairs or alone or dialogue_megabytes(workspace, seed_set) <= MOST_HELD_MB
-        said = workspace.all_dialogues(seed_set, unanswered=True, held=held)
-        silent = {name: len(by) - outline(by).answered for name, by in said.items()}
-        dialogues = {
-            HUMAN: {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances},
-            **{name: by for name, by in said.items() if silent[name] < len(by)},
-        }
-        if not dialogues[HUMAN]:
-            del dialogues[HUMAN]
+        dialogues, unanswered = _spoken(workspace, seed_set, seeds, held=held)
         judged, stale = {}, {}
         for judge, by_protocol in files.items():
             made = {
@@ -185,9 +164,13 @@ def read(
             }
             judged[judge], stale[judge] = _current(made, dialogues)
         labels: dict[str, list[Judgment]] = {}
-        for protocol, path in of_people:
-            said_of, _ = _current({protocol: list(workspace.judgments(path).values())}, dialogues)
-            labels.setdefault(protocol, []).extend(said_of[protocol])
+        for name in everybody if for_boards or with_labels else ():
+            if is_person(name, HUMAN):
+                made = {
+                    p: [*workspace.judgments(path).values()] for p, path in everybody[name].items()
+                }
+                for protocol, said in _current(made, dialogues)[0].items():
+                    labels.setdefault(protocol, []).extend(said)
         known = {
             (judge, protocol): still_there(verdicts, dialogues)
             for (judge, protocol), verdicts in zip(of_pairs, reading, strict=True)
@@ -223,11 +206,41 @@ def read(
         labels,
         columns,
         stale,
-        {name: n for name, n in silent.items() if n},
+        unanswered,
         catalogue,
         survey if for_boards else None,
         small,
     )
+
+
+def _judged_files(
+    workspace: Workspace, seed_set: str, judges: Sequence[str]
+) -> dict[str, dict[str, Path]]:
+    """Judge -> protocol -> file, of everybody; `MissingError` where one of ``judges`` has none."""
+    files = workspace.judgment_files(seed_set)
+    if not files:
+        raise MissingError(
+            f"no judgments in {workspace.root / 'judgments' / seed_set}; make some with: "
+            f"botchat judge arena --seeds {seed_set} --judge rules"
+        )
+    for judge in judges:
+        if judge not in files:
+            raise MissingError(
+                f"{judge!r} has not judged {seed_set}; judges who have: {', '.join(sorted(files))}"
+            )
+    return files
+
+
+def _spoken(
+    workspace: Workspace, seed_set: str, seeds: Sequence[Seed], *, held: bool
+) -> tuple[dict[str, Mapping[str, Dialogue]], dict[str, int]]:
+    """`Read.dialogues`, of models that an endpoint answered for, and `Read.unanswered`."""
+    said = workspace.all_dialogues(seed_set, unanswered=True, held=held)
+    silent = {name: len(by) - outline(by).answered for name, by in said.items()}
+    human = {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
+    dialogues: dict[str, Mapping[str, Dialogue]] = {HUMAN: human} if human else {}
+    dialogues |= {name: by for name, by in said.items() if silent[name] < len(by)}
+    return dialogues, {name: n for name, n in silent.items() if n}
 
 
 def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Judgment]], int]:
