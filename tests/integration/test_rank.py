@@ -65,15 +65,6 @@ def test_votes_in_board_out(votes, capsys):
     assert found["files"][0].startswith("mine.csv: battles")
 
 
-def test_it_says_the_same_again(votes):
-    """The same file gives the same bytes."""
-    for out in ("one", "two"):
-        assert main(["rank", "mine.csv", *FAST, "--out", out]) == 0
-    one, two = (votes.parent / name for name in ("one", "two"))
-    for path in one.iterdir():
-        assert path.read_bytes() == (two / path.name).read_bytes(), path.name
-
-
 def test_one_judge_of_several(votes, capsys):
     """Only its votes count; a judge that is not there is refused."""
     assert main(["rank", "mine.csv", *FAST, "--judge", "1", "--json"]) == 0
@@ -81,14 +72,6 @@ def test_one_judge_of_several(votes, capsys):
     assert (found["judge"]["name"], sum(row["readable"] for row in found["rows"])) == ("1", 2 * 133)
     assert main(["rank", "mine.csv", "--judge", "7"]) == 1
     assert "no votes of the judge '7'; there are: 0, 1, 2" in capsys.readouterr().err
-
-
-def test_agree_reads_the_same_file(votes, capsys):
-    """The judges of the votes beside each other."""
-    assert main(["agree", "mine.csv", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {row["judge"] for row in found["rows"]} == {"0", "1", "2"}
-    assert any("battles as of LMArena: 400 rows read" in note for note in found["notes"])
 
 
 @pytest.mark.parametrize(
