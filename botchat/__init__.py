@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 from botchat.leaves import leaf
 
 if TYPE_CHECKING:  # "as" exports a name, for type checkers
+    from botchat.arguments import JudgeName as JudgeName
+    from botchat.arguments import Limits as Limits
+    from botchat.arguments import Spending as Spending
     from botchat.cluster.shards import shards as shards
     from botchat.hub.fetch import fetch as fetch
     from botchat.hub.publish import publish as publish
@@ -26,36 +29,33 @@ if TYPE_CHECKING:  # "as" exports a name, for type checkers
     from botchat.papers.reproduce import Reproducing as Reproducing
     from botchat.papers.requests import ProbingPolarity as ProbingPolarity
     from botchat.papers.requests import probe_polarity as probe_polarity
-    from botchat.pipeline.agree import agree as agree
-    from botchat.pipeline.api import evaluate as evaluate
-    from botchat.pipeline.bridge import bridge as bridge
-    from botchat.pipeline.compare import compare as compare
-    from botchat.pipeline.dialogues import import_dialogues as import_dialogues
-    from botchat.pipeline.evaluate import Evaluating as Evaluating
-    from botchat.pipeline.export import export as export
-    from botchat.pipeline.label import label_plan as label_plan
-    from botchat.pipeline.leaderboard import leaderboard as leaderboard
     from botchat.pipeline.leaderboard import rank_rates as rank_rates
     from botchat.pipeline.plot import plot as plot
-    from botchat.pipeline.rank import rank as rank
     from botchat.pipeline.results import read as read
-    from botchat.pipeline.seeds import import_seeds as import_seeds
     from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
     from botchat.ratings.adaptive import Target as Target
     from botchat.ratings.bradley_terry import fit
     from botchat.ratings.comparisons import Comparisons as Comparisons
     from botchat.ratings.elo import bootstrap_elo
     from botchat.records import VERSION
+    from botchat.requests import Evaluating as Evaluating
     from botchat.requests import Generating as Generating
-    from botchat.requests import JudgeName as JudgeName
     from botchat.requests import Judging as Judging
-    from botchat.requests import Limits as Limits
     from botchat.requests import Probing as Probing
     from botchat.requests import Running as Running
-    from botchat.requests import Spending as Spending
+    from botchat.requests import agree as agree
+    from botchat.requests import bridge as bridge
+    from botchat.requests import compare as compare
+    from botchat.requests import evaluate as evaluate
+    from botchat.requests import export as export
     from botchat.requests import generate as generate
+    from botchat.requests import import_dialogues as import_dialogues
+    from botchat.requests import import_seeds as import_seeds
     from botchat.requests import judge as judge
+    from botchat.requests import label_plan as label_plan
+    from botchat.requests import leaderboard as leaderboard
     from botchat.requests import probe as probe
+    from botchat.requests import rank as rank
     from botchat.requests import run as run
     from botchat.seeds.dataset import features as features
     from botchat.workspace.folder import Workspace as Workspace
@@ -69,42 +69,42 @@ _HOMES = {
     "Benching": "papers.bench:Benching",
     "Reproducing": "papers.reproduce:Reproducing",
     "Comparisons": "ratings.comparisons:Comparisons",
-    "Evaluating": "pipeline.evaluate:Evaluating",
+    "Evaluating": "requests:Evaluating",
     "Generating": "requests:Generating",
     "Injecting": "papers.inject:Injecting",
-    "JudgeName": "requests:JudgeName",
+    "JudgeName": "arguments:JudgeName",
     "Judging": "requests:Judging",
-    "Limits": "requests:Limits",
+    "Limits": "arguments:Limits",
     "Probing": "requests:Probing",
     "ProbingPolarity": "papers.requests:ProbingPolarity",
     "Running": "requests:Running",
-    "Spending": "requests:Spending",
+    "Spending": "arguments:Spending",
     "Target": "ratings.adaptive:Target",
     "Workspace": "workspace.folder:Workspace",
     "__version__": "records:VERSION",
-    "agree": "pipeline.agree:agree",
     "bench": "papers.api:bench",
+    "agree": "requests:agree",
     "bradley_terry": "ratings.bradley_terry:fit",
-    "bridge": "pipeline.bridge:bridge",
-    "compare": "pipeline.compare:compare",
+    "bridge": "requests:bridge",
+    "compare": "requests:compare",
     "elo": "ratings.elo:bootstrap_elo",
-    "evaluate": "pipeline.api:evaluate",
-    "export": "pipeline.export:export",
     "fetch": "hub.fetch:fetch",
     "features": "seeds.dataset:features",
     "from_store": "workspace.from_store:from_store",
     "generate": "requests:generate",
-    "import_dialogues": "pipeline.dialogues:import_dialogues",
-    "import_seeds": "pipeline.seeds:import_seeds",
     "inject": "papers.api:inject",
+    "evaluate": "requests:evaluate",
+    "export": "requests:export",
+    "import_dialogues": "requests:import_dialogues",
+    "import_seeds": "requests:import_seeds",
     "judge": "requests:judge",
-    "label_plan": "pipeline.label:label_plan",
-    "leaderboard": "pipeline.leaderboard:leaderboard",
+    "label_plan": "requests:label_plan",
+    "leaderboard": "requests:leaderboard",
     "plot": "pipeline.plot:plot",
     "probe": "requests:probe",
     "probe_polarity": "papers.requests:probe_polarity",
-    "rank": "pipeline.rank:rank",
     "publish": "hub.publish:publish",
+    "rank": "requests:rank",
     "rank_rates": "pipeline.leaderboard:rank_rates",
     "read": "pipeline.results:read",
     "run": "requests:run",

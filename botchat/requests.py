@@ -1,264 +1,85 @@
-"""Every command as a value: its fields are its flags, its ``--help`` and its arguments from Python.
+"""Every command as a value: what it is asked, and how that is said on the command line.
 
-A request says what is wanted, pickles, and knows by name who does it (``does``): nothing heavy is
-imported before it runs. A leaf (`botchat.leaves`) has its own requests in ``<leaf>/requests.py``.
-Annotations are read when the program runs, so this file does without ``annotations`` of the future.
+A leaf (`botchat.leaves`) has requests of its own in ``<leaf>/requests.py``; without the leaf
+they are not there.
 """
 
-import inspect
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import TYPE_CHECKING, Annotated, Any
 
-from botchat.errors import ConfigError
+from botchat.arguments import (
+    BEGIN,
+    CARE,
+    EVERY_DAY,
+    JUDGES,
+    SHARE,
+    Arg,
+    Asking,
+    Judged,
+    Reading,
+    Request,
+    Tabled,
+    verb,
+)
 from botchat.leaves import LEAVES
 
 if TYPE_CHECKING:
-    from botchat.parallel import Engine
+    from botchat.pipeline.agree import Compared, Options
+    from botchat.pipeline.compare import Differences
+    from botchat.pipeline.dialogues import Imported
+    from botchat.pipeline.evaluate import Evaluated
+    from botchat.pipeline.export import Exported
     from botchat.pipeline.generate import Generated
+    from botchat.pipeline.label import LabelPlan
+    from botchat.pipeline.leaderboard import Published
+    from botchat.pipeline.ledger import Forgotten, Pulled, Pushed, Rebuilt
     from botchat.pipeline.probe import Audited, Probed
+    from botchat.pipeline.remove import Removed
     from botchat.pipeline.run.ask import StageResult
-    from botchat.pipeline.run.plan import Plan
-    from botchat.pipeline.run.results import Results
-    from botchat.pipeline.run.work import Meter
+    from botchat.pipeline.run.results import Results, Told
     from botchat.pipeline.whole_run import Ran
     from botchat.ratings.adaptive import AdaptiveSettings
-    from botchat.workspace.config import ClusterSettings
-    from botchat.workspace.folder import Workspace
+    from botchat.ratings.elo import EloSettings
 
-GROUPS = (
-    "every day",
-    "begin",
-    "step by step",
-    "people and judges",
-    "bring your own, share",
-    "look after",
-)
-"""Of commands, in the order of ``--help``."""
+GONE = {
+    "report": "give leaderboard page",
+    "plot": "give leaderboard figure NAME",
+    "export": "give share export --out DIR, with --as jsonl or --as eee for another form",
+    "label-plan": "give label plan",
+    "probe": "give bench probe, bench polarity (for --polarity) or bench language (for --language)",
+    "simulate": "run the script benchmarks/simulate.py of the repository (docs/scale.md says how)",
+}
+"""Commands of earlier versions, and what there is instead."""
 
-P = ParamSpec("P")
-R = TypeVar("R", covariant=True)
+_NO_RESULT = "no result depends on it; leave it out"
+GONE_FLAGS = {
+    "--shuffles": _NO_RESULT,
+    "--runs": _NO_RESULT,
+    "--resamples": _NO_RESULT,
+    "--seed": f"{_NO_RESULT} (or did you mean --seeds?)",
+    "--comments": "signatures stand in .meta.json beside a csv",
+    "--bridge": "give agree bridge OLD NEW",
+    "--order": "botchat.plot(..., order=...) of Python has it",
+    "--style": "botchat.plot(..., style=...) of Python has it",
+    "--polarity": "give bench polarity",
+    "--parquet": "give --out DIR",
+    "--jsonl": "give --as jsonl --out DIR",
+    "--eee": "give --as eee --out DIR",
+}
+"""Flags of earlier versions, and what there is instead."""
 
-
-@dataclass(frozen=True)
-class Arg:
-    """How a field is said on the command line."""
-
-    help: str = ""
-    metavar: str | None = None
-    flag: str = ""
-    """Default: the field's own name, as ``--judge-model``."""
-    word: bool = False
-    """It has no flag: its place says what it is."""
-    most: float = 2**63 - 1
-    """Greatest number, either way."""
-    choices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Flag:
-    """A field of a request as its annotation declares it."""
-
-    field: Field[Any]
-    arg: Arg
-    kind: type
-    """Of one value: ``str``, ``int``, ``float``, ``bool``, ``Path``."""
-    values: int | None
-    """1; a fixed number of them; ``None``: any number."""
-
-    @property
-    def name(self) -> str:
-        """As it is given: ``--seeds``, or the name of its place."""
-        return self.field.name if self.arg.word else self.arg.flag or _flag(self.field.name)
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether a request cannot be made without it."""
-        return self.field.default is MISSING and self.field.default_factory is MISSING
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-@dataclass(frozen=True)
-class Request(Generic[R]):
-    """What a command is asked; ``run`` does it."""
-
-    words: ClassVar[str] = ""
-    """What calls it on the command line; empty: Python alone."""
-    does: ClassVar[str] = ""
-    """Module and function that do it: ``pipeline.generate:generate``."""
-    group: ClassVar[str] = GROUPS[2]
-    by_steps: ClassVar[bool] = False
-    """It takes long, and says to a meter how far it is."""
-
-    def __post_init__(self) -> None:
-        """Take a list or one text for several, and a text for a path."""
-        for flag in flags_of(type(self)):
-            given = getattr(self, flag.field.name)
-            object.__setattr__(self, flag.field.name, _taken(given, flag))
-
-    def run(self, workspace: "Workspace", *, meter: "Meter | None" = None) -> R:
-        """Do it, on a workspace."""
-        told = (meter,) if self.by_steps else ()
-        return cast(R, _doing(self.does)(self, workspace, *told))
-
-
-def _taken(given: Any, flag: Flag) -> Any:
-    if given is None:
-        return given
-    if flag.values == 1:
-        return flag.kind(given) if flag.kind is Path else given
-    return tuple(flag.kind(one) for one in ([given] if isinstance(given, str | Path) else given))
-
-
-def _doing(does: str, before: str = "") -> Callable[..., object]:
-    """The function that does what a request asks; ``before`` its name: that plans it."""
-    module, _, function = does.partition(":")
-    found: Callable[..., object] = getattr(
-        import_module(f"botchat.{module}"), f"{before}{function}"
-    )
-    return found
-
-
-@dataclass
-class Limits:
-    """What a run may cost; ``None`` is no limit."""
-
-    max_usd: Annotated[float | None, Arg("stop cleanly (exit 3) at this cost")] = None
-    max_calls: Annotated[int | None, Arg("stop cleanly after so many calls")] = None
-    max_tokens: Annotated[int | None, Arg("stop cleanly after so many tokens")] = None
-
-    def __post_init__(self) -> None:
-        """Refuse limits of 0 and below, NaN and infinity."""
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value is not None and not 0 < value < math.inf:
-                what = f"{_flag(one.name)} {value}"
-                raise ConfigError(f"{what}: give a number above 0, or leave it out")
-
-
-@dataclass(frozen=True)
-class Spending:
-    """What a run may cost, and how its calls are sent."""
-
-    limits: Limits = field(default_factory=Limits)
-    batch: bool = False
-    """Send every call through its endpoint's Batch API."""
-    cluster: "ClusterSettings | None" = None
-    """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
-    says."""
-    engine: "Engine | None" = None
-    """Who makes them, whatever all these say."""
-    leased: int | None = None
-    """This is a part of a run that is under way in so many places: the limits are that part's."""
-
-
-@dataclass(frozen=True)
-class JudgeName:
-    """A judge as it is named on the command line."""
-
-    name: str
-    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, or any model."""
-    model: str | None = None
-    """Of a panel's agents that name none (``--judge-model``)."""
-    samples: int = 1
-    """How often a single judge is asked about each case; the majority decides."""
-    run: int = 1
-    """Which of several independent runs, each with draws of its own (`Decoding.sample`)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asking(Request[R]):
-    """A request that asks models, and so costs money."""
-
-    limits: Limits = field(default_factory=Limits)
-    batch: Annotated[bool, Arg("at half price, in minutes to hours: the Batch API")] = False
-    engine: Annotated[
-        str | None,
-        Arg(
-            "let workers make the calls: loky (processes here), dask, ray, or any backend of "
-            "joblib; see docs/cluster.md",
-            "ENGINE",
-        ),
-    ] = None
-    workers: Annotated[int | None, Arg("of the engine (as many as it has)", "N", most=100_000)] = (
-        None
-    )
-    store: Annotated[
-        str | None,
-        Arg(
-            "read the ledger's segments there first, and leave there what is new, stage files "
-            "too: a folder, s3://…, gs://…",
-            "PLACE",
-        ),
-    ] = None
-
-    def spending(self, workspace: "Workspace") -> Spending:
-        """What the request says of cost and of where calls are made."""
-        where = (self.engine, self.workers, self.store)
-        known = None if where == (None, None, None) else workspace.config.cluster.where(*where)
-        return Spending(self.limits, self.batch, known)
-
-    def plan(self, workspace: "Workspace") -> "Plan":
-        """What `run` would send; errors as there, and nothing is sent or written."""
-        return cast("Plan", _doing(self.does, "plan_")(self, workspace))
-
-    def run(
-        self,
-        workspace: "Workspace",
-        spending: Spending | None = None,
-        meter: "Meter | None" = None,
-    ) -> R:
-        """Do it, on a workspace; ``spending``: in place of what the request says of it.
-
-        Raises:
-            ConfigError, MissingError, DataError: before anything is sent.
-            FatalModelError: a model could not answer at all; the others are done.
-            LimitReached: a limit was reached; the same request goes on where this one stopped.
-        """
-        spending = spending or self.spending(workspace)
-        return cast(R, _doing(self.does)(self, workspace, spending, meter))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Judged(Asking[R]):
-    """A request that puts questions to the judge in its field ``judge``."""
-
-    judge_model: Annotated[str | None, Arg("model of a panel's agents that name none", "MODEL")] = (
-        None
-    )
-    samples: Annotated[
-        int,
-        Arg("ask a single judge K times a case; the majority decides (1)", "K", most=1_000),
-    ] = 1
-
-    @property
-    def judge_name(self) -> JudgeName:
-        """The judge with all that is said of it; `ConfigError` where none is named."""
-        if not (name := vars(self)["judge"]):
-            raise ConfigError(f"{self.words} asks a judge: name one with --judge")
-        return JudgeName(name, self.judge_model, self.samples)
-
+HELP = {
+    "seeds": "Import, list and show seed sets.",
+    "dialogues": "Import dialogues that were made elsewhere.",
+    "share": "A set's run as a folder, or to the hub and from it.",
+    "ledger": "The record of every model call.",
+}
+"""Of first words that are no command by themselves."""
 
 SeedSet = Annotated[str, Arg("the seed set", "SET", "--seeds")]
 OneJudge = Annotated[
@@ -267,24 +88,16 @@ OneJudge = Annotated[
 ]
 Models = Annotated[Sequence[str], Arg("repeatable; see models", "MODEL", "--model")]
 Limit = Annotated[int | None, Arg("only the first K seeds", "K")]
-Formats = Annotated[
-    Sequence[str],
-    Arg(
-        "repeatable; of the file of each table (csv)",
-        flag="--format",
-        choices=("csv", "md", "json", "tex", "parquet", "html"),
-    ),
-]
 
 
 @dataclass(frozen=True)
-class Running(Judged["Ran"]):
+class Running(Judged["Ran"], Tabled["Ran"]):
     """Everything: generate, judge, rank; says the price first.
 
     What is there already is not asked again. What is left out, ``[run]`` of botchat.toml says.
     """
 
-    words, does, group = "run", "pipeline.whole_run:run", GROUPS[0]
+    words, does, group = "run", "pipeline.whole_run:run", EVERY_DAY
 
     seed_set: Annotated[
         str,
@@ -365,7 +178,7 @@ class Judging(Judged["Results[StageResult]"]):
         str | None,
         Arg(
             "ask only K (--budget) of the cases that this judge has judged, drawn at random, for "
-            "agree --bridge",
+            "agree bridge",
             "OLD",
         ),
     ] = None
@@ -381,7 +194,7 @@ class Judging(Judged["Results[StageResult]"]):
 class Probing(Judged["Probed"]):
     """Does a judge find faults planted on purpose in human dialogues?"""
 
-    words, does, group = "bench probe", "pipeline.probe:probe", GROUPS[3]
+    words, does, group = "bench probe", "pipeline.probe:probe", JUDGES
 
     seed_set: Annotated[str, Arg("human dialogues (sample)", "SET", "--seeds")] = "sample"
     judge: Annotated[str, Arg("as of judge", "JUDGE")] = ""
@@ -394,7 +207,7 @@ class Probing(Judged["Probed"]):
 class Auditing(Request["Audited"]):
     """Is a language pack fit for use? Nobody is asked."""
 
-    words, does, group = "bench language", "pipeline.probe:audit", GROUPS[3]
+    words, does, group = "bench language", "pipeline.probe:audit", JUDGES
 
     language: Annotated[str, Arg("of the pack", "CODE", word=True)]
     seed_set: Annotated[
@@ -404,28 +217,465 @@ class Auditing(Request["Audited"]):
     rng_seed: Annotated[int, Arg("of where the faults go (0)", flag="--seed")] = 0
 
 
-def flags_of(request: type) -> tuple[Flag, ...]:
-    """The flags of a class: its own, then those of the classes that it is made of."""
-    declared = {one.name: flag for one in fields(request) if (flag := _flag_of(one)) is not None}
-    own = dict.fromkeys(name for part in request.__mro__ for name in inspect.get_annotations(part))
-    return tuple(declared[name] for name in own if name in declared)
+OwnJudge = Annotated[str | None, Arg("whose verdicts (needed if there are two)", "JUDGE")]
+SomeJudges = Annotated[Sequence[str], Arg("repeatable (all)", "JUDGE", "--judge")]
+Out = Annotated[Path | None, Arg("where to (leaderboards/SET)", "DIR")]
+Port = Annotated[int, Arg("0 takes a free one (0)")]
+Browser = Annotated[bool, Arg("only print the address", flag="--no-browser", shown=True)]
+Place = Annotated[
+    str | None,
+    Arg(
+        "a folder, s3://…, gs://…, or what fsspec knows (store in [cluster] of botchat.toml)",
+        "PLACE",
+        word=True,
+    ),
+]
+PerPair = Annotated[int | None, Arg("comparisons a pair of a table of win rates (444)", "N")]
 
 
-def _flag_of(one: Field[Any]) -> Flag | None:
-    if get_origin(one.type) is not Annotated:
-        return None
-    of, arg = get_args(one.type)
-    if get_origin(of) is UnionType:
-        (of,) = (part for part in get_args(of) if part is not NoneType)
-    kinds = get_args(of)
-    if get_origin(of) is None:
-        return Flag(one, arg, of, 1)
-    return Flag(one, arg, kinds[0], len(kinds) if get_origin(of) is tuple else None)
+@dataclass(frozen=True)
+class Leaderboard(Reading["Published"], Tabled["Published"]):
+    """Stage 3: tables, figures and a page of a judge's verdicts."""
+
+    words, does, group = "leaderboard", "pipeline.leaderboard:leaderboard", EVERY_DAY
+    metered = True
+    also_judges = "pipeline.leaderboard:kept"
+
+    seed_set: Annotated[str, Arg("the seed set", "SET", "--seeds")] = ""
+    judge: OwnJudge = None
+    out: Out = None
+    elo: "EloSettings | None" = None
+    _: KW_ONLY
+    png: Annotated[bool, Arg("figures as svg only, which is faster", flag="--no-png")] = True
+    formats: Annotated[
+        Sequence[str],
+        Arg(
+            "repeatable; of the file of each table (csv); eee: records of Every Eval Ever",
+            flag="--format",
+            choices=("csv", "md", "json", "tex", "parquet", "html", "eee"),
+        ),
+    ] = ()
+    pairwise_rates: Annotated[
+        Path | None,
+        Arg("rank from a published table instead: model_a,model_b,win_rate,win_or_tie_rate", "CSV"),
+    ] = None
+    per_pair: PerPair = None
 
 
-def groups_of(request: type) -> dict[str, type]:
-    """Fields that are themselves a few flags: `Limits`."""
-    return {one.name: one.type for one in fields(request) if one.type is Limits}
+@dataclass(frozen=True)
+class Paging(Reading["Told"]):
+    """A set's page alone, with every dialogue, of one or more judges."""
+
+    words, does, group = "leaderboard page", "pipeline.leaderboard:page", EVERY_DAY
+    metered = True
+
+    seed_set: SeedSet
+    judges: Annotated[Sequence[str], Arg("repeatable; first shown (all)", "JUDGE", "--judge")] = ()
+    out: Out = None
+    _: KW_ONLY
+    url: Annotated[
+        str,
+        Arg("where the folder will be served: previews of links need the whole address", "BASE"),
+    ] = ""
+
+
+@dataclass(frozen=True)
+class Plotting(Reading["Told"]):
+    """One figure of a board, as svg, png or pdf."""
+
+    words, does, group = "leaderboard figure", "pipeline.plot:figure", EVERY_DAY
+
+    name: Annotated[str, Arg("such as elo; a wrong name lists them all", "NAME", word=True)]
+    seed_set: SeedSet
+    out: Annotated[Path, Arg("FILE.svg, .png or .pdf", "FILE")]
+    judge: OwnJudge = None
+    _: KW_ONLY
+    size: Annotated[str, Arg("inches, such as 7x4.5 (half a page, as high as it needs)", "WxH")] = (
+        ""
+    )
+    highlight: Annotated[Sequence[str], Arg("repeatable; stands out", "MODEL")] = ()
+
+
+@dataclass(frozen=True)
+class Agreeing(Reading["Compared"], Tabled["Compared"]):
+    """Judges against people and each other."""
+
+    words, does, group = "agree", "pipeline.agree:agree", EVERY_DAY
+
+    files: Annotated[
+        Sequence[Path],
+        Arg("item,first,second,judge,verdict, or any that rank reads", "FILE", word=True),
+    ] = ()
+    _: KW_ONLY
+    seed_set: Annotated[str | None, Arg("take stage files of this set too", "SET", "--seeds")] = (
+        None
+    )
+    protocol: Annotated[
+        str | None, Arg("of these, as its folder is called: arena-n16, gteval, …", "PROTOCOL")
+    ] = None
+    judges: SomeJudges = ()
+    truth: Annotated[
+        str | None,
+        Arg("names that begin so are people (human; gteval, unieval: who wrote what)", "PREFIX"),
+    ] = None
+    out: Annotated[Path | None, Arg("where to (leaderboards/SET/agreement-PROTOCOL)", "DIR")] = None
+    options: "Options | None" = None
+
+
+@dataclass(frozen=True)
+class Bridging(Reading["Compared"], Tabled["Compared"]):
+    """The board if another judge replaced one, from the cases that both have judged."""
+
+    words, does, group = "agree bridge", "pipeline.bridge:bridge", EVERY_DAY
+
+    seed_set: SeedSet
+    old: Annotated[str, Arg("the judge there is", "OLD", word=True)]
+    new: Annotated[str, Arg("the one in its place", "NEW", word=True)]
+    _: KW_ONLY
+    protocol: Annotated[
+        str | None, Arg("as its folder is called (what both have judged)", "PROTOCOL")
+    ] = None
+    rng_seed: Annotated[int, Arg("of what NEW was asked (0)", flag="--seed")] = 0
+    out: Annotated[Path | None, Arg("where to (leaderboards/SET/bridge-PROTOCOL)", "DIR")] = None
+
+
+@dataclass(frozen=True)
+class Comparing(Request["Differences"]):
+    """What changed between two boards, and did a model fall?"""
+
+    words, does, group = "compare", "pipeline.compare:compare", EVERY_DAY
+
+    before: Annotated[
+        str,
+        Arg(
+            "a set with a leaderboard, a folder with leaderboard.json, or such a file",
+            "BEFORE",
+            word=True,
+        ),
+    ]
+    after: Annotated[str, Arg("likewise", "AFTER", word=True)]
+    by: Annotated[
+        str | None,
+        Arg(
+            "the number by which a model falls, such as bt_n16 (the first that does not depend on "
+            "the other contestants)",
+            "KEY",
+        ),
+    ] = None
+    alpha: Annotated[float, Arg("rate of false alarms, over all models together (0.05)")] = 0.05
+    gate: Annotated[bool, Arg("exit 4 if a model fell", shown=True)] = False
+
+
+@dataclass(frozen=True)
+class Demo(Request["Published"]):
+    """Everything offline: sample seeds, bots, rules judge, a board."""
+
+    words, does, group = "demo", "pipeline.whole_run:demo", BEGIN
+    metered, usual_dir = True, "botchat-demo"
+
+
+@dataclass(frozen=True)
+class Beginning(Request["Told"]):
+    """Write a botchat.toml for a provider, with comments."""
+
+    words, does, group = "init", "pipeline.init:begin", BEGIN
+
+    provider: Annotated[
+        str | None,
+        Arg(
+            "such as openai or ollama; a wrong name lists them all (none: bots and the rules "
+            "judge, offline)",
+            "PROVIDER",
+            word=True,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Naming(Request["Told"]):
+    """What can be named as a model or a judge."""
+
+    words, does, group = "models", "pipeline.models:models", BEGIN
+
+    check: Annotated[bool, Arg("send one tiny call to each configured model")] = False
+    forget_quirks: Annotated[
+        str | None,
+        Arg("ask a model as it was asked for again: forget what its endpoint refused", "MODEL"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ImportingSeeds(Request["Told"]):
+    """Import human dialogues as a seed set."""
+
+    words, does, group = "seeds import", "pipeline.seeds:take", BEGIN
+
+    source: Annotated[
+        str,
+        Arg(
+            "MuTual archive or folder, BotChat xlsx, .jsonl, .csv, hf://ORG/NAME[@REVISION], or "
+            "`mutual` (downloads it)",
+            "SOURCE",
+            word=True,
+        ),
+    ]
+    name: Annotated[str, Arg("name of the set")]
+    language: Annotated[
+        str,
+        Arg(
+            "of the dialogues, and of all that is asked about them: en, zh, or your own pack (en)",
+            "CODE",
+        ),
+    ] = "en"
+    _: KW_ONLY
+    replace: Annotated[bool, Arg("also where the set is there with other dialogues")] = False
+
+
+@dataclass(frozen=True)
+class ListingSeeds(Request["Told"]):
+    """The sets of this workspace."""
+
+    words, does, group = "seeds list", "pipeline.seeds:listed", BEGIN
+
+
+@dataclass(frozen=True)
+class ShowingSeeds(Request["Told"]):
+    """A set, or one dialogue of it."""
+
+    words, does, group = "seeds show", "pipeline.seeds:shown", BEGIN
+
+    name: Annotated[str, Arg(metavar="SET", word=True)]
+    seed_id: Annotated[str | None, Arg(metavar="SEED_ID", word=True)] = None
+
+
+@dataclass(frozen=True)
+class LabelPlanning(Request["LabelPlan"]):
+    """Draw at random what people should label, and say what that buys."""
+
+    words, does, group = "label plan", "pipeline.label:label_plan", JUDGES
+
+    seed_set: SeedSet
+    judge: Annotated[
+        str | None, Arg("whose rates people correct (needed if there are two)", "JUDGE")
+    ] = None
+    _: KW_ONLY
+    budget: Annotated[
+        int, Arg("cases labelled in the end, those labelled already included (300)", "K")
+    ] = 300
+    protocol: Annotated[
+        str | None,
+        Arg("unieval, arena-nN, gteval or your own (the first that was judged)", "PROTOCOL"),
+    ] = None
+    rng_seed: Annotated[int, Arg("of what is drawn (0)", flag="--seed")] = 0
+
+
+@dataclass(frozen=True)
+class ImportingDialogues(Request["Imported"]):
+    """Store dialogues made elsewhere as those of a model, to be judged like generated ones."""
+
+    words, does, group = "dialogues import", "pipeline.dialogues:import_dialogues", SHARE
+
+    sources: Annotated[
+        Sequence[Path],
+        Arg(
+            "OpenAI chat, ShareGPT, utterances, SDialog, MT-Bench (answers and questions), "
+            "Inspect .eval",
+            "FILE",
+            word=True,
+        ),
+    ]
+    seed_set: Annotated[
+        str, Arg("the seed set that they begin with; made where there is none", "SET", "--set")
+    ]
+    model: Annotated[str, Arg("the contestant they become, any name", "MODEL")]
+    _: KW_ONLY
+    given_as: Annotated[
+        str | None,
+        Arg(
+            "openai, sharegpt, utterances, sdialog, mt-bench or inspect (told from the records)",
+            "FORMAT",
+            "--as",
+        ),
+    ] = None
+    new_seeds: Annotated[bool, Arg("make seeds of what begins with none of the set")] = False
+    replace: Annotated[bool, Arg("in place of the dialogues that the model has")] = False
+
+
+@dataclass(frozen=True)
+class Rating(Tabled["Published"]):
+    """Votes in, board out: anybody's file of who won."""
+
+    words, does, group = "rank", "pipeline.rank:rank", SHARE
+    metered = True
+
+    paths: Annotated[
+        Sequence[Path],
+        Arg(
+            "csv, tsv, json, jsonl or parquet of LMArena, a crowd, Arena-Hard, MT-Bench, "
+            "AlpacaEval, JudgeArena, a spreadsheet (docs/votes.md)",
+            "FILE",
+            word=True,
+        ),
+    ]
+    _: KW_ONLY
+    form: Annotated[
+        str | None,
+        Arg(
+            "botchat, battles, crowd, arena-hard, mt-bench, alpaca-eval, judgearena, one-hot, "
+            "rates, matrix (what the columns say)",
+            "FORMAT",
+            "--as",
+        ),
+    ] = None
+    judges: Annotated[
+        Sequence[str], Arg("only whose votes; repeatable (all)", "JUDGE", "--judge")
+    ] = ()
+    per_pair: PerPair = None
+    out: Annotated[Path | None, Arg("where to (leaderboards/NAME-OF-FILE)", "DIR")] = None
+    elo: "EloSettings | None" = None
+
+
+@dataclass(frozen=True)
+class Evaluating(Judged["Evaluated"], Tabled["Evaluated"]):
+    """Reports on your own texts, verdicts on your own pairs of answers."""
+
+    words, does, group = "evaluate", "pipeline.evaluate:evaluate", SHARE
+
+    file: Annotated[
+        Path,
+        Arg(
+            "csv, tsv, jsonl or txt: texts (column text), or pairs (question, answer_1, answer_2)",
+            "FILE",
+            word=True,
+        ),
+    ]
+    judge: Annotated[str, Arg("as of judge; mateval-cot or chateval-default, say", "JUDGE")]
+    _: KW_ONLY
+    criteria: Annotated[
+        Sequence[str],
+        Arg(
+            "repeatable; mateval (texts), answers (pairs), a protocol, your own (docs/criteria.md)",
+            "NAME",
+        ),
+    ] = ()
+    out: Annotated[Path | None, Arg("where to (leaderboards/evaluate-FILE)", "DIR")] = None
+
+
+@dataclass(frozen=True)
+class Exporting(Reading["Exported"]):
+    """A set's run as a folder: Parquet for datasets.load_dataset, or its files as they are."""
+
+    words, does, group = "share export", "pipeline.export:export", SHARE
+
+    seed_set: SeedSet
+    out: Annotated[Path, Arg("where to", "DIR")]
+    form: Annotated[
+        str,
+        Arg(
+            "parquet, every column of a fixed type; jsonl, the stage files; eee, the board as "
+            "records of Every Eval Ever (parquet)",
+            flag="--as",
+            choices=("parquet", "jsonl", "eee"),
+        ),
+    ] = "parquet"
+    judge: Annotated[str | None, Arg("whose board, as eee (needed if there are two)", "JUDGE")] = (
+        None
+    )
+    _: KW_ONLY
+    organization: Annotated[str | None, Arg("who made the run, as eee (unknown)", "NAME")] = None
+
+
+@dataclass(frozen=True)
+class Removing(Request["Removed"]):
+    """Take a model or a judge out of a set; the ledger keeps what they said."""
+
+    words, does, group = "remove", "pipeline.remove:remove", CARE
+
+    seed_set: SeedSet
+    model: Annotated[
+        str | None, Arg("its dialogues, and every judgment in which it stands", "MODEL")
+    ] = None
+    judge: Annotated[str | None, Arg("or all judgments of this judge", "JUDGE")] = None
+
+
+@dataclass(frozen=True)
+class Accounting(Request["Told"]):
+    """Calls, tokens and money by model."""
+
+    words, does, group = "ledger stats", "pipeline.ledger:stats", CARE
+
+
+@dataclass(frozen=True)
+class ExportingCalls(Request["Told"]):
+    """Write all calls to a .jsonl(.gz) file."""
+
+    words, does, group = "ledger export", "pipeline.ledger:export", CARE
+
+    path: Annotated[Path, Arg(metavar="FILE", word=True)]
+    since: Annotated[
+        str | None,
+        Arg("only those answered since then: 2026-11-22, 2026-11-22T12:00Z", "TIME"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ImportingCalls(Request["Told"]):
+    """Add the calls of an exported file."""
+
+    words, does, group = "ledger import", "pipeline.ledger:import_", CARE
+
+    path: Annotated[Path, Arg(metavar="FILE", word=True)]
+
+
+@dataclass(frozen=True)
+class Pushing(Request["Pushed"]):
+    """Leave what a store lacks there: calls, and stage files for readers."""
+
+    words, does, group = "ledger push", "pipeline.ledger:push", CARE
+
+    place: Place = None
+
+
+@dataclass(frozen=True)
+class Pulling(Request["Pulled"]):
+    """Add a store's calls and stage files."""
+
+    words, does, group = "ledger pull", "pipeline.ledger:pull", CARE
+
+    place: Place = None
+
+
+@dataclass(frozen=True)
+class Rebuilding(Request["Rebuilt"]):
+    """Make the ledger's file anew from a store's segments and what can be read of it."""
+
+    words, does, group = "ledger rebuild", "pipeline.ledger:rebuild", CARE
+
+    place: Place = None
+
+
+@dataclass(frozen=True)
+class Forgetting(Request["Forgotten"]):
+    """Let calls be asked again; they stay in the accounts."""
+
+    words, does, group = "ledger forget", "pipeline.ledger:forget", CARE
+
+    outcomes: Annotated[
+        Sequence[str],
+        Arg(
+            "repeatable; calls that ended so",
+            flag="--outcome",
+            choices=("filtered", "overflow", "refused", "truncated", "empty", "ok"),
+        ),
+    ] = ()
+    models: Annotated[
+        Sequence[str], Arg("repeatable; calls of this model (all)", "MODEL", "--model")
+    ] = ()
+    stage: Annotated[
+        str | None, Arg("calls of this stage (both)", choices=("generate", "judge"))
+    ] = None
+    _: KW_ONLY
+    damaged: Annotated[bool, Arg("instead, calls that are not as they were stored")] = False
 
 
 @cache
@@ -447,28 +697,17 @@ def modules() -> Iterator[str]:
             yield name
 
 
-def verb(request: Callable[P, Request[R]]) -> "Callable[Concatenate[Workspace, P], R]":
-    """A request as a function of a workspace, with its fields as parameters."""
-    assert isinstance(request, type)
-    assert issubclass(request, Request)
-    make: Callable[P, Request[R]] = request
-
-    def do(workspace: "Workspace", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return make(*args, **kwargs).run(workspace)
-
-    flags = {flag.field.name: flag for flag in flags_of(request)}
-    parameters = [inspect.Parameter("workspace", inspect.Parameter.POSITIONAL_ONLY)]
-    for one in inspect.signature(request).parameters.values():
-        kind = getattr(one.annotation, "__origin__", one.annotation)
-        parameters.append(one.replace(annotation=kind) if one.name in flags else one)
-    vars(do)["__signature__"] = inspect.Signature(parameters)
-    do.__name__ = do.__qualname__ = request.does.partition(":")[2]
-    explained = [f"    {name}: {flag.arg.help}" for name, flag in flags.items()]
-    do.__doc__ = "\n".join([inspect.getdoc(request) or "", "", "Args:", *explained, ""])
-    return do
-
-
 run = verb(Running)
 generate = verb(Generating)
 judge = verb(Judging)
 probe = verb(Probing)
+leaderboard = verb(Leaderboard)
+agree = verb(Agreeing)
+bridge = verb(Bridging)
+compare = verb(Comparing)
+import_seeds = verb(ImportingSeeds)
+label_plan = verb(LabelPlanning)
+import_dialogues = verb(ImportingDialogues)
+rank = verb(Rating)
+export = verb(Exporting)
+evaluate = verb(Evaluating)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the digests of tests/golden anew, and print which moved",
     )
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boards of few shuffles, agreement of few resamples: no command can be asked for that."""
+    from botchat.pipeline import agree
+    from botchat.ratings.elo import EloSettings
+
+    few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=1))
+    monkeypatch.setattr(EloSettings, "of_board", few)
+    monkeypatch.setattr(agree, "Options", partial(agree.Options, 20))
 
 
 @pytest.fixture

@@ -375,7 +375,7 @@ def notes(found: Sequence[JudgedCases], seed_set: str, judge: str) -> Iterator[s
                 f"The cases of {one.protocol.name} that people labelled do not look drawn at "
                 f"random: the judge's verdicts on them are {abs(odds):.0f} standard errors off "
                 "those on the others. The column As people judge then says nothing; draw the cases "
-                f"with: botchat label-plan --seeds {seed_set} --judge {judge}"
+                f"with: botchat label plan --seeds {seed_set} --judge {judge}"
             )
         else:
             yield from _changes(one)
@@ -409,7 +409,7 @@ def _needed(one: JudgedCases, seed_set: str, judge: str) -> str:
     needed = [each.reach.needed(WITHIN) for each in readable if len(each.judged)]
     best, worst = zip(*needed, strict=True) if needed else ((), ())
     points = f"{one.what} as people judge, within ± {100 * WITHIN:.0f} points,"
-    command = f"botchat label-plan --seeds {seed_set} --judge {judge}"
+    command = f"botchat label plan --seeds {seed_set} --judge {judge}"
     if None in best:
         return (
             f"{points} takes more dialogues than there are, even if people labelled all of them; "

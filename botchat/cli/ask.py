@@ -11,10 +11,10 @@ from botchat.errors import ConfigError
 from botchat.leaves import leaf
 
 if TYPE_CHECKING:
+    from botchat.arguments import JudgeName, Spending
     from botchat.pipeline.agree import Compared
     from botchat.pipeline.run.plan import Plan
     from botchat.pipeline.run.work import Meter
-    from botchat.requests import JudgeName, Spending
     from botchat.workspace.folder import Workspace
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -42,7 +42,7 @@ def _ask(
 
 
 def _spending(arguments: argparse.Namespace) -> Spending:
-    from botchat.requests import Limits, Spending
+    from botchat.arguments import Limits, Spending
 
     limits = Limits(arguments.max_usd, arguments.max_calls, arguments.max_tokens)
     cluster = workspace_of(arguments).config.cluster.where(
@@ -117,25 +117,7 @@ def inject(arguments: argparse.Namespace) -> None:
     unanswered(made.unanswered, "stories", meter)
 
 
-def evaluate(arguments: argparse.Namespace) -> None:
-    """Let a judge report on somebody's own texts or pairs."""
-    from botchat.pipeline.evaluate import Evaluating
-
-    request = Evaluating(
-        arguments.file,
-        _judge_of(arguments),
-        tuple(arguments.criteria),
-        arguments.out,
-        formats_of(arguments),
-    )
-    if (asked := _ask(arguments, request)) is None:
-        return
-    made, meter = asked
-    say(arguments, made.whole, *made.shown, meter=meter)
-    unanswered(made.unanswered, "verdicts", meter)
-
-
 def _judge_of(arguments: argparse.Namespace) -> JudgeName:
-    from botchat.requests import JudgeName
+    from botchat.arguments import JudgeName
 
     return JudgeName(arguments.judge, arguments.judge_model, arguments.samples)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import inspect
 import logging
 import os
 import re
@@ -22,11 +23,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
+from botchat.arguments import Asking, Flag, Request, flags_of, groups_of
 from botchat.cli.output import LogFormatter, complain, perform, public_line
 from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.errors import BotChatError, did_you_mean
 from botchat.records import VERSION
-from botchat.requests import Asking, Flag, flags_of, groups_of, requests
+from botchat.requests import GONE, GONE_FLAGS, HELP, requests
 
 
 def entry() -> NoReturn:
@@ -103,8 +105,8 @@ class _Parser(argparse.ArgumentParser):
             choices = [choice.strip("' ") for choice in wrong[2].split(",")]
             if wrong[1] == "help":
                 message = "for help: botchat --help, or botchat COMMAND --help"
-            elif wrong[1] in _GONE:
-                message = f"{wrong[1]} is no command any more: {_GONE[wrong[1]]}"
+            elif wrong[1] in GONE:
+                message = f"{wrong[1]} is no command any more: {GONE[wrong[1]]}"
             elif message.startswith("argument COMMAND") and self.given[0][:1] == "-":
                 message += f"; {self.given[0]} stands behind the command"
             elif "," in wrong[1]:
@@ -115,18 +117,15 @@ class _Parser(argparse.ArgumentParser):
             flags = [flag for action in self._actions for flag in action.option_strings]
             for word in self.given:
                 name = word.partition("=")[0]
+                if name in GONE_FLAGS and name not in flags:
+                    message = f"{name} is no flag of this command any more: {GONE_FLAGS[name]}"
+                    break
                 if name.startswith("--") and name not in flags:
                     lacking = [flag for flag in flags if flag in message.replace(",", "").split()]
                     hint = did_you_mean(name, lacking) or did_you_mean(name, flags)
                     message += f"; no flag {name}{hint}"
         super().error(public_line(message))
 
-
-_GONE = {
-    "probe": "give bench probe, bench polarity (for --polarity) or bench language (for --language)",
-    "simulate": "run the script benchmarks/simulate.py of the repository (docs/scale.md says how)",
-}
-"""Commands of earlier versions, and what there is instead."""
 
 _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)", re.DOTALL)
 
@@ -144,14 +143,14 @@ def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, usual in everywhere.items():
         if not hasattr(arguments, name):
             setattr(arguments, name, usual)
-    if vars(arguments).get("plan") and vars(arguments).get("format"):
-        arguments.printed = arguments.format[-1]  # a plan has no files
+    if vars(arguments).get("plan") and (formats := vars(arguments).get("formats")):
+        arguments.printed = formats[-1]  # a plan has no files
     return arguments
 
 
 def _joined(words: Sequence[str]) -> list[str]:
     """The words with the two of ``bench probe`` as one: ``bench`` alone is a command, too."""
-    known = [name.split() for name in requests() if " " in name]
+    known = [one.split() for one in requests() if " " in one and one.split()[0] not in HELP]
     for i, (first, then) in enumerate(pairwise(words)):
         if [first, then] in known:
             return [*words[:i], f"{first} {then}", *words[i + 2 :]]
@@ -227,25 +226,38 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_requests(added: Any) -> None:
     """Add a command for each request, with its flags."""
+    below: dict[str, Any] = {}
     for words, request in requests().items():
-        what = (request.__doc__ or "").partition("\n")[0]
-        one = added.add_parser(
-            words,
-            help=what,
-            description=what,
-        )
-        flags = [*flags_of(request)]
-        for group in groups_of(request).values():
-            flags += flags_of(group)
-        _add_everywhere(one, {flag.name for flag in flags})
-        one.set_defaults(command=perform, parser=one, usual_dir=Path(), request=request)
-        for flag in flags:
-            _add_flag(one, flag)
-        if issubclass(request, Asking):
-            told = "calls, tokens and money, before anything is sent"
-            one.add_argument("--plan", action="store_true", help=told)
-        if words == "judge":
-            _list_protocols(one)
+        first, _, then = words.partition(" ")
+        if first in HELP:
+            if first not in below:
+                group = added.add_parser(first, help=HELP[first])
+                _add_everywhere(group)
+                below[first] = group.add_subparsers(
+                    title="commands", metavar="COMMAND", required=True
+                )
+            _add_request(below[first], then, request)
+        else:
+            _add_request(added, words, request)
+
+
+def _add_request(added: Any, name: str, request: type[Request[Any]]) -> None:
+    about = inspect.cleandoc(request.__doc__ or "")
+    what = about.partition("\n")[0]
+    one = added.add_parser(name, help=what, description=about)
+    flags = [*flags_of(request)]
+    for group in groups_of(request).values():
+        flags += flags_of(group)
+    _add_everywhere(one, {flag.name for flag in flags})
+    usual_dir = Path(request.usual_dir)
+    one.set_defaults(command=perform, parser=one, usual_dir=usual_dir, request=request)
+    for flag in flags:
+        _add_flag(one, flag)
+    if issubclass(request, Asking):
+        told = "calls, tokens and money, before anything is sent"
+        one.add_argument("--plan", action="store_true", help=told)
+    if name == "judge":
+        _list_protocols(one)
 
 
 def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:

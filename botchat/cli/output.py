@@ -13,15 +13,17 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
+from botchat.arguments import Asking, Request, flags_of, groups_of
 from botchat.cli import layout
 from botchat.cli.layout import UNPRINTABLE, printable
 from botchat.errors import BotChatError, ConfigError, LimitReached
 from botchat.interfaces import Row
-from botchat.requests import Asking, Request, flags_of, groups_of
+from botchat.parallel import collect_seldom
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
@@ -71,36 +73,6 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     return Workspace(arguments.dir)
 
 
-@contextmanager
-def read_from(
-    arguments: argparse.Namespace,
-    judges: Sequence[str] = (),
-    protocol: str | None = None,
-    *,
-    judged: bool = True,
-) -> Iterator[Workspace]:
-    """What a command reads: the workspace, or what ``--store`` has of the set.
-
-    ``judges``, ``protocol``, ``judged``: of `botchat.workspace.from_store.from_store`.
-    """
-    workspace, place, seed_set = workspace_of(arguments), arguments.store, arguments.seeds
-    if place is None:
-        known = workspace.config.cluster.store
-        if known and seed_set and not (workspace.root / "judgments" / seed_set).is_dir():
-            note(f"the store of botchat.toml is read only if it is named: --store {known}")
-        yield workspace
-        return
-    if seed_set is None:
-        raise ConfigError(f"--store {place}: say of which set with --seeds SET")
-    from botchat.workspace.from_store import from_store
-
-    with from_store(place, seed_set, judges, protocol, workspace, judged=judged) as found:
-        if not arguments.quiet:
-            store = found.store
-            note(f"read from {place}: {store.files_read:,} files, {store.bytes_read:,} bytes")
-        yield found
-
-
 EVERY_S = 60.0
 """Between two lines of progress where there is no terminal."""
 
@@ -146,13 +118,27 @@ def perform(arguments: argparse.Namespace) -> None:
         planned = request.plan(workspace)
         say(arguments, planned.whole, *planned.shown)
         return
+    if request.metered:
+        collect_seldom()
     with progress(arguments) as meter:
         meter.tell = note
         result = request.run(workspace, meter=meter)
-    spent_on = meter if isinstance(request, Asking) else None
-    say(arguments, result.whole, *result.shown, meter=spent_on)
-    if spent_on is not None:
+    asks = isinstance(request, Asking)
+    say(arguments, _whole(result), *getattr(result, "shown", ()), meter=meter if asks else None)
+    if asks:
         unanswered(result.unanswered, getattr(result, "missing", "verdicts"), meter)
+    if getattr(request, "gate", False):
+        result.gate()
+
+
+def _whole(result: Any) -> Mapping[str, Any]:
+    """All of a result, JSON-ready; a plain one is its fields."""
+    found: Mapping[str, Any]
+    if isinstance(result, tuple):
+        found = result._asdict()  # type: ignore[attr-defined]
+    else:
+        found = getattr(result, "whole", None) or asdict(result)
+    return found
 
 
 def _made(arguments: argparse.Namespace) -> Request[Any]:

@@ -40,7 +40,7 @@ def fetch(workspace: Workspace, source: str) -> Fetched:
     """Take a published run, ``ORG/NAME[@REVISION]``, into a workspace; see `Fetched`.
 
     Everything is checked before anything is written: each file's digest, each record, each call's
-    key. The page is no data, and made here (``botchat report``). ``.botchat/fetched-SET.json``
+    key. The page is no data; ``leaderboard page`` makes it here. ``.botchat/fetched-SET.json``
     keeps where it is from.
 
     Raises:

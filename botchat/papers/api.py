@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from botchat.arguments import JudgeName, Limits, Spending
 from botchat.languages import EN
 from botchat.papers.bench import Benching
 from botchat.papers.inject import Injecting, Made
@@ -12,7 +13,6 @@ from botchat.papers.injection import WORDS
 from botchat.papers.reproduce import Reproducing, reproducing
 from botchat.pipeline.agree import Compared, Options
 from botchat.pipeline.run.work import Meter
-from botchat.requests import JudgeName, Limits, Spending
 from botchat.workspace.folder import Workspace
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
+from botchat.arguments import JudgeName, Spending
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
 from botchat.errors import (
@@ -49,7 +50,6 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.preferences import preferences
 from botchat.protocols.texts import ERROR_TYPES
 from botchat.records import Judgment
-from botchat.requests import JudgeName, Spending
 from botchat.workspace.folder import Workspace
 
 Files = Mapping[str, bytes]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from botchat.arguments import Spending
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Message, Row, adapted, settings_digest
 from botchat.languages import EN, Language, built_in
@@ -27,7 +28,6 @@ from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.protocols.items import TEXTS, plain
 from botchat.protocols.texts import ERROR_TYPES, OwnText
 from botchat.records import VERSION
-from botchat.requests import Spending
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 

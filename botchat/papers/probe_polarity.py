@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from botchat.arguments import Spending
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Decoding, Row
 from botchat.languages import Language
@@ -20,7 +21,6 @@ from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.records import HUMAN, Dialogue, Seed
-from botchat.requests import Spending
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from botchat.arguments import JudgeName, Spending
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.tables import Table
 from botchat.errors import ConfigError, LimitReached, MissingError, did_you_mean
@@ -40,7 +41,6 @@ from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.records import Judgment
-from botchat.requests import JudgeName, Spending
 from botchat.workspace import files, panels
 from botchat.workspace.folder import Workspace
 

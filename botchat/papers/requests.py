@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from botchat.requests import GROUPS, Arg, Judged, verb
+from botchat.arguments import JUDGES, Arg, Judged, verb
 
 if TYPE_CHECKING:
     from botchat.papers.probe_polarity import Polarity
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class ProbingPolarity(Judged["Polarity"]):
     """Do a panel's roles pull against the question? A bot's dialogue beside the human one."""
 
-    words, does, group = "bench polarity", "papers.probe_polarity:polarity", GROUPS[3]
+    words, does, group = "bench polarity", "papers.probe_polarity:polarity", JUDGES
 
     seed_set: Annotated[str, Arg("human dialogues (sample)", "SET", "--seeds")] = "sample"
     judge: Annotated[str, Arg("as of judge", "JUDGE")] = ""

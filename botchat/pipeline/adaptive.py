@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
+from botchat.arguments import Spending
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge
 from botchat.models.self_chat import Length
@@ -27,7 +28,7 @@ from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.pairs import Field
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.records import Seed
-from botchat.requests import Judging, Spending
+from botchat.requests import Judging
 from botchat.workspace.folder import Workspace
 
 ADD_BUDGET = 400

@@ -49,6 +49,7 @@ def agree(
     truth: str | None = None,
     out: Path | None = None,
     options: Options | None = None,
+    formats: Formats | None = None,
 ) -> Compared:
     """Compare judges with people, with what is known anyway, and with each other.
 
@@ -92,7 +93,7 @@ def agree(
     found = replace(found, notes=[*(line for _, said in read_files for line in said), *found.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
-    formats = options.formats if options else None
+    formats = formats or (options.formats if options else None)
     return publish(found, judge_agreement.tables(found), out, formats=formats)
 
 

@@ -30,12 +30,11 @@ from botchat.workspace.folder import Workspace, judgment_key
 
 def bridge(
     workspace: Workspace,
-    seed_set: str | None,
+    seed_set: str,
     old: str,
     new: str,
     *,
     protocol: str | None = None,
-    files: Sequence[Path] = (),
     rng_seed: int = 0,
     out: Path | None = None,
     formats: Formats | None = None,
@@ -44,14 +43,12 @@ def bridge(
 
     ``protocol``: default the one that both have judged. ``rng_seed``: of the draw of what ``new``
     was asked. ``out``: folder to write to; default ``leaderboards/<set>/bridge-<protocol>``. Raises
-    `ConfigError` for the same judge twice, files, or a protocol to choose; `MissingError` for a
+    `ConfigError` for the same judge twice, or a protocol to choose; `MissingError` for a
     judge without verdicts, or nothing in common.
     """
-    if seed_set is None or files:
-        raise ConfigError("--bridge is about stage files: give --seeds SET and no FILE.csv")
     names = [judge_named(workspace, seed_set, name) for name in (old, new)]
     if names[0] == names[1]:
-        raise ConfigError(f"--bridge {old} {new}: a bridge is between two judges; name another")
+        raise ConfigError(f"{old} {new}: a bridge is between two judges; name another")
     found = read(workspace, seed_set, names)
     old, new = names
     protocols = {name: found.catalogue.find(name) for name in sorted(found.judged[old])}

@@ -80,6 +80,11 @@ class Differences:
     """``rows``, ``by``, ``alpha``, ``fell``, ``notes``, JSON-ready."""
 
     @property
+    def shown(self) -> Sequence[str | Table]:
+        """As people read it."""
+        return [self.table, self.table.note, *self.lines]
+
+    @property
     def fell(self) -> list[str]:
         """The models that fell."""
         return list(self.whole["fell"])

@@ -55,10 +55,10 @@ class Imported:
         )
 
     @property
-    def shown(self) -> Row:
+    def shown(self) -> list[str | list[Row]]:
         """As people read it."""
         keys = ("set", "model", "dialogues", "stopped", "new_seeds", "path")
-        return {key: getattr(self, key) for key in keys}
+        return [self.line, [{key: getattr(self, key) for key in keys}]]
 
     @property
     def whole(self) -> Row:
@@ -72,7 +72,7 @@ def import_dialogues(
     seed_set: str,
     model: str,
     *,
-    given: str | None = None,
+    given_as: str | None = None,
     new_seeds: bool = False,
     replace: bool = False,
 ) -> Imported:
@@ -81,7 +81,7 @@ def import_dialogues(
     Each gets the seed whose first two utterances are its own, white space aside. With
     ``new_seeds``, or for a set that does not exist yet, the others become seeds, of these two
     utterances alone.
-    ``given``: the format, where it is not to be told from the files. What a judge is shown, and
+    ``given_as``: the format, where it is not to be told from the files. What a judge is shown, and
     every table, is as of generated dialogues; signatures say ``imported:DIGEST``.
 
     Raises before anything is written:
@@ -89,11 +89,11 @@ def import_dialogues(
         DataError: see `botchat.seeds.dialogues.read_dialogues`.
         MissingError: none of the dialogues belongs to the set.
     """
-    _check(model, given)
+    _check(model, given_as)
     workspace.seeds_path(seed_set)
     sources = [Path(source) for source in ([sources] if isinstance(sources, Path) else sources)]
     data = {str(source): files.content(source, MAX_TABLE_BYTES) for source in sources}
-    found = read_dialogues(data, given)
+    found = read_dialogues(data, given_as)
     there = seed_set in workspace.seed_sets()
     if new_seeds and seed_set == SAMPLE:
         raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")

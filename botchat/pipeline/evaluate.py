@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from botchat.arguments import Spending
 from botchat.boards import cases as of_cases
 from botchat.boards.tables import Table
-from botchat.boards.writers import Formats, table_files
+from botchat.boards.writers import table_files
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row, settings_digest
 from botchat.pipeline.agree import Options, compare_judges
@@ -33,7 +34,7 @@ from botchat.protocols.items import TEXTS, items, paragraphs, plain
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.texts import MATEVAL, TEXT, OwnText
 from botchat.records import VERSION, Dialogue, Judgment, Seed
-from botchat.requests import JudgeName, Spending
+from botchat.requests import Evaluating
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 from botchat.workspace.rows import fields_of, rows, utf8
@@ -85,113 +86,105 @@ _OF_RULES = (
 )
 
 
-@dataclass(frozen=True)
-class Evaluating:
-    """The request of ``botchat evaluate``; what is judged already is not asked again."""
+def plan_evaluate(request: Evaluating, workspace: Workspace) -> plan.Plan:
+    """What `evaluate` would send."""
+    _, cases = _cases(request, workspace)
+    return _asked(request, workspace, cases).plan(workspace)
 
-    file: Path
-    """Texts or pairs, see `botchat.protocols.items`; of plain text what blank lines separate."""
-    judge: JudgeName
-    criteria: tuple[str, ...] = ()
-    """Names of protocols; empty: ``mateval`` of texts, ``answers`` of pairs (``rules`` judge:
-    ``diagnosis`` and ``arena``)."""
-    out: Path | None = None
-    """Folder to write to; default ``leaderboards/evaluate-NAME``."""
-    formats: Formats | None = None
-    """Of the file of each table (csv)."""
 
-    def plan(self, workspace: Workspace) -> plan.Plan:
-        """What `run` would send; errors as there."""
-        _, cases = self._cases(workspace)
-        return self._asked(workspace, cases).plan(workspace)
+def evaluate(
+    request: Evaluating, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Evaluated:
+    """Ask what is not judged yet, and write tables and reports.
 
-    def run(
-        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> Evaluated:
-        """Ask what is not judged yet, and write tables and reports.
+    Raises as `botchat.pipeline.judge.Judging.run`, and `DataError`: the file, with its row and
+    column.
+    """
+    listed, cases = _cases(request, workspace)
+    made = _asked(request, workspace, cases).run(workspace, spending, meter)
+    judge = made[0].judge
+    with workspace.locked():
+        _write_set(workspace, seed_set_of(request), listed)
+    told = [(one, _judged(request, workspace, one, judge)) for one in cases]
+    formats = request.table_formats
+    board = leaderboard(
+        workspace, seed_set_of(request), judge, request.out, meter=meter, formats=formats
+    )
+    tables: list[Table] = []
+    texts: dict[str, str] = {}
+    rows: list[Row] = []
+    notes = [_OF_RULES] if request.judge == RULES else []
+    for one, judged in told:
+        found = _tables(one.protocol, listed, judged, judge)
+        tables += found
+        rows += [{"criterion": one.protocol.name, **row} for row in found[0].records]
+        notes += of_cases.lacking(one.protocol, found[0].records)
+        if one.protocol == MATEVAL:
+            by_id = {judgment.seed_id: judgment for judgment in judged}
+            own = [text for text in listed if isinstance(text, OwnText)]
+            texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
+    assert board.out is not None
+    files.write_all(board.out, {**table_files(tables, formats), **texts})
+    whole = {
+        **board.whole,
+        "file": request.file.name,
+        "board": board.rows,
+        "rows": rows,
+        "notes": [*notes, *board.whole["notes"]],
+        "tables": {one.name: one.records for one in tables},
+    }
+    return Evaluated(board, tables, notes, whole, sum(one.unanswered for one in made))
 
-        Raises as `botchat.pipeline.judge.Judging.run`, and `DataError`: the file, with its row and
-        column.
-        """
-        listed, cases = self._cases(workspace)
-        made = self._asked(workspace, cases).run(workspace, spending, meter)
-        judge = made[0].judge
-        with workspace.locked():
-            _write_set(workspace, self.seed_set, listed)
-        told = [(one, self._judged(workspace, one, judge)) for one in cases]
-        board = leaderboard(
-            workspace, self.seed_set, judge, self.out, meter=meter, formats=self.formats
-        )
-        tables: list[Table] = []
-        texts: dict[str, str] = {}
-        rows: list[Row] = []
-        notes = [_OF_RULES] if self.judge.name == RULES else []
-        for one, judged in told:
-            found = _tables(one.protocol, listed, judged, judge)
-            tables += found
-            rows += [{"criterion": one.protocol.name, **row} for row in found[0].records]
-            notes += of_cases.lacking(one.protocol, found[0].records)
-            if one.protocol == MATEVAL:
-                by_id = {judgment.seed_id: judgment for judgment in judged}
-                own = [text for text in listed if isinstance(text, OwnText)]
-                texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
-        assert board.out is not None
-        files.write_all(board.out, {**table_files(tables, self.formats), **texts})
-        whole = {
-            **board.whole,
-            "file": self.file.name,
-            "board": board.rows,
-            "rows": rows,
-            "notes": [*notes, *board.whole["notes"]],
-            "tables": {one.name: one.records for one in tables},
-        }
-        return Evaluated(board, tables, notes, whole, sum(one.unanswered for one in made))
 
-    def _judged(self, workspace: Workspace, cases: Cases, judge: str) -> list[Judgment]:
-        """What the judge says of the cases as they are now, in their order."""
-        path = workspace.judgments_path(self.seed_set, cases.protocol.name, judge)
-        made = workspace.judgments(path)
-        asked = ((case, made.get((case.seed_id, case.contestants))) for case in
-                 (make() for make in cases.make))  # fmt: skip
-        return [one for case, one in asked if one is not None and one.case == case.digest]
+def _judged(request: Evaluating, workspace: Workspace, cases: Cases, judge: str) -> list[Judgment]:
+    """What the judge says of the cases as they are now, in their order."""
+    path = workspace.judgments_path(seed_set_of(request), cases.protocol.name, judge)
+    made = workspace.judgments(path)
+    asked = ((case, made.get((case.seed_id, case.contestants))) for case in
+             (make() for make in cases.make))  # fmt: skip
+    return [one for case, one in asked if one is not None and one.case == case.digest]
 
-    @property
-    def seed_set(self) -> str:
-        """The set that the file becomes."""
-        name = re.sub(r"[^A-Za-z0-9._]+", "-", self.file.stem).strip("-.")[:40]
-        return f"evaluate-{name or 'file'}"
 
-    def _asked(self, workspace: Workspace, cases: Sequence[Cases]) -> Asked:
-        # People of the sample are what the rules judge measures a text against.
-        return Asked(self.seed_set, workspace.seeds(SAMPLE), self.judge, cases)
+def seed_set_of(request: Evaluating) -> str:
+    """The set that the file becomes."""
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", request.file.stem).strip("-.")[:40]
+    return f"evaluate-{name or 'file'}"
 
-    def _cases(self, workspace: Workspace) -> tuple[list[OwnText] | list[AnswerPair], list[Cases]]:
-        """The texts or pairs of the file, and what each criterion asks about them."""
-        known = {one.name: one for one in (MATEVAL, ANSWERS, *catalogue_of(workspace))}
-        if odd := next((name for name in self.criteria if name not in known), None):
-            raise ConfigError(f"--criteria {odd}: unknown; criteria: {', '.join(known)}")
-        protocols = [known[name] for name in dict.fromkeys(self.criteria)]
-        wanted = [plain(name) for one in protocols or [MATEVAL] for name in of_cases.numbers(one)]
-        listed = read_items(self.file, wanted)
-        of_texts = isinstance(listed[0], OwnText)
-        what, shows = ("texts", "one") if of_texts else ("pairs", "pair")
-        rules = self.judge.name == RULES
-        if not protocols:
-            by_rules, by_model = (DIAGNOSIS, MATEVAL) if of_texts else (ARENA, ANSWERS)
-            protocols = [by_rules if rules else by_model]
-        for one in protocols:
-            if one.shows != shows:
-                fit = ", ".join(each.name for each in known.values() if each.shows == shows)
-                raise ConfigError(
-                    f"--criteria {one.name}: it is not about {what}, which {self.file} holds; "
-                    f"about {what}: {fit}"
-                )
-            if rules and not one.about_ai:
-                raise ConfigError(
-                    f"--criteria {one.name}: the rules judge knows only what tells machines from "
-                    f"people: {'unieval or diagnosis' if of_texts else 'arena'}; name a model"
-                )
-        return listed, [_asking(one, listed) for one in protocols]
+
+def _asked(request: Evaluating, workspace: Workspace, cases: Sequence[Cases]) -> Asked:
+    # People of the sample are what the rules judge measures a text against.
+    return Asked(seed_set_of(request), workspace.seeds(SAMPLE), request.judge_name, cases)
+
+
+def _cases(
+    request: Evaluating, workspace: Workspace
+) -> tuple[list[OwnText] | list[AnswerPair], list[Cases]]:
+    """The texts or pairs of the file, and what each criterion asks about them."""
+    known = {one.name: one for one in (MATEVAL, ANSWERS, *catalogue_of(workspace))}
+    if odd := next((name for name in request.criteria if name not in known), None):
+        raise ConfigError(f"--criteria {odd}: unknown; criteria: {', '.join(known)}")
+    protocols = [known[name] for name in dict.fromkeys(request.criteria)]
+    wanted = [plain(name) for one in protocols or [MATEVAL] for name in of_cases.numbers(one)]
+    listed = read_items(request.file, wanted)
+    of_texts = isinstance(listed[0], OwnText)
+    what, shows = ("texts", "one") if of_texts else ("pairs", "pair")
+    rules = request.judge == RULES
+    if not protocols:
+        by_rules, by_model = (DIAGNOSIS, MATEVAL) if of_texts else (ARENA, ANSWERS)
+        protocols = [by_rules if rules else by_model]
+    for one in protocols:
+        if one.shows != shows:
+            fit = ", ".join(each.name for each in known.values() if each.shows == shows)
+            raise ConfigError(
+                f"--criteria {one.name}: it is not about {what}, which {request.file} holds; "
+                f"about {what}: {fit}"
+            )
+        if rules and not one.about_ai:
+            raise ConfigError(
+                f"--criteria {one.name}: the rules judge knows only what tells machines from "
+                f"people: {'unieval or diagnosis' if of_texts else 'arena'}; name a model"
+            )
+    return listed, [_asking(one, listed) for one in protocols]
 
 
 def read_items(

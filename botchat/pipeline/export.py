@@ -70,6 +70,16 @@ class Exported:
         return f"written to: {self.out}; {how.get(self.form, how['jsonl'])}"
 
     @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return {"rows": self.rows, "out": self.out}
+
+    @property
+    def shown(self) -> list[str | list[Row]]:
+        """As people read it."""
+        return [self.rows, self.line]
+
+    @property
     def frame(self) -> DataFrame:
         """The same as a data frame."""
         return frame_of(self.rows)
@@ -98,7 +108,7 @@ def export(
     if form == EEE:
         return _records(workspace, seed_set, out, judge, organization)
     if judge is not None or organization is not None:
-        raise ConfigError("--judge and --organization go with --eee; leave them out")
+        raise ConfigError("--judge and --organization go with --as eee; leave them out")
     contents, rows = dataset_files(workspace, seed_set, form, out.name or ".")
     _check(out, contents)
     store.write_all(out, contents)

@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from botchat.errors import BotChatError, ConfigError, did_you_mean
+from botchat.pipeline.run.results import Told
 from botchat.workspace.folder import SAMPLE, Workspace
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
@@ -59,6 +60,13 @@ def init(workspace: Workspace, provider: str | None = None) -> Path:
     except OSError as error:
         raise BotChatError(f"cannot write {path}: {error.strerror}") from None
     return path
+
+
+def begin(workspace: Workspace, provider: str | None = None) -> Told:
+    """`init`, and what to do next."""
+    path = init(workspace, provider)
+    then = "next: look through it, then: botchat run --plan (the price), botchat run"
+    return Told({"path": path}, [f"wrote {path}", then])
 
 
 def settings_text(provider: str | None) -> str:

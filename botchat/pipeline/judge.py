@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from botchat.arguments import Spending
 from botchat.errors import ConfigError, MissingError
 from botchat.judges.cascade import MakeCase
 from botchat.measures.references import draw
@@ -23,7 +24,7 @@ from botchat.pipeline.run.results import Results
 from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.run.work import Meter
 from botchat.records import HUMAN, Dialogues
-from botchat.requests import Judging, Spending
+from botchat.requests import Judging
 from botchat.workspace.folder import Workspace
 
 T = TypeVar("T")

@@ -31,7 +31,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import Shown, case_digest
+from botchat.interfaces import Row, Shown, case_digest
 from botchat.measures.annotations import is_person
 from botchat.pipeline.run.read_set import Read, only_judge, read
 from botchat.pipeline.run.session import catalogue_of
@@ -154,7 +154,7 @@ def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues)
     if found is None:
         raise DataError(
             f"label of {row.seed_id[:80]!r} in {protocol.name}: no dialogues of now are its case "
-            f"{row.case[:16]!r}; make the page again with: botchat report --seeds {seed_set}"
+            f"{row.case[:16]!r}; make the page again: botchat leaderboard page --seeds {seed_set}"
         )
     if row.verdict not in protocol.reading(found[0].utterances).choices:
         raise DataError(
@@ -244,7 +244,7 @@ def game_path(
     folder = workspace.out(seed_set)
     if plan and not (folder / PLAN).exists():
         raise MissingError(
-            f"no plan {folder / PLAN}; make one with: botchat label-plan --seeds {seed_set}"
+            f"no plan {folder / PLAN}; make one with: botchat label plan --seeds {seed_set}"
         )
     catalogue = catalogue_of(workspace, seed_set)
     if protocol is not None and catalogue.find(protocol) is None:
@@ -278,6 +278,18 @@ class LabelPlan:
     """In the order to label them in: those who stop early have labelled as many of everybody."""
     table: Table
     """How near to the truth each contestant's rate gets."""
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        facts = {"path": self.path, "protocol": self.protocol, "planned": len(self.planned)}
+        return {**facts, "rows": self.table.records}
+
+    @property
+    def shown(self) -> Sequence[str | Table]:
+        """As people read it."""
+        said = f"{len(self.planned):,} cases to label: {self.path}"
+        return [self.table, self.table.note, said]
 
     @property
     def frame(self) -> DataFrame:

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
-from botchat.errors import MissingError
+from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.leaves import leaf
 from botchat.pipeline import label
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
+from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import MAX_RATES_BYTES, PER_PAIR, comparisons_from_rates
+from botchat.requests import Leaderboard
 from botchat.workspace import files as store
-from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.folder import Workspace
 from botchat.workspace.rows import utf8
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 _UNTOLD = (
     "The page has samples, not all {:,} MB of judgments and {:,} MB of dialogues; pack them with: "
-    "botchat report --seeds {}"
+    "botchat leaderboard page --seeds {}"
 )
 
 _TOO_MANY = (
@@ -84,6 +86,11 @@ class Published:
         """Its exact numbers."""
         return self.table.frame
 
+    @property
+    def shown(self) -> Sequence[str | Table]:
+        """As people read it."""
+        return [self.table, *self.lines]
+
     def _repr_html_(self) -> str:
         """For notebooks: the main table."""
         return self.table._repr_html_()
@@ -104,6 +111,8 @@ def leaderboard(
     formats: Formats | None = None,
     *,
     png: bool = True,
+    pairwise_rates: Path | None = None,
+    per_pair: int | None = None,
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
@@ -111,6 +120,12 @@ def leaderboard(
     page that is there already keeps its other judges, after this one. ``formats``: of the file of
     each table (csv). ``png``: figures as png too; without, those of before are taken away.
     """
+    if pairwise_rates is not None:
+        if seed_set:
+            raise ConfigError(f"--seeds {seed_set} and --pairwise-rates: leave one out")
+        return rank_rates(pairwise_rates, per_pair, elo, out, formats)
+    if not seed_set:
+        raise ConfigError("leaderboard needs --seeds SET, or --pairwise-rates FILE.csv")
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
     folder = workspace.out(seed_set) if out is None else out
@@ -162,6 +177,11 @@ def leaderboard(
         },
         out=folder,
     )
+
+
+def kept(workspace: Workspace, request: Leaderboard) -> list[str]:
+    """Whose verdicts are read besides those of the judge: all of the page that is there."""
+    return on_page(request.out or workspace.out(request.seed_set), request.seed_set)
 
 
 def on_page(folder: Path, seed_set: str) -> list[str]:
@@ -231,19 +251,6 @@ def write_chart(folder: Path, chart: Chart, *, png: bool = True) -> None:
         (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
 
-def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
-    """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
-    from botchat.models.bots import BASELINES
-    from botchat.pipeline.run.session import RULES
-    from botchat.protocols.catalogue import RANKING
-    from botchat.requests import Generating, Judging
-
-    Generating(SAMPLE, tuple(f"bot:{name}" for name in BASELINES)).run(workspace, meter=meter)
-    for protocol in RANKING:
-        Judging(protocol.name, SAMPLE, RULES).run(workspace, meter=meter)
-    return leaderboard(workspace, SAMPLE, RULES, meter=meter)
-
-
 def report(
     workspace: Workspace,
     seed_set: str,
@@ -267,6 +274,19 @@ def report(
     found = read(workspace, seed_set, judges, in_columns=alone, for_boards=True)
     shown = _shown(workspace, found, elo, meter)
     return write_page(workspace, found, shown, out or workspace.out(seed_set), meter, url)
+
+
+def page(
+    workspace: Workspace,
+    seed_set: str,
+    judges: Sequence[str],
+    out: Path | None,
+    *,
+    url: str,
+    meter: Meter | None = None,
+) -> Told:
+    """`report`, as a command says it."""
+    return Told({"page": report(workspace, seed_set, judges, out, meter=meter, url=url)})
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError, did_you_mean
+from botchat.interfaces import Row
 from botchat.models.recorded import spoken
 from botchat.pipeline.run.contestants import full_name
+from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
 from botchat.workspace import accounts, files, segments, stages
 from botchat.workspace import export as moving
@@ -25,17 +27,21 @@ from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, 
 from botchat.workspace.store import Store
 
 
-def stats_rows(workspace: Workspace) -> list[dict[str, Any]]:
-    """Calls, tokens, money and outcomes by model and stage. Unknown cost is ``None``."""
+def stats(workspace: Workspace) -> Told:
+    """Calls, tokens and money, a row a model and stage."""
     with closing(_existing(workspace)) as ledger:
-        return [asdict(one) for one in accounts.stats(ledger)]
+        rows = [asdict(one) for one in accounts.stats(ledger)]
+    never = {
+        name for name in ("cache_write_tokens", "superseded") if not any(r[name] for r in rows)
+    }
+    return Told({"rows": rows}, [[{k: row[k] for k in row if k not in never} for row in rows]])
 
 
-def export(workspace: Workspace, path: Path, since: str | None = None) -> int:
-    """Write all calls to ``path`` (JSON lines, gzip for ``.gz``), or those ``since``; how many."""
+def export(workspace: Workspace, path: Path, since: str | None = None) -> Told:
+    """Write all calls to ``path`` (JSON lines, gzip for ``.gz``), or those ``since``."""
     first = -math.inf if since is None else _moment(since)
     with closing(_existing(workspace)) as ledger:
-        return moving.export(ledger, path, first)
+        return Told({"path": path, "calls": moving.export(ledger, path, first)})
 
 
 def _moment(text: str) -> float:
@@ -49,28 +55,50 @@ def _moment(text: str) -> float:
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
-def push(workspace: Workspace, place: str | None) -> tuple[int, int]:
-    """Leave what a store lacks there, after its calls are read: calls, records of stage files."""
+class Pushed(NamedTuple):
+    """What was left in a store."""
+
+    pushed: int
+    """Calls."""
+    records: int
+    """Of stage files."""
+
+
+class Pulled(NamedTuple):
+    """What a store had that was new."""
+
+    added: int
+    """Calls."""
+    records: int
+    """Of stage files."""
+
+
+def push(workspace: Workspace, place: str | None = None) -> Pushed:
+    """Leave what a store lacks there, after its calls are read."""
     store = _store(workspace, place)
     if not stages.paths(workspace):
         _existing(workspace).close()
     with workspace.locked(), closing(workspace.ledger()) as ledger:
-        return stages.leave(workspace, store, ledger)
+        return Pushed(*stages.leave(workspace, store, ledger))
 
 
-def pull(workspace: Workspace, place: str | None) -> tuple[int, int]:
-    """Add what a store has: how many calls and records of stage files were new."""
+def pull(workspace: Workspace, place: str | None = None) -> Pulled:
+    """Add what a store has."""
     store = _filled(workspace, place, with_stages=True)
     with workspace.locked(), closing(workspace.ledger()) as ledger:
-        return segments.pull(ledger, store).calls, stages.pull(workspace, store)
+        return Pulled(segments.pull(ledger, store).calls, stages.pull(workspace, store))
 
 
-def rebuild(workspace: Workspace, place: str | None) -> tuple[int, Path | None]:
-    """Make the ledger's file anew from a store's segments, and from what can be read of it.
+class Rebuilt(NamedTuple):
+    """A ledger's file, made anew."""
 
-    Returns:
-        How many calls it has, and where the old file is kept; ``None``: there was none.
-    """
+    calls: int
+    kept: Path | None
+    """Where the old file is; ``None``: there was none."""
+
+
+def rebuild(workspace: Workspace, place: str | None = None) -> Rebuilt:
+    """Make the ledger's file anew from a store's segments, and from what can be read of it."""
     store, path = _filled(workspace, place), workspace.ledger_path
     with workspace.locked():
         whole = path.with_name(f".{path.name}.part")
@@ -99,7 +127,7 @@ def rebuild(workspace: Workspace, place: str | None) -> tuple[int, Path | None]:
                 if (part := path.with_name(path.name + end)).exists():
                     part.rename(kept.with_name(kept.name + end))
         whole.rename(path)
-        return n, kept
+        return Rebuilt(n, kept)
 
 
 def _store(workspace: Workspace, place: str | None) -> Store:
@@ -120,12 +148,13 @@ def _filled(workspace: Workspace, place: str | None, *, with_stages: bool = Fals
     return store
 
 
-def import_(workspace: Workspace, path: Path) -> tuple[int, int]:
-    """Add the calls of an exported ledger: (added, already here)."""
+def import_(workspace: Workspace, path: Path) -> Told:
+    """Add the calls of an exported ledger; ``known``: those that were here already."""
     if not path.exists():
         raise MissingError(f"no file {path}; make it with: botchat ledger export {path}")
     with workspace.locked(), closing(workspace.ledger()) as ledger:
-        return moving.import_(ledger, path)
+        added, known = moving.import_(ledger, path)
+    return Told({"path": path, "added": added, "known": known})
 
 
 @dataclass(frozen=True)
@@ -136,7 +165,18 @@ class Forgotten:
     dialogues: int
     """That rest on them; they are made again by ``generate``, from the ledger up to these calls."""
     judgments: int
-    """That rest on them; they are made again by ``judge``, ``probe`` and ``bench``."""
+    """That rest on them; they are made again by ``judge`` and ``bench``."""
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return asdict(self)
+
+    @property
+    def shown(self) -> list[str | list[Row]]:
+        """As people read it."""
+        again = "the commands that made them ask these calls again, and replay all others"
+        return [[self.whole], *([again] if self.calls else [])]
 
 
 def forget(

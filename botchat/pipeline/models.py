@@ -10,6 +10,7 @@ from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import Decoding, Message, Row, changes
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
+from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
 from botchat.records import HUMAN
@@ -20,6 +21,19 @@ from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
 from botchat.workspace.secrets import public_url
+
+
+def models(workspace: Workspace, *, check: bool, forget_quirks: str | None) -> Told:
+    """Everything that can be named; with ``forget_quirks`` that model is asked as before instead.
+
+    ``check``: each configured model is asked for one word, at most 16 tokens.
+    """
+    if forget_quirks is None:
+        return Told({"rows": model_rows(workspace, check=check)})
+    forgotten = _forget_quirks(workspace, forget_quirks)
+    whole = {"model": forget_quirks, "forgotten": forgotten}
+    said = ", ".join(forgotten) or "nothing: it was asked as it was asked for"
+    return Told(whole, [[whole | {"forgotten": said}]])
 
 
 def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
@@ -63,7 +77,7 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
     return rows + [{"name": n, "kind": kind, "what": what, **empty} for n, kind, what in others]
 
 
-def forget_quirks(workspace: Workspace, name: str) -> list[str]:
+def _forget_quirks(workspace: Workspace, name: str) -> list[str]:
     """Ask an endpoint's model as it was asked for again: what was changed until now.
 
     Raises `ConfigError`: the name is of no model of an endpoint.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.pipeline.ledger import conversation_costs
 from botchat.pipeline.run.read_set import only_judge, read
+from botchat.pipeline.run.results import Told
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN
 from botchat.workspace import files as store
@@ -140,3 +141,19 @@ def _chosen(
         )
     width, height = size or (WIDE, None)
     return charts[name], Look(width, height, tuple(highlight))
+
+
+def figure(
+    workspace: Workspace,
+    name: str,
+    seed_set: str,
+    out: Path,
+    judge: str | None,
+    *,
+    size: str,
+    highlight: Sequence[str],
+) -> Told:
+    """`write_plot`, as a command says it."""
+    inches = read_size(size) if size else None
+    found = write_plot(workspace, seed_set, name, out, judge, size=inches, highlight=highlight)
+    return Told({"path": found})

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from botchat.arguments import Spending
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 from botchat.languages import Language, every_prompt
@@ -25,7 +26,7 @@ from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.kinds import CHOICES, PLACES, Protocol
 from botchat.protocols.probe import Probe
 from botchat.records import HUMAN, N_SEED, Seed
-from botchat.requests import Auditing, Probing, Spending
+from botchat.requests import Probing
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
@@ -189,27 +190,29 @@ class Audited:
         return said
 
 
-def audit(request: Auditing, workspace: Workspace) -> Audited:
+def audit(
+    workspace: Workspace, language: str, seed_set: str | None, limit: int | None, rng_seed: int
+) -> Audited:
     """Audit a pack, on a set of dialogues between people in its language if one is named.
 
     Raises `ConfigError`: no such language, a set in another one; `MissingError`: a set without
     dialogues that go on behind the ChatSEED.
     """
-    language = workspace.language_named(request.language)
-    named = [] if request.seed_set is None else _people(workspace, language, request.seed_set)
-    seeds = named[: request.limit]
-    needed, others = lacks(language)
-    labelled = not language.english and not {*needed} - {"[words]", "[thresholds]", "[faults]"}
+    pack = workspace.language_named(language)
+    named = [] if seed_set is None else _people(workspace, pack, seed_set)
+    seeds = named[:limit]
+    needed, others = lacks(pack)
+    labelled = not pack.english and not {*needed} - {"[words]", "[thresholds]", "[faults]"}
     ruled = seeds if not {"[words]", "[thresholds]"} & {*needed} else []
     return Audited(
-        request.language,
-        language.name,
+        language,
+        pack.name,
         needed,
         others,
-        labels_read(language) if labelled else [],
+        labels_read(pack) if labelled else [],
         len(ruled),
-        _false_alarms(ruled, language),
-        _by_rules(ruled, language, request.rng_seed) if ruled and "[faults]" not in needed else [],
+        _false_alarms(ruled, pack),
+        _by_rules(ruled, pack, rng_seed) if ruled and "[faults]" not in needed else [],
     )
 
 

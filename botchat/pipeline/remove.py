@@ -17,6 +17,7 @@ from botchat.workspace.folder import Workspace, judgment_order, read_dialogues
 class Removed:
     """What `remove` took out of a set."""
 
+    set: str
     removed: str
     dialogues: int
     judgments: int
@@ -58,12 +59,12 @@ def _contestant(workspace: Workspace, seed_set: str, name: str) -> Removed | Non
     there, said = path.exists(), read_dialogues(path)
     judged = _take_out(workspace, seed_set, lambda one: name in one.contestants)
     _delete(path)
-    return Removed(name, len(said), judged) if there or judged else None
+    return Removed(seed_set, name, len(said), judged) if there or judged else None
 
 
 def _judge(workspace: Workspace, seed_set: str, name: str) -> Removed | None:
     judged = _take_out(workspace, seed_set, lambda one: one.judge == name)
-    return Removed(name, 0, judged) if judged else None
+    return Removed(seed_set, name, 0, judged) if judged else None
 
 
 def _take_out(workspace: Workspace, seed_set: str, those: Callable[[Judgment], bool]) -> int:

@@ -7,9 +7,11 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from botchat.errors import ConfigError, DataError
+from botchat.errors import ConfigError, DataError, MissingError
+from botchat.interfaces import Row
 from botchat.languages import EN
-from botchat.records import Seed
+from botchat.pipeline.run.results import Told
+from botchat.records import MIN_HUMAN, N_SEED, Seed
 from botchat.seeds import hub
 from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.seeds.spreadsheets import from_csv, from_json, from_rows, from_xlsx
@@ -68,6 +70,47 @@ def import_seeds(
     with workspace.locked():
         workspace.write_seeds(name, found, language, origin)
     return path
+
+
+def take(workspace: Workspace, source: str, name: str, language: str, *, replace: bool) -> Told:
+    """`import_seeds`, and what the set is."""
+    path = import_seeds(workspace, source, name, language, replace=replace)
+    return Told(_set_row(workspace, name, path))
+
+
+def listed(workspace: Workspace) -> Told:
+    """The seed sets."""
+    sets = workspace.seed_sets().items()
+    return Told({"rows": [_set_row(workspace, name, path) for name, path in sets]})
+
+
+def shown(workspace: Workspace, name: str, seed_id: str | None = None) -> Told:
+    """A set, or one dialogue of it."""
+    seeds = workspace.seeds(name)
+    if seed_id is None:
+        rows = [
+            {"id": s.id, "utterances": len(s.utterances), "begins": s.utterances[0]} for s in seeds
+        ]
+        short = [row | {"begins": str(row["begins"])[:70]} for row in rows]
+        return Told({"set": name, "rows": rows}, [short])
+    found = next((seed for seed in seeds if seed.id == seed_id), None)
+    if found is None:
+        raise MissingError(
+            f"no dialogue {seed_id!r} in the set {name}; see: botchat seeds show {name}"
+        )
+    rows = [
+        {"n": n, "speaker": "BA"[n % 2], "part": "seed" if n <= N_SEED else "human", "said": text}
+        for n, text in enumerate(found.utterances, 1)
+    ]
+    return Told({"set": name, "id": found.id, "rows": rows})
+
+
+def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
+    seeds = workspace.seeds(name)
+    long = sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds)
+    spoken = workspace.language(name).code
+    row = {"set": name, "n_seeds": len(seeds), "n_min4": long, "language": spoken, "path": path}
+    return row | ({"source": source} if (source := workspace.source(name)) else {})
 
 
 def read_source(source: str, cache_dir: Path) -> list[Seed]:

@@ -17,13 +17,13 @@ from urllib.parse import quote
 
 import msgspec
 
+from botchat.arguments import Limits
 from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
 from botchat.leaves import leaf
 from botchat.pipeline import door, label
 from botchat.pipeline.door import HOST, Refused
 from botchat.pipeline.live import Live
 from botchat.report import live
-from botchat.requests import Limits
 from botchat.workspace.folder import Workspace
 
 _PORTS = 2**16 - 1
@@ -191,7 +191,9 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def list_directory(self, path: Any) -> None:  # noqa: ARG002 (the base class names it)
         """Folders are not listed."""
-        self.send_error(HTTPStatus.NOT_FOUND, "No page here; make one with: botchat report")
+        self.send_error(
+            HTTPStatus.NOT_FOUND, "No page here; make one with: botchat leaderboard page"
+        )
 
     def end_headers(self) -> None:
         """Nothing is kept by the browser or shown inside another page."""

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from botchat.arguments import Limits, Spending
 from botchat.errors import ConfigError, LimitReached, MissingError
 from botchat.interfaces import Row
+from botchat.models.bots import BASELINES
 from botchat.models.self_chat import Length
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge
@@ -16,13 +18,13 @@ from botchat.pipeline.leaderboard import Published, leaderboard
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, StageResult
 from botchat.pipeline.run.plan import Planned, PlanningSession
-from botchat.pipeline.run.session import Session, catalogue_of, in_session
+from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues
-from botchat.requests import Generating, Judging, Limits, Running, Spending
-from botchat.workspace.folder import Workspace
+from botchat.requests import Generating, Judging, Running
+from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:
     from botchat.boards.tables import Table
@@ -115,10 +117,8 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     judged = in_session(workspace, seeds, spending, meter, ask, language)
     for line in left_out:
         meter.tell(line)
-    from botchat.boards.writers import Formats  # pandas
-
-    formats = Formats(tuple(request.formats)) if request.formats else None
-    board = leaderboard(workspace, wanted.seed_set, judged[0].judge, meter=meter, formats=formats)
+    judge_name, formats = judged[0].judge, request.table_formats
+    board = leaderboard(workspace, wanted.seed_set, judge_name, meter=meter, formats=formats)
     return Ran(planned, generated, judged, left_out, board)
 
 
@@ -218,3 +218,12 @@ def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:
                 f"nothing was sent: the plan comes to {shown.format(much)}, over {flag} {most}; "
                 "raise it, or take fewer seeds with --limit"
             )
+
+
+def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
+    """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
+    bots = tuple(f"bot:{name}" for name in BASELINES)
+    Generating(SAMPLE, bots).run(workspace, meter=meter)
+    for protocol in RANKING:
+        Judging(protocol.name, SAMPLE, RULES).run(workspace, meter=meter)
+    return leaderboard(workspace, SAMPLE, RULES, meter=meter)

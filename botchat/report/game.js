@@ -20,7 +20,7 @@
     if (query.has("plan")) {
       const list = find("plan", "");
       if (list >= 0) return { list, open, from: 0, to: about.lists[list][2] };
-      throw new Error(`There is no label plan in this page; make one with botchat label-plan --seeds ${about.set}, and then the page again.`);
+      throw new Error(`There is no label plan in this page; make one with botchat label plan --seeds ${about.set}, and then the page again.`);
     }
     const asked = query.get("protocol");
     const name = asked ? offered.find((one) => one === asked) || offered.find((one) => protocolOf(one).base === asked) : offered[0];

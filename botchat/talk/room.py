@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from botchat.arguments import Limits, Spending
 from botchat.errors import BotChatError, ConfigError, DataError, FatalModelError, MissingError
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import PROMPT, Length, say
@@ -28,7 +29,6 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed
-from botchat.requests import Limits, Spending
 from botchat.talk import page
 from botchat.talk.page import Offer
 from botchat.workspace import config, files

@@ -201,7 +201,7 @@ def test_a_link_that_does_not_fit_says_so(browser: Browser, game: Path) -> None:
         "?deal=99": "no deal 99 here; there are deals 1 to",
         "?deal=x": "no deal x",
         "?protocol=none": "no cases of none in this page; there are: unieval, arena-n16",
-        "?plan=1": "botchat label-plan --seeds sample",
+        "?plan=1": "botchat label plan --seeds sample",
     }.items():
         browser.open(game, query)
         assert says in browser.text("[role=alert]")

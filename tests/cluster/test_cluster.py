@@ -17,6 +17,7 @@ import pytest
 
 import botchat
 from botchat import parallel
+from botchat.arguments import Limits, Spending
 from botchat.cli.main import main
 from botchat.cluster import leases
 from botchat.cluster import shards as cluster
@@ -25,7 +26,7 @@ from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import Seed
-from botchat.requests import Generating, Judging, Limits, Running, Spending
+from botchat.requests import Generating, Judging, Running
 from botchat.workspace import segments
 from botchat.workspace.config import ClusterSettings
 from botchat.workspace.folder import Workspace

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.arguments import Limits
 from botchat.cluster.leases import (
     INSTALMENTS,
     Account,
@@ -21,7 +22,6 @@ from botchat.cluster.leases import (
 )
 from botchat.errors import ConfigError, LimitReached
 from botchat.models.limits import Budget, Spent
-from botchat.requests import Limits
 from botchat.workspace.store import Store
 
 

@@ -113,7 +113,8 @@ def read(folder: Path) -> dict[str, dict[str, Any]]:
 def test_a_record_for_each_model(judge: str, run: Workspace, tmp_path: Path) -> None:
     """With the numbers of the board and their intervals; people are no model."""
     out = tmp_path / "out"
-    asked = ["export", "--seeds", "s", "--eee", str(out), "--judge", judge, "--dir", str(run.root)]
+    asked = ["share", "export", "--as", "eee", "--out", str(out), "--seeds", "s"]
+    asked += ["--judge", judge, "--dir", str(run.root)]
     assert main([*asked, "--organization", "A lab"]) == 0
     found = read(out)
     assert {record["model_info"]["id"] for record in found.values()} == {

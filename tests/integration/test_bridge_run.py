@@ -103,7 +103,7 @@ def test_the_new_judge_is_asked_so_many_cases_of_each_contestant(tmp_path, capsy
 
 def test_the_board_by_the_new_judge(judged, tmp_path, capsys):
     """Who changes place, the mapping, and files as of any other comparison."""
-    place = ["agree", "--seeds", "small", "--bridge", "old", "new", "--dir", judged]
+    place = ["agree", "bridge", "old", "new", "--seeds", "small", "--dir", judged]
     found = said(capsys, *place)
     rows = {row["model"]: row for row in found["rows"]}
     assert {row["n_old"] for row in rows.values()} == {N_SEEDS}
@@ -145,7 +145,7 @@ def test_the_page_has_the_bridge_and_a_part_that_was_not_drawn_is_told(tmp_path,
         folder = workspace(tmp_path / "w", server)
         place = ["--seeds", "small", "--dir", str(folder)]
         assert main([*DRAWN, "63", "--dir", str(folder)]) == 0
-        assert main(["report", *place]) == 0
+        assert main(["leaderboard", "page", *place]) == 0
         page = (folder / "leaderboards" / "small" / "index.html").read_text("utf-8")
         assert "From old to new: unieval on small" in page
         assert "From new to old" not in page
@@ -153,10 +153,10 @@ def test_the_page_has_the_bridge_and_a_part_that_was_not_drawn_is_told(tmp_path,
         (path,) = (folder / "judgments" / "small" / "unieval").glob("new*")
         made = [one for one in files.read(path, Judgment) if one.seed_id < "s2"]
         files.finish(path, made, judgment_order)
-        assert main(["report", *place]) == 0
+        assert main(["leaderboard", "page", *place]) == 0
         page = (folder / "leaderboards" / "small" / "index.html").read_text("utf-8")
         assert "From old to new" not in page
-        notes = said(capsys, "agree", *place, "--bridge", "old", "new")["notes"]
+        notes = said(capsys, "agree", "bridge", "old", "new", *place)["notes"]
     assert "The cases of new are not those that --bridge-from old draws with --seed 0" in notes[-1]
 
 
@@ -168,7 +168,7 @@ def test_pairs_are_bridged_by_their_results(tmp_path, capsys):
         assert main([*arena, "--judge", "old"]) == 0
         budget = ["--bridge-from", "old", "--budget", "30"]
         assert main([*arena, "--judge", "new", *budget]) == 0
-        place = ["agree", "--seeds", "small", "--bridge", "old", "new", "--dir", folder]
+        place = ["agree", "bridge", "old", "new", "--seeds", "small", "--dir", folder]
         found = said(capsys, *place)
     assert found["protocol"] == "arena-n6"
     assert [row["new"] for row in found["rows"]] == [0.5, 0.5]
@@ -196,17 +196,16 @@ def test_pairs_are_bridged_by_their_results(tmp_path, capsys):
             ["judge", "arena", "--adaptive", *DRAWN[2:], "5"],
             "--bridge-from draws cases at random, --adaptive does not",
         ),
-        (["agree", "--bridge", "old", "new"], "--bridge is about stage files: give --seeds SET"),
         (
-            ["agree", "--seeds", "small", "--bridge", "old", "old"],
-            "--bridge old old: a bridge is between two judges",
+            ["agree", "bridge", "old", "old", "--seeds", "small"],
+            "old old: a bridge is between two judges",
         ),
         (
-            ["agree", "--seeds", "small", "--bridge", "old", "nobody"],
+            ["agree", "bridge", "old", "nobody", "--seeds", "small"],
             "'nobody' has not judged small; judges who have: new, old",
         ),
         (
-            ["agree", "--seeds", "small", "--bridge", "old", "new", "--protocol", "gteval"],
+            ["agree", "bridge", "old", "new", "--seeds", "small", "--protocol", "gteval"],
             "--protocol gteval: what both old and new have judged on small: unieval",
         ),
     ],
@@ -226,7 +225,7 @@ def test_nothing_in_common_is_one_line_with_what_to_do(tmp_path, capsys):
     with Server(judges) as server:
         folder = workspace(tmp_path / "w", server)
         assert main([*UNIEVAL, "--judge", "new", "--model", "human", "--dir", str(folder)]) == 0
-    bridge = ["agree", "--seeds", "small", "--bridge", "old", "new", "--dir", str(folder)]
+    bridge = ["agree", "bridge", "old", "new", "--seeds", "small", "--dir", str(folder)]
     assert main(bridge) == 1
     error = capsys.readouterr().err
     assert "new has judged no case of bot:eliza, bot:parrot that old has; draw some with: " in error

@@ -73,7 +73,8 @@ def test_a_whole_run_in_one_call(run: Workspace, tmp_path: Path, form: str) -> N
     from datasets import load_dataset
 
     out = tmp_path / "out"
-    assert main(["export", f"--{form}", str(out), "--seeds", "s", "--dir", str(run.root)]) == 0
+    share = ["share", "export", "--as", form, "--out", str(out)]
+    assert main([*share, "--seeds", "s", "--dir", str(run.root)]) == 0
     whole = load_dataset(str(out))
     assert list(whole) == list(STAGES)
     for stage in STAGES:
@@ -131,12 +132,6 @@ def test_what_a_folder_holds_is_neither_lost_nor_mixed_in(run: Workspace, tmp_pa
         botchat.export(run, "s", out)
 
 
-def test_one_form_is_asked_for(run: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line."""
-    assert main(["export", "--seeds", "s", "--dir", str(run.root)]) == 1
-    assert "export needs one of --parquet DIR, --jsonl DIR (the" in capsys.readouterr().err
-
-
 def test_every_type_of_a_record_is_a_feature() -> None:
     """A field that is added to a record is in the dataset."""
     for stage, record in STAGES.items():
@@ -172,16 +167,15 @@ def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
         "model_a,model_b,win_rate,win_or_tie_rate\na,b,0.5,0.7\na,c,0.6,0.9\nb,c,.4,.8\n"
     )
     out = tmp_path / "out"
-    asked = ["leaderboard", "--pairwise-rates", str(rates), "--shuffles", "5", "--out", str(out)]
-    assert main([*asked, "--format", "parquet", "--format", "csv", "--comments"]) == 0
-    made = botchat.rank_rates(rates, elo=EloSettings(shuffles=5))
+    asked = ["leaderboard", "--pairwise-rates", str(rates), "--out", str(out)]
+    assert main([*asked, "--format", "parquet", "--format", "csv"]) == 0
+    made = botchat.rank_rates(rates)
     pd.testing.assert_frame_equal(
         pd.read_parquet(out / f"{made.table.name}.parquet"), made.frame, check_dtype=False
     )
     assert made._repr_html_() == made.table._repr_html_()
     again = botchat.rank_rates(next(out.glob("*-pairs.csv")), elo=EloSettings(shuffles=5))
     assert again.frame["model"].tolist() == made.frame["model"].tolist()
-    assert not list(out.glob("*.meta.json"))
 
 
 def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ def test_the_slice_is_never_evaluated_on(tmp_path, capsys):
         folder = workspace(tmp_path / "w", server)
         for judge in ("kept", "large"):
             assert main([*JUDGE[:-1], judge, "--dir", str(folder)]) == 0
-        place = ["--seeds", "small", "--protocol", "gteval", "--dir", folder, "--resamples", 20]
+        place = ["--seeds", "small", "--protocol", "gteval", "--dir", folder]
         found = said(capsys, "agree", *place)
     rows = {row["judge"]: row for row in found["rows"]}
     assert (rows["kept"]["verdicts"], rows["large"]["verdicts"]) == (

@@ -18,7 +18,7 @@ from botchat.report.figures import agreement
 from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 
-QUICK = ["--shuffles", "10", "--runs", "1"]
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def on_page(workspace: Workspace) -> list[str]:
 
 def ranked(workspace: Workspace, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
     """What `leaderboard` prints."""
-    where = ["--seeds", SAMPLE, "--dir", str(workspace.root), *QUICK]
+    where = ["--seeds", SAMPLE, "--dir", str(workspace.root)]
     assert main(["leaderboard", *where, *flags]) == 0
     return capsys.readouterr().out
 

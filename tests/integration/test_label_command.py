@@ -52,7 +52,7 @@ def test_it_makes_and_serves_the_page(workspace: Workspace) -> None:
     [
         (["--protocol", "none"], "unknown protocol 'none'"),
         (["--name", "x" * 61], "1 to 60 characters"),
-        (["--plan"], "make one with: botchat label-plan --seeds sample"),
+        (["--plan"], "make one with: botchat label plan --seeds sample"),
         (["--seeds", "other"], "no seed set 'other'"),
     ],
 )

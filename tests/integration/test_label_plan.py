@@ -35,7 +35,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plan(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[dict, list[dict]]:
     """What the command says, and the lines of the file that it wrote."""
     capsys.readouterr()
-    run(folder, "label-plan", "--seeds", "sample", "--json", *flags)
+    run(folder, "label", "plan", "--seeds", "sample", "--json", *flags)
     said = json.loads(capsys.readouterr().out)
     path = Path(said["path"])
     assert path == folder / "leaderboards" / "sample" / "label-plan.jsonl"
@@ -139,7 +139,7 @@ def test_what_cannot_be_is_one_line(judged, capsys, flags, said):
     """Nothing is written."""
     path = judged / "leaderboards" / "sample" / "label-plan.jsonl"
     path.unlink(missing_ok=True)
-    run(judged, "label-plan", "--seeds", "sample", *flags, code=1)
+    run(judged, "label", "plan", "--seeds", "sample", *flags, code=1)
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
@@ -148,9 +148,9 @@ def test_what_cannot_be_is_one_line(judged, capsys, flags, said):
 
 def test_nothing_judged_is_one_line(tmp_path, capsys):
     """It says how to judge; a person's own labels are not judged by people once more."""
-    run(tmp_path, "label-plan", "--seeds", "sample", code=1)
+    run(tmp_path, "label", "plan", "--seeds", "sample", code=1)
     assert "no judgments in" in capsys.readouterr().err
-    run(tmp_path, "label-plan", "--seeds", "nowhere", code=1)
+    run(tmp_path, "label", "plan", "--seeds", "nowhere", code=1)
     assert "no seed set 'nowhere'" in capsys.readouterr().err
 
 
@@ -159,7 +159,7 @@ def test_people_are_no_judge_to_correct(judged, capsys):
     _, lines = plan(judged, capsys, "--budget", "3")
     path = label(judged, "unieval", lines)
     try:
-        run(judged, "label-plan", "--seeds", "sample", "--judge", "human:amy", code=1)
+        run(judged, "label", "plan", "--seeds", "sample", "--judge", "human:amy", code=1)
         assert "human:amy is a person" in capsys.readouterr().err
         assert plan(judged, capsys, "--budget", "3")[0]["planned"] == 0
     finally:

@@ -89,7 +89,7 @@ def judged(capsys, tmp_path, seed_set, models, turns="4"):
         )
         assert status == 0, said
         assert [row["unreadable"] for row in made["rows"]] == [0]
-    board = ("leaderboard", "--seeds", seed_set, "--shuffles", "5", "--runs", "1")
+    board = ("leaderboard", "--seeds", seed_set)
     status, made, said = run(capsys, *board)
     assert status == 0, said
     return made

@@ -108,7 +108,9 @@ def test_ports_of_the_viewer(tmp_path, capsys, port):
 @pytest.mark.parametrize("flag", ["--dir", "--out"])
 def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
     """NUL in it."""
-    assert "NUL" in one_line(["report", "--seeds", "sample", flag, f"{tmp_path}/a\0b"], capsys)
+    assert "NUL" in one_line(
+        ["leaderboard", "page", "--seeds", "sample", flag, f"{tmp_path}/a\0b"], capsys
+    )
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_plot_refuses_what_cannot_be(
 ) -> None:
     """One clear line, and no file."""
     common = ["--seeds", SAMPLE, "--dir", str(workspace.root), "--out", str(tmp_path / "x.svg")]
-    assert main(["plot", "success-rates", *common, *flags]) == 1
+    assert main(["leaderboard", "figure", "success-rates", *common, *flags]) == 1
     told = capsys.readouterr().err.strip()
     assert said in told
     assert "\n" not in told
@@ -339,8 +339,8 @@ def test_view_of_a_set_that_is_not_there(workspace: Workspace) -> None:
 
 def test_without_png_a_board_has_svg_alone(workspace: Workspace, tmp_path: Path) -> None:
     """What an earlier board left as png is gone, not stale; all else is the same."""
-    command = ["leaderboard", "--dir", str(workspace.root), "--seeds", SAMPLE, "--runs", "1"]
-    command += ["--shuffles", "20", "--out", str(tmp_path)]
+    command = ["leaderboard", "--dir", str(workspace.root), "--seeds", SAMPLE]
+    command += ["--out", str(tmp_path)]
     assert main(command) == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     assert main([*command, "--no-png"]) == 0

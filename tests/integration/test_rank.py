@@ -12,10 +12,11 @@ import pytest
 from botchat.cli.main import main
 from botchat.workspace import files as store
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "votes.md"
 SHARED = ROOT.parent / "shared" / "data" / "votes"
-FAST = ["--shuffles", "50"]
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def votes(tmp_path, monkeypatch):
 
 def test_votes_in_board_out(votes, capsys):
     """One command: the line on the file, the board, every file of it; best first in JSON."""
-    assert main(["rank", "mine.csv", *FAST]) == 0
+    assert main(["rank", "mine.csv"]) == 0
     said = capsys.readouterr().out
     assert "mine.csv: battles as of LMArena: 400 rows read; nothing left out" in said
     assert "allow for the 50 questions that the comparisons share" in said
@@ -56,7 +57,7 @@ def test_votes_in_board_out(votes, capsys):
     assert "--seeds" not in page
     assert "Prompt: " not in page
     assert "ChatSEED" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
-    assert main(["rank", "mine.csv", *FAST, "--json"]) == 0
+    assert main(["rank", "mine.csv", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [row["model"] for row in found["rows"]] == ["x", "y", "z"]
     elos = [row["elo"] for row in found["rows"]]
@@ -67,7 +68,7 @@ def test_votes_in_board_out(votes, capsys):
 
 def test_one_judge_of_several(votes, capsys):
     """Only its votes count; a judge that is not there is refused."""
-    assert main(["rank", "mine.csv", *FAST, "--judge", "1", "--json"]) == 0
+    assert main(["rank", "mine.csv", "--judge", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["judge"]["name"], sum(row["readable"] for row in found["rows"])) == ("1", 2 * 133)
     assert main(["rank", "mine.csv", "--judge", "7"]) == 1
@@ -105,7 +106,7 @@ def test_what_fails_late_leaves_nothing_behind(votes, monkeypatch):
 
     monkeypatch.setattr("botchat.report.preview", fails)
     with pytest.raises(RuntimeError):
-        main(["rank", "mine.csv", *FAST])
+        main(["rank", "mine.csv"])
     assert not (votes.parent / "leaderboards").exists()
 
 
@@ -113,12 +114,12 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
     """A square of win rates and our own pairs; not together with votes."""
     monkeypatch.chdir(tmp_path)
     Path("square.csv").write_text(",a,b,c\na,-,60,70\nb,30,-,50\nc,20,40,-\n")
-    assert main(["rank", "square.csv", *FAST, "--per-pair", "100", "--json"]) == 0
+    assert main(["rank", "square.csv", "--per-pair", "100", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [row["model"] for row in found["rows"]] == ["a", "b", "c"]
     assert "a square of win rates: 3 models, 3 pairs read" in found["files"][0]
     pairs = "leaderboards/square/votes-pairs.csv"
-    assert main(["rank", pairs, *FAST, "--per-pair", "100", "--out", "again", "--json"]) == 0
+    assert main(["rank", pairs, "--per-pair", "100", "--out", "again", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert [row["bt"] for row in again["rows"]] == [row["bt"] for row in found["rows"]]
     Path("votes.csv").write_text("model_a,model_b,winner\nx,y,tie\n")
@@ -133,7 +134,7 @@ def test_names_are_text(tmp_path, monkeypatch, capsys):
     name = "=1+1<script>alert(1)</script>"
     rows = [f'"{name}",../y,model_{w},=j' for w in "aab"]
     Path("sample.csv").write_text("model_a,model_b,winner,judge\n" + "\n".join(rows) + "\n")
-    assert main(["rank", "sample.csv", *FAST]) == 0
+    assert main(["rank", "sample.csv"]) == 0
     (out,) = (tmp_path / "leaderboards").iterdir()
     assert out.name == "sample-votes"
     for path in out.glob("*.csv"):
@@ -154,7 +155,7 @@ def test_the_crowd_in_one_command(tmp_path, monkeypatch, capsys):
     if not (SHARED / "llmfao.csv").exists():
         pytest.skip(f"{SHARED} is not on this machine")
     monkeypatch.chdir(tmp_path)
-    assert main(["rank", str(SHARED / "llmfao.csv"), *FAST, "--json"]) == 0
+    assert main(["rank", str(SHARED / "llmfao.csv"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     with (SHARED / "llmfao-golden.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"]

@@ -11,9 +11,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from botchat.arguments import Limits, Spending
 from botchat.cli.main import main
 from botchat.errors import BotChatError, LimitReached
-from botchat.requests import Generating, Judging, Limits, Spending
+from botchat.requests import Generating, Judging
 from botchat.workspace import stages
 from botchat.workspace.config import ClusterSettings
 from botchat.workspace.folder import Workspace
@@ -22,9 +23,9 @@ from botchat.workspace.store import Store
 from tests.cluster.test_cluster import JUDGE, MODELS, workspace
 from tests.openai_server import Server
 
-BOARD = ["leaderboard", "--seeds", "few", "--judge", "umpire", "--shuffles", "20", "--runs", "1"]
+BOARD = ["leaderboard", "--seeds", "few", "--judge", "umpire"]
 BOARD += ["--no-png", "--format", "json", "--format", "eee"]
-NUMBERS = ["export", "--seeds", "few", "--judge", "umpire"]
+NUMBERS = ["share", "export", "--as", "eee", "--seeds", "few", "--judge", "umpire"]
 """All numbers of the board, without figures."""
 
 
@@ -60,7 +61,7 @@ def run(tmp_path_factory) -> Iterator[tuple[Workspace, dict[str, dict[str, bytes
             Judging("unieval", "few", name).run(made)
         out, numbers = made.root / "board", made.root / "numbers"
         assert main([*BOARD, "--dir", str(made.root), "--out", str(out)]) == 0
-        assert main([*NUMBERS, "--dir", str(made.root), "--eee", str(numbers)]) == 0
+        assert main([*NUMBERS, "--dir", str(made.root), "--out", str(numbers)]) == 0
         assert "cost-rating.svg" in contents(out)
         yield made, {"folder": contents(out), "other": contents(numbers)}
 
@@ -98,7 +99,7 @@ def test_a_board_from_a_store_has_the_bytes_of_the_workspaces_own(
     monkeypatch.setattr(Store, "get", lambda *_: pytest.fail("a segment is read"))
     reader = tmp_path / "reader"
     if "://" in place:
-        out = ["--eee", str(reader / "numbers")]
+        out = ["--out", str(reader / "numbers")]
         assert main([*NUMBERS, "--dir", str(reader), "--store", place, *out]) == 0
         assert contents(reader / "numbers") == expected["other"]
     else:
@@ -118,8 +119,8 @@ def test_the_other_commands_read_from_a_store_too(run, tmp_path, capsys, monkeyp
     assert main(["ledger", "push", store, "--dir", str(made.root)]) == 0
     judges = ["--judge", "umpire", "--judge", "rules"]
     for command, out in (
-        (["agree", "--protocol", "arena-n4", *judges, "--resamples", "20"], "--out"),
-        (["export"], "--jsonl"),
+        (["agree", "--protocol", "arena-n4", *judges], "--out"),
+        (["share", "export", "--as", "jsonl"], "--out"),
     ):
         made_of = {}
         for place in (["--dir", str(made.root)], ["--dir", "/", "--store", store]):
@@ -137,8 +138,8 @@ def test_the_other_commands_read_from_a_store_too(run, tmp_path, capsys, monkeyp
     monkeypatch.setattr("botchat.pipeline.leaderboard.report", draw)
     monkeypatch.setattr("botchat.pipeline.plot.write_plot", draw)
     far = ["--seeds", "few", "--judge", "rules", "--store", store, "--dir", str(tmp_path)]
-    assert main(["report", *far]) == 0
-    assert main(["plot", "elo", *far, "--out", "elo.svg"]) == 0
+    assert main(["leaderboard", "page", *far]) == 0
+    assert main(["leaderboard", "figure", "elo", *far, "--out", "elo.svg"]) == 0
     assert drawn == [(tmp_path / "leaderboards" / "few", {"rules"})] * 2
     fresh = tmp_path / "fresh"
     assert main(["ledger", "pull", store, "--dir", str(fresh), "--json"]) == 0
@@ -214,7 +215,7 @@ def test_what_a_store_does_not_have_is_named(run, tmp_path, capsys):
         assert re.search(pattern, capsys.readouterr().err)
     assert main(["agree", str(tmp_path / "votes.csv"), "--store", store]) == 1
     assert "say of which set" in capsys.readouterr().err
-    assert main(["report", "--seeds", "few", "--dir", "s3://bucket/run"]) == 1
+    assert main(["leaderboard", "page", "--seeds", "few", "--dir", "s3://bucket/run"]) == 1
     assert "a store is named by --store" in capsys.readouterr().err
     (tmp_path / "botchat.toml").write_text(f'[cluster]\nstore = "{store}"\n')
     assert main([*board[:-1], "--seeds", "few"]) == 1

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from botchat.arguments import Limits
 from botchat.cli.main import main
 from botchat.errors import ConfigError
 from botchat.models.roles import history
 from botchat.pipeline.view import Server as View
 from botchat.pipeline.view import room_of
 from botchat.prompts import text as prompt
-from botchat.requests import Limits, generate
+from botchat.requests import generate
 from botchat.talk.room import LONGEST, Room
 from botchat.workspace.accounts import stats
 from botchat.workspace.folder import SAMPLE, Workspace

@@ -153,7 +153,7 @@ def test_labels_of_what_the_judge_accused_are_not_a_random_draw(some: Made) -> N
     accused = by("amy", *[one for one in said if one.verdict != "No"][:40])
     notes = board(some, {"unieval": accused}).notes
     (note,) = [note for note in notes if "random" in note]
-    assert "botchat label-plan --seeds made-up --judge rules" in note
+    assert "botchat label plan --seeds made-up --judge rules" in note
     rng = random.Random(3)
     made_by = evidence({"unieval": UNIEVAL}, some.judgments, some.seeds, some.dialogues)
     for _ in range(20):
@@ -172,7 +172,7 @@ def test_without_labels_a_note_says_how_many_it_takes() -> None:
     said = [int(word) for word in note.split() if word.isdecimal()]
     assert abs(said[-1] - worst) <= 2
     assert 20 < said[-2] < worst
-    assert "botchat label-plan --seeds made-up --judge rules" in note
+    assert "botchat label plan --seeds made-up --judge rules" in note
     assert not any("as-people" in one.name for one in found.tables)
 
 

@@ -38,7 +38,7 @@ def test_flags_of_every_command_may_stand_anywhere(words, tmp_path, capsys):
         (["ledger", "forget", "--outcome", "refusd"], "'refused'"),
         (
             ["leaderboard", "--seedz", "small"],
-            "(did you mean '--seed' or '--seeds'?)",
+            "(did you mean '--seeds'?)",
         ),
         (["judge", "arena", "--seedz=small", "--judge", "rules"], "(did you mean '--seeds'?)"),
         (["seeds", "list", "--josn"], "(did you mean '--json'?)"),

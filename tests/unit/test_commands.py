@@ -3,13 +3,18 @@
 import ast
 import inspect
 import pickle
+from dataclasses import fields
 from importlib import import_module
 
 import pytest
 
 import botchat
+import botchat.requests
+from botchat import arguments
+from botchat.arguments import Asking, flags_of, groups_of
 from botchat.cli.main import main
-from botchat.requests import Asking, flags_of, groups_of, requests
+from botchat.pipeline import adaptive
+from botchat.requests import requests
 
 REQUESTS = requests()
 COMMANDS = pytest.mark.parametrize("words", REQUESTS)
@@ -41,37 +46,33 @@ def test_help_shows_every_flag(words, capsys, monkeypatch):
         assert flag.arg.help in shown
 
 
-def read_in(module, deep=True):
-    """Attributes that a module reads, itself or by what it imports of the pipeline."""
-    source = inspect.getsource(import_module(module))
-    nodes = [*ast.walk(ast.parse(source))]
-    found = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    for node in nodes if deep else ():
-        if isinstance(node, ast.ImportFrom) and node.module == "botchat.pipeline":
-            found |= set().union(
-                *(read_in(f"{node.module}.{one.name}", False) for one in node.names)
-            )
-    return found
-
-
 @COMMANDS
 def test_every_flag_is_read(words):
     """One that is only declared would be accepted and ignored."""
     request = REQUESTS[words]
-    read = read_in(f"botchat.{request.does.partition(':')[0]}") | read_in("botchat.requests")
-    assert {flag.field.name for flag in flags_of(request)} <= read | {"judge"}
-
-
-@COMMANDS
-def test_the_function_explains_every_parameter(words):
-    """``help(botchat.run)``; positions are those of the class."""
-    request = REQUESTS[words]
-    name = request.does.partition(":")[2]
-    if (function := getattr(botchat, name, None)) is None:
+    module, _, function = request.does.partition(":")
+    does = import_module(f"botchat.{module}")
+    if not issubclass(request, Asking):
+        shown = {one.field.name for one in flags(request) if one.arg.shown}
+        taken = inspect.signature(getattr(does, function)).parameters
+        assert {"workspace", *(one.name for one in fields(request))} - shown <= {*taken}
         return
+    read = set()
+    for of in (does, adaptive, arguments):
+        nodes = ast.walk(ast.parse(inspect.getsource(of)))
+        read |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert {flag.field.name for flag in flags_of(request)} - {"judge"} <= read
+
+
+VERBS = [one for one in vars(botchat.requests).values() if hasattr(one, "request")]
+
+
+@pytest.mark.parametrize("function", VERBS, ids=lambda one: one.__name__)
+def test_the_function_explains_every_parameter(function):
+    """``help(botchat.run)``; positions are those of the class."""
     first, *others = inspect.signature(function).parameters
-    assert (first, others) == ("workspace", list(inspect.signature(request).parameters))
-    for flag in flags_of(request):
+    assert (first, others) == ("workspace", list(inspect.signature(function.request).parameters))
+    for flag in flags_of(function.request):
         assert f"{flag.field.name}: {flag.arg.help}" in function.__doc__
 
 

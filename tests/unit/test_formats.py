@@ -199,7 +199,7 @@ def test_a_board_has_what_pairs_it_with_a_later_one(place: Path) -> None:
         "generate --seeds sample --model bot:eliza --limit 4 --plan",
         "judge unieval --seeds sample --judge rules",
         "bench probe --seeds sample --judge rules --limit 2",
-        "label-plan --seeds sample --judge rules --budget 5",
+        "label plan --seeds sample --judge rules --budget 5",
     ],
 )
 def test_every_printed_table_has_every_format(

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from botchat.arguments import JudgeName
 from botchat.interfaces import Case, Judge, Subject
 from botchat.languages import Language
 from botchat.models.self_chat import Length, extend
 from botchat.pipeline.run.session import Session
 from botchat.records import Seed
-from botchat.requests import JudgeName
 
 if TYPE_CHECKING:
     from botchat.pipeline.run.ask import Asked, Cases, Filing

@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
+from botchat.arguments import Spending
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row, Usage
 from botchat.languages import ENGLISH, Language
 from botchat.measures import lengths
@@ -22,7 +23,6 @@ from botchat.models.self_chat import Length
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.records import Seed
-from botchat.requests import Spending
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -12,6 +13,29 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.tables import Table
+
+
+@dataclass(frozen=True)
+class Told:
+    """A result that is a few facts."""
+
+    whole: Row
+    """All of it, JSON-ready."""
+    shown: Sequence[str | Table | list[Row]] = ()
+    """Where people do not read just that."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """Those of `whole`, or itself as the only one."""
+        found: list[Row] = self.whole.get("rows", [self.whole])
+        return found
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows as a data frame."""
+        from botchat.boards.frames import frame_of  # pandas, which no run needs
+
+        return frame_of(self.rows)
 
 
 class Result(Protocol):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import msgspec
 
 from botchat import parallel
+from botchat.arguments import JudgeName, Spending
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
@@ -28,7 +29,6 @@ from botchat.pipeline.run.progress import told
 from botchat.pipeline.run.work import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.requests import JudgeName, Spending
 from botchat.workspace import config, entries, panels, stages
 from botchat.workspace.accounts import bills
 from botchat.workspace.folder import Workspace

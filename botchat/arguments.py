@@ -1,0 +1,362 @@
+"""How a request is made of its fields: they are its flags, its ``--help`` and its parameters.
+
+A request (`botchat.requests`, and ``<leaf>/requests.py``) is a frozen dataclass. It pickles, and
+knows by name who does it (``does``), so that nothing heavy is imported before it runs. Annotations
+are read while the program runs: these files do without ``annotations`` of the future.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from importlib import import_module
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
+
+from botchat.errors import ConfigError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from botchat.boards.writers import Formats
+    from botchat.parallel import Engine
+    from botchat.pipeline.run.plan import Plan
+    from botchat.pipeline.run.work import Meter
+    from botchat.workspace.config import ClusterSettings
+    from botchat.workspace.folder import Workspace
+
+GROUPS = (
+    "every day",
+    "begin",
+    "step by step",
+    "people and judges",
+    "bring your own, share",
+    "look after",
+)
+"""Of commands, in the order of ``--help``."""
+
+EVERY_DAY, BEGIN, STEPS, JUDGES, SHARE, CARE = GROUPS
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+@dataclass(frozen=True)
+class Arg:
+    """How a field is said on the command line."""
+
+    help: str = ""
+    metavar: str | None = None
+    flag: str = ""
+    """Default: the field's own name, as ``--judge-model``."""
+    word: bool = False
+    """It has no flag: its place says what it is."""
+    most: float = 2**63 - 1
+    """Greatest number, either way."""
+    choices: tuple[str, ...] = ()
+    shown: bool = False
+    """Only about how the result is shown: who does it does not get it."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A field of a request as its annotation declares it."""
+
+    field: Field[Any]
+    arg: Arg
+    kind: type
+    """Of one value: ``str``, ``int``, ``float``, ``bool``, ``Path``."""
+    values: int | None
+    """1; a fixed number of them; ``None``: any number."""
+
+    @property
+    def name(self) -> str:
+        """As it is given: ``--seeds``, or the name of its place."""
+        return self.field.name if self.arg.word else self.arg.flag or _flag(self.field.name)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a request cannot be made without it."""
+        return self.field.default is MISSING and self.field.default_factory is MISSING
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class Request(Generic[R]):
+    """What a command is asked; ``run`` does it."""
+
+    words: ClassVar[str] = ""
+    """What calls it on the command line; empty: Python alone."""
+    does: ClassVar[str] = ""
+    """Module and function that do it: ``pipeline.generate:generate``."""
+    group: ClassVar[str] = STEPS
+    usual_dir: ClassVar[str] = ""
+    """The workspace where none is named: this folder."""
+    metered: ClassVar[bool] = False
+    """It takes long, and says to a meter how far it is."""
+
+    def __post_init__(self) -> None:
+        """Take a list or one text for several, and a text for a path."""
+        for flag in flags_of(type(self)):
+            given = getattr(self, flag.field.name)
+            object.__setattr__(self, flag.field.name, _taken(given, flag))
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Its fields as parameters of the function that does it; see `Arg.shown`."""
+        shown = {flag.field.name for flag in flags_of(type(self)) if flag.arg.shown}
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in shown}
+
+    def run(self, workspace: "Workspace", *, meter: "Meter | None" = None) -> R:
+        """Do it, on a workspace."""
+        told = {"meter": meter} if self.metered else {}
+        return cast(R, doing(self.does)(workspace, **self.given, **told))
+
+
+def _taken(given: Any, flag: Flag) -> Any:
+    if given is None:
+        return given
+    if flag.values == 1:
+        return flag.kind(given) if flag.kind is Path else given
+    return tuple(flag.kind(one) for one in ([given] if isinstance(given, str | Path) else given))
+
+
+def doing(does: str, before: str = "") -> Callable[..., object]:
+    """The function that does what a request asks; ``before`` its name: that plans it."""
+    module, _, function = does.partition(":")
+    found: Callable[..., object] = getattr(
+        import_module(f"botchat.{module}"), f"{before}{function}"
+    )
+    return found
+
+
+@dataclass
+class Limits:
+    """What a run may cost; ``None`` is no limit."""
+
+    max_usd: Annotated[float | None, Arg("stop cleanly (exit 3) at this cost")] = None
+    max_calls: Annotated[int | None, Arg("stop cleanly after so many calls")] = None
+    max_tokens: Annotated[int | None, Arg("stop cleanly after so many tokens")] = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits of 0 and below, NaN and infinity."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is not None and not 0 < value < math.inf:
+                what = f"{_flag(one.name)} {value}"
+                raise ConfigError(f"{what}: give a number above 0, or leave it out")
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a run may cost, and how its calls are sent."""
+
+    limits: Limits = field(default_factory=Limits)
+    batch: bool = False
+    """Send every call through its endpoint's Batch API."""
+    cluster: "ClusterSettings | None" = None
+    """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
+    says."""
+    engine: "Engine | None" = None
+    """Who makes them, whatever all these say."""
+    leased: int | None = None
+    """This is a part of a run that is under way in so many places: the limits are that part's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Request[R]):
+    """A request that reads a set, from the workspace or from a store."""
+
+    store: Annotated[
+        str | None,
+        Arg(
+            "read the set there, not in the workspace: a folder, s3://…, gs://…; see "
+            "docs/cluster.md",
+            "PLACE",
+            shown=True,
+        ),
+    ] = None
+    also_judges: ClassVar[str] = ""
+    """Module and function that say whose verdicts are read besides those of who is named."""
+    judged: ClassVar[bool] = True
+    """There must be judgments."""
+
+    def run(self, workspace: "Workspace", *, meter: "Meter | None" = None) -> R:
+        """Do it, on a workspace or what the store has of the set."""
+        reading = doing("pipeline.run.reading:reading")
+        with cast("AbstractContextManager[Workspace]", reading(self, workspace, meter)) as found:
+            return super().run(found, meter=meter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tabled(Request[R]):
+    """A request that writes tables."""
+
+    formats: Annotated[
+        Sequence[str],
+        Arg(
+            "repeatable; of the file of each table (csv)",
+            flag="--format",
+            choices=("csv", "md", "json", "tex", "parquet", "html"),
+        ),
+    ] = ()
+
+    @property
+    def table_formats(self) -> "Formats | None":
+        """As tables know them; ``None``: as always."""
+        if not self.formats:
+            return None
+        return cast("Formats", import_module("botchat.boards.writers").Formats(tuple(self.formats)))
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """As of `Request`."""
+        return super().given | {"formats": self.table_formats}
+
+
+@dataclass(frozen=True)
+class JudgeName:
+    """A judge as it is named on the command line."""
+
+    name: str
+    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, or any model."""
+    model: str | None = None
+    """Of a panel's agents that name none (``--judge-model``)."""
+    samples: int = 1
+    """How often a single judge is asked about each case; the majority decides."""
+    run: int = 1
+    """Which of several independent runs, each with draws of its own (`Decoding.sample`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking(Request[R]):
+    """A request that asks models, and so costs money."""
+
+    limits: Limits = field(default_factory=Limits)
+    batch: Annotated[bool, Arg("at half price, in minutes to hours: the Batch API")] = False
+    engine: Annotated[
+        str | None,
+        Arg(
+            "let workers make the calls: loky (processes here), dask, ray, or any backend of "
+            "joblib; see docs/cluster.md",
+            "ENGINE",
+        ),
+    ] = None
+    workers: Annotated[int | None, Arg("of the engine (as many as it has)", "N", most=100_000)] = (
+        None
+    )
+    store: Annotated[
+        str | None,
+        Arg(
+            "read the ledger's segments there first, and leave there what is new, stage files "
+            "too: a folder, s3://…, gs://…",
+            "PLACE",
+        ),
+    ] = None
+
+    def spending(self, workspace: "Workspace") -> Spending:
+        """What the request says of cost and of where calls are made."""
+        where = (self.engine, self.workers, self.store)
+        known = None if where == (None, None, None) else workspace.config.cluster.where(*where)
+        return Spending(self.limits, self.batch, known)
+
+    def plan(self, workspace: "Workspace") -> "Plan":
+        """What `run` would send; errors as there, and nothing is sent or written."""
+        return cast("Plan", doing(self.does, "plan_")(self, workspace))
+
+    def run(
+        self,
+        workspace: "Workspace",
+        spending: Spending | None = None,
+        meter: "Meter | None" = None,
+    ) -> R:
+        """Do it, on a workspace; ``spending``: in place of what the request says of it.
+
+        Raises:
+            ConfigError, MissingError, DataError: before anything is sent.
+            FatalModelError: a model could not answer at all; the others are done.
+            LimitReached: a limit was reached; the same request goes on where this one stopped.
+        """
+        spending = spending or self.spending(workspace)
+        return cast(R, doing(self.does)(self, workspace, spending, meter))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(Asking[R]):
+    """A request that puts questions to the judge in its field ``judge``."""
+
+    judge_model: Annotated[str | None, Arg("model of a panel's agents that name none", "MODEL")] = (
+        None
+    )
+    samples: Annotated[
+        int,
+        Arg("ask a single judge K times a case; the majority decides (1)", "K", most=1_000),
+    ] = 1
+
+    @property
+    def judge_name(self) -> JudgeName:
+        """The judge with all that is said of it; `ConfigError` where none is named."""
+        if not (name := vars(self)["judge"]):
+            raise ConfigError(f"{self.words} asks a judge: name one with --judge")
+        return JudgeName(name, self.judge_model, self.samples)
+
+
+def flags_of(request: type) -> tuple[Flag, ...]:
+    """The flags of a class: its own, then those of the classes that it is made of."""
+    declared = {one.name: flag for one in fields(request) if (flag := _flag_of(one)) is not None}
+    own = dict.fromkeys(name for part in request.__mro__ for name in inspect.get_annotations(part))
+    return tuple(declared[name] for name in own if name in declared)
+
+
+def _flag_of(one: Field[Any]) -> Flag | None:
+    if get_origin(one.type) is not Annotated:
+        return None
+    of, arg = get_args(one.type)
+    if get_origin(of) is UnionType:
+        (of,) = (part for part in get_args(of) if part is not NoneType)
+    kinds = get_args(of)
+    if get_origin(of) is None:
+        return Flag(one, arg, of, 1)
+    return Flag(one, arg, kinds[0], len(kinds) if get_origin(of) is tuple else None)
+
+
+def groups_of(request: type) -> dict[str, type]:
+    """Fields that are themselves a few flags: `Limits`."""
+    return {one.name: one.type for one in fields(request) if one.type is Limits}
+
+
+def verb(request: Callable[P, Request[R]]) -> "Callable[Concatenate[Workspace, P], R]":
+    """A request as a function of a workspace, with its fields as parameters."""
+    assert isinstance(request, type)
+    assert issubclass(request, Request)
+    make: Callable[P, Request[R]] = request
+
+    def do(workspace: "Workspace", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return make(*args, **kwargs).run(workspace)
+
+    flags = {flag.field.name: flag for flag in flags_of(request)}
+    parameters = [inspect.Parameter("workspace", inspect.Parameter.POSITIONAL_ONLY)]
+    for one in inspect.signature(request).parameters.values():
+        kind = getattr(one.annotation, "__origin__", one.annotation)
+        parameters.append(one.replace(annotation=kind) if one.name in flags else one)
+    vars(do).update(__signature__=inspect.Signature(parameters), request=request)
+    do.__name__ = do.__qualname__ = request.does.partition(":")[2]
+    explained = [f"    {name}: {flag.arg.help}" for name, flag in flags.items()]
+    do.__doc__ = "\n".join([inspect.getdoc(request) or "", "", "Args:", *explained, ""])
+    return do
