@@ -20,9 +20,6 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from botchat.report.figures import Chart
-    from botchat.report.figures.style import Look
-
 FORMATS = ("svg", "png", "pdf")
 
 _LEAST_IN, _MOST_IN = 1.0, 100.0
@@ -51,56 +48,6 @@ def plot(
         ConfigError: several judges and none named, or a size that cannot be.
         MissingError: no such figure of these judgments, no such contestant; says which there are.
     """
-    chart, look = _chosen(workspace, seed_set, name, judge, size, highlight, elo)
-    return chart.make(look)
-
-
-def write_plot(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    out: Path,
-    judge: str | None = None,
-    *,
-    size: tuple[float, float] | None = None,
-    highlight: Sequence[str] = (),
-    elo: EloSettings | None = None,
-) -> Path:
-    """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
-
-    The rest, and what is raised, as in `plot`; the same arguments give the same bytes.
-    """
-    form = out.suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
-    chart, look = _chosen(workspace, seed_set, name, judge, size, highlight, elo)
-    from botchat.report.figures import formats
-
-    store.write_atomic(out, formats.written(chart.make(look), form))
-    return out
-
-
-def read_size(text: str) -> tuple[float, float]:
-    """``7x4.5`` as width and height in inches; `ConfigError` where it is none."""
-    try:
-        width, height = (float(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise ConfigError(
-            f"--size {text}: give width and height in inches, such as 7x4.5"
-        ) from None
-    return width, height
-
-
-def _chosen(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    judge: str | None,
-    size: tuple[float, float] | None,
-    highlight: Sequence[str],
-    elo: EloSettings | None,
-) -> tuple[Chart, Look]:
-    """The figure of that name, and how it is to be drawn."""
     from botchat.pipeline.agree import beside_each_other
     from botchat.report import figures
     from botchat.report.figures import agreement
@@ -140,7 +87,43 @@ def _chosen(
             f"{did_you_mean(unknown[0], known)}; there are: {', '.join(sorted(known))}"
         )
     width, height = size or (WIDE, None)
-    return charts[name], Look(width, height, tuple(highlight))
+    return charts[name].make(Look(width, height, tuple(highlight)))
+
+
+def write_plot(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    out: Path,
+    judge: str | None = None,
+    *,
+    size: tuple[float, float] | None = None,
+    highlight: Sequence[str] = (),
+    elo: EloSettings | None = None,
+) -> Path:
+    """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
+
+    The rest, and what is raised, as in `plot`; the same arguments give the same bytes.
+    """
+    form = out.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
+    drawn = plot(workspace, seed_set, name, judge, size=size, highlight=highlight, elo=elo)
+    from botchat.report.figures import formats
+
+    store.write_atomic(out, formats.written(drawn, form))
+    return out
+
+
+def read_size(text: str) -> tuple[float, float]:
+    """``7x4.5`` as width and height in inches; `ConfigError` where it is none."""
+    try:
+        width, height = (float(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise ConfigError(
+            f"--size {text}: give width and height in inches, such as 7x4.5"
+        ) from None
+    return width, height
 
 
 def figure(
