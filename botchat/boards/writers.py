@@ -233,4 +233,4 @@ WRITERS: Mapping[str, Callable[[Table], Content]] = {
 """Ending of a file -> what makes a file of a table; `Formats` says which are wanted."""
 
 EEE = "eee"
-"""Records of Every Eval Ever: see `botchat.hub.eval_records`."""
+"""Records of Every Eval Ever: see `botchat.hub.every_eval_ever`."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from botchat.arguments import JudgeName, Limits, Spending
 from botchat.languages import EN
 from botchat.papers.bench import Benching
-from botchat.papers.inject import Injecting, Made
-from botchat.papers.injection import WORDS
+from botchat.papers.inject import WORDS, Injecting, Made
 from botchat.papers.reproduce import Reproducing, reproducing
 from botchat.pipeline.agree import Compared, Options
 from botchat.pipeline.run.work import Meter

@@ -29,9 +29,8 @@ from botchat.languages import built_in
 from botchat.measures import lengths
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.papers import bench_stories, mateval_records, stories, tables
-from botchat.papers.correlations import PEOPLE, correlated, ends_of, of_parts
-from botchat.papers.metrics import of_topical_chat
-from botchat.papers.places import beside_paper, error_places
+from botchat.papers.metrics import PEOPLE, correlated, ends_of, of_parts, of_topical_chat
+from botchat.papers.tables import beside_paper, error_places
 from botchat.pipeline.agree import (
     Compared,
     Options,

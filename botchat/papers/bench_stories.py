@@ -13,12 +13,19 @@ from botchat.languages import Language, built_in
 from botchat.measures.correlation import Rating
 from botchat.measures.error_reports import ToldKind, read_kinds
 from botchat.papers import locations, mateval_columns, mateval_records, stories
-from botchat.papers.correlations import PEOPLE, RANKS, correlated, ends_of
 from botchat.papers.locations import Places, named
 from botchat.papers.mateval_records import STRATEGIES, Reading
-from botchat.papers.metrics import Given
+from botchat.papers.metrics import (
+    PEOPLE,
+    RANKS,
+    Given,
+    bleu,
+    correlated,
+    ends_of,
+    rouge_l,
+    rouge_l_of_sets,
+)
 from botchat.papers.stories import STORY, Story
-from botchat.papers.text_metrics import bleu, rouge_l, rouge_l_of_sets
 from botchat.protocols import scores
 from botchat.protocols.texts import ERROR_TYPES
 from botchat.records import Judgment

@@ -1,14 +1,20 @@
 """``botchat inject``: a model puts errors into stories, for a benchmark whose truth is known.
 
-What comes out is a folder in MATEval's layout, for ``botchat bench mateval``.
+So MATEval made its data (Li et al. 2024, §4.2). The model is told which kinds to put in, one error
+of each; what it sends back is checked against that. What comes out is a folder in MATEval's layout,
+for ``botchat bench mateval``.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,23 +22,146 @@ from botchat.arguments import Spending
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Message, Row, adapted, settings_digest
 from botchat.languages import EN, Language, built_in
+from botchat.languages.text import split
 from botchat.models.self_chat import Length, Speaker
-from botchat.papers import injection
-from botchat.papers.injection import Injected
 from botchat.papers.mateval_columns import COLUMNS
+from botchat.papers.stories import STORIES
 from botchat.pipeline.evaluate import read_items
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.protocols.items import TEXTS, plain
-from botchat.protocols.texts import ERROR_TYPES, OwnText
+from botchat.protocols.scores import harmless
+from botchat.protocols.texts import ERROR_TYPES, OwnText, sentences
+from botchat.protocols.verdicts import json_fields
 from botchat.records import VERSION
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+PROMPT = "injection"
+WORDS = 200
+"""Of a story, after which it is cut (MATEval §4.2, for WritingPrompts)."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One error."""
+
+    code: str
+    """A key of `ERROR_TYPES`."""
+    passage: str
+    """The sentence with the error, as it is in the story."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A story before and after."""
+
+    original: str
+    story: str
+    errors: tuple[Planted, ...]
+
+
+def cut(story: str, words: int, language: Language) -> str:
+    """The first sentences of a story that have at most so many words together; at least one.
+
+    Characters are words where blanks part none.
+    """
+    spaced = language.pack.units == "words"
+    kept: list[str] = []
+    for sentence in sentences(story):
+        words -= len(split(sentence, spaced))
+        if kept and words < 0:
+            break
+        kept.append(sentence)
+    return language.joint.join(kept)
+
+
+def kinds_of(story: OwnText, rng_seed: int) -> tuple[str, ...]:
+    """Codes of the kinds that a story gets: each with probability 1/2, at least one."""
+    rng = random.Random(f"{rng_seed}\0{story.id}\0{story.text}")
+    chosen = [code for code in ERROR_TYPES if rng.random() < 0.5]
+    return tuple(chosen or [rng.choice(list(ERROR_TYPES))])
+
+
+def request(story: str, kinds: Sequence[str], language: Language) -> str:
+    """What a model is asked."""
+    told = harmless(story.replace("\0", ""), STORIES.asked_scale)
+    joint = ", " if language.joint else "、"
+    return language.fill(PROMPT, story=told, kinds=joint.join(_names(kinds, language)))
+
+
+def read(reply: str, story: str, kinds: Sequence[str], language: Language) -> Injected | str:
+    """The story with its errors, or in a few words why the reply cannot be used."""
+    fields = json_fields(reply)
+    made, listed = fields.get("story"), fields.get("errors")
+    if not isinstance(made, str) or not isinstance(listed, list) or not made.strip():
+        return "no JSON object with story and errors"
+    codes = {name.casefold(): code for code, both in ERROR_TYPES.items() for name in both}
+    spaced = language.pack.units == "words"
+    before, after = (f" {' '.join(split(text, spaced))} " for text in (story, made))
+    errors = []
+    for one in listed:
+        said = [one.get(key) for key in ("type", "passage", "reason")] if _is_error(one) else []
+        kind, passage, reason = (" ".join(str(each).split()) for each in said or ("", "", ""))
+        code = codes.get(kind.casefold())
+        quoted = f" {' '.join(split(passage, spaced))} "
+        if code is None:
+            return f"{kind or one!r:.40} is no kind of error"
+        if not quoted.strip() or quoted not in after:
+            return f"{passage!r:.60} is not in its story"
+        # What is repeated or in the wrong place was there before.
+        if code not in ("REP", "DCONT") and quoted in before:
+            return f"{passage!r:.60} was in the story before"
+        errors.append(Planted(code, passage, reason))
+    if sorted(one.code for one in errors) != sorted(kinds):
+        got = ", ".join(one.code for one in errors) or "none"
+        return f"it was to put in {', '.join(kinds)}, and says {got}"
+    if before == after:
+        return "the story is as it was"
+    return Injected(story, " ".join(made.split()), tuple(errors))
+
+
+def as_csv(made: Sequence[Injected], language: Language) -> str:
+    """A table in MATEval's layout, which ``botchat bench mateval`` reads as people's."""
+    names = dict(zip(ERROR_TYPES, _names(tuple(ERROR_TYPES), language), strict=True))
+    columns = COLUMNS[language.code]
+    most = max((len(one.errors) for one in made), default=0)
+    numbered = [
+        f"{name}{n}"
+        for n in range(1, most + 1)
+        for name in (columns.place, columns.error, columns.reason)
+    ]
+    written = io.StringIO(newline="")
+    rows = csv.writer(written, lineterminator="\n")
+    rows.writerow([columns.original, columns.story, columns.scores, *numbered])
+    for one in made:
+        counts: Mapping[str, int] = {
+            code: sum(error.code == code for error in one.errors) for code in ERROR_TYPES
+        }
+        scores = "\n".join(f"{names[code]}:{-n}" for code, n in counts.items())
+        errors = chain.from_iterable(
+            (error.passage, names[error.code], error.reason) for error in one.errors
+        )
+        rows.writerow([one.original, one.story, scores, *errors])
+    return written.getvalue()
+
+
+def _names(codes: Sequence[str], language: Language) -> list[str]:
+    return [ERROR_TYPES[code][not language.english] for code in codes]
+
+
+def _is_error(one: object) -> bool:
+    return isinstance(one, dict) and all(
+        isinstance(one.get(key), str) for key in ("type", "passage", "reason")
+    )
+
 
 STAGE = "inject"
 
@@ -69,7 +198,7 @@ class Injecting:
     """Folder to write ``<name of the file>_stories.csv`` to."""
     language: str = EN
     """Of the stories: one with MATEval's names of the kinds, ``en`` or ``zh``."""
-    words: int = injection.WORDS
+    words: int = WORDS
     """A story is cut behind the last sentence within so many words."""
     limit: int | None = None
     """Only the first so many stories."""
@@ -122,12 +251,12 @@ class Injecting:
         self, speaker: Speaker, one: OwnText, language: Language
     ) -> Injected | str | None:
         """The story with its errors, or why there is none; ``None``: no answer was to be had."""
-        story = injection.cut(one.text, self.words, language)
-        kinds = injection.kinds_of(one, self.rng_seed)
-        asked = injection.request(story, kinds, language)
+        story = cut(one.text, self.words, language)
+        kinds = kinds_of(one, self.rng_seed)
+        asked = request(story, kinds, language)
         reply = await speaker.model.chat([Message(role="user", content=asked)], speaker.decoding)
         if reply.usable:
-            return injection.read(reply.text, story, kinds, language)
+            return read(reply.text, story, kinds, language)
         return (reply.detail or reply.outcome) if reply.answered else None
 
     def _written(
@@ -145,7 +274,7 @@ class Injecting:
                 f"({left_out[0]}); {speaker.model.name} may be too weak for this: name another "
                 "with --model"
             )
-        asked = Counter(code for one in listed for code in injection.kinds_of(one, self.rng_seed))
+        asked = Counter(code for one in listed for code in kinds_of(one, self.rng_seed))
         there = Counter(error.code for one in made for error in one.errors)
         rows: list[Row] = [
             {"error_type": code, "asked_for": asked[code], "in_stories": there[code]}
@@ -156,13 +285,13 @@ class Injecting:
         settings = settings_digest(speaker.model.identity, speaker.decoding.settings)
         signature = (
             f"botchat:{VERSION}|inject{language.signed}|words:{self.words}|seed:{self.rng_seed}"
-            f"|prompt:{language.prompts_digest(injection.PROMPT)}|settings:{settings}"
+            f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}"
             f"{adapted([speaker.model])}"
         )
         files.write_all(
             self.out,
             {
-                f"{self.file.stem}_stories.csv": injection.as_csv(made, language),
+                f"{self.file.stem}_stories.csv": as_csv(made, language),
                 "signature.txt": f"{signature}\n",
             },
         )

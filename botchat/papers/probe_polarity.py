@@ -1,9 +1,14 @@
-"""``botchat bench polarity``: a floor bot's dialogue beside people's; which way do roles pull?"""
+"""``botchat bench polarity``: whether a panel's roles pull against the question, where it is plain.
+
+The question is GTEval's (BotChat §3.4), about a floor bot's dialogue beside the human one of the
+same ChatSEED, in both orders: whoever understands it names the bot's. A role that is told to find
+the *better* one, as ChatEval's are (Appendix A), names the person's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +18,13 @@ from botchat.interfaces import Decoding, Row
 from botchat.languages import Language
 from botchat.models.bots import baseline
 from botchat.models.self_chat import Length, Speaker, extend
-from botchat.papers.floor import POLARITY, floor
 from botchat.papers.requests import ProbingPolarity
 from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.work import Meter, run_now
+from botchat.protocols.catalogue import GTEVAL
 from botchat.records import HUMAN, Dialogue, Seed
 from botchat.workspace.folder import Workspace
 
@@ -27,6 +32,15 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.tables import Table
+
+
+POLARITY = replace(GTEVAL, name="probe/polarity", title="Polarity")
+"""A folder deeper than the judgments that rank: no stage takes one for one of them."""
+
+
+def floor(language: Language) -> str:
+    """The bot that nobody takes for a person; the one that says that it is an AI speaks English."""
+    return "verbose" if language.english else "retrieval"
 
 
 @dataclass(frozen=True)

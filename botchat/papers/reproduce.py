@@ -30,8 +30,8 @@ from botchat.papers.bench import (
     made_of,
     set_of,
 )
-from botchat.papers.correlations import PEOPLE
 from botchat.papers.experiments import SINGLE, Asked, Experiment
+from botchat.papers.metrics import PEOPLE
 from botchat.pipeline.agree import Compared, Options, publish, signature
 from botchat.pipeline.run import ask as stage
 from botchat.pipeline.run import plan

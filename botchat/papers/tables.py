@@ -1,19 +1,82 @@
-"""ChatEval's and MATEval's own tables of agreement with people, in the papers' layout."""
+"""ChatEval's and MATEval's own tables: agreement with people, and where errors are seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from statistics import fmean
 
 from botchat.boards.judge_agreement import PRICE
-from botchat.boards.tables import Column, Table, table, with_ends
+from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.interfaces import Row
+from botchat.papers import experiments
 from botchat.papers.mateval_records import Reading
-from botchat.papers.places import difference
 from botchat.protocols.answers import ASPECTS
 from botchat.protocols.texts import ERROR_TYPES
+
+_FIGURES = ("spearman", "kendall")
+
+
+def beside_paper(rows: Iterable[Row], data: str) -> list[Row]:
+    """Rows of `botchat.papers.mateval_records.mateval` with the paper's figures.
+
+    They are ``published_spearman`` and ``published_kendall``, where it has any of the dataset.
+    """
+    found = []
+    for row in rows:
+        paper = experiments.printed("mateval", (data, "GPT-4", row["strategy"]))
+        keys = {key: f"{row['error_type']}_{key}" for key in _FIGURES}
+        known = {f"published_{key}": paper[at] for key, at in keys.items() if at in paper}
+        found.append({**row, **known})
+    return found
+
+
+def difference(rows: Iterable[Row]) -> float | None:
+    """The largest distance of such rows from the paper; ``None`` where it has none."""
+    both = [(row[key], row.get(f"published_{key}")) for row in rows for key in _FIGURES]
+    known = [abs(ours - paper) for ours, paper in both if None not in (ours, paper)]
+    return max(known, default=None)
+
+
+def _figure(key: str, heading: str, meaning: str = "") -> tuple[Column, ...]:
+    return with_ends(Column(key, heading, "rate", meaning=meaning), detail=True)
+
+
+_COLUMNS = [
+    Column("strategy", "Strategy", "name"),
+    Column("error_type", "Error", "name"),
+    Column("by_people", "By people", "count", meaning="stories that have it, in `all` errors"),
+    Column("by_report", "By report", "count"),
+    *_figure("type_precision", "Precision"),
+    *_figure("type_recall", "Recall"),
+    *_figure("type_f1", "F1", "of saying that a story has the error"),
+    *_figure("place_precision", "Place: precision"),
+    *_figure("place_recall", "Place: recall"),
+    *_figure("place_f1", "Place: F1", "of the sentences that are named with it"),
+    *_figure(
+        "located",
+        "Located",
+        "of errors that both found and gave a place, those with a sentence in common",
+    ),
+    Column("unplaced", "No place", "count", meaning="errors of reports that quote nothing"),
+    Column("missing", "Missing", "count", meaning="answers that cannot be read"),
+    Column("n", "Stories", "count", priority=1),
+]
+
+
+def error_places(rows: Sequence[Row], signature: str) -> Table:
+    """``rows``: of `botchat.papers.locations.compare`, with ``strategy`` and ``n`` stories."""
+    return table(
+        "mateval-places",
+        "Stories: error types and places against people's",
+        _COLUMNS,
+        rows,
+        [signature],
+        f"In percent. {explained(_COLUMNS)} A quote names the sentences that it shares most of its "
+        "words with. all: every type for itself; anywhere: an error of whatever type. "
+        "Low, high: 95 % interval by story.",
+    )
 
 
 def chateval_1(rows: Sequence[Row], signature: str) -> Table:
@@ -94,7 +157,7 @@ def scored(benchmark: str, rows: Sequence[Row], signature: str) -> Table:
 def recorded(reading: Reading, rows: Sequence[Row], signature: str) -> Table:
     """`scored` of MATEval's recorded reports, the paper's figures and how far they are in the note.
 
-    ``rows``: those of `botchat.papers.places.beside_paper`.
+    ``rows``: those of `botchat.papers.tables.beside_paper`.
     """
     made = scored("mateval", rows, signature)
     lines = sum(row["n"] + row["unreadable"] for row in rows)

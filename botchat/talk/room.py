@@ -13,7 +13,7 @@ import secrets
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, TypeVar
 
@@ -29,11 +29,29 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed
-from botchat.talk import page
-from botchat.talk.page import Offer
+from botchat.report import script_digest, template, text
+from botchat.report.live import money
+from botchat.requests import Limits, Spending
 from botchat.workspace import config, files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
+
+_SCRIPT = text("talk.js", __package__)
+
+_LISTED = 1_000
+"""Seeds whose ids are offered while one types; others can be typed."""
+
+TURNS = 16
+"""Utterances after which two models stop by themselves."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A model that can be talked to."""
+
+    name: str
+    what: str
+
 
 T = TypeVar("T")
 Request = TypeVar("Request", bound=msgspec.Struct)
@@ -108,13 +126,31 @@ class Room:
 
     @property
     def policy(self) -> str:
-        """What the browser lets the page do."""
-        return page.policy()
+        """What the browser lets the page do: its own script, which asks this server."""
+        return (
+            f"default-src 'none'; script-src {script_digest(_SCRIPT)}; connect-src 'self'; "
+            "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+        )
 
     def page(self, board: str) -> str:
         """The page as HTML text; ``board``: address of the set's page, if there is one."""
-        ids = [seed.id for seed in self.seeds]
-        return page.render(self.seed_set, self.offers, ids, vars(self.limits), board)
+        limits = self.limits
+        most = {
+            "max_usd": f" of {money(limits.max_usd)}" if limits.max_usd else "",
+            "max_calls": f" of {limits.max_calls:,}" if limits.max_calls else "",
+            "max_tokens": f" of {limits.max_tokens:,}" if limits.max_tokens else "",
+        }
+        return template("talk.html", __package__).render(
+            seed_set=self.seed_set,
+            offers=self.offers,
+            seed_ids=[seed.id for seed in self.seeds[:_LISTED]],
+            n_seed=N_SEED,
+            turns=TURNS,
+            most=most,
+            page=board,
+            style=text("live.css") + text("talk.css", __package__),
+            script=_SCRIPT,
+        )
 
     def close(self) -> None:
         """Store what is under way, and end."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from botchat.languages import built_in
 from botchat.papers import mateval_columns, mateval_records
-from botchat.papers.injection import Injected, as_csv, cut, kinds_of, read, request
+from botchat.papers.inject import Injected, as_csv, cut, kinds_of, read, request
 from botchat.protocols.texts import ERROR_TYPES, OwnText
 
 EN, ZH = built_in()["en"], built_in()["zh"]

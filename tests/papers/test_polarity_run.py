@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
-from botchat.papers.floor import POLARITY
+from botchat.papers.probe_polarity import POLARITY
 from botchat.records import HUMAN, Judgment, Seed
 from botchat.workspace import files
 from tests.openai_server import Server, text

@@ -12,7 +12,7 @@ from scipy import stats
 
 from botchat.errors import DataError, MissingError
 from botchat.papers.mateval_records import STRATEGIES, mateval
-from botchat.papers.places import beside_paper, difference
+from botchat.papers.tables import beside_paper, difference
 from botchat.protocols.texts import ERROR_TYPES
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"

@@ -9,7 +9,7 @@ import pytest
 
 from botchat.languages import built_in
 from botchat.papers import bench_stories
-from botchat.papers.injection import Injected, Planted, as_csv
+from botchat.papers.inject import Injected, Planted, as_csv
 from botchat.protocols.texts import ERROR_TYPES
 from tests.openai_server import Server, text
 from tests.papers.test_bench import QUICK, needs, said, url

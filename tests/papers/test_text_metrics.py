@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
-from botchat.papers.text_metrics import bleu, rouge_l, rouge_l_of_sets
+from botchat.papers.metrics import bleu, rouge_l, rouge_l_of_sets
 
 
 @pytest.fixture

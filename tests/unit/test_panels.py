@@ -18,7 +18,7 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Subject
 from botchat.judges.panel import build_panel, wording
 from botchat.languages import ENGLISH, built_in
-from botchat.papers.floor import POLARITY
+from botchat.papers.probe_polarity import POLARITY
 from botchat.papers.stories import STORIES
 from botchat.protocols.answers import ANSWERS, ASPECTS
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS, GTEVAL, UNIEVAL, catalogue
