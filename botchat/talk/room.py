@@ -31,7 +31,6 @@ from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed
 from botchat.report import script_digest, template, text
 from botchat.report.live import money
-from botchat.requests import Limits, Spending
 from botchat.workspace import config, files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

@@ -125,7 +125,7 @@ def broken(**changed):
             {"people": b"Story,Score_new\na,Repetition:-1\n"},
             "dataset/people.csv:2: people's score has no LINC, DCONT, ILC, FER",
         ),
-        ({"people": b"Story\n\xff\n"}, "dataset/people.csv:2: not UTF-8 text"),
+        ({"people": b"Story\n\xff\n"}, "dataset/people.csv:2: byte 0xff is not UTF-8"),
         ({"run": b"[\n{]"}, "result/run.json:2: not readable as JSON"),
         (
             {"run": b'[{"ID": 7, "COT_FB_agent_summary": ""}]'},
