@@ -67,6 +67,8 @@ class Arg:
     most: float = 2**63 - 1
     """Greatest number, either way."""
     choices: tuple[str, ...] = ()
+    many: bool = False
+    """Several behind one flag; else the flag is repeated."""
     shown: bool = False
     """Only about how the result is shown: who does it does not get it."""
 

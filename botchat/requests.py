@@ -21,6 +21,7 @@ from botchat.arguments import (
     Arg,
     Asking,
     Judged,
+    Limits,
     Reading,
     Request,
     Tabled,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from botchat.pipeline.remove import Removed
     from botchat.pipeline.run.ask import StageResult
     from botchat.pipeline.run.results import Results, Told
+    from botchat.pipeline.view import Server
     from botchat.pipeline.whole_run import Ran
     from botchat.ratings.adaptive import AdaptiveSettings
     from botchat.ratings.elo import EloSettings
@@ -52,6 +54,9 @@ GONE = {
     "export": "give share export --out DIR, with --as jsonl or --as eee for another form",
     "label-plan": "give label plan",
     "probe": "give bench probe, bench polarity (for --polarity) or bench language (for --language)",
+    "publish": "give share publish",
+    "fetch": "give share fetch",
+    "inject": "give bench inject",
     "simulate": "run the script benchmarks/simulate.py of the repository (docs/scale.md says how)",
 }
 """Commands of earlier versions, and what there is instead."""
@@ -126,7 +131,10 @@ class Running(Judged["Ran"], Tabled["Ran"]):
 
 @dataclass(frozen=True)
 class Generating(Asking["Results[Generated]"]):
-    """Stage 1: let models extend the seeds; what is there already is not made again."""
+    """Stage 1: let models extend the seeds.
+
+    What is there already is not made again.
+    """
 
     words, does = "generate", "pipeline.generate:generate"
 
@@ -139,7 +147,10 @@ class Generating(Asking["Results[Generated]"]):
 
 @dataclass(frozen=True)
 class Judging(Judged["Results[StageResult]"]):
-    """Stage 2: judge the dialogues; what is judged already is not asked again."""
+    """Stage 2: judge the dialogues.
+
+    What is judged already is not asked again.
+    """
 
     words, does = "judge", "pipeline.judge:judge"
 
@@ -297,6 +308,26 @@ class Plotting(Reading["Told"]):
 
 
 @dataclass(frozen=True)
+class Viewing(Request["Server"]):
+    """Serve the pages on this machine, live during a run."""
+
+    words, does, group = "view", "pipeline.view:view", EVERY_DAY
+
+    seed_set: SeedSet
+    _: KW_ONLY
+    port: Port = 0
+    browser: Browser = True
+    talk: Annotated[bool, Arg("open a room to talk with models, too")] = False
+    models: Annotated[
+        Sequence[str],
+        Arg(
+            "repeatable; in the room besides those of botchat.toml and the bots", "MODEL", "--model"
+        ),
+    ] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
 class Agreeing(Reading["Compared"], Tabled["Compared"]):
     """Judges against people and each other."""
 
@@ -449,6 +480,26 @@ class ShowingSeeds(Request["Told"]):
 
 
 @dataclass(frozen=True)
+class Labelling(Request["Server"]):
+    """Label cases blind, in the browser, as human:NAME."""
+
+    words, does, group = "label", "pipeline.view:label_page", JUDGES
+
+    seed_set: SeedSet
+    _: KW_ONLY
+    protocol: Annotated[
+        str | None,
+        Arg(
+            "as its folder is called: unieval, arena-n16, … (the first that was judged)", "PROTOCOL"
+        ),
+    ] = None
+    name: Annotated[str | None, Arg("yours; Amy and amy are one person", "NAME")] = None
+    plan: Annotated[bool, Arg("the cases that label plan drew")] = False
+    port: Port = 0
+    browser: Browser = True
+
+
+@dataclass(frozen=True)
 class LabelPlanning(Request["LabelPlan"]):
     """Draw at random what people should label, and say what that buys."""
 
@@ -587,7 +638,10 @@ class Exporting(Reading["Exported"]):
 
 @dataclass(frozen=True)
 class Removing(Request["Removed"]):
-    """Take a model or a judge out of a set; the ledger keeps what they said."""
+    """Take a model or a judge out of a set.
+
+    The ledger keeps what they said: made again, both cost nothing.
+    """
 
     words, does, group = "remove", "pipeline.remove:remove", CARE
 

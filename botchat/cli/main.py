@@ -1,7 +1,7 @@
 """The command line: flags -> one pipeline call. Heavy imports stay inside the commands.
 
-The commands and their flags are in ``commands.toml``. stdout has the results (tables, or one JSON
-object with ``--json``), stderr has progress and errors. Exit codes: 0 done, 1 expected error,
+The commands and their flags are in ``botchat/requests.py``. stdout has the results (tables, or one
+JSON object with ``--json``), stderr has progress and errors. Exit codes: 0 done, 1 expected error,
 2 usage, 3 stopped by a limit (the same command goes on), 4 a gate, 130 interrupted.
 """
 
@@ -16,14 +16,12 @@ import os
 import re
 import signal
 import sys
-import tomllib
 from collections.abc import Callable, Collection, Sequence
-from importlib import import_module, resources
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
-from botchat.arguments import Asking, Flag, Request, flags_of, groups_of
+from botchat.arguments import GROUPS, Asking, Flag, Request, flags_of, groups_of
 from botchat.cli.output import LogFormatter, complain, perform, public_line
 from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.errors import BotChatError, did_you_mean
@@ -216,12 +214,33 @@ def _parser() -> argparse.ArgumentParser:
         help="print what makes the shell complete commands and flags, and exit",
     )
     _add_everywhere(parser)
-    text = resources.files(__package__).joinpath("commands.toml").read_text("utf-8")
-    declared = tomllib.loads(text)
-    added = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_requests(added)
-    _add_commands(added, declared["commands"], declared["groups"])
+    _add_requests(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
+    _group_commands(parser)
     return parser
+
+
+def _group_commands(parser: argparse.ArgumentParser) -> None:
+    """Let ``--help`` show commands in groups, in place of one list, and a line each."""
+    grouped: dict[str, dict[str, str]] = {group: {} for group in GROUPS}
+    for words, request in requests().items():
+        first = words.split()[0]
+        what = HELP.get(first) or _sentence(requests().get(first, request))
+        grouped[request.group][first] = what
+    lines = []
+    for group, commands in grouped.items():
+        lines += ["", f"{group}:", *(f"  {name:<12}{what}" for name, what in commands.items())]
+    plain = parser.format_help
+
+    def format_help() -> str:
+        before, title, _ = plain().partition("\ncommands:\n")
+        return before + "\n".join(lines) + "\n" if title else before
+
+    parser.format_help = format_help  # type: ignore[method-assign]
+
+
+def _sentence(request: type[Request[Any]]) -> str:
+    """The first of what a request says of itself."""
+    return inspect.cleandoc(request.__doc__ or "").partition("\n")[0]
 
 
 def _add_requests(added: Any) -> None:
@@ -243,8 +262,7 @@ def _add_requests(added: Any) -> None:
 
 def _add_request(added: Any, name: str, request: type[Request[Any]]) -> None:
     about = inspect.cleandoc(request.__doc__ or "")
-    what = about.partition("\n")[0]
-    one = added.add_parser(name, help=what, description=about)
+    one = added.add_parser(name, help=_sentence(request), description=about)
     flags = [*flags_of(request)]
     for group in groups_of(request).values():
         flags += flags_of(group)
@@ -258,6 +276,8 @@ def _add_request(added: Any, name: str, request: type[Request[Any]]) -> None:
         one.add_argument("--plan", action="store_true", help=told)
     if name == "judge":
         _list_protocols(one)
+    elif further := [of for of in requests() if of.startswith(f"{name} ")]:
+        one.epilog = f"Further: {', '.join(further)}."
 
 
 def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
@@ -276,7 +296,7 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
     if arg.word:
         settings["nargs"] = _NARGS[flag.values is None, flag.is_needed]
     elif flag.values is None:
-        settings["action"] = "append"
+        settings |= {"nargs": "+"} if arg.many else {"action": "append"}
     elif flag.values > 1:
         settings["nargs"] = flag.values
     if not arg.word:
@@ -292,63 +312,20 @@ _NARGS = {(True, True): "+", (True, False): "*", (False, False): "?", (False, Tr
 """Of a word: (any number of them, needed) -> as argparse says it."""
 
 
-def _add_commands(added: Any, commands: list[dict[str, Any]], groups: dict[str, Any]) -> None:
-    """Add commands of ``commands.toml``, with their own commands or with their flags."""
-    for command in commands:
-        name, what = command["name"], command["help"]
-        if "commands" in command:
-            group = added.add_parser(name, help=what)
-            _add_everywhere(group)
-            below = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-            _add_commands(below, command["commands"], groups)
-            continue
-        one = added.add_parser(name, help=what, description=what)
-        flags = [
-            flag
-            for entry in command.get("flags", ())
-            for flag in (groups[entry] if isinstance(entry, str) else [entry])
-        ]
-        _add_everywhere(one, {flag["flag"] for flag in flags})
-        module, function = command["run"].split(".")
-        function_of = getattr(import_module(f"botchat.cli.{module}"), function)
-        usual_dir = Path(command.get("dir", ""))
-        one.set_defaults(command=function_of, parser=one, usual_dir=usual_dir)
-        for flag in flags:
-            settings = {key: value for key, value in flag.items() if key != "flag"}
-            if settings.get("action") != "store_true":
-                word = settings.get("type", "text")
-                settings["type"] = _type(word, settings.pop("most", _MOST))
-            action = one.add_argument(flag["flag"], **settings)
-            if settings.get("type") is _path:
-                vars(action)["complete"] = _FILES  # shtab reads it
-        if name == "judge":
-            _list_protocols(one)
-
-
-_MOST = 2**63 - 1
-"""Greatest number of a flag that states no other."""
-
-
 def _reader(flag: Flag) -> Callable[[str], Any]:
-    """What reads a flag's text."""
-    word = "source" if flag.arg.metavar == "SOURCE" else _KINDS[flag.kind]
-    return _type(word, int(flag.arg.most))
-
-
-_KINDS: dict[type, str] = {str: "text", Path: "path", int: "int", float: "float"}
-
-
-def _type(word: str, most: int) -> Callable[[str], Any]:
     """What argparse reads a flag's text with; numbers beyond ``most`` either way are refused."""
-    if word in _WORDS:
-        return _WORDS[word]
+    if flag.kind is Path:
+        return _path
+    if flag.kind is str:
+        return str if flag.arg.metavar == "SOURCE" else _text  # a file may have any name
+    most = int(flag.arg.most)
 
     def number(text: str) -> int | float:
         shown = text if len(text) <= 30 else f"{text[:30]}… ({len(text):,} characters)"
         try:
-            value = int(text) if word == "int" else float(text)
+            value = int(text) if flag.kind is int else float(text)
         except ValueError:
-            what = "a whole number" if word == "int" else "a number"
+            what = "a whole number" if flag.kind is int else "a number"
             hint = "; a decimal has a point, a list repeats the flag" if "," in text else ""
             raise argparse.ArgumentTypeError(f"{shown!r} is not {what}{hint}") from None
         if abs(value) > most:
@@ -377,10 +354,6 @@ def _text(text: str) -> str:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in _text(text or ",").split(",") if name.strip()]
-
-
-_WORDS: dict[str, Callable[[str], Any]] = {"path": _path, "text": _text, "source": str}
-"""What reads a flag that is no number; a source may be a file of any name."""
 
 
 def _list_protocols(parser: argparse.ArgumentParser) -> None:

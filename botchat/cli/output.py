@@ -12,9 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
+from urllib.parse import urljoin
 
 import msgspec
 
@@ -28,9 +29,9 @@ from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
     from botchat.boards.tables import Table
-    from botchat.boards.writers import Formats
     from botchat.pipeline.run.progress import Window
     from botchat.pipeline.run.work import Meter
+    from botchat.pipeline.view import Server
     from botchat.workspace.folder import Workspace
 
 
@@ -77,15 +78,6 @@ EVERY_S = 60.0
 """Between two lines of progress where there is no terminal."""
 
 
-def formats_of(arguments: argparse.Namespace) -> Formats | None:
-    """How tables are filed, where ``--format`` or ``--comments`` says; ``None``: as always."""
-    if not arguments.format and not arguments.comments:
-        return None
-    from botchat.boards.writers import Formats
-
-    return Formats(tuple(dict.fromkeys(arguments.format or ["csv"])), arguments.comments)
-
-
 @contextmanager
 def progress(arguments: argparse.Namespace) -> Iterator[Meter]:
     """A meter for a long step: a line on stderr while that is a terminal, else one a minute.
@@ -123,12 +115,27 @@ def perform(arguments: argparse.Namespace) -> None:
     with progress(arguments) as meter:
         meter.tell = note
         result = request.run(workspace, meter=meter)
+    if hasattr(result, "serve_forever"):
+        _serve(result, browser=vars(request)["browser"])
+        return
     asks = isinstance(request, Asking)
     say(arguments, _whole(result), *getattr(result, "shown", ()), meter=meter if asks else None)
     if asks:
         unanswered(result.unanswered, getattr(result, "missing", "verdicts"), meter)
     if getattr(request, "gate", False):
         result.gate()
+
+
+def _serve(server: Server, *, browser: bool) -> None:
+    """Serve until Ctrl-C."""
+    import webbrowser
+
+    url = urljoin(server.url, server.opens)
+    with server, suppress(KeyboardInterrupt):
+        print(f"{url} (Ctrl-C ends it)", flush=True)
+        if browser:
+            webbrowser.open(url)
+        server.serve_forever()
 
 
 def _whole(result: Any) -> Mapping[str, Any]:

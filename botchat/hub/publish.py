@@ -72,6 +72,26 @@ class Sent:
     """Kind of repository -> path -> content."""
     proposed: Mapping[str, Mapping[str, bytes]]
     """ORG/NAME of a model -> path -> content of what its repository is offered."""
+    told: bool = False
+    """Nothing was sent: people see what would be."""
+
+    @property
+    def files(self) -> dict[str, list[str]]:
+        """Kind of repository, or ORG/NAME -> paths."""
+        made = (*self.contents.items(), *self.proposed.items())
+        return {where: [*contents] for where, contents in made}
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return {"rows": self.rows, "files": self.files}
+
+    @property
+    def shown(self) -> list[str | list[Row]]:
+        """As people read it."""
+        said = [f"{where}: {path}" for where, paths in self.files.items() for path in paths]
+        said += [text.decode() for offered in self.proposed.values() for text in offered.values()]
+        return [self.rows, *said * self.told]
 
     @property
     def frame(self) -> DataFrame:
@@ -152,7 +172,7 @@ def publish(
         where = None if dry_run else repositories.propose(theirs, files, message)
         size = sum(map(len, files.values()))
         rows.append({"repository": theirs, "files": len(files), "bytes": size, "revision": where})
-    return Sent(rows, sent, proposed)
+    return Sent(rows, sent, proposed, told=dry_run)
 
 
 def _board(workspace: Workspace, seed_set: str) -> ToldBoard | None:

@@ -60,8 +60,8 @@ Judgments = Mapping[str, Sequence[Judgment]]
 
 
 @dataclass(frozen=True)
-class Benching:
-    """The request of ``botchat bench``: let a judge answer a benchmark, compare it with people."""
+class Answering:
+    """A judge's answers to a benchmark, compared with people."""
 
     benchmark: str
     """One of `BENCHMARKS`."""

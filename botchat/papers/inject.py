@@ -1,4 +1,4 @@
-"""``botchat inject``: a model puts errors into stories, for a benchmark whose truth is known.
+"""``bench inject``: a model puts errors into stories, for a benchmark whose truth is known.
 
 So MATEval made its data (Li et al. 2024, §4.2). The model is told which kinds to put in, one error
 of each; what it sends back is checked against that. What comes out is a folder in MATEval's layout,
@@ -12,7 +12,7 @@ import io
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 from botchat.arguments import Spending
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Message, Row, adapted, settings_digest
-from botchat.languages import EN, Language, built_in
+from botchat.languages import Language, built_in
 from botchat.languages.text import split
 from botchat.models.self_chat import Length, Speaker
 from botchat.papers.mateval_columns import COLUMNS
+from botchat.papers.requests import Injecting
 from botchat.papers.stories import STORIES
 from botchat.pipeline.evaluate import read_items
 from botchat.pipeline.run import plan
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 
 PROMPT = "injection"
-WORDS = 200
-"""Of a story, after which it is cut (MATEval §4.2, for WritingPrompts)."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def kinds_of(story: OwnText, rng_seed: int) -> tuple[str, ...]:
     return tuple(chosen or [rng.choice(list(ERROR_TYPES))])
 
 
-def request(story: str, kinds: Sequence[str], language: Language) -> str:
+def question(story: str, kinds: Sequence[str], language: Language) -> str:
     """What a model is asked."""
     told = harmless(story.replace("\0", ""), STORIES.asked_scale)
     joint = ", " if language.joint else "、"
@@ -179,6 +178,19 @@ class Made:
     path: Path
     signature: str
 
+    missing = "stories"
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return asdict(self)
+
+    @property
+    def shown(self) -> list[str | list[Row]]:
+        """As people read it."""
+        said = f"stories: {self.rows[-1]['stories']}, in {self.path}"
+        return [list(self.rows), said]
+
     @property
     def frame(self) -> DataFrame:
         """The rows as a data frame."""
@@ -187,135 +199,130 @@ class Made:
         return frame_of(self.rows)
 
 
-@dataclass(frozen=True)
-class Injecting:
-    """The request of ``botchat inject``; replies that are in the ledger are not asked for again."""
+def plan_inject(request: Injecting, workspace: Workspace) -> plan.Plan:
+    """What `inject` would send."""
+    language, listed = _read(request)
 
-    file: Path
-    """Stories, see `botchat.protocols.items`; in MATEval's layout those without errors."""
-    model: str
-    out: Path
-    """Folder to write ``<name of the file>_stories.csv`` to."""
-    language: str = EN
-    """Of the stories: one with MATEval's names of the kinds, ``en`` or ``zh``."""
-    words: int = WORDS
-    """A story is cut behind the last sentence within so many words."""
-    limit: int | None = None
-    """Only the first so many stories."""
-    rng_seed: int = 0
-    """Decides which kinds a story gets."""
+    async def walk(session: PlanningSession, _: Length) -> None:
+        speaker = session.speaker(request.model, STAGE)
+        session.about = (STAGE, (speaker.model.name,))
+        for one in listed:
+            await _ask(request, speaker, one, language)
 
-    def plan(self, workspace: Workspace) -> plan.Plan:
-        """What `run` would send; errors as there."""
-        language, listed = self._read()
+    return plan.plan(workspace, workspace.seeds(SAMPLE), walk, language)
 
-        async def walk(session: PlanningSession, _: Length) -> None:
-            speaker = session.speaker(self.model, STAGE)
-            session.about = (STAGE, (speaker.model.name,))
-            for one in listed:
-                await self._ask(speaker, one, language)
 
-        return plan.plan(workspace, workspace.seeds(SAMPLE), walk, language)
+def inject(
+    request: Injecting, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Made:
+    """Ask, check what comes back, and write the stories that have what they should have.
 
-    def run(
-        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> Made:
-        """Ask, check what comes back, and write the stories that have what they should have.
+    Raises as `botchat.pipeline.generate.Generating.run`, and `DataError`: the file, with its
+    row and column, or no reply that can be used.
+    """
+    meter = meter or Meter()
+    (made,) = in_session(
+        workspace,
+        workspace.seeds(SAMPLE),
+        spending,
+        meter,
+        partial(_all, request),
+        _read(request)[0],
+    )
+    for line in made.left_out:
+        meter.tell(f"left out: {line}")
+    return made
 
-        Raises as `botchat.pipeline.generate.Generating.run`, and `DataError`: the file, with its
-        row and column, or no reply that can be used.
-        """
-        (made,) = in_session(
-            workspace, workspace.seeds(SAMPLE), spending, meter, partial(self._all), self._read()[0]
+
+async def _all(request: Injecting, session: Session, stops: Stops) -> list[Made]:
+    language, listed = _read(request)
+    speaker = session.speaker(request.model, STAGE)
+    step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), 1)
+    session.meter.begin(STAGE, len(listed))
+    session.meter.steps.append(step)
+    found: dict[str, Injected | str | None] = {}
+
+    async def do(one: OwnText) -> None:
+        with step.item():
+            found[one.id] = await _ask(request, speaker, one, language)
+        session.meter.advance()
+
+    await work_through(listed, do, speaker.model.parallel, stops, speaker.model.name)
+    stops.raise_first()
+    return [_written(request, listed, found, speaker, language)]
+
+
+async def _ask(
+    request: Injecting, speaker: Speaker, one: OwnText, language: Language
+) -> Injected | str | None:
+    """The story with its errors, or why there is none; ``None``: no answer was to be had."""
+    story = cut(one.text, request.most_words, language)
+    kinds = kinds_of(one, request.rng_seed)
+    asked = question(story, kinds, language)
+    reply = await speaker.model.chat([Message(role="user", content=asked)], speaker.decoding)
+    if reply.usable:
+        return read(reply.text, story, kinds, language)
+    return (reply.detail or reply.outcome) if reply.answered else None
+
+
+def _written(
+    request: Injecting,
+    listed: Sequence[OwnText],
+    found: dict[str, Injected | str | None],
+    speaker: Speaker,
+    language: Language,
+) -> Made:
+    made = [one for text in listed if isinstance(one := found[text.id], Injected)]
+    left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
+    if not made and left_out:
+        raise DataError(
+            f"none of {len(listed)} stories came back with errors as asked for "
+            f"({left_out[0]}); {speaker.model.name} may be too weak for this: name another "
+            "with --model"
         )
-        return made
+    asked = Counter(code for one in listed for code in kinds_of(one, request.rng_seed))
+    there = Counter(error.code for one in made for error in one.errors)
+    rows: list[Row] = [
+        {"error_type": code, "asked_for": asked[code], "in_stories": there[code]}
+        for code in ERROR_TYPES
+    ]
+    totals = {"asked_for": asked.total(), "in_stories": there.total()}
+    rows.append({"error_type": "all", **totals, "stories": len(made)})
+    settings = settings_digest(speaker.model.identity, speaker.decoding.settings)
+    signature = (
+        f"botchat:{VERSION}|inject{language.signed}|words:{request.most_words}|seed:{request.rng_seed}"
+        f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}"
+        f"{adapted([speaker.model])}"
+    )
+    files.write_all(
+        request.out,
+        {
+            f"{request.file.stem}_stories.csv": as_csv(made, language),
+            "signature.txt": f"{signature}\n",
+        },
+    )
+    unanswered = sum(one is None for one in found.values())
+    return Made(
+        rows, left_out, unanswered, request.out / f"{request.file.stem}_stories.csv", signature
+    )
 
-    async def _all(self, session: Session, stops: Stops) -> list[Made]:
-        language, listed = self._read()
-        speaker = session.speaker(self.model, STAGE)
-        step = Step(self.file.stem, STAGE, speaker.model.name, len(listed), 1)
-        session.meter.begin(STAGE, len(listed))
-        session.meter.steps.append(step)
-        found: dict[str, Injected | str | None] = {}
 
-        async def do(one: OwnText) -> None:
-            with step.item():
-                found[one.id] = await self._ask(speaker, one, language)
-            session.meter.advance()
-
-        await work_through(listed, do, speaker.model.parallel, stops, speaker.model.name)
-        stops.raise_first()
-        return [self._written(listed, found, speaker, language)]
-
-    async def _ask(
-        self, speaker: Speaker, one: OwnText, language: Language
-    ) -> Injected | str | None:
-        """The story with its errors, or why there is none; ``None``: no answer was to be had."""
-        story = cut(one.text, self.words, language)
-        kinds = kinds_of(one, self.rng_seed)
-        asked = request(story, kinds, language)
-        reply = await speaker.model.chat([Message(role="user", content=asked)], speaker.decoding)
-        if reply.usable:
-            return read(reply.text, story, kinds, language)
-        return (reply.detail or reply.outcome) if reply.answered else None
-
-    def _written(
-        self,
-        listed: Sequence[OwnText],
-        found: dict[str, Injected | str | None],
-        speaker: Speaker,
-        language: Language,
-    ) -> Made:
-        made = [one for text in listed if isinstance(one := found[text.id], Injected)]
-        left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
-        if not made and left_out:
-            raise DataError(
-                f"none of {len(listed)} stories came back with errors as asked for "
-                f"({left_out[0]}); {speaker.model.name} may be too weak for this: name another "
-                "with --model"
-            )
-        asked = Counter(code for one in listed for code in kinds_of(one, self.rng_seed))
-        there = Counter(error.code for one in made for error in one.errors)
-        rows: list[Row] = [
-            {"error_type": code, "asked_for": asked[code], "in_stories": there[code]}
-            for code in ERROR_TYPES
-        ]
-        totals = {"asked_for": asked.total(), "in_stories": there.total()}
-        rows.append({"error_type": "all", **totals, "stories": len(made)})
-        settings = settings_digest(speaker.model.identity, speaker.decoding.settings)
-        signature = (
-            f"botchat:{VERSION}|inject{language.signed}|words:{self.words}|seed:{self.rng_seed}"
-            f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}"
-            f"{adapted([speaker.model])}"
+def _read(request: Injecting) -> tuple[Language, list[OwnText]]:
+    if request.most_words < 1:
+        raise ConfigError(f"--words {request.most_words}: at least one is needed")
+    if request.limit is not None and request.limit < 1:
+        raise ConfigError(f"--limit {request.limit}: at least one story is needed")
+    if request.out.is_file():
+        raise ConfigError(f"--out {request.out} is a file; name a folder")
+    known = {code: one for code, one in built_in().items() if code in COLUMNS}
+    if request.language not in known:
+        raise ConfigError(
+            f"--language {request.language}: the kinds of error have names in {', '.join(known)}"
         )
-        files.write_all(
-            self.out,
-            {
-                f"{self.file.stem}_stories.csv": as_csv(made, language),
-                "signature.txt": f"{signature}\n",
-            },
-        )
-        unanswered = sum(one is None for one in found.values())
-        return Made(
-            rows, left_out, unanswered, self.out / f"{self.file.stem}_stories.csv", signature
-        )
-
-    def _read(self) -> tuple[Language, list[OwnText]]:
-        if self.words < 1:
-            raise ConfigError(f"--words {self.words}: at least one is needed")
-        if self.limit is not None and self.limit < 1:
-            raise ConfigError(f"--limit {self.limit}: at least one story is needed")
-        if self.out.is_file():
-            raise ConfigError(f"--out {self.out} is a file; name a folder")
-        known = {code: one for code, one in built_in().items() if code in COLUMNS}
-        if self.language not in known:
-            raise ConfigError(
-                f"--language {self.language}: the kinds of error have names in {', '.join(known)}"
-            )
-        # MATEval's own stories have errors already; beside them stand those they were made of.
-        columns = [*(plain(of.original) for of in COLUMNS.values()), *TEXTS]
-        found = read_items(self.file, columns=columns)
-        listed = [one for one in found if isinstance(one, OwnText)][: self.limit]
-        if not listed:
-            raise ConfigError(f"{self.file}: it holds pairs of answers; give stories, one a row")
-        return known[self.language], listed
+    # MATEval's own stories have errors already; beside them stand those they were made of.
+    columns = [*(plain(of.original) for of in COLUMNS.values()), *TEXTS]
+    found = read_items(request.file, columns=columns)
+    listed = [one for one in found if isinstance(one, OwnText)][: request.limit]
+    if not listed:
+        raise ConfigError(f"{request.file}: it holds pairs of answers; give stories, one a row")
+    return known[request.language], listed

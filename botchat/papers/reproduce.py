@@ -23,6 +23,7 @@ from botchat.papers import experiments
 from botchat.papers.bench import (
     BENCHMARKS,
     COLUMNS,
+    Answering,
     Benchmark,
     ByProtocol,
     first_of,
@@ -32,6 +33,7 @@ from botchat.papers.bench import (
 )
 from botchat.papers.experiments import SINGLE, Asked, Experiment
 from botchat.papers.metrics import PEOPLE
+from botchat.papers.requests import Benching
 from botchat.pipeline.agree import Compared, Options, publish, signature
 from botchat.pipeline.run import ask as stage
 from botchat.pipeline.run import plan
@@ -56,7 +58,7 @@ Grid = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Reproducing:
-    """The request of ``botchat bench PAPER --table N``; also of ``--runs`` and ``--grid``."""
+    """A paper's table or figure, asked again; also several runs, and panels over a grid."""
 
     experiment: Experiment
     data: Path
@@ -309,24 +311,58 @@ def grid_of(given: Sequence[str]) -> Grid:
     return found
 
 
-def reproducing(
-    benchmark: str,
-    data: Path,
-    judge: JudgeName | None,
-    *,
-    table: str | None = None,
-    figure: str | None = None,
-    runs: int | None = None,
-    grid: Sequence[str] = (),
-    stands_for: str | None = None,
-    limit: int | None = None,
-    out: Path | None = None,
-    options: Options | None = None,
-) -> Reproducing | None:
-    """The request that the flags of ``bench`` make; ``None``: they ask for no experiment."""
+def plan_bench(request: Benching, workspace: Workspace) -> plan.Plan:
+    """What `bench` would send."""
+    return _asked_by(request).plan(workspace)
+
+
+def bench(
+    request: Benching, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Compared:
+    """Let a judge answer a benchmark, or a model take part in a paper's experiment."""
+    return _asked_by(request).run(workspace, spending, meter)
+
+
+def _asked_by(request: Benching) -> Reproducing | Answering:
+    """A paper's experiment, or the benchmark as it is."""
+    judge = request.judge_name if request.judge else None
+    options = request.options or Options()
+    if (formats := request.table_formats) is not None:
+        options = replace(options, formats=formats)
+    experiment = _experiment(request, judge)
+    if experiment is None:
+        return Answering(
+            request.benchmark,
+            request.data,
+            judge,
+            request.from_recorded,
+            request.control,
+            request.out,
+            options,
+            request.limit,
+        )
+    if request.from_recorded or request.control:
+        raise ConfigError(
+            "--recorded and --control do not go with --table, --figure, --runs and --grid"
+        )
+    return Reproducing(
+        experiment,
+        request.data,
+        judge,
+        request.runs,
+        request.stands_for,
+        request.limit,
+        request.out,
+        options,
+    )
+
+
+def _experiment(request: Benching, judge: JudgeName | None) -> Experiment | None:
+    """What is to be shown; ``None``: the benchmark as it is."""
+    table, figure, benchmark = request.table, request.figure, request.benchmark
     if table and figure:
         raise ConfigError(f"--table {table} --figure {figure}: give one of the two")
-    over = grid_of(grid)
+    over = grid_of(request.grid)
     if shown := f"table {table}" if table else f"figure {figure}" if figure else "":
         of_paper = experiments.experiment(benchmark, shown)
         if over:
@@ -338,13 +374,13 @@ def reproducing(
                 )
             panel = msgspec.structs.replace(panel, grid=dict(over))
             of_paper = msgspec.structs.replace(of_paper, asked=(panel,))
-    elif runs is not None or over:
+    elif request.runs is not None or over:
         of_paper = in_runs(benchmark, judge, over)
     elif benchmark in experiments.papers() and benchmark not in BENCHMARKS:
         there = ", ".join(experiments.papers()[benchmark])
         raise ConfigError(f"{benchmark} is a paper: give --table N or --figure N of {there}")
-    elif stands_for is not None:
+    elif request.stands_for is not None:
         raise ConfigError("--as is for a paper's experiment: add --table N or --figure N")
     else:
         return None
-    return Reproducing(of_paper, data, judge, runs, stands_for, limit, out, options or Options())
+    return of_paper

@@ -1,12 +1,93 @@
 """The commands of this part as values; see `botchat.requests`."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from botchat.arguments import JUDGES, Arg, Judged, verb
+from botchat.arguments import JUDGES, Arg, Asking, Judged, Tabled, verb
 
 if TYPE_CHECKING:
+    from botchat.papers.inject import Made
     from botchat.papers.probe_polarity import Polarity
+    from botchat.pipeline.agree import Compared, Options
+
+
+@dataclass(frozen=True)
+class Benching(Judged["Compared"], Tabled["Compared"]):
+    """Let a judge answer a benchmark of judges, beside people.
+
+    bench probe, bench polarity and bench language need no benchmark's files; bench inject makes
+    some.
+    """
+
+    words, does, group = "bench", "papers.reproduce:bench", JUDGES
+
+    benchmark: Annotated[
+        str,
+        Arg(
+            "faireval, mateval or topicalchat; with --table and --figure a paper: chateval, "
+            "mateval",
+            word=True,
+        ),
+    ]
+    data: Annotated[Path, Arg("folder with upstream's files", "DIR")]
+    judge: Annotated[str | None, Arg("as of judge (none: show who has judged)", "JUDGE")] = None
+    _: KW_ONLY
+    table: Annotated[
+        str | None,
+        Arg(
+            "the paper's Table N: the model of --judge is asked as it says, ours beside its "
+            "numbers",
+            "N",
+        ),
+    ] = None
+    figure: Annotated[str | None, Arg("its Figure N", "N")] = None
+    stands_for: Annotated[
+        str | None,
+        Arg("the paper's model that --judge stands for (by its name)", "MODEL", "--as"),
+    ] = None
+    runs: Annotated[
+        int | None,
+        Arg("K independent runs: mean and standard deviation (1)", "K", most=1_000),
+    ] = None
+    grid: Annotated[
+        Sequence[str],
+        Arg(
+            "settings of a panel, every combination a judge: roles=1,2,3 rounds=1,2",
+            "KEY=V,V",
+            many=True,
+        ),
+    ] = ()
+    control: Annotated[bool, Arg("as of judge")] = False
+    from_recorded: Annotated[
+        bool, Arg("mateval: read upstream's recorded discussions", flag="--recorded")
+    ] = False
+    limit: Annotated[int | None, Arg("only the first K items", "K")] = None
+    out: Annotated[Path | None, Arg("where to (leaderboards/bench-BENCHMARK)", "DIR")] = None
+    options: "Options | None" = None
+
+
+@dataclass(frozen=True)
+class Injecting(Asking["Made"]):
+    """Let a model put errors into stories: a benchmark whose truth is known."""
+
+    words, does, group = "bench inject", "papers.inject:inject", JUDGES
+
+    file: Annotated[
+        Path,
+        Arg("stories: csv, tsv, jsonl (column story) or txt, a paragraph each", "FILE", word=True),
+    ]
+    model: Annotated[str, Arg("who puts them in; see models", "MODEL")]
+    out: Annotated[Path, Arg("where FILE_stories.csv goes, for bench mateval --data DIR", "DIR")]
+    _: KW_ONLY
+    language: Annotated[str, Arg("of the stories, en or zh (en)", "CODE")] = "en"
+    most_words: Annotated[
+        int,
+        Arg("cut a story behind the last sentence within K words (200)", "K", "--words"),
+    ] = 200
+    limit: Annotated[int | None, Arg("only the first K stories", "K")] = None
+    rng_seed: Annotated[int, Arg("of which kinds of error a story gets (0)", flag="--seed")] = 0
 
 
 @dataclass(frozen=True)
@@ -21,4 +102,6 @@ class ProbingPolarity(Judged["Polarity"]):
     limit: Annotated[int | None, Arg("only the first K dialogues", "K")] = None
 
 
+bench = verb(Benching)
+inject = verb(Injecting)
 probe_polarity = verb(ProbingPolarity)

@@ -82,6 +82,8 @@ class Server(http.server.ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    opens = ""
+    """Path of the page to begin with."""
 
     def __init__(
         self, workspace: Workspace, seed_set: str, port: int = 0, room: Room | None = None
@@ -256,3 +258,36 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             left = _LINGER_BYTES
             while left > 0 and (read := self.connection.recv(1 << 16)):
                 left -= len(read)
+
+
+def view(
+    workspace: Workspace,
+    seed_set: str,
+    port: int,
+    models: Sequence[str],
+    limits: Limits,
+    *,
+    talk: bool,
+) -> Server:
+    """A server of the pages, not yet at work; with ``talk`` also of a room to talk in."""
+    room = room_of(workspace, seed_set, limits, models, opened=talk)
+    return Server(workspace, seed_set, port, room)
+
+
+def label_page(
+    workspace: Workspace,
+    seed_set: str,
+    protocol: str | None,
+    name: str | None,
+    port: int,
+    *,
+    plan: bool,
+) -> Server:
+    """The same, which opens at the page of blind cases."""
+    server = Server(workspace, seed_set, port)
+    try:
+        server.opens = label.game_path(workspace, seed_set, protocol=protocol, name=name, plan=plan)
+    except BaseException:
+        server.server_close()
+        raise
+    return server

@@ -130,7 +130,7 @@ def test_a_dry_run_sends_nothing(
     run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says what would be sent."""
-    asked = ["publish", NAME, "--seeds", "s", "--dry-run", "--dir", str(run.root)]
+    asked = ["share", "publish", NAME, "--seeds", "s", "--dry-run", "--dir", str(run.root)]
     assert main(asked) == 0
     out = capsys.readouterr().out
     assert "dataset: seeds/s.jsonl" in out
@@ -156,7 +156,7 @@ def test_a_models_repository_is_offered_its_numbers(
     """As `.eval_results` in a pull request, of tasks that the dataset's eval.yaml names."""
     (run.out("s") / "leaderboard.json").write_text(json.dumps(BOARD))
     hub.commit("models/Org/M-8B", {"config.json": b"{}"})
-    asked = ["publish", NAME, "--seeds", "s", "--dir", str(run.root)]
+    asked = ["share", "publish", NAME, "--seeds", "s", "--dir", str(run.root)]
     offer = ["--eval-results", "m=Org/M-8B"]
     assert main([*asked, *offer, "--dry-run"]) == 0
     shown = capsys.readouterr().out
@@ -200,7 +200,17 @@ def test_what_cannot_be_offered_is_one_line(
     offer: str, said: str, run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And without a board there is nothing to offer."""
-    asked = ["publish", NAME, "--seeds", "s", "--dir", str(run.root), "--eval-results", offer]
+    asked = [
+        "share",
+        "publish",
+        NAME,
+        "--seeds",
+        "s",
+        "--dir",
+        str(run.root),
+        "--eval-results",
+        offer,
+    ]
     (run.out("s") / "leaderboard.json").write_text(json.dumps(BOARD))
     assert main(asked) == 1
     err = capsys.readouterr().err
@@ -305,7 +315,7 @@ def test_what_cannot_be_fetched_is_one_line(
     """What, which, and what to do."""
     hub.commit("datasets/some/cats", {"cats.csv": b"1"})
     hub.commit(DATASET, {MANIFEST: b"{}"})
-    assert main(["fetch", source, "--dir", str(tmp_path / "w")]) == 1
+    assert main(["share", "fetch", source, "--dir", str(tmp_path / "w")]) == 1
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""`botchat inject`, and the benchmark that is made of it, over real HTTP."""
+"""`botchat bench inject`, and the benchmark that is made of it, over real HTTP."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_stories_get_errors_and_become_a_benchmark(stories, tmp_path, capsys):
     w, out = tmp_path / "w", tmp_path / "made"
     with Server(writer) as server:
         model = f"{server.url}#m"
-        command = ["inject", stories, "--model", model, "--out", out, "--dir", w]
+        command = ["bench", "inject", stories, "--model", model, "--out", out, "--dir", w]
         planned = said(capsys, *command, "--plan")["rows"]
         assert [row["calls"] for row in planned] == [3, 3, 3]
         assert (server.n_received, out.exists()) == (0, False)
@@ -86,7 +86,17 @@ def test_stories_get_errors_and_become_a_benchmark(stories, tmp_path, capsys):
 def test_a_model_that_cannot_do_it_leaves_no_stories(stories, tmp_path, capsys):
     """One line with the first reason; no file."""
     out = tmp_path / "made"
-    command = ["inject", stories, "--model", "bot:parrot", "--out", out, "--dir", tmp_path / "w"]
+    command = [
+        "bench",
+        "inject",
+        stories,
+        "--model",
+        "bot:parrot",
+        "--out",
+        out,
+        "--dir",
+        tmp_path / "w",
+    ]
     assert main([*map(str, command)]) == 1
     said = capsys.readouterr().err
     assert "none of 3 stories came back with errors as asked for (1: no JSON object" in said
@@ -106,7 +116,16 @@ def test_wrong_settings_are_said(flags, why, stories, tmp_path, capsys):
     """Before anything is sent."""
     (tmp_path / "file").touch()
     flags = [flag.format(tmp_path) for flag in flags]
-    command = ["inject", stories, "--model", "bot:parrot", "--out", tmp_path / "made", *flags]
+    command = [
+        "bench",
+        "inject",
+        stories,
+        "--model",
+        "bot:parrot",
+        "--out",
+        tmp_path / "made",
+        *flags,
+    ]
     assert main([*map(str, command), "--dir", str(tmp_path / "w")]) == 1
     assert why in capsys.readouterr().err
 

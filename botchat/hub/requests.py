@@ -1,0 +1,45 @@
+"""The commands of this part as values; see `botchat.requests`."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from botchat.arguments import SHARE, Arg, Request, verb
+
+if TYPE_CHECKING:
+    from botchat.hub.fetch import Fetched
+    from botchat.hub.publish import Sent
+
+
+@dataclass(frozen=True)
+class Publishing(Request["Sent"]):
+    """A set's run to the Hugging Face hub: a dataset, its page a Space."""
+
+    words, does, group = "share publish", "hub.publish:publish", SHARE
+
+    seed_set: Annotated[str, Arg("the seed set", "SET", "--seeds")]
+    name: Annotated[str, Arg(metavar="ORG/NAME", word=True)]
+    _: KW_ONLY
+    dry_run: Annotated[bool, Arg("say what would be sent, send nothing")] = False
+    private: Annotated[bool, Arg("for those who may see it only")] = False
+    eval_results: Annotated[
+        Sequence[str],
+        Arg(
+            "repeatable; offer the model's numbers to its repository: a pull request with "
+            ".eval_results",
+            "MODEL=ORG/NAME",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True)
+class Fetching(Request["Fetched"]):
+    """A published run into this workspace."""
+
+    words, does, group = "share fetch", "hub.fetch:fetch", SHARE
+
+    source: Annotated[str, Arg(metavar="ORG/NAME[@REVISION]", word=True)]
+
+
+publish = verb(Publishing)
+fetch = verb(Fetching)

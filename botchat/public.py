@@ -1,0 +1,22 @@
+"""What ``import botchat`` has besides the requests: values that they take, and what rates alone."""
+
+from __future__ import annotations
+
+from botchat.arguments import JudgeName as JudgeName
+from botchat.arguments import Limits as Limits
+from botchat.arguments import Spending as Spending
+from botchat.pipeline.leaderboard import rank_rates as rank_rates
+from botchat.pipeline.plot import plot as plot
+from botchat.pipeline.results import read as read
+from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
+from botchat.ratings.adaptive import Target as Target
+from botchat.ratings.bradley_terry import fit
+from botchat.ratings.comparisons import Comparisons as Comparisons
+from botchat.ratings.elo import bootstrap_elo
+from botchat.records import VERSION
+from botchat.seeds.dataset import features as features
+from botchat.workspace.folder import Workspace as Workspace
+from botchat.workspace.from_store import from_store as from_store
+
+__version__ = VERSION
+bradley_terry, elo = fit, bootstrap_elo
