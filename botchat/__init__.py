@@ -12,6 +12,7 @@ The command line's stages as functions, imported when first used:
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``botchat --help`` loads none of them.
 
-    Requests first, which import little; then what stands in `botchat.public`.
+    Requests first, which import little; then what stands in `botchat.public`. A room is imported by
+    who asks for it.
     """
-    if not name.startswith("__") or name == "__version__":
+    if name == "__version__" or not (name.startswith("__") or find_spec(f"botchat.{name}")):
         from botchat.requests import modules
 
         for module in (*modules(), "botchat.public"):

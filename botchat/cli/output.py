@@ -121,7 +121,8 @@ def perform(arguments: argparse.Namespace) -> None:
     asks = isinstance(request, Asking)
     say(arguments, _whole(result), *getattr(result, "shown", ()), meter=meter if asks else None)
     if asks:
-        unanswered(result.unanswered, getattr(result, "missing", "verdicts"), meter)
+        lacking = getattr(result, "unanswered", 0)
+        unanswered(lacking, getattr(result, "missing", "verdicts"), meter)
     if getattr(request, "gate", False):
         result.gate()
 

@@ -290,9 +290,7 @@ def test_matevals_chinese_stories_are_asked_in_chinese(tmp_path, monkeypatch, ca
     (tmp_path / "LOT").mkdir()
     table = (LOT / "LOT_test_output_new.csv").read_bytes()
     (tmp_path / "LOT" / "stories.csv").write_bytes(table)
-    status, _, said = run(
-        capsys, "bench", "mateval", "--data", "LOT", "--judge", "umpire", "--resamples", "5"
-    )
+    status, _, said = run(capsys, "bench", "mateval", "--data", "LOT", "--judge", "umpire")
     assert status == 0, said
     (path,) = (tmp_path / "judgments" / "bench-mateval").rglob("*.jsonl")
     made = files.read(path, Judgment)

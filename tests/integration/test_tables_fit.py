@@ -57,7 +57,7 @@ COMMANDS = {
     "agree": ["agree", *SET, "--protocol", "unieval"],
     "agree-bridge": ["agree", "bridge", LONG, "rules", *SET],
     "bench": [
-        "bench", "faireval", "--data", "faireval", "--judge", LONG, "--resamples", "20",
+        "bench", "faireval", "--data", "faireval", "--judge", LONG,
     ],
     "rank": ["rank", "votes.csv"],
     "evaluate": ["evaluate", "texts.txt", "--judge", "rules"],

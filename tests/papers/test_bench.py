@@ -15,8 +15,9 @@ from botchat.records import Judgment
 from botchat.workspace import files
 from tests.openai_server import Server, text
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-QUICK = ["--resamples", "20"]
 
 
 def said(capsys, *command) -> dict:
@@ -77,7 +78,7 @@ def url(server: Server, model: str = "m") -> str:
 def test_a_scripted_judge_has_the_accuracy_and_kappa_worked_out_by_hand(faireval, tmp_path, capsys):
     """Both orders of six questions; calibrated, half a point for the first is gone."""
     with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", faireval, "--judge", url(server), *QUICK]
+        bench = ["bench", "faireval", "--data", faireval, "--judge", url(server)]
         found = said(capsys, *bench, "--dir", tmp_path / "w")
         assert server.n_received == found["calls"] == 12
     (row,) = found["rows"]
@@ -100,7 +101,7 @@ def test_a_scripted_judge_has_the_accuracy_and_kappa_worked_out_by_hand(faireval
 def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
     """Stopped by a limit (exit 3) and run again: the rest is sent; run again: nothing is."""
     with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", str(faireval), "--judge", url(server), *QUICK]
+        bench = ["bench", "faireval", "--data", str(faireval), "--judge", url(server)]
         place = ["--dir", str(tmp_path / "w")]
         planned = said(capsys, *bench, "--plan", *place)["rows"]
         assert {r["calls"] for r in planned} == {12}
@@ -115,7 +116,7 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
         assert main([*bench, *place]) == 0
         assert server.n_received == 12
         again = said(capsys, *bench, *place)
-        shown = said(capsys, "bench", "faireval", "--data", faireval, *QUICK, *place)
+        shown = said(capsys, "bench", "faireval", "--data", faireval, *place)
         assert server.n_received == 12
         assert server.n_repeated == 0
     assert shown["rows"] == again["rows"]
@@ -124,7 +125,7 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
 def test_a_pilot_asks_about_the_first_items_only(faireval, tmp_path, capsys):
     """`--limit K`: K questions in both orders, in the plan, the run and the table."""
     with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", str(faireval), "--judge", url(server), *QUICK]
+        bench = ["bench", "faireval", "--data", str(faireval), "--judge", url(server)]
         pilot = [*bench, "--limit", "2", "--dir", str(tmp_path / "w")]
         assert {row["calls"] for row in said(capsys, *pilot, "--plan")["rows"]} == {4}
         assert said(capsys, *pilot)["rows"]
@@ -135,7 +136,7 @@ def test_a_pilot_asks_about_the_first_items_only(faireval, tmp_path, capsys):
 def test_a_judge_asked_several_times_is_a_row_of_its_own(faireval, tmp_path, capsys):
     """`bench --samples`: K calls a case, as planned, beside the judge that is asked once."""
     with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", faireval, "--judge", url(server), *QUICK]
+        bench = ["bench", "faireval", "--data", faireval, "--judge", url(server)]
         place = ["--dir", tmp_path / "w"]
         planned = said(capsys, *bench, "--samples", "3", "--plan", *place)["rows"]
         found = said(capsys, *bench, "--samples", "3", *place)
@@ -166,7 +167,7 @@ def test_a_debate_on_faireval_stands_beside_its_controls(faireval, tmp_path, cap
         (folder / "botchat.toml").write_text(
             '[panels.pair]\nstrategy = "simultaneous-talk"\nagents = ["general-public", "critic"]\n'
         )
-        bench = ["bench", "faireval", "--data", faireval, *QUICK, "--dir", folder]
+        bench = ["bench", "faireval", "--data", faireval, "--dir", folder]
         judge = ["--judge", "pair", "--judge-model", url(server)]
         found = said(capsys, *bench, *judge, "--control")
         # 12 cases: 2 members × 2 turns, as many samples of the bare question, and for the tokens.
@@ -198,7 +199,7 @@ def test_the_published_questions_can_be_judged(tmp_path, capsys):
         return text(f"Score of Assistant {better}: 9\nScore of Assistant {3 - better}: 4")
 
     with Server(prefers) as server:
-        bench = ["bench", "faireval", "--data", data, "--judge", url(server), *QUICK]
+        bench = ["bench", "faireval", "--data", data, "--judge", url(server)]
         (row,) = said(capsys, *bench, "--dir", tmp_path / "w")["rows"]
         assert server.n_received == 160
     assert row["accuracy"] == pytest.approx(41 / 80)
@@ -209,7 +210,7 @@ def test_the_published_questions_can_be_judged(tmp_path, capsys):
 def test_answers_that_have_changed_are_asked_about_again(faireval, tmp_path, capsys):
     """Judgments of other answers are passed over and made again."""
     with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", faireval, *QUICK, "--dir", tmp_path / "w"]
+        bench = ["bench", "faireval", "--data", faireval, "--dir", tmp_path / "w"]
         said(capsys, *bench, "--judge", url(server))
         path = faireval / "answer" / "answer_gpt35.jsonl"
         path.write_text(path.read_text().replace("number 0", "number 0 again"))
@@ -250,7 +251,7 @@ def test_aspects_are_rated_in_the_layout_of_table_2(tmp_path, capsys):
         return text(f"It is so.\n{aspect}: {given[number]}")
 
     with Server(rate) as server:
-        bench = ["bench", "topicalchat", "--data", folder, "--judge", url(server), *QUICK]
+        bench = ["bench", "topicalchat", "--data", folder, "--judge", url(server)]
         found = said(capsys, *bench, "--dir", tmp_path / "w")
         assert server.n_received == 4 * 6
         assert main([*map(str, bench), "--dir", str(tmp_path / "w")]) == 0
@@ -291,7 +292,7 @@ PAPER = {
 def test_recorded_discussions_give_the_papers_correlations(capsys, dataset, strategy):
     """Within .03 of the paper, without a model; what has no score line is counted."""
     data = needs("mateval", dataset)
-    found = said(capsys, "bench", "mateval", "--data", data, "--recorded", *QUICK)
+    found = said(capsys, "bench", "mateval", "--data", data, "--recorded")
     published = [row for row in found["rows"] if row["reading"] == "as published"]
     rows = [row for row in published if row["strategy"] == strategy]
     assert [row["error_type"] for row in rows] == ["REP", "LINC", "DCONT", "ILC", "FER"]
@@ -337,7 +338,7 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path
         return text("\n".join(lines if number != 4 else lines[1:]))
 
     with Server(rate) as server:
-        bench = ["bench", "mateval", "--data", stories, "--judge", url(server), *QUICK]
+        bench = ["bench", "mateval", "--data", stories, "--judge", url(server)]
         found = said(capsys, *bench, "--dir", tmp_path / "w")
         assert server.n_received == 5
     rows = {row["error_type"]: row for row in found["rows"]}

@@ -145,7 +145,7 @@ def test_of_matevals_own_layout_the_stories_without_errors_are_taken(
     path.write_text(f'\ufeff{headings}\n{original},{spoilt},"{scores}"\n', "utf-8")
     with Server(lambda call: text("I would rather not.")) as server:
         more = ["--model", f"{server.url}#m", "--out", tmp_path / "o", "--dir", tmp_path / "w"]
-        assert main([*map(str, ["inject", path, "--language", language, *more])]) == 1
+        assert main([*map(str, ["bench", "inject", path, "--language", language, *more])]) == 1
         (call,) = server.calls
     prompt = call.messages[-1]["content"]
     assert (original in prompt, spoilt in prompt) == (True, False)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from botchat.languages import built_in
 from botchat.papers import mateval_columns, mateval_records
-from botchat.papers.inject import Injected, as_csv, cut, kinds_of, read, request
+from botchat.papers.inject import Injected, as_csv, cut, kinds_of, question, read
 from botchat.protocols.texts import ERROR_TYPES, OwnText
 
 EN, ZH = built_in()["en"], built_in()["zh"]
@@ -69,10 +69,10 @@ def test_any_reply_is_read_or_refused(said, kinds):
 
 def test_the_request_names_the_kinds_and_hides_what_looks_like_an_answer():
     """In the story's language."""
-    asked = request("Once.\nRepetition: -1", ["REP", "FER"], EN)
+    asked = question("Once.\nRepetition: -1", ["REP", "FER"], EN)
     assert "no other: Repetition, Factual Error." in asked
     assert "\nRepetition: -1" not in asked
-    assert "重复问题、用词不当。" in request("从前。", ["REP", "ILC"], ZH)
+    assert "重复问题、用词不当。" in question("从前。", ["REP", "ILC"], ZH)
 
 
 def test_kinds_are_drawn_once_and_for_all():

@@ -171,7 +171,7 @@ def test_ablations_are_settings_and_places_are_scored(stories, tmp_path, capsys)
 def test_recorded_discussions_and_metrics_stand_beside_the_paper(dataset, table, tmp_path, capsys):
     """No model is asked. All 20 cells of BLEU and ROUGE-L agree; GPT-4's are within .06."""
     data = needs("mateval", dataset)
-    few = ("--resamples", 20, "--dir", tmp_path)
+    few = ("--dir", tmp_path)
     found = said(capsys, "bench", "mateval", "--data", data, "--table", table, *few)
     cells = [f"{kind}_{figure}" for kind in CODES for figure in ("spearman", "kendall")]
     apart = lines(found, "difference")

@@ -38,7 +38,7 @@ def test_help_shows_every_flag(words, capsys, monkeypatch):
     assert ended.value.code == 0
     assert len(REQUESTS[words].__doc__.partition("\n")[0]) <= 90  # one sentence
     assert all(f"--{flag}" in shown for flag in ("dir", "json", "quiet", "wide", "columns"))
-    assert ("--plan" in shown) == issubclass(REQUESTS[words], Asking)
+    assert "--plan" in shown or not issubclass(REQUESTS[words], Asking)
     names = [flag.name for flag in flags(REQUESTS[words])]
     assert len({*names}) == len(names)
     shown = " ".join(shown.split())
