@@ -308,7 +308,9 @@ class Items:
     def mean(self, values: Floats, rows: Flags) -> Statistic:
         """Mean of values from 0 to 1, one a chosen row."""
         item, once = self.item[rows], np.ones_like(values)
-        total, n = (left_out(np.bincount(item, of, self.n)) for of in (values, once))
+        # As `sums` does, in a fraction of the time.
+        by_item = [np.bincount(item, of, self.n).astype(np.float64) for of in (values, once)]
+        total, n = left_out(np.stack(by_item, -1)).T
         found = by_seed(np.zeros(len(item), np.intp), item, values, 1)
         low, high, worth = (float(part[0]) for part in (found.low, found.high, found.worth))
         return Statistic(ratio(total, n), self.count(rows), 0.0, "share", worth, (low, high))
